@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the FileDescriptorSet of P4Runtime, P4Info, google.rpc and gNMI that finsy's wheel carries.
+
+The Rust build makes its message types from it, so no .proto file is kept in this tree. `build.rs` runs this by itself;
+by hand: `python descriptors.py OUTPUT`.
+"""
+
+import sys
+from pathlib import Path
+
+from finsy.proto import gnmi, p4i, p4r, rpc_code
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+
+def descriptor_set(roots: list[FileDescriptor]) -> FileDescriptorSet:
+    """Return the files of `roots` and all that they import, every file after those that it imports."""
+    done: dict[str, FileDescriptorProto] = {}
+
+    def add(file: FileDescriptor) -> None:
+        if file.name in done:
+            return
+        for dependency in file.dependencies:
+            add(dependency)
+        proto = FileDescriptorProto()
+        file.CopyToProto(proto)
+        done[file.name] = proto
+
+    for root in roots:
+        add(root)
+    return FileDescriptorSet(file=done.values())
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit("usage: descriptors.py OUTPUT")
+    roots = [p4r.DESCRIPTOR, p4i.DESCRIPTOR, rpc_code.DESCRIPTOR, gnmi.DESCRIPTOR]
+    data = descriptor_set(roots).SerializeToString(deterministic=True)
+    Path(sys.argv[1]).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
