@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `fairlane`: puts the sub-commands together, turns errors into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import entry_points
+
+import typer
+
+from fairlane_controller.cli.output import error_console, print_error
+from fairlane_controller.cli.plan import plan_command
+from fairlane_controller.errors import ErrorCode, FairlaneError
+
+COMMANDS_GROUP = "fairlane.commands"
+"""Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""
+
+
+def make_app(*, with_plugins: bool = True) -> typer.Typer:
+    """The whole command line; without the other packages' commands for tests."""
+    app = typer.Typer(
+        name="fairlane",
+        help="Measure, compute and tune per-flow queue thresholds of P4 switches.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.command("plan")(plan_command)
+    if with_plugins:
+        add_plugins(app)
+    return app
+
+
+def add_plugins(app: typer.Typer) -> None:
+    """Add what other installed packages offer; one that cannot be loaded is named on standard error and left out."""
+    for point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda p: p.name):
+        try:
+            command = point.load()
+        except Exception as ex:
+            error_console.print(f"fairlane: sub-command {point.name!r} of {point.value} left out: {ex}", markup=False)
+            continue
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=point.name)
+        else:
+            app.command(point.name)(command)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command; ends the process with a documented exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        make_app()(arguments)
+    except FairlaneError as ex:
+        print_error(ex, as_json="--json" in arguments)
+        raise SystemExit(ex.exit_code) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(ErrorCode.INTERNAL.exit_code) from None

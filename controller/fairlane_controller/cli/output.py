@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How results and errors reach people (rich tables) and programs (`--json`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from fairlane_controller.errors import FairlaneError
+
+console = Console(highlight=False)
+error_console = Console(stderr=True, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on standard output, keys in the order given."""
+    print(json.dumps(data, indent=2, default=str))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "none") -> None:
+    """A table for people; `empty` is said when there is no row. Numbers are right-aligned."""
+    if not rows:
+        console.print(f"{title}: {empty}", markup=False)
+        return
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for position, name in enumerate(columns):
+        numeric = all(isinstance(r[position], (int, float)) or str(r[position])[:1].isdigit() for r in rows)
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*("-" if cell is None else str(cell) for cell in row))
+    console.print(table)
+
+
+def print_error(error: FairlaneError, *, as_json: bool) -> None:
+    """One sentence on standard error, or `{"error": {"code", "message"}}` there with `--json`."""
+    if as_json:
+        error_console.print_json(data={"error": error.to_json()})
+    else:
+        error_console.print(f"fairlane: {error.message}", markup=False, soft_wrap=True)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the control loop must remember over a restart and the switch does not hold: mode, weight and k of each class."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.models.qthresh import DEFAULT_K
+from fairlane_controller.state.files import write_json_atomically
+
+LOOP_STATE_FILE = "controller.json"
+
+
+class Mode(str, Enum):
+    """Who decides the threshold of an (egress port, class)."""
+
+    AUTO = "auto"
+    "The loop, from measurements."
+    MANUAL = "manual"
+    "A person, by `threshold set`; the loop leaves it alone."
+
+
+class PolicyState(BaseModel):
+    """The loop's settings for one (switch, egress port, class)."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mode: Mode = Mode.AUTO
+    weight: float = Field(default=1.0, gt=0)
+    k: float = Field(default=DEFAULT_K, gt=0)
+
+
+class LoopState(BaseModel):
+    """The file `controller.json` in the run-state folder; keys are `switch/port/class`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    version: int = 1
+    policies: dict[str, PolicyState] = Field(default_factory=dict)
+
+    def policy(self, switch: str, port: int, traffic_class: int) -> PolicyState:
+        """The settings of that policy, the defaults when it was never set (not stored by asking)."""
+        return self.policies.get(policy_key(switch, port, traffic_class)) or PolicyState()
+
+    def with_policy(self, switch: str, port: int, traffic_class: int, policy: PolicyState) -> LoopState:
+        """A copy with that policy replaced."""
+        key = policy_key(switch, port, traffic_class)
+        return self.model_copy(update={"policies": {**self.policies, key: policy}})
+
+
+def policy_key(switch: str, port: int, traffic_class: int) -> str:
+    """`s1/3/0`."""
+    return f"{switch}/{port}/{traffic_class}"
+
+
+def read_loop_state(folder: Path) -> LoopState:
+    """The stored state, or the defaults when there is no file yet; raises BAD_FILE when it cannot be understood."""
+    path = folder / LOOP_STATE_FILE
+    try:
+        return LoopState.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return LoopState()
+    except (OSError, ValueError, ValidationError) as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {ex}; mend it or remove it to start from defaults") from None
+
+
+def write_loop_state(folder: Path, state: LoopState) -> None:
+    """Replace the file in one step; raises BAD_FILE when the folder cannot be written."""
+    try:
+        write_json_atomically(folder / LOOP_STATE_FILE, state.model_dump(mode="json"))
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {folder / LOOP_STATE_FILE}: {ex.strerror}") from None

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file that a running topology writes (`docs/design.md`, run state): found, validated, read; never written here."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+
+STATE_ROOT = Path("/run/fairlane")
+STATE_ROOT_VARIABLE = "FAIRLANE_STATE_DIR"
+STATE_FILE = "state.json"
+_MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class PortState(_Model):
+    """One port of a switch."""
+
+    port: int = Field(ge=1, le=511)
+    "P4Runtime port number."
+    interface: str = ""
+    "Linux interface, for people only."
+    rate_bps: float = Field(default=0, ge=0)
+    "Rate of the port's shaper; 0 is unlimited."
+    queue_packets: int = Field(default=0, ge=0)
+    "Packets that may wait in the port's queue; 0 is unknown."
+    queue_bytes: int = Field(default=0, ge=0)
+    bottleneck: bool = False
+    "The control loop tunes thresholds on these ports; all ports when none is marked."
+
+
+class RouteState(_Model):
+    """One prefix and where it goes."""
+
+    prefix: str
+    port: int = Field(ge=1, le=511)
+    mac: str
+
+    @field_validator("prefix")
+    @classmethod
+    def _check_prefix(cls, value: str) -> str:
+        ipaddress.ip_network(value, strict=False)
+        return value
+
+    @field_validator("mac")
+    @classmethod
+    def _check_mac(cls, value: str) -> str:
+        if not _MAC.match(value.lower()):
+            raise ValueError("must be a MAC address such as 08:00:00:00:01:11")
+        return value.lower()
+
+    @property
+    def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+        """The prefix without host bits."""
+        return ipaddress.ip_network(self.prefix, strict=False)
+
+
+class SwitchState(_Model):
+    """One switch and what it should hold."""
+
+    name: str = Field(min_length=1)
+    device_id: int = Field(default=1, ge=0)
+    grpc: str
+    "HOST:PORT of its P4Runtime server."
+    json_file: Path | None = Field(default=None, alias="json")
+    "The compiled program (BMv2 JSON)."
+    p4info: Path | None = None
+    ports: tuple[PortState, ...] = ()
+    routes: tuple[RouteState, ...] = ()
+
+    @property
+    def tuned_ports(self) -> tuple[int, ...]:
+        """Ports whose thresholds the loop computes: those marked `bottleneck`, or all."""
+        marked = tuple(p.port for p in self.ports if p.bottleneck)
+        return marked or tuple(p.port for p in self.ports)
+
+    def port(self, number: int) -> PortState | None:
+        """The port of that number, or None."""
+        return next((p for p in self.ports if p.port == number), None)
+
+
+class RunState(_Model):
+    """A running topology as far as the control plane needs to know it."""
+
+    name: str = Field(min_length=1)
+    target: str = "embedded"
+    program: str = "qthresh"
+    switches: tuple[SwitchState, ...] = ()
+    folder: Path = Path()
+    "The folder that the file was read from."
+
+    def switch(self, name: str) -> SwitchState:
+        """The switch of that name; UNKNOWN_NAME with the nearest valid one otherwise."""
+        for switch in self.switches:
+            if switch.name == name:
+                return switch
+        raise unknown_name("switch", name, (s.name for s in self.switches))
+
+
+def state_root() -> Path:
+    """`$FAIRLANE_STATE_DIR`, or /run/fairlane."""
+    return Path(os.environ.get(STATE_ROOT_VARIABLE) or STATE_ROOT)
+
+
+def find_folder(name_or_path: str | None) -> Path:
+    """The folder of a running topology: a path, an instance name, or the only one that runs. Raises NO_TOPOLOGY."""
+    root = state_root()
+    if name_or_path:
+        for candidate in (root / name_or_path, Path(name_or_path)):
+            if (candidate / STATE_FILE).is_file():
+                return candidate
+        if Path(name_or_path).name == STATE_FILE and Path(name_or_path).is_file():
+            return Path(name_or_path).parent
+        raise FairlaneError(
+            ErrorCode.NO_TOPOLOGY,
+            f"no running topology {name_or_path!r}: there is no {STATE_FILE} in it nor under {root}",
+        )
+    found = sorted(p.parent for p in root.glob(f"*/{STATE_FILE}")) if root.is_dir() else []
+    if not found:
+        raise FairlaneError(
+            ErrorCode.NO_TOPOLOGY,
+            f"no topology is running: there is no */{STATE_FILE} under {root}; "
+            "start one, or name a switch with --switch s1=HOST:PORT",
+        )
+    if len(found) > 1:
+        names = ", ".join(p.name for p in found)
+        raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"several topologies are running ({names}): choose one with --state")
+    return found[0]
+
+
+def _describe(error: ValidationError) -> str:
+    parts: list[str] = []
+    for item in error.errors()[:3]:
+        pointer = "/" + "/".join(str(step) for step in item["loc"])
+        parts.append(f"{pointer}: {item['msg']}")
+    more = error.error_count() - len(parts)
+    return "; ".join(parts) + (f" (and {more} more)" if more > 0 else "")
+
+
+def read_run_state(folder: Path) -> RunState:
+    """Read and validate `folder/state.json`; raises BAD_FILE with the JSON pointer or the line of what is wrong."""
+    path = folder / STATE_FILE
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"cannot read {path}: {ex.strerror}") from None
+    except json.JSONDecodeError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}, line {ex.lineno}, column {ex.colno}: {ex.msg}") from None
+    except UnicodeDecodeError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
+    if not isinstance(data, dict):
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: must be a JSON object")
+    try:
+        state = RunState.model_validate({**data, "folder": folder})
+    except ValidationError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {_describe(ex)}") from None
+    names = [s.name for s in state.switches]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: /switches: the name {twice[0]!r} occurs twice")
+    return state
