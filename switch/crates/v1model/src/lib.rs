@@ -1,2 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! BMv2 JSON of a v1model program, compiled to a pipeline: no I/O, no clock, no threads.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `pipeline` | `Pipeline`, the packet path as the device drives it |
+//! | `packet`, `effects` | what goes through it, and what it asks for |
+//! | `control`, `schema`, `entry`, `bits` | the control-plane API and its values |
+//! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the machine that runs it |
+//! | `table`, `externs` | match structures; counters, meters, registers, hashes |
+
+pub mod bits;
+pub mod control;
+pub mod effects;
+pub mod entry;
+pub mod error;
+pub mod packet;
+pub mod pipeline;
+pub mod schema;
+
+pub use bits::Bits;
+pub use control::{ControlResult, GroupMember};
+pub use effects::{Again, CloneRequest, DigestSink, Effects, LogSink};
+pub use entry::{
+    ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
+};
+pub use error::{ControlError, ErrorKind, LoadError};
+pub use packet::Packet;
+pub use pipeline::{FieldRef, Pipeline, Std};
+pub use schema::*;

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Bits`: an unsigned value with a width in bits, as the control plane gives and gets it.
+
+use std::fmt;
+
+/// An unsigned value of a fixed width, kept as ceil(width/8) big-endian bytes.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bits {
+    width: u32,
+    bytes: Box<[u8]>,
+}
+
+/// Why bytes do not make a value of the asked width.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("value 0x{value} does not fit in {width} bits")]
+pub struct BitsError {
+    /// The value offered, in hexadecimal.
+    pub value: String,
+    /// The width that it should have had.
+    pub width: u32,
+}
+
+impl Bits {
+    /// The value of `bytes` (big-endian, leading zeros allowed, empty is 0) at `width` bits.
+    pub fn from_be_bytes(width: u32, bytes: &[u8]) -> Result<Bits, BitsError> {
+        let len = width.div_ceil(8) as usize;
+        let first = bytes.iter().position(|&b| b != 0).unwrap_or(bytes.len());
+        let significant = &bytes[first..];
+        let error = || BitsError {
+            value: hex(significant),
+            width,
+        };
+        if significant.len() > len {
+            return Err(error());
+        }
+        let mut out = vec![0u8; len];
+        out[len - significant.len()..].copy_from_slice(significant);
+        let spare = len as u32 * 8 - width;
+        if spare > 0 && out[0] >> (8 - spare) != 0 {
+            return Err(error());
+        }
+        Ok(Bits {
+            width,
+            bytes: out.into(),
+        })
+    }
+
+    /// `value` at `width` bits.
+    pub fn from_u64(width: u32, value: u64) -> Result<Bits, BitsError> {
+        Bits::from_be_bytes(width, &value.to_be_bytes())
+    }
+
+    /// `value` at `width` bits.
+    pub fn from_u128(width: u32, value: u128) -> Result<Bits, BitsError> {
+        Bits::from_be_bytes(width, &value.to_be_bytes())
+    }
+
+    /// The low `width` bits of `limbs` (least significant limb first); higher bits are cut off.
+    pub fn from_limbs(width: u32, limbs: &[u64]) -> Bits {
+        let len = width.div_ceil(8) as usize;
+        let mut bytes = vec![0u8; len];
+        for (i, byte) in bytes.iter_mut().rev().enumerate() {
+            *byte = limbs.get(i / 8).map_or(0, |l| (l >> (8 * (i % 8))) as u8);
+        }
+        let spare = len as u32 * 8 - width;
+        if spare > 0 {
+            bytes[0] &= 0xff >> spare;
+        }
+        Bits {
+            width,
+            bytes: bytes.into(),
+        }
+    }
+
+    /// Zero at `width` bits.
+    pub fn zero(width: u32) -> Bits {
+        Bits {
+            width,
+            bytes: vec![0u8; width.div_ceil(8) as usize].into(),
+        }
+    }
+
+    /// All `width` bits set.
+    pub fn ones(width: u32) -> Bits {
+        Bits::from_limbs(width, &vec![u64::MAX; limbs_for(width)])
+    }
+
+    /// Width in bits.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// ceil(width/8) big-endian bytes.
+    pub fn as_be_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// ceil(width/8) big-endian bytes.
+    pub fn to_be_bytes(&self) -> Vec<u8> {
+        self.bytes.to_vec()
+    }
+
+    /// The shortest big-endian form, at least one byte (P4Runtime 1.5 §8.4, canonical).
+    pub fn to_canonical_bytes(&self) -> Vec<u8> {
+        let first = self.bytes.iter().position(|&b| b != 0);
+        match first {
+            Some(first) => self.bytes[first..].to_vec(),
+            None => vec![0],
+        }
+    }
+
+    /// Appends ceil(width/64) limbs, least significant first.
+    pub fn push_limbs(&self, out: &mut Vec<u64>) {
+        for i in 0..limbs_for(self.width) {
+            out.push(self.limb(i));
+        }
+    }
+
+    /// ceil(width/64) limbs, least significant first.
+    pub fn to_limbs(&self) -> Vec<u64> {
+        let mut out = Vec::with_capacity(limbs_for(self.width));
+        self.push_limbs(&mut out);
+        out
+    }
+
+    /// The value, when it is below 2^64.
+    pub fn to_u64(&self) -> Option<u64> {
+        let limbs = limbs_for(self.width);
+        ((1..limbs).all(|i| self.limb(i) == 0)).then(|| self.limb(0))
+    }
+
+    /// True when every bit is zero.
+    pub fn is_zero(&self) -> bool {
+        self.bytes.iter().all(|&b| b == 0)
+    }
+
+    fn limb(&self, index: usize) -> u64 {
+        let end = self.bytes.len().saturating_sub(index * 8);
+        let start = end.saturating_sub(8);
+        self.bytes[start..end]
+            .iter()
+            .fold(0, |v, &b| v << 8 | u64::from(b))
+    }
+}
+
+impl fmt::Debug for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}w0x{}", self.width, hex(&self.to_canonical_bytes()))
+    }
+}
+
+impl fmt::Display for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{}", hex(&self.to_canonical_bytes()))
+    }
+}
+
+/// Number of 64-bit limbs of a field of `width` bits.
+pub const fn limbs_for(width: u32) -> usize {
+    width.div_ceil(64) as usize
+}
+
+/// All ones in the low `width` bits (64 and more give all ones).
+pub const fn low_mask(width: u32) -> u64 {
+    if width >= 64 {
+        u64::MAX
+    } else {
+        (1 << width) - 1
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use fmt::Write;
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_is_checked_and_leading_zeros_are_accepted() {
+        assert_eq!(
+            Bits::from_be_bytes(9, &[0, 0, 1, 0xff]).unwrap().to_u64(),
+            Some(511)
+        );
+        let error = Bits::from_be_bytes(9, &[2, 0]).unwrap_err();
+        assert_eq!(error.to_string(), "value 0x0200 does not fit in 9 bits");
+        assert!(Bits::from_be_bytes(0, &[]).unwrap().is_zero());
+    }
+
+    #[test]
+    fn limbs_round_trip() {
+        let bytes: Vec<u8> = (1..=17).collect();
+        let bits = Bits::from_be_bytes(136, &bytes).unwrap();
+        assert_eq!(Bits::from_limbs(136, &bits.to_limbs()), bits);
+        assert_eq!(bits.to_limbs().len(), 3);
+        assert_eq!(bits.to_be_bytes(), bytes);
+        assert_eq!(bits.to_u64(), None);
+        assert_eq!(Bits::ones(12).to_u64(), Some(0xfff));
+    }
+
+    #[test]
+    fn canonical_form_is_shortest() {
+        assert_eq!(Bits::zero(32).to_canonical_bytes(), vec![0]);
+        assert_eq!(
+            Bits::from_u64(32, 256).unwrap().to_canonical_bytes(),
+            vec![1, 0]
+        );
+    }
+}

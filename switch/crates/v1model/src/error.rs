@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two errors of this crate: a program that cannot be loaded, and a control-plane request that is refused.
+
+/// A BMv2 JSON that cannot be loaded; `path` is the JSON pointer (RFC 6901) of the culprit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct LoadError {
+    /// Where in the JSON, e.g. `/actions/3/primitives/0/op`.
+    pub path: String,
+    /// What is wrong and what is allowed.
+    pub message: String,
+}
+
+impl LoadError {
+    /// An error at `path`.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> LoadError {
+        LoadError {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Machine-readable kind of a refused request; p4rt maps each to the gRPC code of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// No such object or entry.
+    NotFound,
+    /// An entry with this key, or a member or group with this id, exists.
+    AlreadyExists,
+    /// The table, profile or group is full.
+    ResourceExhausted,
+    /// The request is malformed.
+    InvalidArgument,
+    /// The program forbids it (const table, const default action, @tableonly, @defaultonly).
+    PermissionDenied,
+    /// Not supported here.
+    Unimplemented,
+    /// An index or a value is out of its range.
+    OutOfRange,
+    /// Refused in the present state, e.g. a member still in use.
+    FailedPrecondition,
+}
+
+/// A refused control-plane request; nothing of it was applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ControlError {
+    /// Stable kind.
+    pub kind: ErrorKind,
+    /// What was attempted, where, and what is allowed.
+    pub message: String,
+}
+
+impl ControlError {
+    /// An error of `kind`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> ControlError {
+        ControlError {
+            kind,
+            message: message.into(),
+        }
+    }
+}

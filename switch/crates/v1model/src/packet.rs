@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Packet`: frame bytes plus the packet header vector of one pipeline; recycled, never reallocated in steady state.
+
+/// Bytes kept free before the frame, so that a longer header stack can be written without moving the payload.
+pub(crate) const HEADROOM: usize = 256;
+/// Bytes kept readable behind the frame, so that a field can be loaded by one 16-byte read.
+pub(crate) const TAILROOM: usize = 16;
+
+/// A packet in flight: its frame and its header vector. Made by `Pipeline::new_packet`; belongs to that pipeline.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// Headroom, frame, tailroom.
+    pub(crate) buffer: Vec<u8>,
+    /// Where the frame starts in `buffer`.
+    pub(crate) start: usize,
+    /// Where the frame ends in `buffer`.
+    pub(crate) end: usize,
+    /// Bytes of the frame that the parser consumed: the payload starts at `start + parsed`.
+    pub(crate) parsed: usize,
+    /// Constants, fields, validity, args, temporaries: see `compile::layout`.
+    pub(crate) slots: Box<[u64]>,
+    /// Length limit of `truncate`, bytes.
+    pub(crate) truncate_bytes: u32,
+    /// `standard_metadata.packet_length` at reception, kept up to date as BMv2's length register.
+    pub(crate) length_bytes: u32,
+}
+
+impl Packet {
+    pub(crate) fn with_slots(slots: Box<[u64]>) -> Packet {
+        Packet {
+            buffer: vec![0; HEADROOM + 2048 + TAILROOM],
+            start: HEADROOM,
+            end: HEADROOM,
+            parsed: 0,
+            slots,
+            truncate_bytes: u32::MAX,
+            length_bytes: 0,
+        }
+    }
+
+    /// Takes a received frame: the bytes are copied. Call `Pipeline::reset` for the header vector.
+    pub fn load(&mut self, frame: &[u8]) {
+        let need = HEADROOM + frame.len() + TAILROOM;
+        if self.buffer.len() < need {
+            self.buffer.resize(need, 0);
+        }
+        self.start = HEADROOM;
+        self.end = HEADROOM + frame.len();
+        self.buffer[self.start..self.end].copy_from_slice(frame);
+        self.parsed = 0;
+        self.truncate_bytes = u32::MAX;
+        self.length_bytes = frame.len() as u32;
+    }
+
+    /// The frame: as received until `Pipeline::deparse`, as to be sent afterwards (truncation applied).
+    #[inline]
+    pub fn frame(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Length of `frame()` in bytes.
+    #[inline]
+    pub fn frame_len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// What the parser left unparsed.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        &self.buffer[self.start + self.parsed..self.end]
+    }
+
+    /// Cuts what `deparse` will emit to at most `bytes` (`truncate` of a program, or a clone session's length).
+    pub fn truncate(&mut self, bytes: u32) {
+        self.truncate_bytes = bytes;
+    }
+
+    /// Makes this packet an equal copy of `other` (frame, headers, metadata), both of the same pipeline.
+    pub fn copy_from(&mut self, other: &Packet) {
+        self.copy_frame_from(other);
+        self.parsed = other.parsed;
+        self.truncate_bytes = other.truncate_bytes;
+        self.length_bytes = other.length_bytes;
+        self.slots.copy_from_slice(&other.slots);
+    }
+
+    /// Takes the frame of `other` only, as if it had just been received.
+    pub fn copy_frame_from(&mut self, other: &Packet) {
+        self.load(other.frame());
+    }
+}
