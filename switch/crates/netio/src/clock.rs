@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one clock, `CLOCK_MONOTONIC` in nanoseconds, and the way from the kernel's packet stamps to it.
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+pub type Nanos = u64;
+
+fn read(clock: libc::clockid_t) -> Nanos {
+    // SAFETY: clock_gettime fills the struct; both clocks exist on every Linux.
+    unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(clock, &mut time);
+        time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+    }
+}
+
+/// Now, in nanoseconds of `CLOCK_MONOTONIC`.
+pub fn monotonic_now() -> Nanos {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// Both clocks read together: turns packet stamps (`CLOCK_REALTIME`) into `CLOCK_MONOTONIC`.
+/// Read it anew for every batch; then a step of the wall clock spoils one batch at most.
+#[derive(Debug, Clone, Copy)]
+pub struct ClockPair {
+    pub monotonic: Nanos,
+    realtime: Nanos,
+}
+
+/// A stamp older than this is a stepped wall clock, not a frame that waited.
+const STAMP_AGE_MAX: Nanos = 1_000_000_000;
+
+impl ClockPair {
+    pub fn read() -> Self {
+        let monotonic = monotonic_now();
+        Self {
+            monotonic,
+            realtime: read(libc::CLOCK_REALTIME),
+        }
+    }
+
+    /// The stamp on `CLOCK_MONOTONIC`: now at the latest, and now also for a stamp that cannot be right.
+    pub fn monotonic_of(&self, realtime_stamp: Nanos) -> Nanos {
+        match self.realtime.checked_sub(realtime_stamp) {
+            Some(age) if age < STAMP_AGE_MAX => self.monotonic.saturating_sub(age),
+            _ => self.monotonic,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_keep_their_age() {
+        let pair = ClockPair {
+            monotonic: 5_000_000_000,
+            realtime: 1_700_000_000_000_000_000,
+        };
+        assert_eq!(pair.monotonic_of(pair.realtime - 250), pair.monotonic - 250);
+        assert_eq!(
+            pair.monotonic_of(pair.realtime + 10),
+            pair.monotonic,
+            "a stamp from the future"
+        );
+        assert_eq!(
+            pair.monotonic_of(pair.realtime - 3_000_000_000),
+            pair.monotonic,
+            "a stepped clock"
+        );
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packet sockets on Linux interfaces: what crosses here is whole Ethernet frames, nothing of P4 or links.
+//!
+//! - [`Interface`]: a name resolved to an index and an MTU.
+//! - [`RxRing`]: frames of one interface, by a memory-mapped AF_PACKET ring; own frames never come back,
+//!   VLAN tags and checksums that the kernel left to the device are put into the frame.
+//! - [`TxSocket`]: frames to any interface, many in one system call.
+
+mod checksum;
+mod interface;
+mod rx_ring;
+mod tx;
+
+pub use checksum::complete_checksum;
+pub use interface::{Interface, InterfaceError};
+pub use rx_ring::{RingOptions, RxCounters, RxFrame, RxRing};
+pub use tx::{TxError, TxSocket, TX_BATCH};
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// `setsockopt` with a plain value.
+fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, value: T) -> io::Result<()> {
+    // SAFETY: value outlives the call and its size is passed with it.
+    let rc = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A raw packet socket that receives nothing until it is bound with a protocol.
+fn packet_socket() -> io::Result<OwnedFd> {
+    // SAFETY: plain system call; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = libc::socket(
+            libc::AF_PACKET,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+            0,
+        );
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// The link-layer address of an interface, for `bind` and `sendmsg`.
+fn link_address(index: i32, protocol: u16) -> libc::sockaddr_ll {
+    // SAFETY: all-zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol.to_be();
+    address.sll_ifindex = index;
+    address
+}

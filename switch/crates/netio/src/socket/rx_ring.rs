@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reception from one interface through a memory-mapped AF_PACKET ring (TPACKET_V2).
+//!
+//! Version 2 and not 3: version 3 hands over whole blocks and wakes the reader only when a block is full
+//! or its timer (1 ms at best, a kernel tick on older kernels) ends; version 2 wakes for each frame.
+//!
+//! ```text
+//! slot: | tpacket2_hdr | sockaddr_ll | … | virtio_net_hdr (10) | frame … |
+//!                                                  a VLAN tag grows to here ┘ (4 bytes to the left)
+//! ```
+
+use super::{
+    complete_checksum, link_address, packet_socket, set_option, Interface, InterfaceError,
+};
+use crate::clock::{ClockPair, Nanos};
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{fence, AtomicU32, Ordering};
+
+/// `struct virtio_net_hdr` without buffer count, as the packet socket writes it.
+const VNET_HEADER_LEN: usize = 10;
+const VNET_NEEDS_CHECKSUM: u8 = 1;
+const VLAN_TAG_LEN: usize = 4;
+/// Bytes in a slot that are not frame: headers, alignment, virtio header (kernel: `tpacket_rcv`), and one tag to spare.
+const SLOT_OVERHEAD: usize = 96;
+/// Ethernet header and two VLAN tags in the frame itself.
+const LINK_HEADER_MAX: usize = 14 + 2 * VLAN_TAG_LEN;
+const BLOCK_LEN: usize = 1 << 16;
+
+/// How large the ring of an interface is.
+#[derive(Debug, Clone, Copy)]
+pub struct RingOptions {
+    /// Frames that fit before the kernel drops (rounded up to whole blocks of 64 KiB).
+    pub frames: usize,
+}
+
+impl Default for RingOptions {
+    fn default() -> Self {
+        Self { frames: 1024 }
+    }
+}
+
+/// Frames that never reached the caller, by reason. All counts are since the ring was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RxCounters {
+    /// The ring was full.
+    pub ring_full: u64,
+    /// Longer than the interface's MTU at opening time.
+    pub truncated: u64,
+    /// Segmentation left to the device: offloads are on where they must be off.
+    pub unsegmented: u64,
+}
+
+/// A received frame, in the ring itself until the callback returns.
+pub struct RxFrame<'a> {
+    /// The whole frame, VLAN tag and checksums included; the caller may change it.
+    pub bytes: &'a mut [u8],
+    /// When the kernel saw the frame, `CLOCK_MONOTONIC`; never later than the reading.
+    pub arrival: Nanos,
+}
+
+/// The receiving ring of one interface.
+pub struct RxRing {
+    fd: OwnedFd,
+    map: NonNull<u8>,
+    map_len: usize,
+    slot_len: usize,
+    slots_per_block: usize,
+    block_len: usize,
+    slots: usize,
+    next: usize,
+    counters: RxCounters,
+}
+
+// SAFETY: the mapping belongs to this value alone; the kernel shares it by the status words only.
+unsafe impl Send for RxRing {}
+
+impl RxRing {
+    /// Opens a promiscuous ring on `interface`: frames that come in, not those that we send.
+    ///
+    /// # Errors
+    /// [`InterfaceError::Io`] naming the step that failed (CAP_NET_RAW is needed).
+    pub fn open(interface: &Interface, options: RingOptions) -> Result<Self, InterfaceError> {
+        let fail = |action: &'static str| {
+            move |source: io::Error| InterfaceError::Io {
+                name: interface.name.clone(),
+                action,
+                source,
+            }
+        };
+        let fd = packet_socket().map_err(fail("opening a packet socket"))?;
+        let socket = fd.as_fd();
+        let packet = libc::SOL_PACKET;
+        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        set_option(socket, packet, libc::PACKET_VERSION, version)
+            .map_err(fail("PACKET_VERSION"))?;
+        set_option(socket, packet, libc::PACKET_VNET_HDR, 1i32).map_err(fail("PACKET_VNET_HDR"))?;
+        set_option(socket, packet, libc::PACKET_IGNORE_OUTGOING, 1i32)
+            .map_err(fail("PACKET_IGNORE_OUTGOING"))?;
+        // Stamps at the moment of arrival in the stack, not when the tap runs.
+        let stamps = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+        set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, stamps)
+            .map_err(fail("SO_TIMESTAMPING"))?;
+
+        let wanted = SLOT_OVERHEAD + LINK_HEADER_MAX + interface.mtu as usize;
+        let slot_len = wanted.next_multiple_of(16).max(2048);
+        let block_len = BLOCK_LEN.max(slot_len.next_power_of_two());
+        let slots_per_block = block_len / slot_len;
+        let blocks = options.frames.max(1).div_ceil(slots_per_block);
+        let request = libc::tpacket_req {
+            tp_block_size: block_len as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: slot_len as u32,
+            tp_frame_nr: (blocks * slots_per_block) as u32,
+        };
+        set_option(socket, packet, libc::PACKET_RX_RING, request)
+            .map_err(fail("PACKET_RX_RING"))?;
+        let map_len = blocks * block_len;
+        // SAFETY: a fresh mapping of the ring that was just made, with its exact length.
+        let map = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                map_len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if map == libc::MAP_FAILED {
+            return Err(fail("mapping the ring")(io::Error::last_os_error()));
+        }
+        let ring = Self {
+            map: NonNull::new(map.cast()).expect("mmap never returns null"),
+            map_len,
+            slot_len,
+            slots_per_block,
+            block_len,
+            slots: blocks * slots_per_block,
+            next: 0,
+            counters: RxCounters::default(),
+            fd,
+        };
+        let membership = libc::packet_mreq {
+            mr_ifindex: interface.index,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        set_option(
+            ring.fd.as_fd(),
+            packet,
+            libc::PACKET_ADD_MEMBERSHIP,
+            membership,
+        )
+        .map_err(fail("promiscuous mode"))?;
+        let address = link_address(interface.index, libc::ETH_P_ALL as u16);
+        // SAFETY: address is a sockaddr_ll of the stated size.
+        let rc = unsafe {
+            libc::bind(
+                ring.fd.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of::<libc::sockaddr_ll>() as u32,
+            )
+        };
+        if rc != 0 {
+            return Err(fail("binding")(io::Error::last_os_error()));
+        }
+        Ok(ring)
+    }
+
+    /// Hands up to `limit` waiting frames to `each`, in order of arrival; returns how many.
+    /// Fewer than `limit` means that the ring was empty then.
+    pub fn receive(
+        &mut self,
+        clock: &ClockPair,
+        limit: usize,
+        mut each: impl FnMut(RxFrame<'_>),
+    ) -> usize {
+        let mut count = 0;
+        while count < limit {
+            let slot = self.slot(self.next);
+            // SAFETY: slot points to a tpacket2_hdr inside the mapping; its status word is shared with the kernel.
+            let status_word = unsafe {
+                AtomicU32::from_ptr(
+                    slot.as_ptr()
+                        .add(offset_of!(libc::tpacket2_hdr, tp_status))
+                        .cast(),
+                )
+            };
+            let status = status_word.load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
+                break;
+            }
+            // SAFETY: the status says that the kernel has handed the slot to us until the status is written back.
+            if let Some(frame) = unsafe { self.open_slot(slot, status, clock) } {
+                each(frame);
+            }
+            fence(Ordering::Release);
+            status_word.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next += 1;
+            if self.next == self.slots {
+                self.next = 0;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    fn slot(&self, index: usize) -> NonNull<u8> {
+        let offset = index / self.slots_per_block * self.block_len
+            + index % self.slots_per_block * self.slot_len;
+        debug_assert!(offset + self.slot_len <= self.map_len);
+        // SAFETY: the offset lies inside the mapping.
+        unsafe { self.map.add(offset) }
+    }
+
+    /// Reads a slot that user space owns. None: the frame is counted and not handed on.
+    unsafe fn open_slot<'a>(
+        &mut self,
+        slot: NonNull<u8>,
+        status: u32,
+        clock: &ClockPair,
+    ) -> Option<RxFrame<'a>> {
+        // SAFETY: by contract the slot is ours and starts with a tpacket2_hdr, which is plain data.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        let mac = usize::from(header.tp_mac);
+        let mut len = header.tp_snaplen as usize;
+        // SAFETY: tpacket_rcv puts the virtio header directly before the frame.
+        let vnet = unsafe {
+            slot.add(mac - VNET_HEADER_LEN)
+                .cast::<[u8; VNET_HEADER_LEN]>()
+                .read()
+        };
+        let [flags, segmentation, _, _, _, _, start_0, start_1, offset_0, offset_1] = vnet;
+        if segmentation != 0 {
+            self.counters.unsegmented += 1;
+            return None;
+        }
+        if header.tp_snaplen < header.tp_len {
+            self.counters.truncated += 1;
+            return None;
+        }
+        // SAFETY: mac..mac + snaplen lies in the slot (kernel's promise), and nobody else looks at it now.
+        let mut bytes = unsafe { std::slice::from_raw_parts_mut(slot.add(mac).as_ptr(), len) };
+        if flags & VNET_NEEDS_CHECKSUM != 0 {
+            let start = u16::from_ne_bytes([start_0, start_1]);
+            let offset = u16::from_ne_bytes([offset_0, offset_1]);
+            complete_checksum(bytes, start.into(), offset.into());
+        }
+        if status & libc::TP_STATUS_VLAN_VALID != 0 && len >= 12 {
+            let tpid = match status & libc::TP_STATUS_VLAN_TPID_VALID {
+                0 => 0x8100,
+                _ => header.tp_vlan_tpid,
+            };
+            len += VLAN_TAG_LEN;
+            // SAFETY: the virtio header before the frame (10 bytes, already read) makes room for the tag.
+            bytes = unsafe {
+                std::slice::from_raw_parts_mut(slot.add(mac - VLAN_TAG_LEN).as_ptr(), len)
+            };
+            bytes.copy_within(4..16, 0);
+            bytes[12..14].copy_from_slice(&tpid.to_be_bytes());
+            bytes[14..16].copy_from_slice(&header.tp_vlan_tci.to_be_bytes());
+        }
+        let stamp = Nanos::from(header.tp_sec) * 1_000_000_000 + Nanos::from(header.tp_nsec);
+        Some(RxFrame {
+            bytes,
+            arrival: clock.monotonic_of(stamp),
+        })
+    }
+
+    /// What was lost; asks the kernel for its part, so not for the packet path.
+    pub fn counters(&mut self) -> RxCounters {
+        // SAFETY: plain getsockopt into a struct of the stated size; the kernel resets its count at each read.
+        unsafe {
+            let mut stats: libc::tpacket_stats = std::mem::zeroed();
+            let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+            let rc = libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut stats).cast(),
+                &mut len,
+            );
+            if rc == 0 {
+                self.counters.ring_full += u64::from(stats.tp_drops);
+            }
+        }
+        self.counters
+    }
+
+    /// The pending error of the socket, cleared by this: ENETDOWN when the interface went down or away.
+    pub fn take_error(&self) -> Option<io::Error> {
+        let mut code: libc::c_int = 0;
+        let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: plain getsockopt into an int.
+        let rc = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ERROR,
+                (&raw mut code).cast(),
+                &mut len,
+            )
+        };
+        (rc == 0 && code != 0).then(|| io::Error::from_raw_os_error(code))
+    }
+}
+
+impl AsFd for RxRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for RxRing {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by open with this length and is not used after.
+        unsafe { libc::munmap(self.map.as_ptr().cast(), self.map_len) };
+    }
+}
