@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mininet links: a veth pair, or two pairs with the wire (`fairlane-wire`) between them when the link is emulated.
+
+    plain      h1-eth0 ─────────── s1-eth1
+    emulated   h1-eth0 ── w0a ▒wire▒ w0b ── s1-eth1
+
+Every interface has all offloads off: checksums on the wire are real, and no frame is larger than the MTU.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from mininet.link import Link
+from mininet.util import makeIntfPair
+
+OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "lro", "rxvlan", "txvlan")
+
+
+class VethLink(Link):
+    """A bare veth pair."""
+
+
+class WireLink(Link):
+    """Two veth pairs whose inner ends (`wire_ends`, in the switch's namespace) belong to the wire."""
+
+    wire_ends: tuple[str, str]
+
+    def __init__(self, *args: Any, wire_ends: tuple[str, str], **params: Any) -> None:
+        self.wire_ends = wire_ends
+        super().__init__(*args, **params)
+
+    def makeIntfPair(  # type: ignore[override]  # noqa: N802 - Mininet's name; it is a class method there
+        self,
+        intfname1: str,
+        intfname2: str,
+        addr1: Any = None,
+        addr2: Any = None,
+        node1: Any = None,
+        node2: Any = None,
+        deleteIntfs: bool = True,  # noqa: N803
+    ) -> None:
+        """Make both pairs (Mininet calls this with the names of the outer ends)."""
+        del addr1, addr2  # hosts set their own
+        for outer, inner, node in ((intfname1, self.wire_ends[0], node1), (intfname2, self.wire_ends[1], node2)):
+            makeIntfPair(outer, inner, node1=node, deleteIntfs=deleteIntfs)
+            quiet(inner)
+            run(["ip", "link", "set", inner, "up"])
+            offloads_off(inner)
+
+
+def run(command: list[str]) -> str:
+    """Run a command that must succeed. Raises RuntimeError with the command and its own words."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def quiet(interface: str) -> None:
+    """Keep the kernel from sending anything of its own (IPv6 discovery) on an interface of this namespace."""
+    setting = Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
+    if setting.exists():
+        setting.write_text("1\n")
+
+
+def offloads_off(interface: str, node: Any = None) -> None:
+    """Switch every offload of an interface off, in a node's namespace if one is given. Raises RuntimeError when one stays on."""
+    prefix = [] if node is None else ["mnexec", "-a", str(node.pid)]
+    for feature in OFFLOADS:
+        subprocess.run([*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, timeout=20)
+    state = run([*prefix, "ethtool", "-k", interface])
+    bad = [
+        name
+        for name in (
+            "tx-checksumming",
+            "tcp-segmentation-offload",
+            "generic-segmentation-offload",
+            "generic-receive-offload",
+        )
+        if f"{name}: on" in state
+    ]
+    if bad:
+        raise RuntimeError(f"{interface}: these offloads stay on: {', '.join(bad)}")

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running topology: Mininet's network, our switches and wire, and the state file that remembers what was made.
+
+`Network(topology, …)` makes everything in `start()` and removes exactly that in `stop()`; as a context manager it does both.
+Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has `nk` before each (`n2s1-eth3`), see docs/design.md.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import subprocess
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import fl_state
+from fl_links import VethLink, WireLink
+from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SwitchOptions, find_binary
+from fl_topology import CPU_PORT, Direction, Endpoint, Topology
+from mininet.net import Mininet
+
+BASE_GRPC_PORT = 50050
+PORTS_PER_INSTANCE = 20
+WIRE_READY_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """How to run a topology."""
+
+    instance: int = 0
+    """Number of this instance; 0 to 99."""
+    target: str = "embedded"
+    """`embedded` or `bmv2`."""
+    program: str = "qthresh"
+    """P4 program below `p4src/compiled/`."""
+    seed: int = 1
+    """Seed of the wire's random numbers."""
+    bin_dir: Path | None = None
+    """Where the binaries are; the release build of this tree by default."""
+
+    @property
+    def name(self) -> str:
+        return str(self.instance)
+
+
+class Network:
+    """One running topology."""
+
+    def __init__(self, topology: Topology, options: NetworkOptions | None = None) -> None:
+        self.topology = topology
+        self.options = options or NetworkOptions()
+        self.folder = fl_state.folder(self.options.name)
+        self.prefix = "" if self.options.instance == 0 else f"n{self.options.instance}"
+        Mininet.inited = True  # Mininet's init() would change system-wide limits, and nothing would put them back
+        self.mininet: Any = Mininet(topo=None, controller=None, build=False)
+        self.hosts: dict[str, FairlaneHost] = {}
+        self.switches: dict[str, P4Switch] = {}
+        self.wire_links: list[dict[str, Any]] = []
+        self.wire_process: subprocess.Popen[bytes] | None = None
+        self._interfaces: list[str] = []
+        self._owned: list[fl_state.OwnedProcess] = []
+
+    def __enter__(self) -> Network:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Make and start everything. Raises RuntimeError, after cleaning up, when something does not start."""
+        if fl_state.running(self.options.name):
+            raise RuntimeError(f"topology {self.options.name} is running already: 'make stop' ends it")
+        fl_state.clean(self.options.name)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._remember(fl_state.OwnedProcess.of(os.getpid(), "launcher"))
+        try:
+            self._build()
+            self._start_processes()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop and remove everything that `start` made. Safe to call twice."""
+        fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
+        if self.wire_process is not None:
+            self.wire_process.wait(timeout=10)
+            self.wire_process = None
+        self.mininet.stop()
+        fl_state.remove_interfaces(self._interfaces)
+        self._owned = []
+        fl_state.clean(self.options.name)
+
+    def adopt(self, pid: int, what: str) -> None:
+        """Write down a process that belongs to this run (a controller, a traffic generator), so that `make stop` ends it."""
+        self._remember(fl_state.OwnedProcess.of(pid, what))
+
+    def grpc(self, switch: str) -> str:
+        """P4Runtime address of a switch."""
+        return self.switches[switch].options.grpc
+
+    def wire_control(self) -> Path:
+        """The wire's control socket."""
+        return self.folder / "wire.sock"
+
+    def _build(self) -> None:
+        topology = self.topology
+        for name in topology.hosts:
+            self.hosts[name] = self.mininet.addHost(
+                self.prefix + name, cls=FairlaneHost, ip=None, mac=topology.mac(name)
+            )
+            self._owned.append(fl_state.OwnedProcess.of(self.hosts[name].pid, f"host {name}"))
+        for name in topology.switches:
+            number = int(name[1:])
+            options = SwitchOptions(
+                device_id=number,
+                grpc=f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * self.options.instance + number}",
+                ports=topology.ports[name],
+                log_dir=self.folder / "log",
+                bin_dir=self.options.bin_dir,
+            )
+            self.switches[name] = self.mininet.addSwitch(
+                self.prefix + name, cls=SWITCH_CLASSES[self.options.target], options=options
+            )
+            self._owned.append(fl_state.OwnedProcess.of(self.switches[name].pid, f"shell of {name}"))
+        for index, link in enumerate(topology.links):
+            ends = (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
+            self._interfaces += [self._interface(link.a), self._interface(link.b), *(ends if link.is_emulated else ())]
+        self._write()
+        for index, link in enumerate(topology.links):
+            params: dict[str, Any] = {"cls": VethLink}
+            if link.is_emulated:
+                ends = (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
+                params = {"cls": WireLink, "wire_ends": ends}
+                self.wire_links.append(
+                    {
+                        "name": link.name,
+                        "a": {"interface": ends[0]},
+                        "b": {"interface": ends[1]},
+                        "a_to_b": _wire_direction(link.a_to_b),
+                        "b_to_a": _wire_direction(link.b_to_a),
+                    }
+                )
+            self.mininet.addLink(self._node(link.a), self._node(link.b), port1=link.a.port, port2=link.b.port, **params)
+        self.mininet.build()
+        for name, host in self.hosts.items():
+            others = [other for key, other in topology.hosts.items() if key != name]
+            peers = [
+                str(ipaddress.ip_interface(address).ip)
+                for other in others
+                for address in (other.ip, other.ipv6)
+                if address
+            ]
+            host.prepare(topology.hosts[name], topology.mac(name), peers)
+
+    def _start_processes(self) -> None:
+        for switch in self.switches.values():
+            switch.start([])
+            assert switch.owned is not None
+            self._owned.append(switch.owned)
+        self._write()
+        if self.wire_links:
+            self._start_wire()
+        for switch in self.switches.values():
+            switch.wait_ready()
+        self._write()
+
+    def _start_wire(self) -> None:
+        config, ready = self.folder / "links.json", self.folder / "wire.ready"
+        config.write_text(json.dumps({"links": self.wire_links}, indent=1) + "\n")
+        command = [
+            find_binary("fairlane-wire", self.options.bin_dir),
+            "--config",
+            str(config),
+            "--control",
+            str(self.wire_control()),
+        ]
+        command += ["--seed", str(self.options.seed), "--ready-file", str(ready)]
+        log_path = self.folder / "log" / "wire.log"
+        with log_path.open("wb") as log:
+            self.wire_process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self._remember(fl_state.OwnedProcess.of(self.wire_process.pid, "fairlane-wire"))
+        deadline = time.monotonic() + WIRE_READY_TIMEOUT_S
+        while not ready.exists():
+            if self.wire_process.poll() is not None or time.monotonic() > deadline:
+                words = log_path.read_text(errors="replace").strip() or "it said nothing"
+                raise RuntimeError(f"fairlane-wire does not start: {words}")
+            time.sleep(0.02)
+
+    def _node(self, end: Endpoint) -> Any:
+        return self.hosts[end.node] if end.node in self.hosts else self.switches[end.node]
+
+    def _interface(self, end: Endpoint) -> str:
+        return f"{self.prefix}{end.node}-eth{end.port}"
+
+    def _remember(self, process: fl_state.OwnedProcess) -> None:
+        self._owned.append(process)
+        self._write()
+
+    def _write(self) -> None:
+        compiled = Path(__file__).parent.parent / "p4src" / "compiled"
+        state: dict[str, Any] = {
+            "name": self.options.name,
+            "topology": self.topology.path,
+            "target": self.options.target,
+            "program": self.options.program,
+            "pids": [process.as_json() for process in self._owned],
+            "switches": [self._switch_state(name, compiled) for name in self.switches],
+            "wire": {"control": str(self.wire_control()), "links": [link["name"] for link in self.wire_links]},
+            "hosts": [
+                {"name": name, "pid": host.pid, "ip": str(ipaddress.ip_interface(self.topology.hosts[name].ip).ip)}
+                for name, host in self.hosts.items()
+            ],
+            "interfaces": self._interfaces,
+        }
+        fl_state.write(self.options.name, state)
+
+    def _switch_state(self, name: str, compiled: Path) -> dict[str, Any]:
+        switch = self.switches[name]
+        return {
+            "name": name,
+            "device_id": switch.options.device_id,
+            "grpc": switch.options.grpc,
+            "cpu_port": CPU_PORT,
+            "json": str(compiled / f"{self.options.program}.json"),
+            "p4info": str(compiled / f"{self.options.program}.p4info.txtpb"),
+            "ports": [
+                {
+                    "port": port,
+                    "interface": f"{self.prefix}{name}-eth{port}",
+                    "rate_bps": spec.rate_bps or 0,
+                    "queue_packets": spec.queue_packets,
+                    "bottleneck": spec.bottleneck,
+                }
+                for port, spec in switch.options.ports.items()
+            ],
+            "routes": [asdict(route) for route in self.topology.routes(name)],
+        }
+
+
+def _wire_direction(direction: Direction) -> dict[str, Any]:
+    return direction.model_dump()
+
+
+def with_link(topology: Topology, name: str, **changes: Any) -> Topology:
+    """A copy of a topology in which link `name` has other values (`delay_us`, `bandwidth_bps`, …). Raises KeyError for an unknown link."""
+    if name not in {link.name for link in topology.links}:
+        raise KeyError(f"there is no link {name}; there are {', '.join(link.name for link in topology.links)}")
+    links = tuple(_changed(link, changes) if link.name == name else link for link in topology.links)
+    ports = {switch: dict(specs) for switch, specs in topology.ports.items()}
+    if "bandwidth_bps" in changes:
+        link = next(link for link in links if link.name == name)
+        for end in (link.a, link.b):
+            if end.port:
+                ports[end.node][end.port] = ports[end.node][end.port].model_copy(
+                    update={"rate_bps": changes["bandwidth_bps"]}
+                )
+    return replace(topology, links=links, ports=ports)
+
+
+def _changed(link: Any, changes: dict[str, Any]) -> Any:
+    wire = {key: value for key, value in changes.items() if key != "bandwidth_bps"}
+    return replace(
+        link,
+        a_to_b=link.a_to_b.model_copy(update=wire),
+        b_to_a=link.b_to_a.model_copy(update=wire),
+        bandwidth_bps=changes.get("bandwidth_bps", link.bandwidth_bps),
+    )

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mininet nodes: hosts with quiet, honest interfaces, and the two switch targets behind one shape.
+
+A host talks to `eth0` and sends everything to the gateway's MAC: the switches route, and nobody needs ARP.
+A switch node knows its interfaces and how to start and stop its process; what it forwards comes over P4Runtime.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fl_links import offloads_off, quiet
+from fl_state import OwnedProcess, stop_processes
+from fl_topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
+from mininet.node import Host, Switch
+
+READY_TIMEOUT_S = 20.0
+GATEWAY_V4 = "169.254.1.1"
+GATEWAY_V6 = "fe80::ff:1"
+
+QUIET_SYSCTLS = (
+    "net.ipv6.conf.all.router_solicitations=0",
+    "net.ipv6.conf.default.router_solicitations=0",
+    "net.ipv6.conf.all.accept_dad=0",
+    "net.ipv6.conf.default.accept_dad=0",
+)
+
+
+class FairlaneHost(Host):
+    """A host whose one interface is `eth0`, as in p4lang/tutorials, with static routes and neighbours."""
+
+    def prepare(self, spec: HostSpec, mac: str, peers: list[str]) -> None:
+        """Configure the interface once its link is there. `peers` are all other hosts' addresses without prefix length.
+
+        Raises RuntimeError when a command of the topology file fails.
+        """
+        outside = self.defaultIntf().name
+        self.cmd(f"ip link set {outside} down && ip link set {outside} name eth0")
+        self.defaultIntf().name = "eth0"
+        self.nameToIntf["eth0"] = self.defaultIntf()
+        for setting in (
+            QUIET_SYSCTLS
+            if spec.ipv6
+            else (*QUIET_SYSCTLS, "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        ):
+            self.cmd(f"sysctl -qw {setting}")
+        self._must(f"ip link set eth0 address {mac}")
+        self._must(
+            f"ip addr flush dev eth0 && ip addr add {spec.ip} dev eth0 && ip link set eth0 up && ip link set lo up"
+        )
+        offloads_off("eth0", self)
+        own = ipaddress.ip_interface(spec.ip)
+        for peer in peers:
+            address = ipaddress.ip_address(peer)
+            if address.version == 4 and address in own.network:
+                self._must(f"ip neigh replace {peer} lladdr {GATEWAY_MAC} dev eth0 nud permanent")
+        if spec.ipv6:
+            self._must(f"ip -6 addr add {spec.ipv6} dev eth0 nodad")
+            self._must(f"ip -6 neigh replace {GATEWAY_V6} lladdr {GATEWAY_MAC} dev eth0 nud permanent")
+            self._must(f"ip -6 route replace default via {GATEWAY_V6} dev eth0 onlink")
+        if spec.commands:
+            for command in spec.commands:
+                self._must(command)
+        if "default" not in self.cmd("ip -4 route show default"):
+            self._must(f"ip neigh replace {GATEWAY_V4} lladdr {GATEWAY_MAC} dev eth0 nud permanent")
+            self._must(f"ip route replace default via {GATEWAY_V4} dev eth0 onlink")
+
+    def _must(self, command: str) -> None:
+        output = self.cmd(f"( {command} ) 2>&1; echo exit=$?").strip()
+        text, _, code = output.rpartition("exit=")
+        if code.strip() != "0":
+            raise RuntimeError(f"{self.name}: {command!r} failed: {text.strip()}")
+
+
+@dataclass(frozen=True)
+class SwitchOptions:
+    """What a switch process needs to start. Rates are bit/s (0: unlimited), capacities are waiting packets."""
+
+    device_id: int
+    grpc: str
+    ports: dict[int, PortSpec]
+    log_dir: Path
+    bin_dir: Path | None = None
+
+
+class P4Switch(Switch):
+    """A switch in the root namespace that runs one process and serves P4Runtime on `options.grpc`."""
+
+    target = "none"
+
+    def __init__(self, name: str, options: SwitchOptions, **params: Any) -> None:
+        super().__init__(name, **params)
+        self.options = options
+        self.process: subprocess.Popen[bytes] | None = None
+        self.owned: OwnedProcess | None = None
+
+    def interfaces(self) -> dict[int, str]:
+        """Port number to interface name, loopback left out."""
+        return {port: str(interface) for port, interface in sorted(self.intfs.items()) if port > 0}
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def launch(self) -> None:
+        """Start the process without waiting for it."""
+        for interface in self.interfaces().values():
+            quiet(interface)
+            offloads_off(interface)
+        self.options.log_dir.mkdir(parents=True, exist_ok=True)
+        log = (self.options.log_dir / f"{self.name}.log").open("wb")
+        with log:
+            self.process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self.owned = OwnedProcess.of(self.process.pid, f"{Path(self.command()[0]).name} {self.name}")
+
+    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Wait until P4Runtime answers a connection. Raises RuntimeError with the switch's last words when it does not."""
+        assert self.process is not None
+        host, _, port = self.options.grpc.rpartition(":")
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                break
+            try:
+                with socket.create_connection((host, int(port)), timeout=0.5):
+                    return
+            except OSError:
+                time.sleep(0.02)
+        words = (self.options.log_dir / f"{self.name}.log").read_text(errors="replace").strip().splitlines()[-3:]
+        raise RuntimeError(
+            f"{self.name}: {self.command()[0]} does not serve {self.options.grpc}: {' / '.join(words) or 'it said nothing'}"
+        )
+
+    def start(self, controllers: Any) -> None:
+        """Mininet's start: nothing but the process; there is no OpenFlow controller."""
+        del controllers
+        self.launch()
+
+    def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 - Mininet's name
+        """Stop the process that we started, and delete the interfaces."""
+        if self.owned is not None:
+            stop_processes([self.owned])
+        if self.process is not None:
+            self.process.wait(timeout=10)
+        super().stop(deleteIntfs)
+
+
+class EmbeddedSwitch(P4Switch):
+    """The embedded v1model switch (`fairlane-switch`)."""
+
+    target = "embedded"
+
+    def command(self) -> list[str]:
+        options = self.options
+        command = [
+            find_binary("fairlane-switch", options.bin_dir),
+            "--device-id",
+            str(options.device_id),
+            "--grpc",
+            options.grpc,
+            "--cpu-port",
+            str(CPU_PORT),
+        ]
+        for port, interface in self.interfaces().items():
+            command += ["-i", f"{port}@{interface}"]
+            spec = options.ports.get(port, PortSpec())
+            command += ["--port", f"{port}:rate={spec.rate_bps or 0},queue_packets={spec.queue_packets}"]
+        return command
+
+
+class SimpleSwitchGrpc(P4Switch):
+    """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `set_rates`."""
+
+    target = "bmv2"
+
+    def command(self) -> list[str]:
+        options = self.options
+        command = [
+            find_binary("simple_switch_grpc", None),
+            "--no-p4",
+            "--device-id",
+            str(options.device_id),
+            "--thrift-port",
+            str(self.thrift_port),
+        ]
+        for port, interface in self.interfaces().items():
+            command += ["-i", f"{port}@{interface}"]
+        return [*command, "--", "--grpc-server-addr", options.grpc, "--cpu-port", str(CPU_PORT)]
+
+    @property
+    def thrift_port(self) -> int:
+        """Thrift port beside the gRPC one."""
+        return int(self.options.grpc.rpartition(":")[2]) + 10_000
+
+
+SWITCH_CLASSES: dict[str, type[P4Switch]] = {"embedded": EmbeddedSwitch, "bmv2": SimpleSwitchGrpc}
+
+
+def find_binary(name: str, folder: Path | None) -> str:
+    """Path of a binary: `folder`, `$FAIRLANE_BIN_DIR`, the release build of this tree, then PATH. Raises RuntimeError that says how to get it."""
+    places = [
+        folder,
+        os.environ.get("FAIRLANE_BIN_DIR"),
+        Path(__file__).parent.parent / "switch" / "target" / "release",
+    ]
+    for place in places:
+        if place and (Path(place) / name).is_file():
+            return str(Path(place) / name)
+    found = shutil.which(name)
+    if found:
+        return found
+    hint = "run 'make setup'" if name.startswith("fairlane") else "README.md says where BMv2 comes from"
+    raise RuntimeError(f"{name} is not there: {hint}")

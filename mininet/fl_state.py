@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run state: what a running topology made, written down so that it can be found and removed exactly, also after a crash.
+
+One folder per instance below `/run/fairlane` (or `$FAIRLANE_STATE_DIR`): `state.json` (docs/design.md), sockets, logs.
+A process is named by its pid *and* its start time, so a pid that was used again is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+STOP_TIMEOUT_S = 5.0
+
+
+def state_root() -> Path:
+    """The folder that holds one sub-folder per running topology."""
+    return Path(os.environ.get("FAIRLANE_STATE_DIR", "/run/fairlane"))
+
+
+def folder(instance: str) -> Path:
+    """The folder of one instance."""
+    return state_root() / instance
+
+
+@dataclass(frozen=True)
+class OwnedProcess:
+    """A process that we started: its pid, its start time in clock ticks since boot (proc(5), field 22), and what it is."""
+
+    pid: int
+    starttime: int
+    what: str
+
+    @classmethod
+    def of(cls, pid: int, what: str) -> OwnedProcess:
+        """Describe a process that runs now. Raises ProcessLookupError when it is gone."""
+        starttime = start_time(pid)
+        if starttime is None:
+            raise ProcessLookupError(f"process {pid} ({what}) is gone")
+        return cls(pid, starttime, what)
+
+    def is_alive(self) -> bool:
+        """True while this very process runs (a zombie does not)."""
+        return start_time(self.pid) == self.starttime
+
+    def as_json(self) -> dict[str, Any]:
+        return {"pid": self.pid, "starttime": self.starttime, "what": self.what}
+
+
+def start_time(pid: int) -> int | None:
+    """Start time of a live process in clock ticks since boot, or None."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def write(instance: str, state: dict[str, Any]) -> Path:
+    """Write the state file whole or not at all."""
+    path = folder(instance) / "state.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(state, indent=1) + "\n")
+    draft.replace(path)
+    return path
+
+
+def read(instance: str) -> dict[str, Any] | None:
+    """The state of an instance, or None when there is none or it is not readable."""
+    try:
+        return json.loads((folder(instance) / "state.json").read_text())
+    except (OSError, json.JSONDecodeError):
+        return None
+
+
+def instances() -> list[str]:
+    """Names of all instances that left a state file."""
+    return sorted(path.parent.name for path in state_root().glob("*/state.json"))
+
+
+def running(instance: str) -> bool:
+    """True when the launcher of an instance, or anything it started, is alive."""
+    state = read(instance)
+    return state is not None and any(process.is_alive() for process in _processes(state))
+
+
+def _processes(state: dict[str, Any]) -> list[OwnedProcess]:
+    return [OwnedProcess(item["pid"], item["starttime"], item["what"]) for item in state.get("pids", [])]
+
+
+def stop_processes(processes: list[OwnedProcess], timeout_s: float = STOP_TIMEOUT_S) -> list[str]:
+    """Stop processes: SIGTERM (and SIGHUP, which ends an interactive shell), then SIGKILL after the time limit. Returns what was stopped."""
+    alive = [process for process in processes if process.is_alive() and process.pid != os.getpid()]
+    for process in alive:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            _signal(process, number)
+    deadline = time.monotonic() + timeout_s
+    while any(process.is_alive() for process in alive) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for process in alive:
+        _signal(process, signal.SIGKILL)
+    deadline = time.monotonic() + timeout_s
+    while any(process.is_alive() for process in alive) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return [f"{process.what} (pid {process.pid})" for process in alive]
+
+
+def _signal(process: OwnedProcess, number: signal.Signals) -> None:
+    if process.is_alive():
+        try:
+            os.kill(process.pid, number)
+        except ProcessLookupError:
+            return
+
+
+def clean(instance: str) -> list[str]:
+    """Remove exactly what an instance made: its processes, interfaces and folder. Returns what was removed; nothing to remove is fine."""
+    state = read(instance)
+    removed: list[str] = []
+    if state is not None:
+        removed += stop_processes(_processes(state))
+        removed += remove_interfaces(state.get("interfaces", []))
+    if folder(instance).exists():
+        shutil.rmtree(folder(instance))
+    return removed
+
+
+def remove_interfaces(names: list[str]) -> list[str]:
+    """Delete the named interfaces of this namespace that still exist (a veth goes with its peer)."""
+    removed: list[str] = []
+    for name in names:
+        if Path(f"/sys/class/net/{name}").exists():
+            done = subprocess.run(["ip", "link", "delete", name], capture_output=True, text=True, timeout=10)
+            if done.returncode == 0:
+                removed.append(f"interface {name}")
+    return removed

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topology file: what it may say, and a clear error when it says something else.
+
+A superset of p4lang/tutorials' `topology.json` (hosts with ip, mac and commands; switches; links `["h1", "s1-p1", latency, bandwidth]`).
+What we add: a link may be an object with emulated behaviour, a switch may set rate and queue per port.
+Nothing is started here; `fl_net.py` builds what `Topology` describes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.units import parse_rate, parse_time
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+CPU_PORT = 510
+DEFAULT_QUEUE_PACKETS = 1000
+GATEWAY_MAC = "08:00:00:00:ff:01"
+"""What hosts send to: the switch rewrites it (the P4 programs route; they do not bridge)."""
+
+_NODE = r"[hs][0-9]{1,4}"
+_ENDPOINT = re.compile(rf"^({_NODE})(?:-p([0-9]{{1,3}}))?$")
+
+
+class TopologyError(ValueError):
+    """A topology that cannot be built; the text names the file, the place in it (a JSON pointer) and what is allowed."""
+
+
+def _rate(value: object) -> object:
+    return _parsed(value, parse_rate, 1)
+
+
+def _delay(value: object) -> object:
+    return _parsed(value, parse_time, 1e6)
+
+
+def _parsed(value: object, parse: Callable[[str], float], scale: float) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return round(parse(value) * scale)
+    except FairlaneError as error:
+        raise ValueError(error.message) from None
+
+
+Rate = Annotated[int, BeforeValidator(_rate), Field(ge=0, le=400_000_000_000)]
+DelayUs = Annotated[int, BeforeValidator(_delay), Field(ge=0, le=60_000_000)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Direction(_Strict):
+    """One direction of an emulated link: what `fairlane-wire` does to a frame on its way. Zero is off.
+
+    In the file: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"` (bare numbers are µs and bit/s), `loss`, `ber`, `queue_packets`.
+    """
+
+    delay_us: DelayUs = Field(0, alias="delay")
+    jitter_us: DelayUs = Field(0, alias="jitter")
+    rate_bps: Rate = Field(0, alias="rate")
+    loss: float = Field(0.0, ge=0.0, le=1.0)
+    ber: float = Field(0.0, ge=0.0, le=1.0)
+    queue_packets: int = Field(1000, ge=1, le=1_000_000)
+
+    @property
+    def is_plain(self) -> bool:
+        """True when a bare veth pair does the same."""
+        return not (self.delay_us or self.jitter_us or self.rate_bps or self.loss or self.ber)
+
+
+class LinkSpec(Direction):
+    """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them."""
+
+    a: str
+    b: str
+    bandwidth_bps: Rate = Field(0, alias="bandwidth")
+    """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
+    a_to_b: Direction | None = None
+    b_to_a: Direction | None = None
+
+
+class PortSpec(_Strict):
+    """A switch port's traffic manager: rate in bit/s (0: unlimited) and drop-tail capacity in waiting packets."""
+
+    rate_bps: Rate | None = Field(None, alias="rate")
+    queue_packets: int = Field(DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
+    bottleneck: bool = False
+    """The controller measures this port and sets its threshold."""
+
+
+class HostSpec(_Strict):
+    """A host: its address, and optionally the sender variant that its sockets use."""
+
+    ip: str
+    mac: str | None = None
+    ipv6: str | None = None
+    commands: list[str] = []
+    variant: str | None = None
+
+
+class SwitchSpec(_Strict):
+    """A switch: optionally its own program and its ports' traffic manager."""
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, populate_by_name=True
+    )  # tutorials' files carry mac, cli_input, … that need no action here
+    runtime_json: str | None = None
+    program: str | None = None
+    ports: dict[str, PortSpec] = {}
+
+
+class _File(_Strict):
+    hosts: dict[Annotated[str, Field(pattern=r"^h[0-9]{1,4}$")], HostSpec]
+    switches: dict[Annotated[str, Field(pattern=r"^s[0-9]{1,4}$")], SwitchSpec]
+    links: list[Any]
+    name: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One end of a link: a node and its port (a host's port is 0)."""
+
+    node: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """A checked link; `a_to_b` and `b_to_a` are final."""
+
+    a: Endpoint
+    b: Endpoint
+    a_to_b: Direction
+    b_to_a: Direction
+    bandwidth_bps: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.a.node}-{self.b.node}"
+
+    @property
+    def is_emulated(self) -> bool:
+        return not (self.a_to_b.is_plain and self.b_to_a.is_plain)
+
+
+@dataclass(frozen=True)
+class Route:
+    """One forwarding entry of a switch: destination prefix, next port, and the MAC address to write."""
+
+    prefix: str
+    port: int
+    mac: str
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A checked topology. `ports[switch][port]` holds every port that a link uses."""
+
+    path: str
+    hosts: dict[str, HostSpec]
+    switches: dict[str, SwitchSpec]
+    links: tuple[Link, ...]
+    ports: dict[str, dict[int, PortSpec]] = field(default_factory=dict)
+
+    def mac(self, host: str) -> str:
+        """The host's MAC address: its own, or `08:00:00:00:NN:NN` from its number."""
+        number = int(host[1:])
+        return self.hosts[host].mac or f"08:00:00:00:{number >> 8:02x}:{number & 255:02x}"
+
+    def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
+        """(own port, other node) of each link at `node`."""
+        for link in self.links:
+            if link.a.node == node:
+                yield link.a.port, link.b.node
+            if link.b.node == node:
+                yield link.b.port, link.a.node
+
+    def routes(self, switch: str) -> list[Route]:
+        """A route to every host by the fewest hops; ties go to the lower port."""
+        routes: list[Route] = []
+        for host, spec in self.hosts.items():
+            port = self._next_port(switch, host)
+            if port is None:
+                continue
+            address = ipaddress.ip_interface(spec.ip).ip
+            routes.append(Route(f"{address}/32", port, self.mac(host)))
+            if spec.ipv6:
+                routes.append(Route(f"{ipaddress.ip_interface(spec.ipv6).ip}/128", port, self.mac(host)))
+        return routes
+
+    def _next_port(self, switch: str, host: str) -> int | None:
+        reached: dict[str, int] = {}
+        queue = deque((node, port) for port, node in sorted(self.neighbours(switch)))
+        while queue:
+            node, first = queue.popleft()
+            if node in reached or node == switch:
+                continue
+            reached[node] = first
+            if node == host:
+                return first
+            if node in self.switches:
+                queue.extend((other, first) for _, other in sorted(self.neighbours(node)))
+        return None
+
+
+def load(path: Path) -> Topology:
+    """Read and check a topology file.
+
+    Raises TopologyError naming the file, the JSON pointer and what is allowed; nothing is built from a bad file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TopologyError(f"{path}: cannot read the topology: {error.strerror}") from None
+    try:
+        document: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        line = text.splitlines()[error.lineno - 1] if text else ""
+        caret = " " * (error.colno - 1) + "^"
+        raise TopologyError(
+            f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}\n  {line}\n  {caret}"
+        ) from None
+    return check(document, str(path))
+
+
+def check(document: Any, origin: str = "topology") -> Topology:
+    """Check a topology given as the parsed JSON document; see `load`."""
+    file = _validate(_File, document, origin, "")
+    links = tuple(_link(entry, index, file, origin) for index, entry in enumerate(file.links))
+    ports = _ports(file, links, origin)
+    topology = Topology(origin, file.hosts, file.switches, links, ports)
+    for name, host in file.hosts.items():
+        _address(host.ip, f"{origin}: /hosts/{name}/ip")
+        if host.ipv6:
+            _address(host.ipv6, f"{origin}: /hosts/{name}/ipv6")
+        count = sum(1 for _ in topology.neighbours(name))
+        if count != 1:
+            raise TopologyError(f"{origin}: /hosts/{name}: a host has exactly one link, this one has {count}")
+    return topology
+
+
+def _validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = pointer + "".join(f"/{part}" for part in first["loc"] if part != "[key]")
+        allowed = ""
+        if first["type"] == "extra_forbidden":
+            allowed = f"; allowed keys: {', '.join(_keys(model, first['loc']))}"
+        raise TopologyError(f"{origin}: {place or '/'}: {first['msg']}{allowed} (got {first['input']!r:.80})") from None
+
+
+def _keys(model: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
+    """The keys that the object around `place` may have, as the file writes them."""
+    nested: dict[str, type[BaseModel]] = {
+        "hosts": HostSpec,
+        "switches": SwitchSpec,
+        "ports": PortSpec,
+        "a_to_b": Direction,
+        "b_to_a": Direction,
+    }
+    for part in place[:-1]:
+        model = nested.get(str(part), model)
+    return sorted(info.alias or name for name, info in model.model_fields.items())
+
+
+def _address(text: str, where: str) -> None:
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        raise TopologyError(f"{where}: {text!r} is not an address with a prefix length, such as 10.0.1.1/24") from None
+
+
+def _endpoint(text: object, file: _File, where: str) -> Endpoint:
+    match = _ENDPOINT.match(text) if isinstance(text, str) else None
+    if match is None:
+        raise TopologyError(f"{where}: {text!r} is not an endpoint; write a host (h1) or a switch port (s1-p3)")
+    node, port = match.group(1), match.group(2)
+    known = file.hosts if node.startswith("h") else file.switches
+    if node not in known:
+        raise TopologyError(f"{where}: there is no {node}; there are {', '.join(sorted(known)) or 'none'}")
+    if node.startswith("h"):
+        return Endpoint(node, 0)
+    if port is None:
+        raise TopologyError(f"{where}: a switch endpoint names its port: {node}-p1")
+    if not 1 <= int(port) < CPU_PORT:
+        raise TopologyError(f"{where}: port {port} is out of range; allowed: 1 to {CPU_PORT - 1}")
+    return Endpoint(node, int(port))
+
+
+def _link(entry: Any, index: int, file: _File, origin: str) -> Link:
+    where = f"{origin}: /links/{index}"
+    if isinstance(entry, list):
+        items: list[Any] = list(entry)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+        if not 2 <= len(items) <= 4:
+            raise TopologyError(
+                f"{where}: a link is [node, node], [node, node, latency] or [node, node, latency, bandwidth]"
+            )
+        entry = {"a": items[0], "b": items[1]}
+        if len(items) > 2:
+            # The tutorials write bare numbers: milliseconds and Mbit/s.
+            entry["delay"] = _tutorial(items[2], 1_000)
+        if len(items) > 3:
+            entry["bandwidth"] = _tutorial(items[3], 1_000_000)
+    spec: LinkSpec = _validate(LinkSpec, entry, origin, f"/links/{index}")
+    a = _endpoint(spec.a, file, f"{where}/a")
+    b = _endpoint(spec.b, file, f"{where}/b")
+    shared = Direction(**{name: getattr(spec, name) for name in Direction.model_fields})
+    forward, back = spec.a_to_b or shared, spec.b_to_a or shared
+    if spec.bandwidth_bps and a.port == 0 and not forward.rate_bps:
+        forward = forward.model_copy(update={"rate_bps": spec.bandwidth_bps})
+    if spec.bandwidth_bps and b.port == 0 and not back.rate_bps:
+        back = back.model_copy(update={"rate_bps": spec.bandwidth_bps})
+    return Link(a, b, forward, back, spec.bandwidth_bps)
+
+
+def _tutorial(value: Any, unit: int) -> Any:
+    if isinstance(value, str) and re.fullmatch(r"[0-9.]+", value):
+        value = float(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return round(value * unit)
+    return value
+
+
+def _ports(file: _File, links: tuple[Link, ...], origin: str) -> dict[str, dict[int, PortSpec]]:
+    used: dict[str, dict[int, PortSpec]] = {name: {} for name in file.switches}
+    for index, link in enumerate(links):
+        for end in (link.a, link.b):
+            if end.port == 0:
+                continue
+            if end.port in used[end.node]:
+                raise TopologyError(
+                    f"{origin}: /links/{index}: port {end.port} of {end.node} is used by another link already"
+                )
+            used[end.node][end.port] = PortSpec(rate_bps=link.bandwidth_bps)
+    for name, switch in file.switches.items():
+        for number, spec in switch.ports.items():
+            where = f"{origin}: /switches/{name}/ports/{number}"
+            if not number.isdigit() or int(number) not in used[name]:
+                there = ", ".join(map(str, sorted(used[name]))) or "none"
+                raise TopologyError(f"{where}: no link uses that port; ports in use: {there}")
+            rate = used[name][int(number)].rate_bps if spec.rate_bps is None else spec.rate_bps
+            used[name][int(number)] = spec.model_copy(update={"rate_bps": rate})
+    return {name: dict(sorted(ports.items())) for name, ports in used.items()}
+
+
+Target = Literal["embedded", "bmv2"]

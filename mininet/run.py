@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`make run`: start a topology, program its switches, keep the controller's loop beside it, and open Mininet's CLI."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import fl_topology
+from fl_net import Network, NetworkOptions
+from mininet.cli import CLI
+
+HERE = Path(__file__).parent
+
+
+def options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--topology",
+        type=Path,
+        default=HERE / "topologies" / "dumbbell.json",
+        help="topology file (a superset of p4lang/tutorials' topology.json)",
+    )
+    parser.add_argument(
+        "--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program"
+    )
+    parser.add_argument(
+        "--instance", type=int, default=0, help="number of this topology; another one may run beside it"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the emulated links")
+    parser.add_argument(
+        "--no-controller", action="store_true", help="leave the switches without entries and without a control loop"
+    )
+    parser.add_argument("--script", type=Path, help="read Mininet CLI commands from a file instead of the terminal")
+    return parser.parse_args()
+
+
+def start_controller(network: Network) -> None:
+    """Program the switches once, then run the control loop in the background. Raises RuntimeError with the controller's own words."""
+    fairlane = str(Path(sys.executable).parent / "fairlane")
+    state = str(network.folder)
+    done = subprocess.run([fairlane, "init", "--state", state], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise RuntimeError(f"the controller could not program the switches: {(done.stderr or done.stdout).strip()}")
+    with (network.folder / "log" / "controller.log").open("wb") as log:
+        loop = subprocess.Popen(
+            [fairlane, "run", "--state", state],
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    network.adopt(loop.pid, "fairlane run")
+
+
+def main() -> int:
+    """Run until the CLI is left."""
+    chosen = options()
+    try:
+        topology = fl_topology.load(chosen.topology)
+        with Network(
+            topology, NetworkOptions(instance=chosen.instance, target=chosen.target, seed=chosen.seed)
+        ) as network:
+            if not chosen.no_controller:
+                start_controller(network)
+            print(
+                f"topology {chosen.topology.name}: {len(network.hosts)} hosts, {len(network.switches)} switches ({chosen.target}); state in {network.folder}"
+            )
+            print("try in another terminal: fairlane status · fairlane threshold show · fairlane flows")
+            CLI(network.mininet, script=str(chosen.script) if chosen.script else None)
+    except (fl_topology.TopologyError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
