@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admission: counts a packet into its flow and its port, or refuses it, in one atomic action.
+#ifndef FAIRLANE_ADMIT_P4
+#define FAIRLANE_ADMIT_P4
+
+#include "state.p4"
+
+control Admit(inout metadata_t meta) {
+    // Chae & Choi section 3, counted in first: the packet is refused when the flow's counter, with it,
+    // exceeds Qthresh_i. So at most Qthresh_i packets of a flow wait. On a refusal nothing is counted up.
+    // The port's own limit comes before the queue's, so nothing is ever dropped behind our back.
+    action admit() {
+        bit<32> flow_packets;
+        bit<32> port_packets;
+        bit<32> port_bytes;
+        time_us_t seen;
+        time_us_t start;
+        bit<32> flows;
+
+        flow_occupancy.read(flow_packets, meta.slot);
+        port_occupancy.read(port_packets, (bit<32>)meta.port);
+        port_occupancy_bytes.read(port_bytes, (bit<32>)meta.port);
+        report_start.read(start, (bit<32>)meta.port);
+        flow_packets = flow_packets + 1;
+        port_packets = port_packets + 1;
+        port_bytes = port_bytes + (bit<32>)meta.length;
+
+        if (flow_packets > meta.limit_packets) {
+            meta.reason = REASON_QTHRESH;
+        } else if (port_packets > meta.port_max_packets || port_bytes > meta.port_max_bytes) {
+            meta.reason = REASON_PORT_FULL;
+        } else {
+            flow_occupancy.write(meta.slot, flow_packets);
+            port_occupancy.write((bit<32>)meta.port, port_packets);
+            port_occupancy_bytes.write((bit<32>)meta.port, port_bytes);
+            // N_C: the first admission of a flow since the interval began.
+            flow_seen.read(seen, meta.slot);
+            flow_seen.write(meta.slot, meta.now);
+            if (seen <= start) {
+                report_flows.read(flows, (bit<32>)meta.port);
+                report_flows.write((bit<32>)meta.port, flows + 1);
+            }
+        }
+        meta.report_due = (meta.report_period_us != 0 && meta.now - start >= (time_us_t)meta.report_period_us)
+                          ? 1w1 : 1w0;
+    }
+
+    apply {
+        admit();
+    }
+}
+
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packet headers, controller headers and the metadata that goes with a packet through the queue.
+#ifndef FAIRLANE_HEADERS_P4
+#define FAIRLANE_HEADERS_P4
+
+#include "sizes.p4"
+
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+const bit<16> ETHERTYPE_IPV6 = 0x86DD;
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+
+const bit<8> PROTOCOL_TCP = 6;
+const bit<8> PROTOCOL_UDP = 17;
+
+error {
+    IpBadVersion,
+    Ipv4BadHeaderLength
+}
+
+// P4Runtime packet I/O (spec 1.5 section 16.1).
+@controller_header("packet_in")
+header packet_in_t {
+    bit<9> ingress_port;
+    bit<7> reason;
+}
+
+@controller_header("packet_out")
+header packet_out_t {
+    bit<9> egress_port;
+    bit<7> _pad;
+}
+
+header ethernet_t {
+    bit<48> dst;
+    bit<48> src;
+    bit<16> ether_type;
+}
+
+// IEEE 802.1Q, one tag.
+header vlan_t {
+    bit<3>  pcp;
+    bit<1>  dei;
+    bit<12> vid;
+    bit<16> ether_type;
+}
+
+// RFC 791, without the options.
+header ipv4_t {
+    bit<4>  version;
+    bit<4>  ihl;
+    bit<6>  dscp;
+    bit<2>  ecn;
+    bit<16> total_len;
+    bit<16> identification;
+    bit<3>  flags;
+    bit<13> fragment_offset;
+    bit<8>  ttl;
+    bit<8>  protocol;
+    bit<16> checksum;
+    bit<32> src;
+    bit<32> dst;
+}
+
+header ipv4_options_t {
+    varbit<320> options;
+}
+
+// RFC 8200. Extension headers are payload: such a packet is a flow by addresses and next header.
+header ipv6_t {
+    bit<4>   version;
+    bit<6>   dscp;
+    bit<2>   ecn;
+    bit<20>  flow_label;
+    bit<16>  payload_len;
+    bit<8>   next_header;
+    bit<8>   hop_limit;
+    bit<128> src;
+    bit<128> dst;
+}
+
+// RFC 9293, without the options.
+header tcp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<32> seq_no;
+    bit<32> ack_no;
+    bit<4>  data_offset;
+    bit<4>  reserved;
+    bit<1>  cwr;
+    bit<1>  ece;
+    bit<1>  urg;
+    bit<1>  ack;
+    bit<1>  psh;
+    bit<1>  rst;
+    bit<1>  syn;
+    bit<1>  fin;
+    bit<16> window;
+    bit<16> checksum;
+    bit<16> urgent_ptr;
+}
+
+header udp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+struct headers_t {
+    packet_in_t    packet_in;
+    packet_out_t   packet_out;
+    ethernet_t     ethernet;
+    vlan_t         vlan;
+    ipv4_t         ipv4;
+    ipv4_options_t ipv4_options;
+    ipv6_t         ipv6;
+    tcp_t          tcp;
+    udp_t          udp;
+}
+
+struct metadata_t {
+    // Set by the parser: 0 where the packet has no ports (other protocols, later fragments).
+    bit<16>   src_port;
+    bit<16>   dst_port;
+    bit<6>    dscp;               // 0 where there is no IP header
+    bit<3>    pcp;                // 0 where there is no VLAN tag
+
+    // What ingress decided. A packet is dropped when reason is not REASON_NONE.
+    reason_t  reason;
+    port_t    port;               // egress port
+    class_t   traffic_class;
+    bit<16>   tcp_payload_len;    // bytes; 0 when there is no TCP header
+
+    // The flow's lane.
+    bit<32>   flow_hash;          // crc32 of the 5-tuple; valid where has_hash
+    bit<1>    has_hash;
+    bit<1>    has_entry;
+    bit<16>   flow_weight;        // 1/256; 0: the class's weight holds
+    slot_t    slot;
+
+    // Limits in force for this packet.
+    bit<32>   limit_packets;      // of the flow: at most this many wait
+    bit<32>   port_max_packets;
+    bit<32>   port_max_bytes;
+    bit<32>   report_period_us;
+
+    // Carried through the queue, so that exactly what was counted in is counted out.
+    bit<1>    counted;
+    bit<16>   length;             // bytes of the frame
+    time_us_t now;                // ingress time
+    bit<1>    report_due;         // the port's report period is over
+
+    // A T_res sample that this packet, an ACK, completes (control/t_res.p4).
+    bit<1>    t_res_valid;
+    bit<32>   t_res_us;
+    bit<32>   t_res_flow_hash;
+    bit<32>   t_res_about;        // 4 unused ++ port ++ class ++ frame length of the probe
+}
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parser, IPv4 checksum verification and deparser.
+#ifndef FAIRLANE_PARSER_P4
+#define FAIRLANE_PARSER_P4
+
+#include "headers.p4"
+
+parser LaneParser(packet_in packet,
+                  out headers_t hdr,
+                  inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    state start {
+        transition select(standard_metadata.ingress_port) {
+            CPU_PORT: parse_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+    // What follows the header goes out as it is: the frame is not looked at.
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition accept;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_IPV6: parse_ipv6;
+            ETHERTYPE_VLAN: parse_vlan;
+            default: accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        meta.pcp = hdr.vlan.pcp;
+        transition select(hdr.vlan.ether_type) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_IPV6: parse_ipv6;
+            default: accept;
+        }
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        meta.dscp = hdr.ipv4.dscp;
+        verify(hdr.ipv4.version == 4, error.IpBadVersion);
+        verify(hdr.ipv4.ihl >= 5, error.Ipv4BadHeaderLength);
+        transition select(hdr.ipv4.ihl) {
+            5: parse_ipv4_payload;
+            default: parse_ipv4_options;
+        }
+    }
+
+    state parse_ipv4_options {
+        packet.extract(hdr.ipv4_options, ((bit<32>)hdr.ipv4.ihl - 5) << 5);
+        transition parse_ipv4_payload;
+    }
+
+    // Only the first fragment has ports: later ones are a flow by addresses and protocol.
+    state parse_ipv4_payload {
+        transition select(hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
+            (0, PROTOCOL_TCP): parse_tcp;
+            (0, PROTOCOL_UDP): parse_udp;
+            default: accept;
+        }
+    }
+
+    state parse_ipv6 {
+        packet.extract(hdr.ipv6);
+        meta.dscp = hdr.ipv6.dscp;
+        verify(hdr.ipv6.version == 6, error.IpBadVersion);
+        transition select(hdr.ipv6.next_header) {
+            PROTOCOL_TCP: parse_tcp;
+            PROTOCOL_UDP: parse_udp;
+            default: accept;
+        }
+    }
+
+    state parse_tcp {
+        packet.extract(hdr.tcp);
+        meta.src_port = hdr.tcp.src_port;
+        meta.dst_port = hdr.tcp.dst_port;
+        transition accept;
+    }
+
+    state parse_udp {
+        packet.extract(hdr.udp);
+        meta.src_port = hdr.udp.src_port;
+        meta.dst_port = hdr.udp.dst_port;
+        transition accept;
+    }
+}
+
+control LaneVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(
+            hdr.ipv4.isValid() && !hdr.ipv4_options.isValid(),
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_len,
+              hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset,
+              hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+        verify_checksum(
+            hdr.ipv4_options.isValid(),
+            { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_len,
+              hdr.ipv4.identification, hdr.ipv4.flags, hdr.ipv4.fragment_offset,
+              hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.options },
+            hdr.ipv4.checksum, HashAlgorithm.csum16);
+    }
+}
+
+// Nothing to do: control/route.p4 keeps the checksum right when it counts the TTL down (RFC 1624).
+control LaneComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control LaneDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv4_options);
+        packet.emit(hdr.ipv6);
+        packet.emit(hdr.tcp);
+        packet.emit(hdr.udp);
+    }
+}
+
+#endif

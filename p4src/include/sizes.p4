@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every size, default and code number of the P4 programs: nothing else in p4src holds a magic number.
+#ifndef FAIRLANE_SIZES_P4
+#define FAIRLANE_SIZES_P4
+
+// ---- Ports -------------------------------------------------------------------------------------
+// Ports 0..511. The packet I/O port is 510 (simple_switch_grpc --cpu-port 510); 511 is v1model's drop port.
+#define PORTS 512
+#define CPU_PORT 510
+
+// ---- Tables ------------------------------------------------------------------------------------
+#define ROUTES_V4 4096
+#define ROUTES_V6 4096
+#define L2_ENTRIES 1024
+#define CLASS_RULES 256
+#define CLASSES 8          // bit<3>, as a VLAN's PCP
+#define POLICIES 4096      // PORTS * CLASSES
+
+// ---- Slots: the per-flow state -------------------------------------------------------------------
+//      0 .. FLOWS-1                 a flow with an entry in flow_v4 or flow_v6 (its flow_id)
+//      FLOWS .. FLOWS+FALLBACK-1    flows without an entry, by hash of the 5-tuple
+//      NO_FLOW_SLOT                 what belongs to no flow: packet-out and non-IP frames
+#define FLOWS 65536        // bit<16> flow_id
+#define FALLBACK 16384     // FALLBACK_BITS of the hash
+#define FALLBACK_BITS 14
+#define NO_FLOW_SLOT 81920
+#define SLOTS 81921
+
+// ---- Weights -------------------------------------------------------------------------------------
+// Fixed point, 1/256: Qthresh_i = (qthresh * weight) >> WEIGHT_SHIFT, rounded down.
+#define WEIGHT_SHIFT 8
+#define WEIGHT_ONE 256
+
+#define UNLIMITED 0xFFFFFFFF
+
+// ---- Times, microseconds ---------------------------------------------------------------------------
+#define NEW_FLOW_PERIOD_US 100000     // at most one new_flow digest a fallback slot in this time
+#define T_RES_PERIOD_US 50000         // at most one T_res probe a flow in this time
+#define T_RES_PORT_PERIOD_US 2000     // at most one T_res report a port in this time
+#define T_RES_TIMEOUT_US 10000000     // a probe without an answer is given up
+
+// ---- Counter arrays --------------------------------------------------------------------------------
+#define REASONS 16                    // bit<4>
+#define DROP_COUNTERS 8192            // PORTS * REASONS, index = port ++ reason
+#define ADMITTED_COUNTERS 4096        // PORTS * CLASSES, index = port ++ class
+
+typedef bit<9>  port_t;
+typedef bit<3>  class_t;
+typedef bit<4>  reason_t;
+typedef bit<32> slot_t;
+typedef bit<48> time_us_t;
+
+// ---- Drop reasons: the low 4 bits of an index of the counter `drops` ---------------------------------
+const reason_t REASON_NONE           = 0;
+// Refused before a route was known: counted for the INGRESS port.
+const reason_t REASON_SHORT          = 1;   // the frame ends inside a header
+const reason_t REASON_BAD_VERSION    = 2;   // EtherType and IP version disagree
+const reason_t REASON_BAD_IHL        = 3;   // IPv4 IHL below 5
+const reason_t REASON_BAD_LENGTH     = 4;   // the IP (or TCP) length does not fit header or frame
+const reason_t REASON_BAD_CHECKSUM   = 5;   // IPv4 header checksum
+const reason_t REASON_TTL            = 6;   // TTL or hop limit 0 or 1
+const reason_t REASON_NON_IP         = 7;   // no entry in `l2`
+const reason_t REASON_NO_ROUTE       = 8;   // no entry in ipv4_lpm / ipv6_lpm
+const reason_t REASON_ROUTE_DROP     = 9;   // a table says `drop`
+const reason_t REASON_PARSER         = 10;  // any other parser error
+// Refused by admission: counted for the EGRESS port.
+const reason_t REASON_QTHRESH        = 11;  // the flow has its threshold of packets waiting
+const reason_t REASON_PORT_FULL      = 12;  // the port's queue is full (packets or bytes)
+
+// ---- packet-in reasons -------------------------------------------------------------------------------
+// Chosen by the table entry that sends the packet to the controller: to_cpu(reason), 0..127.
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// qthresh.p4: routes IP and gives every TCP flow its lane at a limited port (Chae & Choi, Qthresh).
+//
+//   parser ─► ingress: validate ─► T_res match ─► route ─► port_limit ─► class ─► flow ─► policy ─► admit ─► digests
+//                                                              │ no limit: straight on                 │ refused: drop
+//             queue ◄──────────────────────────────────────────┴───────────────────────────────────────┘
+//               └────► egress: count out ─► T_res probe ─► deparser
+//
+// For P4Runtime users: README.md lists tables, actions, digests, counters and drop reasons.
+#include <core.p4>
+#include <v1model.p4>
+
+#include "include/sizes.p4"
+#include "include/headers.p4"
+#include "include/parser.p4"
+#include "include/control/state.p4"
+#include "include/control/validate.p4"
+#include "include/control/route.p4"
+#include "include/control/policy.p4"
+#include "include/control/flow.p4"
+#include "include/control/admit.p4"
+#include "include/control/dequeue.p4"
+#include "include/control/t_res.p4"
+#include "include/control/report.p4"
+
+control LaneIngress(inout headers_t hdr,
+                    inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    Validate() validate;
+    TResMatch() t_res_match;
+    Route() route;
+    PortLimit() port_limit;
+    Classify() classify;
+    Flow() flow;
+    Policy() policy;
+    Admit() admit;
+    Report() report;
+
+    // A packet-out needs room in its port's queue like any other packet, but is in no lane.
+    action take_packet_out() {
+        meta.port = hdr.packet_out.egress_port;
+        meta.length = meta.length - 2;
+        hdr.packet_out.setInvalid();
+    }
+
+    apply {
+        meta.now = standard_metadata.ingress_global_timestamp;
+        meta.length = (bit<16>)standard_metadata.packet_length;
+        meta.slot = NO_FLOW_SLOT;
+        meta.limit_packets = UNLIMITED;
+        meta.port = standard_metadata.ingress_port;     // where a refusal without a route is counted
+
+        if (hdr.packet_out.isValid()) {
+            take_packet_out();
+        } else {
+            validate.apply(hdr, meta, standard_metadata);
+            if (meta.reason == REASON_NONE) {
+                if (hdr.tcp.isValid() && hdr.tcp.ack == 1 && meta.tcp_payload_len == 0) {
+                    t_res_match.apply(hdr, meta);
+                }
+                route.apply(hdr, meta, standard_metadata);
+            }
+        }
+
+        if (meta.reason == REASON_NONE) {
+            port_limit.apply(meta);
+            if (meta.counted == 1) {
+                if (hdr.ipv4.isValid() || hdr.ipv6.isValid()) {
+                    classify.apply(meta, standard_metadata);
+                    flow.apply(hdr, meta);
+                    policy.apply(meta);
+                }
+                admit.apply(meta);
+            }
+        }
+        report.apply(hdr, meta);
+
+        if (meta.reason != REASON_NONE) {
+            drops.count((bit<32>)(meta.port ++ meta.reason));
+            if (meta.counted == 1) {
+                flow_drops.count(meta.slot);
+            }
+            mark_to_drop(standard_metadata);
+        } else {
+            standard_metadata.egress_spec = meta.port;
+            if (meta.counted == 1) {
+                admitted.count((bit<32>)(meta.port ++ meta.traffic_class));
+            } else {
+                passed.count((bit<32>)meta.port);
+            }
+        }
+    }
+}
+
+control LaneEgress(inout headers_t hdr,
+                   inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    Dequeue() dequeue;
+    TResProbe() t_res_probe;
+
+    apply {
+        if (meta.counted == 1) {
+            dequeue.apply(meta, standard_metadata);
+            if (hdr.tcp.isValid() && meta.tcp_payload_len != 0) {
+                t_res_probe.apply(hdr, meta, standard_metadata);
+            }
+        }
+    }
+}
+
+V1Switch(LaneParser(),
+         LaneVerifyChecksum(),
+         LaneIngress(),
+         LaneEgress(),
+         LaneComputeChecksum(),
+         LaneDeparser()) main;
