@@ -32,7 +32,7 @@ class WireLink(Link):
         self.wire_ends = wire_ends
         super().__init__(*args, **params)
 
-    def makeIntfPair(  # type: ignore[override]  # noqa: N802 - Mininet's name; it is a class method there
+    def makeIntfPair(  # type: ignore[override]
         self,
         intfname1: str,
         intfname2: str,
@@ -40,7 +40,7 @@ class WireLink(Link):
         addr2: Any = None,
         node1: Any = None,
         node2: Any = None,
-        deleteIntfs: bool = True,  # noqa: N803
+        deleteIntfs: bool = True,
     ) -> None:
         """Make both pairs (Mininet calls this with the names of the outer ends)."""
         del addr1, addr2  # hosts set their own

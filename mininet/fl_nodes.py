@@ -145,7 +145,7 @@ class P4Switch(Switch):
         del controllers
         self.launch()
 
-    def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 - Mininet's name
+    def stop(self, deleteIntfs: bool = True) -> None:
         """Stop the process that we started, and delete the interfaces."""
         if self.owned is not None:
             stop_processes([self.owned])

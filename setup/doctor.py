@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`make doctor`: what this machine lacks for fairlane, and how to mend it. Standard library only: it must run before any set-up.
+
+Exit code 0 when `make demo` and `make test` can work, 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MINIMUM_KERNEL = (5, 15)
+MINIMUM_RUST = (1, 88)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: `ok` True (fine), False (must be mended), or None (optional and absent)."""
+
+    ok: bool | None
+    what: str
+    mend: str = ""
+
+
+def output(*command: str) -> str:
+    """What a command prints, or nothing when it is not there or fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The first dotted number in a text, as integers; empty when there is none."""
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return (int(found.group(1)), int(found.group(2))) if found else ()
+
+
+def system() -> Finding:
+    """Debian 12+ or Ubuntu 22.04+."""
+    name = "unknown system"
+    try:
+        lines = Path("/etc/os-release").read_text().splitlines()
+        name = next((line.split("=", 1)[1].strip('"') for line in lines if line.startswith("PRETTY_NAME=")), name)
+    except OSError:
+        pass
+    return Finding(shutil.which("apt-get") is not None, name, "only Debian 12+ and Ubuntu 22.04+ are set up automatically; install setup/packages.txt by hand")
+
+
+def kernel() -> Finding:
+    """The kernel's version, for BPF congestion control."""
+    release = platform.release()
+    return Finding(version_of(release) >= MINIMUM_KERNEL, f"kernel {release}", f"BPF congestion control needs Linux {'.'.join(map(str, MINIMUM_KERNEL))} or newer")
+
+
+def btf() -> Finding:
+    """BTF, which CO-RE needs."""
+    return Finding(Path("/sys/kernel/btf/vmlinux").exists(), "kernel BTF (/sys/kernel/btf/vmlinux)", "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (every Debian and Ubuntu kernel has it)")
+
+
+def cgroup2() -> Finding:
+    """A cgroup v2 mount, alone or hybrid."""
+    mounts = Path("/proc/mounts").read_text() if Path("/proc/mounts").exists() else ""
+    return Finding(" cgroup2 " in mounts, "cgroup v2", "mount it: mount -t cgroup2 none /sys/fs/cgroup/unified")
+
+
+def namespaces() -> Finding:
+    """Network namespaces."""
+    return Finding(Path("/proc/self/ns/net").exists(), "network namespaces", "the kernel needs CONFIG_NET_NS=y")
+
+
+def root() -> Finding:
+    """Root, or a way to it."""
+    ok = os.geteuid() == 0 or shutil.which("sudo") is not None
+    return Finding(ok, "root" if os.geteuid() == 0 else "sudo", "Mininet needs root: run as root, or install sudo")
+
+
+def packages() -> Finding:
+    """The apt packages of setup/packages.txt."""
+    names = [line.split("#")[0].strip() for line in (ROOT / "setup" / "packages.txt").read_text().splitlines()]
+    wanted = [name for name in names if name]
+    missing = [name for name in wanted if "ok installed" not in output("dpkg-query", "-W", "-f=${Status}", name)]
+    return Finding(not missing, f"apt packages ({len(wanted) - len(missing)} of {len(wanted)})", f"make setup (missing: {', '.join(missing)})")
+
+
+def rust() -> Finding:
+    """A Rust tool chain that is new enough."""
+    text = output("cargo", "--version") or output(str(Path.home() / ".cargo/bin/cargo"), "--version")
+    wanted = ".".join(map(str, MINIMUM_RUST))
+    return Finding(version_of(text) >= MINIMUM_RUST, text or "Rust: none", f"Rust {wanted} or newer: https://rustup.rs, or 'apt-get install rustup' where the system has it")
+
+
+def environment() -> Finding:
+    """The Python environment."""
+    python = ROOT / ".venv" / "bin" / "python"
+    works = output(str(python), "-c", "import finsy, mininet, fairlane_controller, fairlane_hosts, fairlane_lab, fairlane_switch; print('ok')") == "ok"
+    return Finding(works, "Python environment (.venv)", "make setup")
+
+
+def binaries() -> Finding:
+    """The two binaries."""
+    there = all((ROOT / "switch" / "target" / "release" / name).is_file() for name in ("fairlane-switch", "fairlane-wire"))
+    return Finding(there, "fairlane-switch and fairlane-wire", "make setup")
+
+
+def disk() -> Finding:
+    """Room for the build."""
+    free_gib = shutil.disk_usage(ROOT).free / 2**30
+    return Finding(free_gib >= 3, f"{free_gib:.0f} GiB of free disk", "the build needs 3 GiB")
+
+
+def p4c() -> Finding:
+    """p4c, needed only to change the P4 programs."""
+    text = output("p4c-bm2-ss", "--version")
+    return Finding(True if text else None, "p4c-bm2-ss " + (version_line(text) or "(optional: only to recompile P4)"), "README.md says where p4c comes from")
+
+
+def bmv2() -> Finding:
+    """BMv2, needed only to compare."""
+    text = output("simple_switch_grpc", "--version")
+    return Finding(True if text else None, "simple_switch_grpc " + (version_line(text) or "(optional: only for TARGET=bmv2)"), "README.md says where BMv2 comes from")
+
+
+def version_line(text: str) -> str:
+    """The last word of a version text."""
+    return text.split()[-1] if text else ""
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (system, kernel, btf, cgroup2, namespaces, root, disk, packages, rust, environment, binaries, p4c, bmv2)
+
+
+def main() -> int:
+    """Print a line per check; return the exit code."""
+    bad = 0
+    for check in CHECKS:
+        found = check()
+        mark = {True: "ok     ", False: "MISSING", None: "absent "}[found.ok]
+        print(f"{mark} {found.what}" + ("" if found.ok else f"\n          -> {found.mend}"))
+        bad += found.ok is False
+    print("everything is there" if not bad else f"{bad} to mend; 'make setup' does what it can")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

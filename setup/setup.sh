@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that fairlane needs on Debian 12+ or Ubuntu 22.04+: each step says what it does, and is skipped when it is done already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p .setup
+say() { printf '\033[1m[setup]\033[0m %s\n' "$*"; }
+fail() { printf '[setup] error: %s\n' "$*" >&2; exit 2; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+SYSTEM_PYTHON=/usr/bin/python3
+VENV=.venv
+
+packages() {
+    local wanted missing
+    wanted=$(sed 's/#.*//' setup/packages.txt | xargs)
+    missing=""
+    for package in $wanted; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+    done
+    [ -z "$missing" ] && return 0
+    command -v apt-get >/dev/null || fail "this is neither Debian nor Ubuntu; install by hand:$missing"
+    say "installing with apt (needs root):$missing"
+    as_root apt-get update -qq
+    # shellcheck disable=SC2086
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > .setup/apt.log 2>&1 \
+        || { tail -n 5 .setup/apt.log >&2; fail "apt could not install:$missing (whole log: .setup/apt.log)"; }
+}
+
+find_uv() {
+    if [ -x .setup/uv/bin/uv ]; then UV=.setup/uv/bin/uv
+    elif command -v uv >/dev/null; then UV=$(command -v uv)
+    else
+        say "installing uv into .setup/uv"
+        "$SYSTEM_PYTHON" -m venv .setup/uv
+        .setup/uv/bin/pip install -q uv
+        UV=.setup/uv/bin/uv
+    fi
+}
+
+python_env() {
+    local stamp want
+    want=$(cat pyproject.toml */pyproject.toml setup/constraints.txt setup/setup.sh | sha256sum)
+    stamp=.setup/python.stamp
+    if [ -x $VENV/bin/python ] && [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ]; then return 0; fi
+    find_uv
+    say "making the Python environment in $VENV (system Python, so that Mininet is in it)"
+    [ -x $VENV/bin/python ] || "$UV" venv -q --python "$SYSTEM_PYTHON" --system-site-packages $VENV
+    "$UV" pip install -q --python $VENV/bin/python --constraint setup/constraints.txt \
+        --group dev -e ./switch -e ./controller -e ./hosts -e ./lab
+    echo "$want" > $stamp
+}
+
+rust_version_ok() {
+    local version
+    version=$(cargo --version 2>/dev/null | sed -E 's/^cargo 1\.([0-9]+).*/\1/') || return 1
+    [ -n "$version" ] && [ "$version" -ge 88 ]
+}
+
+rust() {
+    [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+    rust_version_ok && return 0
+    # Ubuntu carries newer tool chains under versioned names, Debian 13 and Ubuntu 24.04 carry rustup.
+    local newest
+    newest=$(apt-cache pkgnames cargo-1. 2>/dev/null | sed -n 's/^cargo-1\.\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
+    if [ -n "$newest" ] && [ "$newest" -ge 88 ]; then
+        say "installing Rust 1.$newest with apt (needs root)"
+        as_root apt-get install -y -qq "cargo-1.$newest" "rustc-1.$newest" > .setup/rust.log 2>&1
+        mkdir -p .setup/rust && ln -sf "/usr/bin/cargo-1.$newest" .setup/rust/cargo && ln -sf "/usr/bin/rustc-1.$newest" .setup/rust/rustc
+        export PATH="$PWD/.setup/rust:$PATH"
+        rust_version_ok && return 0
+    fi
+    if apt-cache show rustup >/dev/null 2>&1; then
+        say "installing rustup with apt (needs root), and with it the stable tool chain"
+        as_root apt-get install -y -qq rustup > .setup/rust.log 2>&1 && rustup default stable >> .setup/rust.log 2>&1
+        rust_version_ok && return 0
+    fi
+    fail "Rust 1.88 or newer is needed (found: $(cargo --version 2>/dev/null || echo none)). Get it from the Rust project (https://rustup.rs), then run this again"
+}
+
+binaries() {
+    rust
+    say "building the switch and the wire (Rust, release; the first build takes a few minutes)"
+    FAIRLANE_PYTHON="$PWD/$VENV/bin/python" cargo build --quiet --release --manifest-path switch/Cargo.toml -p switch -p wire \
+        || fail "the Rust build failed; the messages above say where"
+}
+
+bpf() {
+    say "compiling the BPF senders"
+    $VENV/bin/python -m fairlane_hosts.build || fail "the BPF build failed; 'make doctor' says what this kernel or tool chain lacks"
+}
+
+case "${1:-all}" in
+    packages) packages ;;
+    python) packages; python_env ;;
+    rust) rust ;;
+    all)
+        packages; python_env; binaries; bpf
+        say "ready" ;;
+    *) fail "unknown step '$1'; allowed: packages, python, rust, all" ;;
+esac
