@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// The few kernel structures that a congestion control touches (relocated by CO-RE), and the way from them to struct cc_tcp.
+//
+// Hand-written, so no vmlinux.h is needed and one object runs on every kernel from 5.15 on. The program includes
+// one algorithm of ../cc, names its private state `struct fl_priv` and uses fl_open()/fl_close() around each call.
+#ifndef FAIRLANE_BPF_TCP_CORE_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../cc/guard.h"
+#include "../cc/tcp.h"
+
+#define TCP_CONG_NON_RESTRICTED 1 // without it, a namespace's default cannot be set to the algorithm (5.13 and newer)
+#define FL_STRINGIFY_(x) #x
+#define FL_STRINGIFY(x) FL_STRINGIFY_(x)
+#define FL_PRIV_BYTES 104 // ICSK_CA_PRIV_SIZE
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock {
+	unsigned long sk_pacing_rate;
+};
+
+struct inet_connection_sock {
+	__u8 icsk_ca_state : 5;
+	__u64 icsk_ca_priv[FL_PRIV_BYTES / 8];
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 data_segs_out;
+	__u32 packets_out;
+	__u32 retrans_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 max_packets_out;
+	__u8 is_cwnd_limited : 1;
+	__u32 snd_ssthresh;
+	__u32 snd_cwnd;
+	__u32 snd_cwnd_cnt;
+	__u32 snd_cwnd_clamp;
+	__u32 prior_cwnd;
+	__u32 high_seq;
+};
+
+struct ack_sample {
+	__u32 pkts_acked;
+	__s32 rtt_us;
+};
+
+struct tcp_congestion_ops {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
+	void (*set_state)(struct sock *sk, __u8 new_state);
+	void (*cwnd_event)(struct sock *sk, int ev);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*cong_control)(struct sock *sk);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	char name[16];
+	__u32 flags;
+	void (*init)(struct sock *sk);
+};
+
+#pragma clang attribute pop
+
+// An algorithm's state and the guard's; the object that includes this header defines struct fl_algorithm first.
+struct fl_priv {
+	struct cc_guard guard;
+	struct fl_algorithm alg;
+};
+_Static_assert(sizeof(struct fl_priv) <= FL_PRIV_BYTES, "state does not fit in icsk_ca_priv");
+
+static __always_inline struct tcp_sock *fl_tcp_sock(struct sock *sk) { return (struct tcp_sock *)sk; }
+
+static __always_inline struct fl_priv *fl_priv(struct sock *sk) {
+	return (struct fl_priv *)fl_tcp_sock(sk)->inet_conn.icsk_ca_priv;
+}
+
+// Linux's tcp_is_cwnd_limited(); the flag is a bit field, which only BPF_CORE_READ_BITFIELD reads right.
+static __always_inline __u32 fl_is_cwnd_limited(const struct tcp_sock *tp) {
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+// Fills the view and repairs what a skipped callback may have left (../cc/guard.h).
+static __always_inline void fl_open(struct sock *sk, struct cc_tcp *tcp) {
+	const struct tcp_sock *tp = fl_tcp_sock(sk);
+	__u32 gone = tp->sacked_out + tp->lost_out, sent = tp->packets_out + tp->retrans_out;
+
+	tcp->snd_cwnd = tp->snd_cwnd;
+	tcp->snd_cwnd_cnt = tp->snd_cwnd_cnt;
+	tcp->snd_ssthresh = tp->snd_ssthresh;
+	tcp->snd_cwnd_clamp = tp->snd_cwnd_clamp;
+	tcp->prior_cwnd = tp->prior_cwnd;
+	tcp->snd_una = tp->snd_una;
+	tcp->snd_nxt = tp->snd_nxt;
+	tcp->high_seq = tp->high_seq;
+	tcp->in_flight = sent > gone ? sent - gone : 0;
+	tcp->retrans_out = tp->retrans_out;
+	tcp->ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	tcp->cwnd_limited = fl_is_cwnd_limited(tp);
+	cc_guard_check(&fl_priv(sk)->guard, tcp);
+}
+
+static __always_inline void fl_close(struct sock *sk, const struct cc_tcp *tcp) {
+	struct tcp_sock *tp = fl_tcp_sock(sk);
+
+	tp->snd_cwnd = tcp->snd_cwnd;
+	tp->snd_cwnd_cnt = tcp->snd_cwnd_cnt;
+	tp->snd_ssthresh = tcp->snd_ssthresh;
+}
+
+// A fresh connection starts at FL_INITIAL_WINDOW; one that changes its algorithm in mid-flow keeps its window.
+static __always_inline void fl_start(struct sock *sk, struct cc_tcp *tcp) {
+	fl_priv(sk)->guard.ssthresh = 0;
+	fl_priv(sk)->guard.repairs = 0;
+	fl_open(sk, tcp);
+#ifdef FL_INITIAL_WINDOW
+	if (fl_tcp_sock(sk)->data_segs_out == 0)
+		tcp->snd_cwnd = FL_INITIAL_WINDOW;
+#endif
+}
+
+// What ssthresh() answered is the newest good value.
+static __always_inline __u32 fl_remember_ssthresh(struct sock *sk, __u32 ssthresh) {
+	fl_priv(sk)->guard.ssthresh = ssthresh;
+	return ssthresh;
+}
+
+#endif
