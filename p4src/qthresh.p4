@@ -37,7 +37,7 @@ control LaneIngress(inout headers_t hdr,
     Report() report;
 
     // A packet-out needs room in its port's queue like any other packet, but is in no lane.
-    action take_packet_out() {
+    @hidden action take_packet_out() {
         meta.port = hdr.packet_out.egress_port;
         meta.length = meta.length - 2;
         hdr.packet_out.setInvalid();

@@ -9,7 +9,7 @@ control Admit(inout metadata_t meta) {
     // Chae & Choi section 3, counted in first: the packet is refused when the flow's counter, with it,
     // exceeds Qthresh_i. So at most Qthresh_i packets of a flow wait. On a refusal nothing is counted up.
     // The port's own limit comes before the queue's, so nothing is ever dropped behind our back.
-    action admit() {
+    @hidden action admit() {
         bit<32> flow_packets;
         bit<32> port_packets;
         bit<32> port_bytes;

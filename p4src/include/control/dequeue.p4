@@ -12,7 +12,7 @@ control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata)
     // When packets were waiting as the last service began, the next dequeue is the moment it ended: the
     // time between is the time that frame took on the line. Sums of it give BW = 8 * busy_bytes / busy_us
     // and L_D = busy_bytes / busy_packets with an error of 1 us a report, whatever the load.
-    action count_out() {
+    @hidden action count_out() {
         bit<32> flow_packets;
         bit<32> port_packets;
         bit<32> port_bytes;

@@ -55,14 +55,14 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
         size = FLOWS;
     }
 
-    action hash_v4() {
+    @hidden action hash_v4() {
         hash(meta.flow_hash, HashAlgorithm.crc32, 32w0,
              { hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.src_port, meta.dst_port },
              64w0x100000000);
         meta.has_hash = 1;
     }
 
-    action hash_v6() {
+    @hidden action hash_v6() {
         hash(meta.flow_hash, HashAlgorithm.crc32, 32w0,
              { hdr.ipv6.src, hdr.ipv6.dst, hdr.ipv6.next_header, meta.src_port, meta.dst_port },
              64w0x100000000);
@@ -73,7 +73,7 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
 
     // Two flows in one slot share a threshold. A packet that finds packets of another flow waiting in its
     // slot is counted, so that the controller can see it and give both an entry.
-    action use_fallback() {
+    @hidden action use_fallback() {
         bit<32> waiting;
         bit<32> owner;
         bit<32> index = (bit<32>)meta.flow_hash[FALLBACK_BITS-1:0];

@@ -55,7 +55,7 @@ control Report(in headers_t hdr, inout metadata_t meta) {
     bit<32> waiting_packets;
     bit<32> waiting_bytes;
 
-    action check_new_flow() {
+    @hidden action check_new_flow() {
         time_us_t told;
         bit<32> index = (bit<32>)meta.flow_hash[FALLBACK_BITS-1:0];
         new_flow_told.read(told, index);
@@ -65,7 +65,7 @@ control Report(in headers_t hdr, inout metadata_t meta) {
         }
     }
 
-    action take_report() {
+    @hidden action take_report() {
         bit<32> port = (bit<32>)meta.port;
         time_us_t start;
         report_start.read(start, port);

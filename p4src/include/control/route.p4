@@ -41,13 +41,13 @@ control Route(inout headers_t hdr,
     }
 
     // RFC 1624 eq. 3 with m = TTL ++ protocol, m' = m - 0x100: ~m + m' is 0xFEFF.
-    action count_down_ttl() {
+    @hidden action count_down_ttl() {
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
         bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + 0xFEFF;
         hdr.ipv4.checksum = ~(sum[15:0] + (bit<16>)sum[31:16]);
     }
 
-    action count_down_hop_limit() {
+    @hidden action count_down_hop_limit() {
         hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
     }
 

@@ -27,7 +27,7 @@ register<bit<64>>(FALLBACK) t_res_mark;
 register<bit<64>>(FALLBACK) t_res_expect;
 
 control TResProbe(in headers_t hdr, in metadata_t meta, in standard_metadata_t standard_metadata) {
-    action probe() {
+    @hidden action probe() {
         bit<64> mark;
         bit<64> expect;
         bit<32> index = (bit<32>)meta.flow_hash[FALLBACK_BITS-1:0];
@@ -61,19 +61,19 @@ control TResMatch(in headers_t hdr, inout metadata_t meta) {
     register<time_us_t>(PORTS) t_res_reported;   // us; the port's last report
 
     // The 5-tuple of the data that this ACK answers.
-    action hash_back_v4() {
+    @hidden action hash_back_v4() {
         hash(meta.t_res_flow_hash, HashAlgorithm.crc32, 32w0,
              { hdr.ipv4.dst, hdr.ipv4.src, hdr.ipv4.protocol, hdr.tcp.dst_port, hdr.tcp.src_port },
              64w0x100000000);
     }
 
-    action hash_back_v6() {
+    @hidden action hash_back_v6() {
         hash(meta.t_res_flow_hash, HashAlgorithm.crc32, 32w0,
              { hdr.ipv6.dst, hdr.ipv6.src, hdr.ipv6.next_header, hdr.tcp.dst_port, hdr.tcp.src_port },
              64w0x100000000);
     }
 
-    action match_ack() {
+    @hidden action match_ack() {
         bit<64> mark;
         bit<64> expect;
         bit<32> index = (bit<32>)meta.t_res_flow_hash[FALLBACK_BITS-1:0];
@@ -92,7 +92,7 @@ control TResMatch(in headers_t hdr, inout metadata_t meta) {
         }
     }
 
-    action keep_sample() {
+    @hidden action keep_sample() {
         bit<32> port = (bit<32>)meta.t_res_about[27:19];
         bit<32> least;
         time_us_t reported;
