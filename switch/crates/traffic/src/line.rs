@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A line of a given bit rate: when it is free again, exact to the nanosecond over any run.
+//!
+//! The instant is kept as whole nanoseconds and a fraction of 1/rate ns, so nothing is rounded away however
+//! long the line stays busy. `rate_bps * ns` is a number of nano-bits: one bit is 10^9 of them.
+
+/// Time in nanoseconds.
+pub type Nanos = u64;
+
+/// Highest rate that a line takes, bit/s (1 Tbit/s).
+pub const RATE_BPS_MAX: u64 = 1_000_000_000_000;
+
+/// A line; a rate of 0 is unlimited (no frame takes any time).
+#[derive(Clone, Debug)]
+pub struct Line {
+    rate_bps: u64,
+    /// The line is free at `free_ns + free_part / rate_bps` nanoseconds.
+    free_ns: Nanos,
+    free_part: u64,
+}
+
+impl Line {
+    /// An idle line.
+    ///
+    /// # Panics
+    /// When `rate_bps` is above [`RATE_BPS_MAX`].
+    pub fn new(rate_bps: u64) -> Line {
+        assert!(rate_bps <= RATE_BPS_MAX, "rate_bps above {RATE_BPS_MAX}");
+        Line {
+            rate_bps,
+            free_ns: 0,
+            free_part: 0,
+        }
+    }
+
+    /// Rate in bit/s, 0 for unlimited.
+    pub fn rate_bps(&self) -> u64 {
+        self.rate_bps
+    }
+
+    /// First whole nanosecond at which the line is free.
+    #[inline]
+    pub fn free_at(&self) -> Nanos {
+        self.free_ns + Nanos::from(self.free_part > 0)
+    }
+
+    /// Puts a frame of `len_bytes` on the line at `now`, or as soon as the line is free.
+    /// A frame that starts at `free_at()` continues at the exact instant, fraction included.
+    #[inline]
+    pub fn occupy(&mut self, now: Nanos, len_bytes: u32) {
+        if now > self.free_at() {
+            self.free_ns = now;
+            self.free_part = 0;
+        }
+        if self.rate_bps == 0 {
+            return;
+        }
+        let work = u64::from(len_bytes) * 8_000_000_000 + self.free_part;
+        self.free_ns += work / self.rate_bps;
+        self.free_part = work % self.rate_bps;
+    }
+
+    /// Changes the rate at `now`; what is left of the frame on the line goes on at the new rate.
+    ///
+    /// # Panics
+    /// When `rate_bps` is above [`RATE_BPS_MAX`].
+    pub fn set_rate(&mut self, now: Nanos, rate_bps: u64) {
+        assert!(rate_bps <= RATE_BPS_MAX, "rate_bps above {RATE_BPS_MAX}");
+        let left = if self.free_at() > now {
+            u128::from(self.free_ns - now.min(self.free_ns)) * u128::from(self.rate_bps)
+                + u128::from(self.free_part)
+        } else {
+            0
+        };
+        self.rate_bps = rate_bps;
+        if left == 0 || rate_bps == 0 {
+            self.free_ns = self.free_ns.min(now);
+            self.free_part = 0;
+            return;
+        }
+        let rate = u128::from(rate_bps);
+        self.free_ns = now + (left / rate) as u64;
+        self.free_part = (left % rate) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames sent back to back are done at ceil(bits / rate), to the nanosecond, after any number of them.
+    #[test]
+    fn exact_over_a_long_run_at_every_rate() {
+        for rate_bps in [
+            1_000u64,
+            9_600,
+            1_544_000,
+            10_000_000,
+            33_333_333,
+            999_999_937,
+            100_000_000_000,
+        ] {
+            let mut line = Line::new(rate_bps);
+            let mut bits = 0u128;
+            let start = 12_345u64;
+            line.occupy(start, 0);
+            for i in 0..10_000u32 {
+                let len = 64 + (i * 7919) % 1455;
+                bits += u128::from(len) * 8;
+                line.occupy(line.free_at(), len);
+                let due = u128::from(start) + (bits * 1_000_000_000).div_ceil(u128::from(rate_bps));
+                assert_eq!(
+                    u128::from(line.free_at()),
+                    due,
+                    "{rate_bps} bit/s, frame {i}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_idle_line_starts_now() {
+        let mut line = Line::new(8_000_000_000); // one byte a nanosecond
+        line.occupy(100, 50);
+        assert_eq!(line.free_at(), 150);
+        line.occupy(1_000, 50);
+        assert_eq!(line.free_at(), 1_050);
+    }
+
+    #[test]
+    fn a_new_rate_counts_for_what_is_left_of_the_frame() {
+        let mut line = Line::new(8_000_000_000);
+        line.occupy(0, 1_000);
+        line.set_rate(400, 4_000_000_000);
+        assert_eq!(line.free_at(), 400 + 1_200);
+        line.set_rate(1_000, 0);
+        assert_eq!(line.free_at(), 1_000);
+        line.set_rate(1_001, 8_000_000_000);
+        line.occupy(2_000, 10);
+        assert_eq!(line.free_at(), 2_010);
+    }
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One output port: queues of opaque items, a scheduler, limits on what waits, and a line of exact rate.
+
+use crate::limits::{QueueLimits, SharedBuffer, Usage};
+use crate::line::{Line, Nanos};
+use crate::ring::{List, Slab};
+use crate::scheduler::{Backlog, Scheduler, StrictPriority};
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// Its queue is full (in one of the units).
+    QueueFull,
+    /// The port is full, all queues together.
+    PortFull,
+    /// The buffer that the ports share is full.
+    BufferFull,
+    /// The port has no queue of this number.
+    NoSuchQueue,
+}
+
+/// Counts of one queue since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStats {
+    /// Packets taken.
+    pub enqueued_packets: u64,
+    /// Bytes taken.
+    pub enqueued_bytes: u64,
+    /// Packets refused: queue full.
+    pub dropped_queue_full: u64,
+    /// Packets refused: port full.
+    pub dropped_port_full: u64,
+    /// Packets refused: shared buffer full.
+    pub dropped_buffer_full: u64,
+    /// The most that ever waited.
+    pub high_water: Usage,
+}
+
+/// A packet whose service starts.
+#[derive(Debug)]
+pub struct Dequeued<T> {
+    /// What was enqueued.
+    pub item: T,
+    /// From which queue.
+    pub queue: usize,
+    /// When it was enqueued.
+    pub enq: Nanos,
+    /// Packets that were waiting in its queue when it came.
+    pub depth_at_enq: u32,
+    /// Packets waiting in its queue behind it.
+    pub depth_now: u32,
+}
+
+struct Waiting<T> {
+    item: T,
+    len_bytes: u32,
+    depth_at_enq: u32,
+    enq: Nanos,
+}
+
+struct Queue {
+    list: List,
+    usage: Usage,
+    limits: QueueLimits,
+    stats: QueueStats,
+}
+
+impl Queue {
+    fn new(limits: QueueLimits) -> Queue {
+        Queue {
+            list: List::EMPTY,
+            usage: Usage::default(),
+            limits,
+            stats: QueueStats::default(),
+        }
+    }
+}
+
+/// The queues of one port. Limits count what waits; the packet on the line does not count.
+///
+/// The owner calls `dequeue` at the instants that `next_departure` names, runs egress on the item, then says by
+/// `served` how long the frame became: that fixes when the line is free again.
+pub struct PortQueues<T> {
+    queues: Vec<Queue>,
+    slab: Slab<Waiting<T>>,
+    backlog: Backlog,
+    scheduler: Box<dyn Scheduler>,
+    port_limits: QueueLimits,
+    usage: Usage,
+    line: Line,
+    served_queue: usize,
+}
+
+impl<T> PortQueues<T> {
+    /// `queues` queues with the same limits each, no limit on the port as a whole, strict priority.
+    ///
+    /// # Panics
+    /// When `queues` is 0 or `rate_bps` is above [`crate::line::RATE_BPS_MAX`].
+    pub fn new(queues: usize, queue_limits: QueueLimits, rate_bps: u64) -> PortQueues<T> {
+        assert!(queues > 0, "a port needs a queue");
+        PortQueues {
+            queues: (0..queues).map(|_| Queue::new(queue_limits)).collect(),
+            slab: Slab::with_capacity(64),
+            backlog: Backlog::new(queues),
+            scheduler: Box::new(StrictPriority),
+            port_limits: QueueLimits::NONE,
+            usage: Usage::default(),
+            line: Line::new(rate_bps),
+            served_queue: 0,
+        }
+    }
+
+    /// Number of queues.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// More queues with these limits; a smaller number changes nothing.
+    pub fn grow(&mut self, queues: usize, limits: QueueLimits) {
+        while self.queues.len() < queues {
+            self.queues.push(Queue::new(limits));
+        }
+        self.backlog.grow(queues);
+    }
+
+    /// Another scheduling discipline, at any time.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.scheduler = scheduler;
+    }
+
+    /// New limits of one queue; what waits already stays, also when it is more.
+    pub fn set_queue_limits(&mut self, queue: usize, limits: QueueLimits) {
+        self.queues[queue].limits = limits;
+    }
+
+    /// New limits of all queues together; what waits already stays, also when it is more.
+    pub fn set_port_limits(&mut self, limits: QueueLimits) {
+        self.port_limits = limits;
+    }
+
+    /// New rate, also for what is left of the frame on the line.
+    pub fn set_rate(&mut self, now: Nanos, rate_bps: u64) {
+        self.line.set_rate(now, rate_bps);
+    }
+
+    /// Rate in bit/s, 0 for unlimited.
+    pub fn rate_bps(&self) -> u64 {
+        self.line.rate_bps()
+    }
+
+    /// First whole nanosecond at which the line is free.
+    #[inline]
+    pub fn free_at(&self) -> Nanos {
+        self.line.free_at()
+    }
+
+    /// Packets waiting in a queue; 0 for a queue that is not there.
+    #[inline]
+    pub fn depth(&self, queue: usize) -> u32 {
+        self.queues.get(queue).map_or(0, |q| q.usage.packets as u32)
+    }
+
+    /// What waits in all queues.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// What waits in one queue.
+    pub fn queue_usage(&self, queue: usize) -> Usage {
+        self.queues[queue].usage
+    }
+
+    /// Counts of one queue.
+    pub fn queue_stats(&self, queue: usize) -> QueueStats {
+        self.queues[queue].stats
+    }
+
+    /// True when nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.usage.packets == 0
+    }
+
+    /// Takes a packet, or gives it back with the reason. `Ok` holds the packets that waited in its queue before it.
+    ///
+    /// # Errors
+    /// The reason of the drop and the packet.
+    #[inline]
+    pub fn enqueue(
+        &mut self,
+        now: Nanos,
+        queue: usize,
+        len_bytes: u32,
+        item: T,
+        buffer: &mut SharedBuffer,
+    ) -> Result<u32, (DropReason, T)> {
+        let Some(q) = self.queues.get_mut(queue) else {
+            return Err((DropReason::NoSuchQueue, item));
+        };
+        if !q.usage.fits(len_bytes, &q.limits) {
+            q.stats.dropped_queue_full += 1;
+            return Err((DropReason::QueueFull, item));
+        }
+        if !self.usage.fits(len_bytes, &self.port_limits) {
+            q.stats.dropped_port_full += 1;
+            return Err((DropReason::PortFull, item));
+        }
+        if !buffer.usage.fits(len_bytes, &buffer.limits) {
+            q.stats.dropped_buffer_full += 1;
+            return Err((DropReason::BufferFull, item));
+        }
+        let depth_at_enq = q.usage.packets as u32;
+        self.slab.push_back(
+            &mut q.list,
+            Waiting {
+                item,
+                len_bytes,
+                depth_at_enq,
+                enq: now,
+            },
+        );
+        q.usage.add(len_bytes);
+        q.stats.enqueued_packets += 1;
+        q.stats.enqueued_bytes += u64::from(len_bytes);
+        q.stats.high_water = q.stats.high_water.max(&q.usage);
+        self.usage.add(len_bytes);
+        buffer.usage.add(len_bytes);
+        buffer.high_water = buffer.high_water.max(&buffer.usage);
+        self.backlog.set(queue, true);
+        Ok(depth_at_enq)
+    }
+
+    /// When the next waiting packet's service can start: the instant at which the line is free, which may have
+    /// passed; None when nothing waits.
+    #[inline]
+    pub fn next_departure(&self) -> Option<Nanos> {
+        (!self.is_empty()).then(|| self.line.free_at())
+    }
+
+    /// Starts the service of the packet that the scheduler picks. None when nothing waits or the line is not free.
+    #[inline]
+    pub fn dequeue(&mut self, now: Nanos, buffer: &mut SharedBuffer) -> Option<Dequeued<T>> {
+        if self.is_empty() || self.line.free_at() > now {
+            return None;
+        }
+        let (queues, slab) = (&self.queues, &self.slab);
+        let queue = self.scheduler.pick(&self.backlog, &|queue| {
+            slab.front(&queues[queue].list).map_or(0, |w| w.len_bytes)
+        })?;
+        Some(self.take(queue, buffer))
+    }
+
+    fn take(&mut self, queue: usize, buffer: &mut SharedBuffer) -> Dequeued<T> {
+        let q = &mut self.queues[queue];
+        let waiting = self
+            .slab
+            .pop_front(&mut q.list)
+            .expect("the backlog names queues that hold something");
+        q.usage.remove(waiting.len_bytes);
+        self.usage.remove(waiting.len_bytes);
+        buffer.usage.remove(waiting.len_bytes);
+        if q.list.is_empty() {
+            self.backlog.set(queue, false);
+        }
+        self.served_queue = queue;
+        Dequeued {
+            item: waiting.item,
+            queue,
+            enq: waiting.enq,
+            depth_at_enq: waiting.depth_at_enq,
+            depth_now: q.usage.packets as u32,
+        }
+    }
+
+    /// The packet dequeued last goes to the line at `now` with this length; not called for one that egress dropped.
+    #[inline]
+    pub fn served(&mut self, now: Nanos, len_bytes: u32) {
+        self.line.occupy(now, len_bytes);
+        self.scheduler.served(self.served_queue, len_bytes);
+    }
+
+    /// Takes out everything that waits, highest queue first; returns how many packets `each` was given.
+    pub fn flush(&mut self, buffer: &mut SharedBuffer, mut each: impl FnMut(T)) -> u64 {
+        let mut count = 0;
+        while let Some(queue) = self.backlog.highest() {
+            each(self.take(queue, buffer).item);
+            count += 1;
+        }
+        count
+    }
+}
