@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A direction of a link with the frames that are on it: waiting, on the line, and on their way.
+//!
+//! All instants are computed, never observed: calling late changes nothing in what happens when.
+
+use super::jitter::JitterDraw;
+use super::{
+    BitErrors, DropReason, LinkOptionError, LinkOptions, LinkStats, LinkStreams, LossModel, Nanos,
+};
+use crate::line::Line;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// One direction of a link; `T` is the caller's handle of a frame.
+#[derive(Debug)]
+pub struct Link<T> {
+    options: LinkOptions,
+    streams: LinkStreams,
+    loss: LossModel,
+    bit_errors: BitErrors,
+    line: Line,
+    /// Frames that wait for the line.
+    queue: VecDeque<Entry<T>>,
+    /// The frame on the line; its last bit leaves at `line.free_at()`.
+    on_line: Option<Entry<T>>,
+    last_arrival: Nanos,
+    flight: BinaryHeap<Flight<T>>,
+    flight_sequence: u64,
+    /// Latest delivery instant given out so far.
+    last_due: Nanos,
+    /// Lost frames that the caller has not taken back yet.
+    dropped: VecDeque<(Nanos, T, DropReason)>,
+    outage: Window,
+    hold: Window,
+    stats: LinkStats,
+}
+
+/// A frame before the medium; its chance is already decided.
+#[derive(Debug)]
+struct Entry<T> {
+    len_bytes: u32,
+    flips: u32,
+    lost: bool,
+    jitter: JitterDraw,
+    item: T,
+}
+
+/// A frame on the medium. The heap's top is the earliest, in order of entry among equals.
+#[derive(Debug)]
+struct Flight<T> {
+    at: Nanos,
+    sequence: u64,
+    len_bytes: u32,
+    flips: u32,
+    item: T,
+}
+
+impl<T> Ord for Flight<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+impl<T> PartialOrd for Flight<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Flight<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Flight<T> {}
+
+/// A span of time, [from, until).
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    from: Nanos,
+    until: Nanos,
+}
+
+impl Window {
+    fn contains(self, at: Nanos) -> bool {
+        self.from <= at && at < self.until
+    }
+
+    /// The window from `now` on, joined with one that is open at `now`.
+    fn opened(self, now: Nanos, duration: Nanos) -> Self {
+        let until = now.saturating_add(duration);
+        if self.contains(now) {
+            Self {
+                from: self.from,
+                until: until.max(self.until),
+            }
+        } else {
+            Self { from: now, until }
+        }
+    }
+}
+
+/// The link refused a frame at its entrance: the queue was full. The item goes back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused<T>(pub T);
+
+/// A frame that has left the link.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Exit<T> {
+    /// The instant it was due; the caller may be later.
+    pub at: Nanos,
+    pub item: T,
+    /// None: deliver it.
+    pub dropped: Option<DropReason>,
+}
+
+impl<T> Link<T> {
+    /// A link with these options; allocates for `frames` frames on their way, and grows at a new high water only.
+    ///
+    /// # Errors
+    /// The first option that is out of range.
+    pub fn new(
+        options: LinkOptions,
+        streams: LinkStreams,
+        frames: usize,
+    ) -> Result<Self, LinkOptionError> {
+        let perfect = LinkOptions::default();
+        let mut link = Self {
+            loss: LossModel::Independent { probability: 0.0 },
+            bit_errors: BitErrors::none(),
+            line: Line::new(0),
+            options: perfect,
+            streams,
+            queue: VecDeque::with_capacity(frames.min(options.queue_packets)),
+            on_line: None,
+            last_arrival: 0,
+            flight: BinaryHeap::with_capacity(frames),
+            flight_sequence: 0,
+            last_due: 0,
+            dropped: VecDeque::with_capacity(64),
+            outage: Window::default(),
+            hold: Window::default(),
+            stats: LinkStats::default(),
+        };
+        link.set(0, options)?;
+        Ok(link)
+    }
+
+    pub fn options(&self) -> &LinkOptions {
+        &self.options
+    }
+
+    pub fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// Frames waiting for the line and on it.
+    pub fn queued(&self) -> usize {
+        self.queue.len() + usize::from(self.on_line.is_some())
+    }
+
+    /// Frames on the medium.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// When a running hold ends, if there is one at `now`.
+    pub fn held_until(&self, now: Nanos) -> Option<Nanos> {
+        self.hold.contains(now).then_some(self.hold.until)
+    }
+
+    /// When a running outage ends, if there is one at `now`.
+    pub fn outage_until(&self, now: Nanos) -> Option<Nanos> {
+        self.outage.contains(now).then_some(self.outage.until)
+    }
+
+    /// Changes the settings from `now` on. No frame is lost by it: frames on the medium keep their instants; the
+    /// rest of the frame on the line, and the frames that wait (also those above a shorter queue), get the new settings.
+    ///
+    /// # Errors
+    /// The first option that is out of range; then nothing has changed.
+    pub fn set(&mut self, now: Nanos, options: LinkOptions) -> Result<(), LinkOptionError> {
+        options.check()?;
+        self.advance(now);
+        if options.rate_bps != self.options.rate_bps {
+            self.line.set_rate(now, options.rate_bps);
+        }
+        self.loss = LossModel::Independent {
+            probability: options.loss,
+        };
+        self.bit_errors
+            .set(options.ber, &mut self.streams.bit_errors);
+        self.options = options;
+        self.advance(now);
+        Ok(())
+    }
+
+    /// A delay spike: from `now` on nothing is delivered for `duration`; then all that is due comes at once, in order.
+    /// A spike within a spike can only make it longer.
+    pub fn spike(&mut self, now: Nanos, duration: Nanos) {
+        self.advance(now);
+        self.hold = self.hold.opened(now, duration);
+    }
+
+    /// An outage: every frame whose last bit enters the medium from `now` on for `duration` is lost; frames that are
+    /// on the medium already arrive. An outage within an outage can only make it longer.
+    pub fn outage(&mut self, now: Nanos, duration: Nanos) {
+        self.advance(now);
+        self.outage = self.outage.opened(now, duration);
+    }
+
+    /// Offers a frame at `now` (an instant before the last one offered counts as that one). Flips bits in it.
+    ///
+    /// # Errors
+    /// [`Refused`] gives the item back when the queue is full.
+    pub fn transmit(&mut self, now: Nanos, frame: &mut [u8], item: T) -> Result<(), Refused<T>> {
+        let now = now.max(self.last_arrival);
+        self.last_arrival = now;
+        self.advance(now);
+        self.stats.offered_packets += 1;
+        self.stats.offered_bytes += frame.len() as u64;
+        // All draws come first, for every frame: its fate must not depend on the queue's state.
+        let entry = Entry {
+            len_bytes: frame.len() as u32,
+            lost: self.loss.is_lost(&mut self.streams.loss),
+            flips: self.bit_errors.apply(frame, &mut self.streams.bit_errors),
+            jitter: JitterDraw::next(&mut self.streams.jitter),
+            item,
+        };
+        if self.on_line.is_none() {
+            self.start(now.max(self.line.free_at()), entry);
+        } else if self.queue.len() < self.options.queue_packets {
+            self.queue.push_back(entry);
+        } else {
+            self.stats.count_drop(DropReason::QueueFull);
+            return Err(Refused(entry.item));
+        }
+        Ok(())
+    }
+
+    /// Puts a frame on the free line.
+    fn start(&mut self, start: Nanos, entry: Entry<T>) {
+        self.line.occupy(start, entry.len_bytes);
+        if self.line.free_at() <= start {
+            self.enter_medium(start, entry);
+        } else {
+            self.on_line = Some(entry);
+        }
+    }
+
+    /// Brings the line up to `now`: frames that have left it enter the medium at their exact instants.
+    fn advance(&mut self, now: Nanos) {
+        while self.line.free_at() <= now {
+            let Some(entry) = self.on_line.take() else {
+                return;
+            };
+            self.enter_medium(self.line.free_at(), entry);
+            while self.on_line.is_none() {
+                let Some(next) = self.queue.pop_front() else {
+                    return;
+                };
+                self.start(self.line.free_at(), next);
+            }
+        }
+    }
+
+    fn enter_medium(&mut self, at: Nanos, entry: Entry<T>) {
+        let reason = if self.outage.contains(at) {
+            Some(DropReason::Outage)
+        } else if entry.lost {
+            Some(DropReason::Loss)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            self.stats.count_drop(reason);
+            self.dropped.push_back((at, entry.item, reason));
+            return;
+        }
+        let mut due = at + entry.jitter.delay_ns(&self.options);
+        if !self.options.reorder {
+            due = due.max(self.last_due);
+        }
+        self.last_due = self.last_due.max(due);
+        self.flight.push(Flight {
+            at: due,
+            sequence: self.flight_sequence,
+            len_bytes: entry.len_bytes,
+            flips: entry.flips,
+            item: entry.item,
+        });
+        self.flight_sequence += 1;
+    }
+
+    /// When a frame on the medium is due, a hold considered.
+    fn due(&self, at: Nanos) -> Nanos {
+        if self.hold.contains(at) {
+            self.hold.until
+        } else {
+            at
+        }
+    }
+
+    /// The next frame that has left the link by `now`: lost ones first, then those to deliver, in order of their instants.
+    pub fn poll(&mut self, now: Nanos) -> Option<Exit<T>> {
+        self.advance(now);
+        if let Some((at, item, reason)) = self.dropped.pop_front() {
+            return Some(Exit {
+                at,
+                item,
+                dropped: Some(reason),
+            });
+        }
+        let due = self.due(self.flight.peek()?.at);
+        if due > now {
+            return None;
+        }
+        let flight = self.flight.pop()?;
+        self.stats.delivered_packets += 1;
+        self.stats.delivered_bytes += u64::from(flight.len_bytes);
+        if flight.flips > 0 {
+            self.stats.corrupted_packets += 1;
+            self.stats.flipped_bits += u64::from(flight.flips);
+        }
+        Some(Exit {
+            at: due,
+            item: flight.item,
+            dropped: None,
+        })
+    }
+
+    /// When `poll` should be called next: no delivery is due before. None: not until something is transmitted.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let delivery = self.flight.peek().map(|flight| self.due(flight.at));
+        // A frame on the line arrives at the end of its service and the least delay at the earliest.
+        let line = self
+            .on_line
+            .as_ref()
+            .map(|_| self.due(self.line.free_at() + self.options.delay_min_ns()));
+        let dropped = self.dropped.front().map(|(at, ..)| *at);
+        [delivery, line, dropped].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random deviation of the propagation delay.
+
+use super::streams::{draw, unit, unit_above_zero};
+use super::{LinkOptions, Nanos};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::f64::consts::TAU;
+
+/// How the delay deviates from its mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JitterDistribution {
+    /// Evenly within ± `jitter_ns`.
+    #[default]
+    Uniform,
+    /// Normal with standard deviation `jitter_ns`; a negative delay becomes 0.
+    Normal,
+}
+
+/// The draws of one frame: always two, whatever the distribution, made when the frame is offered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JitterDraw([u64; 2]);
+
+impl JitterDraw {
+    pub(super) fn next(stream: &mut Xoshiro256PlusPlus) -> Self {
+        Self([draw(stream), draw(stream)])
+    }
+
+    /// The frame's delay under these options.
+    pub(super) fn delay_ns(self, options: &LinkOptions) -> Nanos {
+        if options.jitter_ns == 0 {
+            return options.delay_ns;
+        }
+        let [first, second] = self.0;
+        let deviation = match options.jitter_distribution {
+            JitterDistribution::Uniform => 2.0 * unit(first) - 1.0,
+            // Box–Muller: a fixed number of draws, unlike the ziggurat.
+            JitterDistribution::Normal => {
+                libm::sqrt(-2.0 * libm::log(unit_above_zero(first))) * libm::cos(TAU * unit(second))
+            }
+        };
+        let delay = options.delay_ns as f64 + deviation * options.jitter_ns as f64;
+        libm::round(delay) as Nanos // a negative number becomes 0
+    }
+}
