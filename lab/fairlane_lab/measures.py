@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures over the samples of a run: goodput in a window, fairness, medians. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+
+def fairness(rates: Sequence[float]) -> float:
+    """Fairness of paper 000: min/max of the flows' goodputs, 0 to 1; 0 when nothing moved."""
+    return min(rates) / max(rates) if rates and max(rates) > 0 else 0.0
+
+
+def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
+    """Mean rate in bit/s between two instants.
+
+    `samples` are (time in s, bytes so far) in time order; the counter is read at both ends by linear interpolation
+    (before the first sample it is that sample's value, after the last the last's). Raises ValueError for an empty window.
+    """
+    if end_s <= start_s:
+        raise ValueError(f"the window ends at {end_s} s, before it starts at {start_s} s")
+    return 8 * (counter_at(samples, end_s) - counter_at(samples, start_s)) / (end_s - start_s)
+
+
+def counter_at(samples: Sequence[tuple[float, float]], time_s: float) -> float:
+    """Value of a growing counter at an instant, interpolated; 0 without samples."""
+    if not samples:
+        return 0.0
+    previous = samples[0]
+    if time_s <= previous[0]:
+        return previous[1]
+    for sample in samples[1:]:
+        if sample[0] >= time_s:
+            span = sample[0] - previous[0]
+            share = (time_s - previous[0]) / span if span > 0 else 1.0
+            return previous[1] + share * (sample[1] - previous[1])
+        previous = sample
+    return previous[1]
+
+
+def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[tuple[float, float]]:
+    """(middle of the step in s, bit/s) for consecutive steps of `step_s` seconds."""
+    if not samples:
+        return []
+    series: list[tuple[float, float]] = []
+    start = samples[0][0]
+    while start + step_s <= samples[-1][0]:
+        series.append((start + step_s / 2, window_rate_bps(samples, start, start + step_s)))
+        start += step_s
+    return series
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    """(median, smallest, largest). Raises ValueError when there are none."""
+    if not values:
+        raise ValueError("no values")
+    return median(values), min(values), max(values)
+
+
+def true_t_res_s(
+    rate_bps: float, delay_s: float, frame_bytes: int, ack_bytes: int, access_rate_bps: float, access_delay_s: float
+) -> float:
+    """The true T_res of a dumbbell: from the end of a data frame's transmission at the bottleneck port to its ACK's arrival at that switch.
+
+    2τ + T_ACK, T_ACK = all that is not the bottleneck's propagation (algorithms §1): the data frame's serialisation on the receiver's access link, both
+    propagation delays there, and the ACK's serialisation on the access link and back over the bottleneck link.
+    """
+    t_ack = (
+        8 * frame_bytes / access_rate_bps
+        + 2 * access_delay_s
+        + 8 * ack_bytes / access_rate_bps
+        + 8 * ack_bytes / rate_bps
+    )
+    return 2 * delay_s + t_ack

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run state: processes are known by pid and start time, and cleaning removes what is named and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import fl_state
+import pytest
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of ours."""
+    process = subprocess.Popen(["sleep", "60"])
+    yield process
+    process.kill()
+    process.wait(timeout=10)
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State files go to a folder of the test's own."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
+
+
+def test_clean_stops_the_process_that_is_written_down(sleeper: subprocess.Popen[bytes]) -> None:
+    process = fl_state.OwnedProcess.of(sleeper.pid, "sleeper")
+    fl_state.write("7", {"pids": [process.as_json()], "interfaces": []})
+    assert fl_state.running("7")
+    assert fl_state.clean("7") == [f"sleeper (pid {sleeper.pid})"]
+    assert sleeper.wait(timeout=5) == -15
+    assert fl_state.instances() == []
+
+
+def test_a_pid_that_was_used_again_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
+    real = fl_state.OwnedProcess.of(sleeper.pid, "someone else's")
+    fl_state.write("7", {"pids": [{**real.as_json(), "starttime": real.starttime - 1}], "interfaces": []})
+    assert not fl_state.running("7")
+    assert fl_state.clean("7") == []
+    assert sleeper.poll() is None
+
+
+def test_a_dead_process_cannot_be_adopted(sleeper: subprocess.Popen[bytes]) -> None:
+    sleeper.kill()
+    sleeper.wait(timeout=5)
+    with pytest.raises(ProcessLookupError, match="sleeper"):
+        fl_state.OwnedProcess.of(sleeper.pid, "sleeper")
+
+
+def test_unreadable_state_is_removed_without_harm() -> None:
+    folder = fl_state.folder("7")
+    folder.mkdir(parents=True)
+    (folder / "state.json").write_text('{"pids": [')
+    assert fl_state.read("7") is None
+    assert fl_state.clean("7") == []
+    assert not folder.exists()
+
+
+def test_unknown_interfaces_are_not_an_error() -> None:
+    assert fl_state.remove_interfaces(["fl-no-such-if"]) == []

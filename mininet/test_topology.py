@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topology file: what it means, and the errors of a bad one."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import fl_topology
+import pytest
+from fl_net import with_link
+from fl_topology import Direction, Route, TopologyError
+
+HERE = Path(__file__).parent
+TUTORIAL: dict[str, Any] = {
+    # The shape of p4lang/tutorials' exercises.
+    "hosts": {
+        "h1": {
+            "ip": "10.0.1.1/24",
+            "mac": "08:00:00:00:01:11",
+            "commands": ["route add default gw 10.0.1.10 dev eth0"],
+        },
+        "h2": {"ip": "10.0.2.2/24", "mac": "08:00:00:00:02:22"},
+    },
+    "switches": {"s1": {"runtime_json": "s1-runtime.json"}, "s2": {"cli_input": "s2.txt"}},
+    "links": [["h1", "s1-p1"], ["s1-p2", "s2-p2", "5", 0.5], ["h2", "s2-p1", "1ms"]],
+}
+
+
+def changed(pointer: str, value: Any) -> dict[str, Any]:
+    """TUTORIAL with the value at a JSON pointer replaced."""
+    document = copy.deepcopy(TUTORIAL)
+    place: Any = document
+    *path, last = pointer.strip("/").split("/")
+    for part in path:
+        place = place[int(part)] if isinstance(place, list) else place[part]
+    if isinstance(place, list):
+        place[int(last)] = value
+    else:
+        place[last] = value
+    return document
+
+
+def test_tutorial_file_is_understood() -> None:
+    topology = fl_topology.check(TUTORIAL)
+    trunk = topology.links[1]
+    assert trunk.a_to_b == Direction(delay_us=5000)
+    assert topology.ports["s1"][2].rate_bps == 500_000
+    assert topology.ports["s1"][1].rate_bps == 0
+    assert not topology.links[0].is_emulated
+    assert topology.links[2].b_to_a.delay_us == 1000
+
+
+def test_routes_are_shortest_paths_to_every_host() -> None:
+    topology = fl_topology.check(TUTORIAL)
+    assert topology.routes("s1") == [
+        Route("10.0.1.1/32", 1, "08:00:00:00:01:11"),
+        Route("10.0.2.2/32", 2, "08:00:00:00:02:22"),
+    ]
+    assert [route.port for route in topology.routes("s2")] == [2, 1]
+
+
+def test_dumbbell_is_the_papers() -> None:
+    topology = fl_topology.load(HERE / "topologies" / "dumbbell.json")
+    assert topology.ports["s1"][3].model_dump() == {"rate_bps": 2_000_000, "queue_packets": 50, "bottleneck": True}
+    sender = topology.links[0]
+    assert sender.a_to_b == Direction(delay_us=1000, rate_bps=10_000_000)
+    assert sender.b_to_a == Direction(delay_us=1000)
+
+
+def test_with_link_changes_rate_on_the_ports_and_delay_on_the_wire() -> None:
+    topology = with_link(
+        fl_topology.load(HERE / "topologies" / "dumbbell.json"), "s1-s2", delay_us=5000, bandwidth_bps=512_000
+    )
+    assert topology.ports["s1"][3].rate_bps == 512_000
+    assert topology.ports["s1"][3].queue_packets == 50
+    assert topology.links[2].a_to_b == Direction(delay_us=5000)
+    with pytest.raises(KeyError, match="there is no link s9; there are h1-s1"):
+        with_link(topology, "s9", delay_us=1)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value", "message"),
+    [
+        ("/hosts/h1/ip", "10.0.1/24", "/hosts/h1/ip: '10.0.1/24' is not an address with a prefix length"),
+        ("/hosts/h1/speed", 3, "/hosts/h1/speed: .*allowed keys: commands, ip, ipv6, mac, variant"),
+        ("/links/0", ["h9", "s1-p1"], "/links/0/a: there is no h9; there are h1, h2"),
+        ("/links/0", ["h1", "s1"], "/links/0/b: a switch endpoint names its port: s1-p1"),
+        ("/links/0", ["h1", "s1-p510"], "/links/0/b: port 510 is out of range; allowed: 1 to 509"),
+        ("/links/0", ["h1", "s1-p2"], "/links/1: port 2 of s1 is used by another link already"),
+        ("/links/0", ["h1"], r"/links/0: a link is \[node, node\]"),
+        ("/links/0", {"a": "h1", "b": "s1-p1", "delay": "fast"}, "/links/0/delay: .*examples: 200us, 5ms"),
+        ("/links/0", {"a": "h1", "b": "s1-p1", "loss": 1.5}, "/links/0/loss: .*less than or equal to 1"),
+        (
+            "/links/0",
+            {"a": "h1", "b": "s1-p1", "lost": 1},
+            "/links/0/lost: .*allowed keys: a, a_to_b, b, b_to_a, bandwidth",
+        ),
+        ("/links/2", ["s2-p3", "s1-p3"], "/hosts/h2: a host has exactly one link, this one has 0"),
+        ("/switches/s1/ports", {"7": {}}, "/switches/s1/ports/7: no link uses that port; ports in use: 1, 2"),
+        ("/links", "none", "/links: Input should be a valid list"),
+    ],
+)
+def test_bad_topologies_say_what_where_and_what_is_allowed(pointer: str, value: Any, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        fl_topology.check(changed(pointer, value))
+
+
+def test_broken_json_shows_the_place(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{\n  "hosts": {,}\n}')
+    with pytest.raises(TopologyError, match=r"t\.json:2:13: not JSON") as caught:
+        fl_topology.load(path)
+    assert str(caught.value).splitlines()[2] == "  " + " " * 12 + "^"
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TopologyError, match=r"absent\.json: cannot read the topology: No such file"):
+        fl_topology.load(tmp_path / "absent.json")
+
+
+def test_shipped_topologies_are_valid() -> None:
+    paths = sorted((HERE / "topologies").glob("*.json"))
+    assert paths
+    for path in paths:
+        assert fl_topology.load(path).hosts
+        json.loads(path.read_text())
+
+
+def test_this_folder_never_shadows_mininet() -> None:
+    assert not (HERE / "__init__.py").exists()
+    import mininet
+
+    assert HERE not in Path(str(mininet.__file__)).parents
