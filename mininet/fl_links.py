@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 """Mininet links: a veth pair, or two pairs with the wire (`fairlane-wire`) between them when the link is emulated.
 
     plain      h1-eth0 ─────────── s1-eth1

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 """A running topology: Mininet's network, our switches and wire, and the state file that remembers what was made.
 
 `Network(topology, …)` makes everything in `start()` and removes exactly that in `stop()`; as a context manager it does both.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 """Mininet nodes: hosts with quiet, honest interfaces, and the two switch targets behind one shape.
 
 A host talks to `eth0` and sends everything to the gateway's MAC: the switches route, and nobody needs ARP.

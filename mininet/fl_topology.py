@@ -13,7 +13,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -65,12 +65,12 @@ class Direction(_Strict):
     In the file: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"` (bare numbers are µs and bit/s), `loss`, `ber`, `queue_packets`.
     """
 
-    delay_us: DelayUs = Field(0, alias="delay")
-    jitter_us: DelayUs = Field(0, alias="jitter")
-    rate_bps: Rate = Field(0, alias="rate")
-    loss: float = Field(0.0, ge=0.0, le=1.0)
-    ber: float = Field(0.0, ge=0.0, le=1.0)
-    queue_packets: int = Field(1000, ge=1, le=1_000_000)
+    delay_us: DelayUs = Field(default=0, validation_alias="delay")
+    jitter_us: DelayUs = Field(default=0, validation_alias="jitter")
+    rate_bps: Rate = Field(default=0, validation_alias="rate")
+    loss: float = Field(default=0.0, ge=0.0, le=1.0)
+    ber: float = Field(default=0.0, ge=0.0, le=1.0)
+    queue_packets: int = Field(default=1000, ge=1, le=1_000_000)
 
     @property
     def is_plain(self) -> bool:
@@ -83,7 +83,7 @@ class LinkSpec(Direction):
 
     a: str
     b: str
-    bandwidth_bps: Rate = Field(0, alias="bandwidth")
+    bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
     """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
     a_to_b: Direction | None = None
     b_to_a: Direction | None = None
@@ -92,8 +92,8 @@ class LinkSpec(Direction):
 class PortSpec(_Strict):
     """A switch port's traffic manager: rate in bit/s (0: unlimited) and drop-tail capacity in waiting packets."""
 
-    rate_bps: Rate | None = Field(None, alias="rate")
-    queue_packets: int = Field(DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
+    rate_bps: Rate | None = Field(default=None, validation_alias="rate")
+    queue_packets: int = Field(default=DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
     bottleneck: bool = False
     """The controller measures this port and sets its threshold."""
 
@@ -171,7 +171,7 @@ class Topology:
     hosts: dict[str, HostSpec]
     switches: dict[str, SwitchSpec]
     links: tuple[Link, ...]
-    ports: dict[str, dict[int, PortSpec]] = field(default_factory=dict)
+    ports: dict[str, dict[int, PortSpec]]
 
     def mac(self, host: str) -> str:
         """The host's MAC address: its own, or `08:00:00:00:NN:NN` from its number."""
@@ -273,7 +273,7 @@ def _keys(model: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
     }
     for part in place[:-1]:
         model = nested.get(str(part), model)
-    return sorted(info.alias or name for name, info in model.model_fields.items())
+    return sorted(str(info.validation_alias or name) for name, info in model.model_fields.items())
 
 
 def _address(text: str, where: str) -> None:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 """`make run`: start a topology, program its switches, keep the controller's loop beside it, and open Mininet's CLI."""
 
 from __future__ import annotations

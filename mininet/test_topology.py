@@ -35,11 +35,8 @@ def changed(pointer: str, value: Any) -> dict[str, Any]:
     place: Any = document
     *path, last = pointer.strip("/").split("/")
     for part in path:
-        place = place[int(part)] if isinstance(place, list) else place[part]
-    if isinstance(place, list):
-        place[int(last)] = value
-    else:
-        place[last] = value
+        place = place[int(part) if part.isdigit() else part]
+    place[int(last) if last.isdigit() else last] = value
     return document
 
 

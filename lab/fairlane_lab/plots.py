@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 """Plots of a dumbbell run folder, made from its `cells/*.json`, later and again.
 
 One picture a measure; a row of panels per link, drop-tail on the left, Qthresh on the right (paper 000, Fig. 2 and Fig. 9).
