@@ -14,6 +14,7 @@ pub mod control;
 pub mod effects;
 pub mod entry;
 pub mod error;
+pub mod externs;
 pub mod packet;
 pub mod pipeline;
 pub mod schema;

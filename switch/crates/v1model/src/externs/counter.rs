@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Indirect counter arrays: packets and bytes per index, both always kept, as in BMv2.
+
+/// One counter array. Its memory is zero pages until an index is first counted.
+#[derive(Clone)]
+pub struct Counters {
+    cells: Vec<[u64; 2]>,
+}
+
+impl Counters {
+    /// An array of `len` counters, all zero.
+    pub fn new(len: u32) -> Self {
+        Counters {
+            cells: vec![[0; 2]; len as usize],
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Counts one packet of `packet_len` bytes at `index`. An index out of range counts nothing, as in BMv2; the
+    /// result says whether it was in range.
+    #[inline]
+    pub fn count(&mut self, index: u64, packet_len: u32) -> bool {
+        match self.cells.get_mut(index as usize) {
+            Some(cell) => {
+                cell[0] = cell[0].wrapping_add(1);
+                cell[1] = cell[1].wrapping_add(u64::from(packet_len));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// `(packets, bytes)` at `index`, or `None` out of range.
+    pub fn get(&self, index: u64) -> Option<(u64, u64)> {
+        self.cells.get(index as usize).map(|c| (c[0], c[1]))
+    }
+
+    /// Sets the value at `index`; false out of range.
+    pub fn set(&mut self, index: u64, packets: u64, bytes: u64) -> bool {
+        match self.cells.get_mut(index as usize) {
+            Some(cell) => {
+                *cell = [packets, bytes];
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_packets_and_bytes_per_index() {
+        let mut c = Counters::new(4);
+        assert!(c.count(1, 100));
+        assert!(c.count(1, 50));
+        assert!(c.count(3, 1500));
+        assert_eq!(c.get(0), Some((0, 0)));
+        assert_eq!(c.get(1), Some((2, 150)));
+        assert_eq!(c.get(3), Some((1, 1500)));
+    }
+
+    #[test]
+    fn out_of_range_counts_nothing() {
+        let mut c = Counters::new(4);
+        assert!(!c.count(4, 100));
+        assert!(!c.count(u64::MAX, 100));
+        assert!(!c.set(4, 1, 1));
+        assert_eq!(c.get(4), None);
+        assert!((0..4).all(|i| c.get(i) == Some((0, 0))));
+    }
+
+    #[test]
+    fn set_then_count_goes_on_from_there() {
+        let mut c = Counters::new(1);
+        assert!(c.set(0, 10, 1000));
+        c.count(0, 64);
+        assert_eq!(c.get(0), Some((11, 1064)));
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Register arrays: `len` values of a fixed width in bits, kept as u64 limbs, least significant first.
+
+/// One register array. Its memory is zero pages until an index is first written.
+#[derive(Clone)]
+pub struct Registers {
+    limbs: Vec<u64>,
+    len: usize,
+    width: u32,
+    limbs_each: usize,
+    /// The bits of the most significant limb that belong to the width.
+    top_mask: u64,
+}
+
+impl Registers {
+    /// An array of `len` registers of `width` bits (at least 1), all zero.
+    pub fn new(len: u32, width: u32) -> Self {
+        let len = len as usize;
+        let width = width.max(1);
+        let limbs_each = width.div_ceil(64) as usize;
+        let top_bits = width - 64 * (limbs_each as u32 - 1);
+        let top_mask = u64::MAX >> (64 - top_bits);
+        Registers {
+            limbs: vec![0; len * limbs_each],
+            len,
+            width,
+            limbs_each,
+            top_mask,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Width of one register in bits.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Limbs of one register.
+    pub fn limbs_each(&self) -> usize {
+        self.limbs_each
+    }
+
+    /// The limbs at `index`, least significant first; `None` out of range.
+    #[inline]
+    pub fn read(&self, index: u64) -> Option<&[u64]> {
+        if index < self.len as u64 {
+            let at = index as usize * self.limbs_each;
+            Some(&self.limbs[at..at + self.limbs_each])
+        } else {
+            None
+        }
+    }
+
+    /// The low 64 bits at `index`: the whole value where the width is at most 64. `None` out of range.
+    #[inline]
+    pub fn read_u64(&self, index: u64) -> Option<u64> {
+        if index < self.len as u64 {
+            Some(self.limbs[index as usize * self.limbs_each])
+        } else {
+            None
+        }
+    }
+
+    /// Writes `value` (limbs, least significant first; missing ones are zero) cut to the width. Nothing is written
+    /// out of range; the result says which it was.
+    #[inline]
+    pub fn write(&mut self, index: u64, value: &[u64]) -> bool {
+        if index >= self.len as u64 {
+            return false;
+        }
+        let n = self.limbs_each;
+        let cell = &mut self.limbs[index as usize * n..][..n];
+        for (i, limb) in cell.iter_mut().enumerate() {
+            *limb = value.get(i).copied().unwrap_or(0);
+        }
+        cell[n - 1] &= self.top_mask;
+        true
+    }
+
+    /// Writes a value of at most 64 bits; upper limbs become zero.
+    #[inline]
+    pub fn write_u64(&mut self, index: u64, value: u64) -> bool {
+        if index >= self.len as u64 {
+            return false;
+        }
+        if self.limbs_each == 1 {
+            self.limbs[index as usize] = value & self.top_mask;
+            true
+        } else {
+            self.write(index, &[value])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_cut_to_the_width() {
+        let mut r = Registers::new(2, 12);
+        assert!(r.write_u64(1, 0x1_2345));
+        assert_eq!(r.read_u64(1), Some(0x345));
+        assert_eq!(r.read_u64(0), Some(0));
+        assert!(r.write(0, &[u64::MAX, 7]));
+        assert_eq!(r.read(0), Some(&[0xfff][..]));
+    }
+
+    #[test]
+    fn a_full_limb_keeps_all_bits() {
+        let mut r = Registers::new(1, 64);
+        r.write_u64(0, u64::MAX);
+        assert_eq!(r.read_u64(0), Some(u64::MAX));
+    }
+
+    #[test]
+    fn wide_registers_have_several_limbs() {
+        let mut r = Registers::new(3, 130);
+        assert_eq!(r.limbs_each(), 3);
+        r.write(2, &[1, 2, 0xff]);
+        assert_eq!(r.read(2), Some(&[1, 2, 3][..]));
+        r.write_u64(2, 9);
+        assert_eq!(r.read(2), Some(&[9, 0, 0][..]));
+        assert_eq!(r.read(1), Some(&[0, 0, 0][..]));
+    }
+
+    #[test]
+    fn out_of_range_is_refused() {
+        let mut r = Registers::new(2, 32);
+        assert!(!r.write_u64(2, 1));
+        assert!(!r.write(u64::MAX, &[1]));
+        assert_eq!(r.read(2), None);
+        assert_eq!(r.read_u64(u64::MAX), None);
+    }
+}
