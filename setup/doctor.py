@@ -53,18 +53,30 @@ def system() -> Finding:
         name = next((line.split("=", 1)[1].strip('"') for line in lines if line.startswith("PRETTY_NAME=")), name)
     except OSError:
         pass
-    return Finding(shutil.which("apt-get") is not None, name, "only Debian 12+ and Ubuntu 22.04+ are set up automatically; install setup/packages.txt by hand")
+    return Finding(
+        shutil.which("apt-get") is not None,
+        name,
+        "only Debian 12+ and Ubuntu 22.04+ are set up automatically; install setup/packages.txt by hand",
+    )
 
 
 def kernel() -> Finding:
     """The kernel's version, for BPF congestion control."""
     release = platform.release()
-    return Finding(version_of(release) >= MINIMUM_KERNEL, f"kernel {release}", f"BPF congestion control needs Linux {'.'.join(map(str, MINIMUM_KERNEL))} or newer")
+    return Finding(
+        version_of(release) >= MINIMUM_KERNEL,
+        f"kernel {release}",
+        f"BPF congestion control needs Linux {'.'.join(map(str, MINIMUM_KERNEL))} or newer",
+    )
 
 
 def btf() -> Finding:
     """BTF, which CO-RE needs."""
-    return Finding(Path("/sys/kernel/btf/vmlinux").exists(), "kernel BTF (/sys/kernel/btf/vmlinux)", "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (every Debian and Ubuntu kernel has it)")
+    return Finding(
+        Path("/sys/kernel/btf/vmlinux").exists(),
+        "kernel BTF (/sys/kernel/btf/vmlinux)",
+        "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (every Debian and Ubuntu kernel has it)",
+    )
 
 
 def cgroup2() -> Finding:
@@ -89,26 +101,43 @@ def packages() -> Finding:
     names = [line.split("#")[0].strip() for line in (ROOT / "setup" / "packages.txt").read_text().splitlines()]
     wanted = [name for name in names if name]
     missing = [name for name in wanted if "ok installed" not in output("dpkg-query", "-W", "-f=${Status}", name)]
-    return Finding(not missing, f"apt packages ({len(wanted) - len(missing)} of {len(wanted)})", f"make setup (missing: {', '.join(missing)})")
+    return Finding(
+        not missing,
+        f"apt packages ({len(wanted) - len(missing)} of {len(wanted)})",
+        f"make setup (missing: {', '.join(missing)})",
+    )
 
 
 def rust() -> Finding:
     """A Rust tool chain that is new enough."""
     text = output("cargo", "--version") or output(str(Path.home() / ".cargo/bin/cargo"), "--version")
     wanted = ".".join(map(str, MINIMUM_RUST))
-    return Finding(version_of(text) >= MINIMUM_RUST, text or "Rust: none", f"Rust {wanted} or newer: https://rustup.rs, or 'apt-get install rustup' where the system has it")
+    return Finding(
+        version_of(text) >= MINIMUM_RUST,
+        text or "Rust: none",
+        f"Rust {wanted} or newer: https://rustup.rs, or 'apt-get install rustup' where the system has it",
+    )
 
 
 def environment() -> Finding:
     """The Python environment."""
     python = ROOT / ".venv" / "bin" / "python"
-    works = output(str(python), "-c", "import finsy, mininet, fairlane_controller, fairlane_hosts, fairlane_lab, fairlane_switch; print('ok')") == "ok"
+    works = (
+        output(
+            str(python),
+            "-c",
+            "import finsy, mininet, fairlane_controller, fairlane_hosts, fairlane_lab, fairlane_switch; print('ok')",
+        )
+        == "ok"
+    )
     return Finding(works, "Python environment (.venv)", "make setup")
 
 
 def binaries() -> Finding:
     """The two binaries."""
-    there = all((ROOT / "switch" / "target" / "release" / name).is_file() for name in ("fairlane-switch", "fairlane-wire"))
+    there = all(
+        (ROOT / "switch" / "target" / "release" / name).is_file() for name in ("fairlane-switch", "fairlane-wire")
+    )
     return Finding(there, "fairlane-switch and fairlane-wire", "make setup")
 
 
@@ -121,13 +150,21 @@ def disk() -> Finding:
 def p4c() -> Finding:
     """p4c, needed only to change the P4 programs."""
     text = output("p4c-bm2-ss", "--version")
-    return Finding(True if text else None, "p4c-bm2-ss " + (version_line(text) or "(optional: only to recompile P4)"), "README.md says where p4c comes from")
+    return Finding(
+        True if text else None,
+        "p4c-bm2-ss " + (version_line(text) or "(optional: only to recompile P4)"),
+        "README.md says where p4c comes from",
+    )
 
 
 def bmv2() -> Finding:
     """BMv2, needed only to compare."""
     text = output("simple_switch_grpc", "--version")
-    return Finding(True if text else None, "simple_switch_grpc " + (version_line(text) or "(optional: only for TARGET=bmv2)"), "README.md says where BMv2 comes from")
+    return Finding(
+        True if text else None,
+        "simple_switch_grpc " + (version_line(text) or "(optional: only for TARGET=bmv2)"),
+        "README.md says where BMv2 comes from",
+    )
 
 
 def version_line(text: str) -> str:
@@ -135,7 +172,21 @@ def version_line(text: str) -> str:
     return text.split()[-1] if text else ""
 
 
-CHECKS: tuple[Callable[[], Finding], ...] = (system, kernel, btf, cgroup2, namespaces, root, disk, packages, rust, environment, binaries, p4c, bmv2)
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    system,
+    kernel,
+    btf,
+    cgroup2,
+    namespaces,
+    root,
+    disk,
+    packages,
+    rust,
+    environment,
+    binaries,
+    p4c,
+    bmv2,
+)
 
 
 def main() -> int:

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that README.md and the rooms' READMEs show exists, and the ones without side effects are run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [
+    path
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("*/README.md")), *sorted((ROOT / "docs").glob("*.md")))
+    if path.exists()
+]
+TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+READ_ONLY = ("make help", ".venv/bin/fairlane plan", ".venv/bin/fairlane --help", "fairlane plan")
+
+
+def commands() -> list[tuple[str, str]]:
+    """(document, command) of every line in a code block that starts with make or fairlane."""
+    found: list[tuple[str, str]] = []
+    for path in DOCUMENTS:
+        for block in re.findall(r"```(?:sh|bash|console)?\n(.*?)```", path.read_text(), re.DOTALL):
+            for line in block.splitlines():
+                text = re.sub(r"^\$ ", "", line.split("  #")[0].split(" #")[0].strip())
+                if re.match(r"(sudo )?(\.venv/bin/)?(make|fairlane) ?", text):
+                    found.append((str(path.relative_to(ROOT)), text))
+    return found
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands()) > 5
+
+
+@pytest.mark.parametrize(("document", "command"), [pair for pair in commands() if pair[1].startswith("make")])
+def test_make_targets_of_the_documents_exist(document: str, command: str) -> None:
+    for target in (word for word in command.split()[1:] if "=" not in word and not word.startswith("-")):
+        assert target in TARGETS, f"{document} says {command!r}, but the Makefile has no target {target!r}"
+
+
+@pytest.mark.parametrize(("document", "command"), [pair for pair in commands() if "fairlane" in pair[1].split()[0]])
+def test_fairlane_sub_commands_of_the_documents_exist(document: str, command: str) -> None:
+    words: list[str] = []
+    for word in command.split()[1:]:
+        if not re.fullmatch(r"[a-z][a-z-]*", word):
+            break
+        words.append(word)
+    # The longest prefix of plain words that is a command; what follows are its arguments.
+    for length in range(len(words), 0, -1):
+        done = subprocess.run(
+            [str(ROOT / ".venv/bin/fairlane"), *words[:length], "--help"], capture_output=True, text=True, timeout=60
+        )
+        if done.returncode == 0:
+            return
+    assert not words, f"{document} says {command!r}, but fairlane has no such command"
+
+
+@pytest.mark.parametrize("command", sorted({command for _, command in commands() if command.startswith(READ_ONLY)}))
+def test_read_only_commands_of_the_documents_run(command: str) -> None:
+    line = re.sub(r"^fairlane", ".venv/bin/fairlane", command)
+    done = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_lists_every_target_with_its_meaning() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    listed = set(re.findall(r"^  make (\S+)", done.stdout, re.MULTILINE))
+    assert listed == TARGETS
+
+
+def test_nothing_committed_names_a_path_of_a_machine_or_a_registry() -> None:
+    done = subprocess.run(
+        ["git", "-c", f"safe.directory={ROOT}", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    hosts = "|".join(
+        [
+            "pypi" + r"\.org",
+            "crates" + r"\.io",
+            "npmjs" + r"\.",
+            "proxy" + r"\.golang",
+            "maven" + r"\.org",
+            "deb" + r"\.debian",
+        ]
+    )
+    bad = re.compile(r"/(?:work|root|opt/p4)/(?:main|\.|p4c|behav)|" + hosts)
+    for name in done.stdout.split():
+        path = ROOT / name
+        if path.is_file() and path.suffix not in {".png"} and path.name != Path(__file__).name:
+            found = bad.search(path.read_text(errors="replace"))
+            assert found is None, f"{name} holds {found.group() if found else ''}"
