@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives a host (network namespace) or one socket its TCP variant, and checks what is really in use."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from . import loader
+from .errors import HostsError
+from .variants import VARIANTS, Variant
+
+_SYSCTL = Path("/proc/sys/net/ipv4")
+_DEFAULT_CC = "tcp_congestion_control"
+_CLONE_NEWNET = 0x40000000
+_NAME_BYTES = 16
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class HostTcp:
+    """How TCP is set in one namespace."""
+
+    congestion_control: str
+    sysctls: Mapping[str, int]
+
+    @property
+    def variant(self) -> str | None:
+        """The variant of the table that this is, or None."""
+        for variant in VARIANTS.values():
+            if variant.congestion_control == self.congestion_control and not differing(variant, self.sysctls):
+                return variant.name
+        return None
+
+
+def namespace_of(pid: int | None = None, netns: str | None = None) -> Path | None:
+    """Path of a namespace by a process in it or by its `ip netns` name; None for our own.
+
+    Raises HostsError `namespace` when there is no such process or name.
+    """
+    if pid is None and netns is None:
+        return None
+    path = Path(f"/proc/{pid}/ns/net") if pid is not None else Path("/run/netns") / str(netns)
+    if not path.exists():
+        what = f"process {pid}" if pid is not None else f"network namespace {netns!r}"
+        raise HostsError("namespace", f"there is no {what}")
+    return path
+
+
+def in_namespace(path: Path | None, action: Callable[[], T]) -> T:
+    """Run `action` in the network namespace at `path`, in a thread of its own; ours is not touched."""
+    if path is None:
+        return action()
+    results, errors = list[T](), list[BaseException]()
+
+    def run() -> None:
+        try:
+            with path.open() as namespace:
+                libc = ctypes.CDLL(None, use_errno=True)
+                if libc.setns(namespace.fileno(), _CLONE_NEWNET):
+                    error = ctypes.get_errno()
+                    raise HostsError("namespace", f"cannot enter {path}: {os.strerror(error)}", "run it as root")
+            results.append(action())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def differing(variant: Variant, sysctls: Mapping[str, int]) -> dict[str, tuple[int | None, int]]:
+    """Sysctls that are not as the variant wants them: name -> (found, wanted)."""
+    return {k: (sysctls.get(k), want) for k, want in variant.sysctls.items() if sysctls.get(k) != want}
+
+
+def _read_sysctls() -> dict[str, int]:
+    names = {name for variant in VARIANTS.values() for name in variant.sysctls}
+    return {name: int((_SYSCTL / name).read_text().split()[0]) for name in sorted(names)}
+
+
+def read_host(path: Path | None = None) -> HostTcp:
+    """How TCP is set in a namespace (ours by default)."""
+    return in_namespace(path, lambda: HostTcp((_SYSCTL / _DEFAULT_CC).read_text().strip(), _read_sysctls()))
+
+
+def _write(name: str, value: str) -> None:
+    try:
+        (_SYSCTL / name).write_text(value)
+    except OSError as error:
+        raise HostsError("sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}", "run it as root") from error
+
+
+def _write_all(values: Mapping[str, int], congestion_control: str) -> None:
+    for name, value in values.items():
+        _write(name, str(value))
+    _write(_DEFAULT_CC, congestion_control)
+
+
+def _use_here(variant: Variant) -> HostTcp:
+    before = read_host()
+    # An unregistered name would make the kernel look for a module; a registered one cannot fail half way.
+    if variant.congestion_control not in loader.available():
+        raise HostsError(
+            "wrong-congestion-control",
+            f"the kernel has no congestion control {variant.congestion_control!r} (variant {variant.name}); "
+            f"it has {', '.join(loader.available())}",
+            "hold a lease (fairlane_hosts.loader.acquire) while the variant is in use",
+        )
+    try:
+        _write_all(variant.sysctls, variant.congestion_control)
+        after = read_host()
+        wrong = differing(variant, after.sysctls)
+        if wrong or after.congestion_control != variant.congestion_control:
+            raise HostsError("sysctl", f"the kernel did not take all of variant {variant.name}: {wrong or after}")
+    except HostsError:
+        ordered = {name: before.sysctls[name] for name in variant.sysctls}
+        _write_all(ordered, before.congestion_control)
+        raise
+    return after
+
+
+def use_on_host(variant: Variant, path: Path | None = None) -> HostTcp:
+    """Make `variant` the default of a namespace: sysctls and congestion control; read back and checked.
+
+    All or nothing. Holds for connections made from now on. Raises HostsError (`wrong-congestion-control`, `sysctl`).
+    """
+    return in_namespace(path, lambda: _use_here(variant))
+
+
+def congestion_control_of(connection: socket.socket) -> str:
+    """The congestion control that a socket really uses."""
+    raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES)
+    return raw.split(b"\0", 1)[0].decode()
+
+
+def use_on_socket(connection: socket.socket, congestion_control: str) -> None:
+    """Set one socket's congestion control and read it back. Raises HostsError `wrong-congestion-control`."""
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+    except OSError as error:
+        raise HostsError(
+            "wrong-congestion-control",
+            f"a socket cannot use congestion control {congestion_control!r}: {error.strerror}; "
+            f"the kernel has {', '.join(loader.available())}",
+        ) from error
+    check_socket(connection, congestion_control)
+
+
+def check_socket(connection: socket.socket, congestion_control: str) -> None:
+    """Raise HostsError `wrong-congestion-control` unless the socket uses what is expected."""
+    found = congestion_control_of(connection)
+    if found != congestion_control:
+        raise HostsError("wrong-congestion-control", f"a socket uses {found!r}, not {congestion_control!r}")

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one error of this package: what was attempted, what went wrong, how to mend it."""
+
+from __future__ import annotations
+
+
+class HostsError(Exception):
+    """Raised at every boundary of the package (kernel, files, holder process, network, options).
+
+    `code` is stable and for programs (`kernel-unsupported`, `not-built`, `holder`, `not-root`, `unknown-variant`,
+    `sysctl`, `wrong-congestion-control`, `option`, `connect`, `namespace`); the text may change.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(f"{message}\n  {hint}" if hint else message)
+        self.code = code
+        self.message = message
+        self.hint = hint

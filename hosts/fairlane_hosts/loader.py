@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers the BPF congestion controls with the kernel and keeps them for as long as somebody holds a lease.
+
+Names of congestion controls are global to the machine, so there is one holder process (`build/fairlane-cc`) for all
+instances of fairlane. A `Lease` is a connection to it; it ends with the process that has it, however that dies. With
+the last lease the holder unregisters everything and exits. Sockets that run an algorithm keep it to their end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from . import build
+from .errors import HostsError
+from .variants import bpf_variants
+
+DEFAULT_SOCKET = Path("/run/fairlane/cc.sock")
+START_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 5.0
+MINIMUM_KERNEL = (5, 15)
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that running the variants needs."""
+
+    what: str
+    ok: bool
+    found: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A congestion control that the holder will register."""
+
+    name: str
+    path: Path
+    tag: str
+
+
+@dataclass(frozen=True)
+class HolderStatus:
+    """What the running holder has registered."""
+
+    pid: int
+    tags: Mapping[str, str]
+    survives_kill: bool
+    """True where the kernel has no struct_ops links (before 6.4): a killed holder leaves its names behind."""
+
+
+def socket_path() -> Path:
+    """The holder's socket: one for the machine; `$FAIRLANE_CC_SOCKET` is for tests."""
+    return Path(os.environ.get("FAIRLANE_CC_SOCKET") or DEFAULT_SOCKET)
+
+
+def available() -> list[str]:
+    """Names of the congestion controls that the kernel has now."""
+    return _AVAILABLE.read_text().split()
+
+
+def kernel_version(release: str) -> tuple[int, int]:
+    """(major, minor) of a `uname -r`. Raises HostsError `kernel-unsupported` when it cannot be read."""
+    match = re.match(r"(\d+)\.(\d+)", release)
+    if not match:
+        raise HostsError("kernel-unsupported", f"cannot read a kernel version out of {release!r}")
+    return int(match[1]), int(match[2])
+
+
+def check(release: str | None = None, btf: Path = Path("/sys/kernel/btf/vmlinux")) -> list[Check]:
+    """What the variants need of this machine, each with what was found and how to mend it; changes nothing."""
+    release = release or os.uname().release
+    directory, wanted = build.build_dir(), [v.object_name for v in bpf_variants() if v.object_name]
+    missing = [name for name in ["fairlane-cc", *wanted] if not (directory / name).is_file()]
+    return [
+        Check(
+            "kernel",
+            kernel_version(release) >= MINIMUM_KERNEL,
+            release,
+            "BPF congestion control needs Linux 5.15 or newer",
+        ),
+        Check(
+            "kernel type information (BTF)",
+            btf.is_file(),
+            str(btf) if btf.is_file() else f"no {btf}",
+            "a kernel built with CONFIG_DEBUG_INFO_BTF=y; Debian's and Ubuntu's are",
+        ),
+        Check("root", os.geteuid() == 0, f"user id {os.geteuid()}", "run it as root: registering BPF programs needs it"),
+        Check(
+            "compiled programs",
+            not missing,
+            f"all in {directory}" if not missing else f"missing in {directory}: {', '.join(missing)}",
+            "python -m fairlane_hosts.build",
+        ),
+    ]
+
+
+def require(checks: list[Check]) -> None:
+    """Raise HostsError for the first check that failed (`not-root`, `not-built` or `kernel-unsupported`)."""
+    codes = {"root": "not-root", "compiled programs": "not-built"}
+    for item in checks:
+        if not item.ok:
+            code = codes.get(item.what, "kernel-unsupported")
+            raise HostsError(code, f"cannot load the TCP variants: {item.what}: {item.found}", item.hint)
+
+
+def programs() -> list[Program]:
+    """What `build` has compiled, with the tag of each build. Raises HostsError `not-built`."""
+    tags, found = build.read_tags(), list[Program]()
+    for variant in bpf_variants():
+        assert variant.object_name is not None
+        tag = tags.get(variant.object_name)
+        if tag is None:
+            raise HostsError("not-built", f"{variant.object_name} is not built", "python -m fairlane_hosts.build")
+        found.append(Program(variant.congestion_control, build.build_dir() / variant.object_name, tag))
+    return found
+
+
+class Lease:
+    """Keeps the congestion controls registered until it is closed or its process ends; a context manager."""
+
+    def __init__(self, connection: socket.socket, status: HolderStatus) -> None:
+        self._connection = connection
+        self.status = status
+
+    def hold_process(self, pid: int) -> None:
+        """Keep them until process `pid` ends as well, for example a host's shell. Raises HostsError `holder`."""
+        _ask(self._connection, f"hold {pid}")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _ask(connection: socket.socket, request: str) -> list[str]:
+    connection.settimeout(ANSWER_TIMEOUT_S)
+    try:
+        connection.sendall(request.encode() + b"\n")
+        answer = b""
+        while not re.search(rb"(^|\n)(ok|error [^\n]*)\n$", answer):
+            piece = connection.recv(65536)
+            if not piece:
+                raise HostsError("holder", f"the holder of the TCP variants went away while asked to {request!r}")
+            answer += piece
+    except OSError as error:
+        raise HostsError("holder", f"the holder of the TCP variants does not answer to {request!r}: {error}") from error
+    lines = answer.decode().splitlines()
+    if lines[-1] != "ok":
+        raise HostsError("holder", f"the holder of the TCP variants refuses {request!r}: {lines[-1]}")
+    return lines[:-1]
+
+
+def _connect() -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(ANSWER_TIMEOUT_S)
+    try:
+        connection.connect(str(socket_path()))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    except OSError as error:
+        connection.close()
+        raise HostsError("holder", f"cannot reach the holder of the TCP variants at {socket_path()}: {error}") from error
+    return connection
+
+
+def _status(connection: socket.socket) -> HolderStatus:
+    pid, tags, nolink = 0, dict[str, str](), False
+    for line in _ask(connection, "list"):
+        words = line.split()
+        if words[0] == "pid":
+            pid = int(words[1])
+        else:
+            tags[words[0]] = words[1]
+            nolink = nolink or words[2] == "nolink"
+    return HolderStatus(pid, tags, nolink)
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    path = socket_path().with_suffix(".lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    with path.open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise HostsError("holder", f"another process keeps {path} locked for {START_TIMEOUT_S:.0f} s") from None
+                time.sleep(0.02)
+        yield
+
+
+def _start(wanted: list[Program]) -> None:
+    """Start the holder and wait for its "ready". Raises HostsError `holder` with what it said."""
+    specs = [f"{program.name}={program.path}={program.tag}" for program in wanted]
+    process = subprocess.Popen(
+        [str(build.holder_path()), "serve", str(socket_path()), *specs],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd="/",
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout, process.stderr:
+        readable, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
+        if readable and process.stdout.readline() == b"ready\n":
+            return
+        if not readable:
+            process.kill()
+        process.wait(timeout=ANSWER_TIMEOUT_S)
+        said = process.stderr.read().decode(errors="replace").strip()
+    if not readable:
+        raise HostsError("holder", f"the kernel took longer than {START_TIMEOUT_S:.0f} s to load the TCP variants")
+    hint = "`fairlane hosts cleanup` removes what a killed run left" if "registered already" in said else ""
+    raise HostsError("holder", f"the TCP variants cannot be loaded: {said}", hint)
+
+
+def acquire(wanted: list[Program] | None = None) -> Lease:
+    """Have the congestion controls registered; shares them with every other instance on the machine.
+
+    `wanted` defaults to all variants that need a program. Raises HostsError (`kernel-unsupported`, `not-root`,
+    `not-built`, `holder`); nothing is registered then. Nothing falls back to another congestion control.
+    """
+    if wanted is None:
+        require(check())
+        wanted = programs()
+    with _locked():
+        connection = _connect()
+        if connection is None:
+            _start(wanted)
+            connection = _connect()
+        if connection is None:
+            raise HostsError("holder", "the holder of the TCP variants ended at once")
+    try:
+        status = _status(connection)
+        for program in wanted:
+            if status.tags.get(program.name) != program.tag:
+                raise HostsError(
+                    "holder",
+                    f"{program.name} is in use from another build (holder pid {status.pid} has "
+                    f"{status.tags.get(program.name, 'none')}, this build is {program.tag})",
+                    "end the run that uses it (`make stop` there), or rebuild both from the same sources",
+                )
+    except BaseException:
+        connection.close()
+        raise
+    return Lease(connection, status)
+
+
+def status() -> HolderStatus | None:
+    """What is registered now, or None when no holder runs. Raises HostsError `holder` when it does not answer."""
+    connection = _connect()
+    if connection is None:
+        return None
+    with connection:
+        return _status(connection)
+
+
+def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
+    """Unregister what a killed holder left; returns the names removed.
+
+    A running holder has users and is left alone, unless `force`: then it is told to end (its users' sockets go on).
+    `names` defaults to the congestion controls of the table. Raises HostsError `holder`.
+    """
+    names = names if names is not None else [variant.congestion_control for variant in bpf_variants()]
+    with _locked():
+        running = status()
+        if running is not None and not force:
+            return []
+        removed = list[str]()
+        if running is not None:
+            removed = _stop(running)
+        left = [name for name in names if name in available()]
+        if left:
+            require(check())
+            done = subprocess.run(
+                [str(build.holder_path()), "remove", *left], capture_output=True, text=True, timeout=30, check=False
+            )
+            if done.returncode:
+                raise HostsError("holder", f"cannot remove {', '.join(left)}: {done.stderr.strip()}")
+            removed += done.stdout.split()
+        socket_path().unlink(missing_ok=True)
+    return removed
+
+
+def _stop(running: HolderStatus) -> list[str]:
+    executable = Path(f"/proc/{running.pid}/exe")
+    try:
+        if executable.readlink().name.removesuffix(" (deleted)") != "fairlane-cc":
+            raise HostsError("holder", f"process {running.pid} is not the holder: {executable.readlink()}")
+        pidfd = os.pidfd_open(running.pid)
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+    except FileNotFoundError:
+        return []
+    with open(pidfd, closefd=True):
+        if not select.select([pidfd], [], [], ANSWER_TIMEOUT_S)[0]:
+            raise HostsError("holder", f"the holder (process {running.pid}) does not end within {ANSWER_TIMEOUT_S} s")
+    return sorted(running.tags)
