@@ -13,6 +13,8 @@ pub struct Interface {
     pub index: i32,
     /// Largest packet behind the Ethernet header, bytes.
     pub mtu: u32,
+    /// Administratively up.
+    pub up: bool,
 }
 
 /// Why an interface cannot be used; the text is one sentence for the user.
@@ -53,8 +55,9 @@ impl Interface {
             source,
         };
         let socket = packet_socket().map_err(|e| io_error("opening a packet socket", e))?;
-        // SAFETY: all-zero is a valid ifreq; the name fits with its NUL (checked above).
-        let mtu = unsafe {
+        // SAFETY: all-zero is a valid ifreq; the name fits with its NUL (checked above); each request fills the
+        // member of the union that is read after it.
+        let (mtu, flags) = unsafe {
             let mut request: libc::ifreq = std::mem::zeroed();
             for (to, from) in request.ifr_name.iter_mut().zip(text.as_bytes()) {
                 *to = *from as libc::c_char;
@@ -62,12 +65,17 @@ impl Interface {
             if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) < 0 {
                 return Err(io_error("reading the MTU", io::Error::last_os_error()));
             }
-            request.ifr_ifru.ifru_mtu
+            let mtu = request.ifr_ifru.ifru_mtu;
+            if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &mut request) < 0 {
+                return Err(io_error("reading the flags", io::Error::last_os_error()));
+            }
+            (mtu, request.ifr_ifru.ifru_flags)
         };
         Ok(Self {
             name: name.to_owned(),
             index: index as i32,
             mtu: mtu as u32,
+            up: i32::from(flags) & libc::IFF_UP != 0,
         })
     }
 }

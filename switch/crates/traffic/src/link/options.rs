@@ -73,7 +73,7 @@ impl LinkOptions {
     /// Besides 0, unlimited.
     pub const RATE_BPS: RangeInclusive<u64> = 1_000..=400_000_000_000;
     pub const LOSS: RangeInclusive<f64> = 0.0..=1.0;
-    pub const BER: RangeInclusive<f64> = 0.0..=0.5;
+    pub const BER: RangeInclusive<f64> = 0.0..=1.0;
     pub const QUEUE_PACKETS: RangeInclusive<usize> = 1..=1_000_000;
 
     /// Checks all ranges, and that the jitter does not exceed the delay.
@@ -149,7 +149,7 @@ mod tests {
         );
         assert_eq!(
             bad(|o| o.ber = -0.1),
-            "ber: -0.1 is out of range; allowed: 0 to 0.5"
+            "ber: -0.1 is out of range; allowed: 0 to 1"
         );
         assert_eq!(
             bad(|o| o.queue_packets = 0),
