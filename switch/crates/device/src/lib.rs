@@ -1,2 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One v1model switch: pipeline, traffic manager, replication and packet I/O; the clock is an argument.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `device` | `Device`: what the outside calls, and ports |
+//! | `config` | options of the device and of a port, checked |
+//! | `path` | what happens to a packet between reception and transmission, in simple_switch's order |
+//! | `ports` | one port: queues, frame on the line, counts |
+//! | `pre` | packet replication engine: multicast groups, clone sessions |
+//! | `events` | what the device tells the control plane: bounded buffers, what did not fit is counted |
+//! | `stats` | counts and reasons of drops |
+//! | `pool` | packets for reuse |
+//! | `handle` | closures from other threads, run between two packets |
+
+mod calendar;
+pub mod config;
+mod device;
+pub mod events;
+pub mod handle;
+mod path;
+mod pool;
+mod ports;
+pub mod pre;
+pub mod stats;
+
+pub use config::{DeviceConfig, PortConfig};
+pub use device::{Device, Transmit};
+pub use events::{Event, MissedEvents};
+pub use handle::{Calls, DeviceGone, DeviceHandle};
+pub use pre::{CloneSession, MulticastGroup, Replica};
+pub use stats::{DeviceStats, DropReason, PortStats};
+pub use traffic::{QueueLimits, QueueStats, Usage, UNLIMITED};
+pub use v1model::Nanos;

@@ -64,6 +64,12 @@ impl Packet {
         self.end - self.start
     }
 
+    /// Length that `standard_metadata.packet_length` gets next: as received, changed by headers added or removed.
+    #[inline]
+    pub fn length_bytes(&self) -> u32 {
+        self.length_bytes
+    }
+
     /// What the parser left unparsed.
     #[inline]
     pub fn payload(&self) -> &[u8] {

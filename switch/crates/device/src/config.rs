@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options of a device and of a port, and what is allowed in them.
+
+use traffic::line::RATE_BPS_MAX;
+use traffic::{QueueLimits, UNLIMITED};
+use v1model::{ControlError, ErrorKind};
+
+/// Most queues of a port.
+pub const QUEUES_MAX: usize = 4096;
+/// Highest port number: v1model's ports have 9 bits, and the last one means drop.
+pub const PORT_MAX: u32 = 510;
+
+/// Options of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceConfig {
+    /// Port of packet-in and packet-out; None when there is none.
+    pub cpu_port: Option<u32>,
+    /// Longest frame taken, bytes (without FCS).
+    pub frame_bytes_max: u32,
+    /// The buffer that all ports share.
+    pub buffer: QueueLimits,
+    /// Events waiting for the control plane: most of each kind.
+    pub events_max: usize,
+    /// Bytes of frames and digest samples waiting for the control plane.
+    pub event_bytes_max: usize,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> DeviceConfig {
+        DeviceConfig {
+            cpu_port: Some(510),
+            frame_bytes_max: 65_535,
+            buffer: QueueLimits {
+                packets: 16_384,
+                bytes: 64 << 20,
+                cells: UNLIMITED,
+            },
+            events_max: 8_192,
+            event_bytes_max: 4 << 20,
+        }
+    }
+}
+
+/// Options of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Rate in bit/s, 0 for unlimited.
+    pub rate_bps: u64,
+    /// Number of queues; the larger number is served first.
+    pub queues: usize,
+    /// Limits of each queue.
+    pub queue_limits: QueueLimits,
+    /// Limits of all queues of the port together.
+    pub port_limits: QueueLimits,
+}
+
+impl Default for PortConfig {
+    fn default() -> PortConfig {
+        PortConfig {
+            rate_bps: 0,
+            queues: 8,
+            queue_limits: QueueLimits::packets(1_000),
+            port_limits: QueueLimits::NONE,
+        }
+    }
+}
+
+impl PortConfig {
+    /// Checks the options of port `port`.
+    ///
+    /// # Errors
+    /// InvalidArgument naming the option, its value and what is allowed.
+    pub fn check(&self, port: u32) -> Result<(), ControlError> {
+        let invalid = |message: String| Err(ControlError::new(ErrorKind::InvalidArgument, message));
+        if self.rate_bps > RATE_BPS_MAX {
+            return invalid(format!(
+                "port {port}: rate {} bit/s is above {RATE_BPS_MAX} bit/s",
+                self.rate_bps
+            ));
+        }
+        if self.queues == 0 || self.queues > QUEUES_MAX {
+            return invalid(format!(
+                "port {port}: {} queues; 1 to {QUEUES_MAX} are allowed",
+                self.queues
+            ));
+        }
+        for (of, limits) in [("queue", &self.queue_limits), ("port", &self.port_limits)] {
+            for (unit, value) in [
+                ("packets", limits.packets),
+                ("bytes", limits.bytes),
+                ("cells", limits.cells),
+            ] {
+                if value == 0 {
+                    return invalid(format!(
+                        "port {port}: a {of} capacity of 0 {unit} would drop everything; at least 1 is allowed"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}

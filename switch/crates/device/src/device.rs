@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Device`: what the outside calls — packets, time, program, ports, replication, events.
+
+use crate::calendar::Calendar;
+use crate::config::{DeviceConfig, PortConfig, PORT_MAX};
+use crate::events::{Event, EventBuffer, MissedEvents};
+use crate::pool::Pool;
+use crate::ports::Port;
+use crate::pre::{CloneSession, MulticastGroup, Pre};
+use crate::stats::{DeviceStats, DropReason, PortStats};
+use traffic::{QueueStats, SharedBuffer, Usage};
+use v1model::{ControlError, Effects, Entry, ErrorKind, FieldRef, Nanos, Pipeline, TableId};
+
+/// Where frames go that leave the switch.
+pub trait Transmit {
+    /// A frame leaves at `port`; its last bit is on the line at `at` (which may have passed).
+    fn transmit(&mut self, port: u32, frame: &[u8], at: Nanos);
+}
+
+/// How often idle time-outs are looked for.
+const EXPIRY_PERIOD: Nanos = 100_000_000;
+/// Packets made when a program is loaded.
+const POOL_PACKETS: usize = 256;
+
+/// One v1model switch. No clock and no I/O: the caller passes time, which never runs backwards (an earlier
+/// time than one seen before counts as that one).
+pub struct Device {
+    pub(crate) pipeline: Option<Pipeline>,
+    pub(crate) core: Core,
+}
+
+/// Everything of the device but the pipeline, so that both can be borrowed at once.
+pub(crate) struct Core {
+    pub(crate) config: DeviceConfig,
+    pub(crate) now: Nanos,
+    pub(crate) ports: Vec<Option<Box<Port>>>,
+    pub(crate) calendar: Calendar,
+    pub(crate) buffer: SharedBuffer,
+    pub(crate) pool: Pool,
+    pub(crate) pre: Pre,
+    pub(crate) events: EventBuffer,
+    pub(crate) stats: DeviceStats,
+    pub(crate) effects: Effects,
+    pub(crate) clone_effects: Effects,
+    pub(crate) log: String,
+    /// Rounds left in this call from outside.
+    pub(crate) rounds_left: u32,
+    /// User metadata field `queue_id`, when the program has one.
+    pub(crate) queue_id: Option<FieldRef>,
+    next_expiry: Nanos,
+    expires: bool,
+    expired: Vec<(TableId, Entry)>,
+}
+
+impl Device {
+    /// A switch without program and without ports but the CPU port.
+    ///
+    /// # Panics
+    /// When `config.cpu_port` is above [`PORT_MAX`].
+    pub fn new(config: DeviceConfig) -> Device {
+        let mut ports: Vec<Option<Box<Port>>> = Vec::new();
+        ports.resize_with(PORT_MAX as usize + 1, || None);
+        if let Some(cpu) = config.cpu_port {
+            ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
+        }
+        Device {
+            pipeline: None,
+            core: Core {
+                now: 0,
+                ports,
+                calendar: Calendar::default(),
+                buffer: SharedBuffer::new(config.buffer),
+                pool: Pool::default(),
+                pre: Pre::default(),
+                events: EventBuffer::new(config.events_max, config.event_bytes_max),
+                stats: DeviceStats::default(),
+                effects: Effects::new(),
+                clone_effects: Effects::new(),
+                log: String::new(),
+                rounds_left: 0,
+                queue_id: None,
+                next_expiry: 0,
+                expires: false,
+                expired: Vec::new(),
+                config,
+            },
+        }
+    }
+
+    /// Options of the device.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.core.config
+    }
+
+    // ---- program ------------------------------------------------------------------------------------------
+
+    /// Replaces the program at once. Packets that wait in queues are flushed and counted as
+    /// [`DropReason::Flushed`]: they carry metadata of the old program. A frame on a line still leaves.
+    /// Multicast groups and clone sessions are kept; `reset_replication` clears them. Returns the packets flushed.
+    pub fn load(&mut self, now: Nanos, pipeline: Pipeline) -> u64 {
+        let flushed = self.flush(now);
+        self.core.pool.refill(&pipeline, POOL_PACKETS);
+        self.core.queue_id = pipeline.field_by_name("queue_id");
+        self.core.expires = pipeline.schema().tables.iter().any(|t| t.support_timeout);
+        self.core.next_expiry = self.core.now + EXPIRY_PERIOD;
+        self.core.events.clear_program();
+        self.pipeline = Some(pipeline);
+        flushed
+    }
+
+    /// Takes the program out; frames are dropped and counted until the next `load`.
+    pub fn unload(&mut self, now: Nanos) -> Option<Pipeline> {
+        self.flush(now);
+        self.core.pool.clear();
+        self.core.expires = false;
+        self.pipeline.take()
+    }
+
+    /// The program in force.
+    pub fn pipeline(&self) -> Option<&Pipeline> {
+        self.pipeline.as_ref()
+    }
+
+    /// The program in force, to change its tables and state.
+    pub fn pipeline_mut(&mut self) -> Option<&mut Pipeline> {
+        self.pipeline.as_mut()
+    }
+
+    fn flush(&mut self, now: Nanos) -> u64 {
+        let core = &mut self.core;
+        core.now = core.now.max(now);
+        let mut flushed = 0;
+        for port in core.ports.iter_mut().flatten() {
+            flushed += port.queues.flush(&mut core.buffer, drop);
+        }
+        core.stats.drop_many(DropReason::Flushed, flushed);
+        flushed
+    }
+
+    // ---- packets and time ---------------------------------------------------------------------------------
+
+    /// A frame came in at `port`: parse, ingress, then enqueue, drop, clone, digest as the program says.
+    /// Call `advance(now)` before, so that what left before this frame came has left.
+    pub fn receive(&mut self, now: Nanos, port: u32, frame: &[u8]) {
+        let core = &mut self.core;
+        core.now = core.now.max(now);
+        core.stats.received += 1;
+        match core.ports.get_mut(port as usize).and_then(Option::as_mut) {
+            Some(p) => {
+                p.stats.rx_packets += 1;
+                p.stats.rx_bytes += frame.len() as u64;
+            }
+            None => return core.stats.drop(DropReason::NoSuchPort),
+        }
+        if frame.is_empty() {
+            return core.stats.drop(DropReason::Empty);
+        }
+        if frame.len() > core.config.frame_bytes_max as usize {
+            return core.stats.drop(DropReason::TooLong);
+        }
+        let Some(pipeline) = self.pipeline.as_mut() else {
+            return core.stats.drop(DropReason::NoPipeline);
+        };
+        core.receive(pipeline, port, frame);
+    }
+
+    /// A packet-out: a frame that enters at the CPU port, `packet_out` header first where the program has one.
+    pub fn packet_out(&mut self, now: Nanos, frame: &[u8]) {
+        match self.core.config.cpu_port {
+            Some(port) => self.receive(now, port, frame),
+            None => self.core.stats.drop(DropReason::NoSuchPort),
+        }
+    }
+
+    /// Does everything that is due until `now`, in order of time, each at its scheduled instant.
+    /// Returns when something is due next; None when nothing is until a frame comes.
+    pub fn advance(&mut self, now: Nanos, tx: &mut dyn Transmit) -> Option<Nanos> {
+        let core = &mut self.core;
+        core.begin();
+        while let Some((due, ticket, port)) = core.calendar.peek() {
+            let valid = core.is_valid(ticket, port);
+            if valid && due > now {
+                break;
+            }
+            core.calendar.pop();
+            if valid {
+                core.now = core.now.max(due);
+                core.serve(self.pipeline.as_mut(), port, tx);
+            }
+        }
+        core.now = core.now.max(now);
+        if core.expires && core.now >= core.next_expiry {
+            self.expire();
+        }
+        self.next_due()
+    }
+
+    /// When something is due next.
+    pub fn next_due(&self) -> Option<Nanos> {
+        let departure = self.core.calendar.peek().map(|(due, _, _)| due);
+        let expiry = self.core.expires.then_some(self.core.next_expiry);
+        match (departure, expiry) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn expire(&mut self) {
+        let core = &mut self.core;
+        core.next_expiry = core.now + EXPIRY_PERIOD;
+        if let Some(pipeline) = self.pipeline.as_mut() {
+            pipeline.expired(core.now, &mut core.expired);
+            for (table, entry) in core.expired.drain(..) {
+                core.events.rare(Event::IdleTimeout { table, entry });
+            }
+        }
+    }
+
+    /// Moves the waiting events to `out`.
+    pub fn take_events(&mut self, out: &mut Vec<Event>) {
+        self.core.events.take(out);
+    }
+
+    /// True when events wait.
+    pub fn has_events(&self) -> bool {
+        !self.core.events.is_empty()
+    }
+
+    /// Events that did not fit into the buffers.
+    pub fn missed_events(&self) -> MissedEvents {
+        self.core.events.missed
+    }
+
+    /// Counts of the device.
+    pub fn stats(&self) -> &DeviceStats {
+        &self.core.stats
+    }
+
+    /// What waits in the shared buffer now, and the most that ever did.
+    pub fn buffer_usage(&self) -> (Usage, Usage) {
+        (self.core.buffer.usage, self.core.buffer.high_water)
+    }
+
+    /// Lines of `log_msg` and failed assertions are kept when on; read them by `take_log`.
+    pub fn set_logging(&mut self, on: bool) {
+        self.core.effects.log.enabled = on;
+        self.core.clone_effects.log.enabled = on;
+    }
+
+    /// The lines since the last call; what is above 64 KiB is lost.
+    pub fn take_log(&mut self) -> String {
+        std::mem::take(&mut self.core.log)
+    }
+
+    // ---- ports --------------------------------------------------------------------------------------------
+
+    /// Adds a port.
+    ///
+    /// # Errors
+    /// InvalidArgument for a number above [`PORT_MAX`] or bad options, AlreadyExists for a number in use.
+    pub fn add_port(&mut self, port: u32, config: PortConfig) -> Result<(), ControlError> {
+        if port > PORT_MAX {
+            return Err(ControlError::new(
+                ErrorKind::InvalidArgument,
+                format!("port {port}: port numbers are 0 to {PORT_MAX}"),
+            ));
+        }
+        config.check(port)?;
+        let slot = &mut self.core.ports[port as usize];
+        if slot.is_some() {
+            return Err(ControlError::new(
+                ErrorKind::AlreadyExists,
+                format!("port {port} exists already"),
+            ));
+        }
+        *slot = Some(Box::new(Port::new(config)));
+        Ok(())
+    }
+
+    /// Changes rate, limits and number of queues of a port while it runs. Packets that wait stay; the frame on
+    /// the line goes on at the new rate; queues can be added, not taken away.
+    ///
+    /// # Errors
+    /// NotFound for a port that is not there, InvalidArgument for bad options or fewer queues; nothing is changed then.
+    pub fn set_port(
+        &mut self,
+        now: Nanos,
+        port: u32,
+        config: PortConfig,
+    ) -> Result<(), ControlError> {
+        config.check(port)?;
+        let core = &mut self.core;
+        core.now = core.now.max(now);
+        let now = core.now;
+        let p = core.port_mut(port)?;
+        if config.queues < p.queues.queues() {
+            return Err(ControlError::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "port {port}: {} queues are fewer than its {}; queues can only be added while it runs",
+                    config.queues,
+                    p.queues.queues()
+                ),
+            ));
+        }
+        p.queues.grow(config.queues, config.queue_limits);
+        for queue in 0..config.queues {
+            p.queues.set_queue_limits(queue, config.queue_limits);
+        }
+        p.queues.set_port_limits(config.port_limits);
+        p.queues.set_rate(now, config.rate_bps);
+        p.config = config;
+        core.reschedule(port);
+        Ok(())
+    }
+
+    /// Options of a port.
+    pub fn port(&self, port: u32) -> Option<&PortConfig> {
+        self.core.port(port).map(|p| &p.config)
+    }
+
+    /// Numbers of the ports, ascending, the CPU port among them.
+    pub fn ports(&self) -> impl Iterator<Item = u32> + '_ {
+        (0u32..)
+            .zip(&self.core.ports)
+            .filter_map(|(number, port)| port.as_ref().map(|_| number))
+    }
+
+    /// Counts of a port.
+    pub fn port_stats(&self, port: u32) -> Option<PortStats> {
+        self.core.port(port).map(|p| p.stats)
+    }
+
+    /// Counts of one queue of a port, and what waits in it.
+    pub fn queue_stats(&self, port: u32, queue: usize) -> Option<(QueueStats, Usage)> {
+        let p = self.core.port(port)?;
+        (queue < p.queues.queues())
+            .then(|| (p.queues.queue_stats(queue), p.queues.queue_usage(queue)))
+    }
+
+    /// True when the interface of the port is up.
+    pub fn port_is_up(&self, port: u32) -> Option<bool> {
+        self.core.port(port).map(|p| p.up)
+    }
+
+    /// The interface of a port went up or down: packets to a port that is down are dropped; a change is an event.
+    pub fn set_port_up(&mut self, port: u32, up: bool) {
+        if let Ok(p) = self.core.port_mut(port) {
+            if p.up != up {
+                p.up = up;
+                self.core.events.rare(Event::PortStatus { port, up });
+            }
+        }
+    }
+
+    /// The interface did not take a frame that `transmit` gave it.
+    pub fn count_transmit_failure(&mut self, port: u32) {
+        if let Ok(p) = self.core.port_mut(port) {
+            p.stats.tx_errors += 1;
+        }
+        self.core.stats.drop(DropReason::TransmitFailed);
+    }
+
+    // ---- replication --------------------------------------------------------------------------------------
+
+    /// Adds a multicast group.
+    ///
+    /// # Errors
+    /// AlreadyExists, or InvalidArgument for a bad number or a replica that is there twice.
+    pub fn mcast_group_insert(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+        self.core.pre.put_group(group, false)
+    }
+
+    /// Replaces a multicast group.
+    ///
+    /// # Errors
+    /// NotFound, or InvalidArgument for a replica that is there twice.
+    pub fn mcast_group_modify(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+        self.core.pre.put_group(group, true)
+    }
+
+    /// Removes a multicast group.
+    ///
+    /// # Errors
+    /// NotFound.
+    pub fn mcast_group_delete(&mut self, id: u32) -> Result<(), ControlError> {
+        self.core.pre.delete_group(id)
+    }
+
+    /// A multicast group.
+    pub fn mcast_group(&self, id: u32) -> Option<&MulticastGroup> {
+        self.core.pre.group(id)
+    }
+
+    /// All multicast groups, ascending.
+    pub fn mcast_groups(&self) -> impl Iterator<Item = &MulticastGroup> {
+        self.core.pre.groups()
+    }
+
+    /// Adds a clone session.
+    ///
+    /// # Errors
+    /// AlreadyExists, or InvalidArgument for a bad number or a replica that is there twice.
+    pub fn clone_session_insert(&mut self, session: CloneSession) -> Result<(), ControlError> {
+        self.core.pre.put_session(session, false)
+    }
+
+    /// Replaces a clone session.
+    ///
+    /// # Errors
+    /// NotFound, or InvalidArgument for a replica that is there twice.
+    pub fn clone_session_modify(&mut self, session: CloneSession) -> Result<(), ControlError> {
+        self.core.pre.put_session(session, true)
+    }
+
+    /// Removes a clone session.
+    ///
+    /// # Errors
+    /// NotFound.
+    pub fn clone_session_delete(&mut self, id: u32) -> Result<(), ControlError> {
+        self.core.pre.delete_session(id)
+    }
+
+    /// A clone session.
+    pub fn clone_session(&self, id: u32) -> Option<&CloneSession> {
+        self.core.pre.session(id)
+    }
+
+    /// All clone sessions, ascending.
+    pub fn clone_sessions(&self) -> impl Iterator<Item = &CloneSession> {
+        self.core.pre.sessions()
+    }
+
+    /// Removes all multicast groups and clone sessions.
+    pub fn reset_replication(&mut self) {
+        self.core.pre.clear();
+    }
+}

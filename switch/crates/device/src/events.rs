@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the device tells the control plane: bounded, preallocated buffers; what did not fit is counted.
+
+use v1model::{DigestId, Entry, Nanos, TableId};
+
+/// Something for the control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A frame that left at the CPU port.
+    PacketIn {
+        /// The frame, `packet_in` header first where the program has one.
+        frame: Vec<u8>,
+    },
+    /// A digest sample.
+    Digest {
+        /// Which digest.
+        id: DigestId,
+        /// Its members, each ceil(width/8) bytes big-endian, one after another.
+        sample: Vec<u8>,
+        /// When it was taken.
+        at: Nanos,
+    },
+    /// An entry was not hit for its idle time-out.
+    IdleTimeout {
+        /// Its table.
+        table: TableId,
+        /// The entry.
+        entry: Entry,
+    },
+    /// The interface of a port went up or down.
+    PortStatus {
+        /// The port.
+        port: u32,
+        /// Up.
+        up: bool,
+    },
+}
+
+/// Events that did not fit since the device was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MissedEvents {
+    /// Packet-ins.
+    pub packet_ins: u64,
+    /// Digest samples.
+    pub digests: u64,
+}
+
+enum Record {
+    PacketIn { end: usize },
+    Digest { id: DigestId, end: usize, at: Nanos },
+}
+
+/// The waiting events: frames and samples in one buffer, in order; the rare kinds in a list.
+pub(crate) struct EventBuffer {
+    records: Vec<Record>,
+    bytes: Vec<u8>,
+    rare: Vec<Event>,
+    records_max: usize,
+    bytes_max: usize,
+    pub(crate) missed: MissedEvents,
+}
+
+impl EventBuffer {
+    pub(crate) fn new(records_max: usize, bytes_max: usize) -> EventBuffer {
+        EventBuffer {
+            records: Vec::with_capacity(records_max),
+            bytes: Vec::with_capacity(bytes_max),
+            rare: Vec::new(),
+            records_max,
+            bytes_max,
+            missed: MissedEvents::default(),
+        }
+    }
+
+    fn fits(&self, bytes: usize) -> bool {
+        self.records.len() < self.records_max && self.bytes.len() + bytes <= self.bytes_max
+    }
+
+    /// False when there is no room: counted as missed.
+    #[inline]
+    pub(crate) fn packet_in(&mut self, frame: &[u8]) -> bool {
+        if !self.fits(frame.len()) {
+            self.missed.packet_ins += 1;
+            return false;
+        }
+        self.bytes.extend_from_slice(frame);
+        self.records.push(Record::PacketIn {
+            end: self.bytes.len(),
+        });
+        true
+    }
+
+    #[inline]
+    pub(crate) fn digest(&mut self, id: DigestId, sample: &[u8], at: Nanos) {
+        if !self.fits(sample.len()) {
+            self.missed.digests += 1;
+            return;
+        }
+        self.bytes.extend_from_slice(sample);
+        self.records.push(Record::Digest {
+            id,
+            end: self.bytes.len(),
+            at,
+        });
+    }
+
+    /// Idle time-outs and port states: bounded by the number of entries and ports, so never missed.
+    pub(crate) fn rare(&mut self, event: Event) {
+        self.rare.push(event);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.rare.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, out: &mut Vec<Event>) {
+        let mut start = 0;
+        for record in self.records.drain(..) {
+            match record {
+                Record::PacketIn { end } => {
+                    let frame = self.bytes[start..end].to_vec();
+                    out.push(Event::PacketIn { frame });
+                    start = end;
+                }
+                Record::Digest { id, end, at } => {
+                    let sample = self.bytes[start..end].to_vec();
+                    out.push(Event::Digest { id, sample, at });
+                    start = end;
+                }
+            }
+        }
+        self.bytes.clear();
+        out.append(&mut self.rare);
+    }
+
+    /// Forgets samples and idle time-outs of a program that is no more.
+    pub(crate) fn clear_program(&mut self) {
+        self.records.clear();
+        self.bytes.clear();
+        self.rare
+            .retain(|event| matches!(event, Event::PortStatus { .. }));
+    }
+}

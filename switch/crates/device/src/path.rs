@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to a packet between reception and transmission, in the order of BMv2's simple_switch.
+//!
+//! ```text
+//!  receive ─► parse ─► ingress ─► clone I2E ─► digest ─► resubmit? ─► multicast? ─► drop? ─► enqueue
+//!               ▲                     │            (parse again) │         │                    │
+//!               └─────────────────────┼──────────────────────────┘         └──── replicas ──────┤
+//!                                     └──────────────── replicas of the session ────────────────┤
+//!  transmit ◄─ line ◄─ recirculate? ◄─ deparse ◄─ drop? ◄─ clone E2E ◄─ egress ◄─ dequeue ◄─────┘
+//! ```
+//!
+//! Two differences from simple_switch: a resubmitted packet keeps its `ingress_port`, as simple_switch.md says
+//! (its code loses it), and rounds are limited (`ROUNDS_MAX`, `ROUNDS_PER_CALL_MAX`), so that a program that
+//! resubmits or recirculates for ever cannot hang the switch.
+
+use crate::device::{Core, Transmit};
+use crate::ports::{Item, Port};
+use crate::pre::Replica;
+use crate::stats::DropReason;
+use v1model::{CloneRequest, ControlError, ErrorKind, Nanos, Packet, Pipeline, Std};
+
+/// Most rounds (resubmit, recirculate, clone) of one packet and its copies.
+pub const ROUNDS_MAX: u8 = 64;
+/// Most rounds of all packets together in one call of `receive` or `advance`.
+pub const ROUNDS_PER_CALL_MAX: u32 = 16_384;
+
+/// Most text of `log_msg` that waits to be taken, bytes.
+const LOG_BYTES_MAX: usize = 64 * 1024;
+
+// Values of `instance_type`, as simple_switch.md lists them.
+const NORMAL: u64 = 0;
+const INGRESS_CLONE: u64 = 1;
+const EGRESS_CLONE: u64 = 2;
+const RECIRCULATED: u64 = 4;
+const REPLICATION: u64 = 5;
+const RESUBMITTED: u64 = 6;
+
+#[inline]
+fn micros(now: Nanos) -> u64 {
+    (now / 1_000) & 0xffff_ffff_ffff
+}
+
+impl Core {
+    /// Starts a call from outside: its rounds are counted from here.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.rounds_left = ROUNDS_PER_CALL_MAX;
+    }
+
+    #[inline]
+    pub(crate) fn port(&self, port: u32) -> Option<&Port> {
+        self.ports.get(port as usize)?.as_deref()
+    }
+
+    pub(crate) fn port_mut(&mut self, port: u32) -> Result<&mut Port, ControlError> {
+        self.ports
+            .get_mut(port as usize)
+            .and_then(Option::as_deref_mut)
+            .ok_or_else(|| {
+                ControlError::new(ErrorKind::NotFound, format!("port {port} does not exist"))
+            })
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self, ticket: u64, port: u32) -> bool {
+        self.port(port).is_some_and(|p| p.ticket == ticket)
+    }
+
+    /// Makes the calendar name the port's next instant, whatever it named before.
+    pub(crate) fn reschedule(&mut self, port: u32) {
+        if let Some(p) = self.ports[port as usize].as_deref_mut() {
+            p.ticket = match p.due() {
+                Some(due) => self.calendar.schedule(due.max(self.now), port),
+                None => 0,
+            };
+        }
+    }
+
+    /// Another round for a packet that went round `rounds` times; None, and counted, beyond the limits.
+    fn next_round(&mut self, rounds: u8) -> Option<u8> {
+        if rounds >= ROUNDS_MAX || self.rounds_left == 0 {
+            self.stats.drop(DropReason::LoopLimit);
+            return None;
+        }
+        self.rounds_left -= 1;
+        Some(rounds + 1)
+    }
+
+    fn discard(&mut self, packet: Box<Packet>, reason: DropReason) {
+        self.stats.drop(reason);
+        self.pool.put(packet);
+    }
+
+    fn keep_log(&mut self) {
+        let text = self.effects.log.text();
+        if !text.is_empty() && self.log.len() + text.len() <= LOG_BYTES_MAX {
+            self.log.push_str(text);
+        }
+    }
+
+    /// A frame from outside.
+    #[inline]
+    pub(crate) fn receive(&mut self, pipeline: &mut Pipeline, port: u32, frame: &[u8]) {
+        self.begin();
+        let mut packet = self.pool.get(pipeline);
+        packet.load(frame);
+        pipeline.reset(&mut packet);
+        pipeline.std_set(&mut packet, Std::IngressPort, u64::from(port));
+        pipeline.std_set(&mut packet, Std::PacketLength, frame.len() as u64);
+        let now = micros(self.now);
+        pipeline.std_set(&mut packet, Std::IngressGlobalTimestamp, now);
+        self.ingress(pipeline, packet, 0);
+    }
+
+    /// Ingress, and all that follows it up to the queues.
+    fn ingress(&mut self, pipeline: &mut Pipeline, mut packet: Box<Packet>, mut rounds: u8) {
+        loop {
+            let ingress_port = pipeline.std_get(&packet, Std::IngressPort);
+            self.effects.clear();
+            pipeline.parse(&mut packet, &mut self.effects);
+            pipeline.ingress(&mut packet, self.now, &mut self.effects);
+            self.keep_log();
+            if self.effects.assertion_failed {
+                return self.discard(packet, DropReason::Assertion);
+            }
+            if let Some(request) = self.effects.clone {
+                self.clone_i2e(pipeline, &packet, ingress_port, rounds, request);
+            }
+            for (id, sample) in self.effects.digests.iter() {
+                self.events.digest(id, sample, self.now);
+            }
+            let Some(again) = self.effects.resubmit else {
+                break;
+            };
+            let Some(next) = self.next_round(rounds) else {
+                return self.pool.put(packet);
+            };
+            rounds = next;
+            self.stats.again += 1;
+            let mut fresh = self.fresh_from(pipeline, &packet);
+            if let Some(list) = again.field_list {
+                pipeline.copy_field_list(&packet, &mut fresh, list);
+            }
+            pipeline.std_set(&mut fresh, Std::IngressPort, ingress_port);
+            pipeline.std_set(&mut fresh, Std::InstanceType, RESUBMITTED);
+            self.pool.put(std::mem::replace(&mut packet, fresh));
+        }
+
+        let group = pipeline.std_get(&packet, Std::McastGrp);
+        if group != 0 {
+            pipeline.std_set(&mut packet, Std::InstanceType, REPLICATION);
+            return self.multicast(pipeline, packet, rounds, group as u32);
+        }
+        let egress_spec = pipeline.std_get(&packet, Std::EgressSpec) as u32;
+        if egress_spec == pipeline.drop_port() {
+            return self.discard(packet, DropReason::Ingress);
+        }
+        pipeline.std_set(&mut packet, Std::InstanceType, NORMAL);
+        self.enqueue(pipeline, packet, rounds, egress_spec, 0);
+    }
+
+    /// The frame of `packet` as if received anew, metadata zero but length and time.
+    fn fresh_from(&mut self, pipeline: &Pipeline, packet: &Packet) -> Box<Packet> {
+        let mut fresh = self.pool.get(pipeline);
+        fresh.copy_frame_from(packet);
+        pipeline.reset(&mut fresh);
+        let len = fresh.frame_len() as u64;
+        pipeline.std_set(&mut fresh, Std::PacketLength, len);
+        let now = micros(self.now);
+        pipeline.std_set(&mut fresh, Std::IngressGlobalTimestamp, now);
+        fresh
+    }
+
+    /// Ingress to egress: the frame as received is parsed again; only listed fields are kept.
+    fn clone_i2e(
+        &mut self,
+        pipeline: &mut Pipeline,
+        packet: &Packet,
+        ingress_port: u64,
+        rounds: u8,
+        request: CloneRequest,
+    ) {
+        if self.pre.session(request.session).is_none() {
+            return self.stats.drop(DropReason::NoCloneSession);
+        }
+        let Some(rounds) = self.next_round(rounds) else {
+            return;
+        };
+        let mut copy = self.pool.get(pipeline);
+        copy.copy_frame_from(packet);
+        pipeline.reset(&mut copy);
+        // The parser may branch on the port.
+        pipeline.std_set(&mut copy, Std::IngressPort, ingress_port);
+        self.clone_effects.clear();
+        pipeline.parse(&mut copy, &mut self.clone_effects);
+        pipeline.reset_metadata(&mut copy);
+        if let Some(list) = request.field_list {
+            pipeline.copy_field_list(packet, &mut copy, list);
+        }
+        pipeline.std_set(&mut copy, Std::InstanceType, INGRESS_CLONE);
+        self.send_clone(pipeline, copy, rounds, request.session);
+    }
+
+    /// Egress to egress: headers as egress left them; only listed metadata is kept.
+    fn clone_e2e(
+        &mut self,
+        pipeline: &Pipeline,
+        packet: &Packet,
+        rounds: u8,
+        request: CloneRequest,
+    ) {
+        if self.pre.session(request.session).is_none() {
+            return self.stats.drop(DropReason::NoCloneSession);
+        }
+        let Some(rounds) = self.next_round(rounds) else {
+            return;
+        };
+        let mut copy = self.pool.get(pipeline);
+        copy.copy_from(packet);
+        copy.truncate(u32::MAX);
+        pipeline.reset_metadata(&mut copy);
+        if let Some(list) = request.field_list {
+            pipeline.copy_field_list(packet, &mut copy, list);
+        }
+        pipeline.std_set(&mut copy, Std::InstanceType, EGRESS_CLONE);
+        self.send_clone(pipeline, copy, rounds, request.session);
+    }
+
+    fn send_clone(&mut self, pipeline: &Pipeline, mut copy: Box<Packet>, rounds: u8, session: u32) {
+        let Some(session) = self.pre.session(session) else {
+            return self.pool.put(copy);
+        };
+        let (count, queue) = (session.replicas.len(), session.class_of_service);
+        let id = session.id;
+        if session.packet_length_bytes != 0 {
+            copy.truncate(session.packet_length_bytes);
+        }
+        self.stats.copied += count as u64;
+        self.replicate(pipeline, copy, rounds, queue, count, |core, i| {
+            core.pre.session(id).map(|s| s.replicas[i])
+        });
+    }
+
+    fn multicast(&mut self, pipeline: &Pipeline, packet: Box<Packet>, rounds: u8, group: u32) {
+        let count = self.pre.group(group).map_or(0, |g| g.replicas.len());
+        if count == 0 {
+            return self.discard(packet, DropReason::NoMulticastGroup);
+        }
+        self.stats.copied += count as u64 - 1;
+        self.replicate(pipeline, packet, rounds, 0, count, |core, i| {
+            core.pre.group(group).map(|g| g.replicas[i])
+        });
+    }
+
+    /// Enqueues `count` copies of `packet`, itself the last one.
+    fn replicate(
+        &mut self,
+        pipeline: &Pipeline,
+        mut packet: Box<Packet>,
+        rounds: u8,
+        queue: u32,
+        count: usize,
+        replica: impl Fn(&Core, usize) -> Option<Replica>,
+    ) {
+        for i in 0..count {
+            let Some(Replica { port, instance }) = replica(self, i) else {
+                break;
+            };
+            pipeline.std_set(&mut packet, Std::EgressRid, u64::from(instance));
+            if i + 1 == count {
+                return self.enqueue(pipeline, packet, rounds, port, queue);
+            }
+            let mut copy = self.pool.get(pipeline);
+            copy.copy_from(&packet);
+            self.enqueue(pipeline, copy, rounds, port, queue);
+        }
+        self.pool.put(packet);
+    }
+
+    /// Puts a packet into a queue of `port`: `queue` where it is not 0, else the one that the program chose.
+    #[inline]
+    fn enqueue(
+        &mut self,
+        pipeline: &Pipeline,
+        mut packet: Box<Packet>,
+        rounds: u8,
+        port: u32,
+        queue: u32,
+    ) {
+        let Some(p) = self
+            .ports
+            .get_mut(port as usize)
+            .and_then(Option::as_deref_mut)
+        else {
+            return self.discard(packet, DropReason::NoSuchPort);
+        };
+        if !p.up {
+            p.stats.refused_packets += 1;
+            return self.discard(packet, DropReason::PortDown);
+        }
+        let queue = match (queue, self.queue_id) {
+            (0, Some(field)) => pipeline.field_get(&packet, field) as usize,
+            (0, None) => pipeline.std_get(&packet, Std::Priority) as usize,
+            (queue, _) => queue as usize,
+        };
+        pipeline.std_set(&mut packet, Std::EnqTimestamp, micros(self.now));
+        pipeline.std_set(&mut packet, Std::EnqQdepth, p.queues.depth(queue).into());
+        let len_bytes = packet.length_bytes();
+        let item = Item { packet, rounds };
+        match p
+            .queues
+            .enqueue(self.now, queue, len_bytes, item, &mut self.buffer)
+        {
+            Ok(_) => {
+                if p.ticket == 0 {
+                    let due = p.queues.free_at().max(self.now);
+                    p.ticket = self.calendar.schedule(due, port);
+                }
+            }
+            Err((reason, item)) => {
+                p.stats.refused_packets += 1;
+                let reason = match reason {
+                    traffic::DropReason::QueueFull => DropReason::QueueFull,
+                    traffic::DropReason::PortFull => DropReason::PortFull,
+                    traffic::DropReason::BufferFull => DropReason::BufferFull,
+                    traffic::DropReason::NoSuchQueue => DropReason::NoSuchQueue,
+                };
+                self.discard(item.packet, reason);
+            }
+        }
+    }
+
+    /// Does what a port is due to do at `self.now`: its frame leaves the line, the next packets are served.
+    #[inline]
+    pub(crate) fn serve(
+        &mut self,
+        mut pipeline: Option<&mut Pipeline>,
+        port: u32,
+        tx: &mut dyn Transmit,
+    ) {
+        let now = self.now;
+        let index = port as usize;
+        let Some(p) = self.ports[index].as_deref_mut() else {
+            return;
+        };
+        p.ticket = 0;
+        if let Some(packet) = p.on_line.take() {
+            self.transmit(port, packet, now, tx);
+        }
+        // What egress sends to this same port (a clone) is served here as well, so it must not schedule it.
+        while let Some(pipeline) = pipeline.as_deref_mut() {
+            let Some(p) = self.ports[index].as_deref_mut() else {
+                return;
+            };
+            let Some(due) = p.queues.dequeue(now, &mut self.buffer) else {
+                break;
+            };
+            let Item { mut packet, rounds } = due.item;
+            let enq = pipeline.std_get(&packet, Std::EnqTimestamp);
+            let waited = micros(now).wrapping_sub(enq) & 0xffff_ffff;
+            pipeline.std_set(&mut packet, Std::EgressGlobalTimestamp, micros(now));
+            pipeline.std_set(&mut packet, Std::DeqTimedelta, waited);
+            pipeline.std_set(&mut packet, Std::DeqQdepth, due.depth_now.into());
+            pipeline.std_set(&mut packet, Std::Qid, due.queue as u64);
+            pipeline.std_set(&mut packet, Std::EgressPort, port.into());
+            // Anything but the drop port; simple_switch: drop port + 1, which is 0 in 9 bits.
+            pipeline.std_set(&mut packet, Std::EgressSpec, 0);
+            let len = packet.length_bytes();
+            pipeline.std_set(&mut packet, Std::PacketLength, len.into());
+            let Some(packet) = self.egress(pipeline, packet, rounds) else {
+                continue;
+            };
+            let Some(p) = self.ports[index].as_deref_mut() else {
+                return;
+            };
+            p.queues.served(now, packet.frame_len() as u32);
+            if p.queues.free_at() <= now {
+                self.transmit(port, packet, now, tx);
+            } else {
+                p.on_line = Some(packet);
+                break;
+            }
+        }
+        self.reschedule(port);
+    }
+
+    /// Egress and what follows it; the packet when it is to be sent.
+    #[inline]
+    fn egress(
+        &mut self,
+        pipeline: &mut Pipeline,
+        mut packet: Box<Packet>,
+        rounds: u8,
+    ) -> Option<Box<Packet>> {
+        self.effects.clear();
+        pipeline.egress(&mut packet, self.now, &mut self.effects);
+        self.keep_log();
+        if self.effects.assertion_failed {
+            self.discard(packet, DropReason::Assertion);
+            return None;
+        }
+        if let Some(request) = self.effects.clone {
+            self.clone_e2e(pipeline, &packet, rounds, request);
+        }
+        if pipeline.std_get(&packet, Std::EgressSpec) as u32 == pipeline.drop_port() {
+            self.discard(packet, DropReason::Egress);
+            return None;
+        }
+        let recirculate = self.effects.recirculate;
+        pipeline.deparse(&mut packet);
+        let Some(again) = recirculate else {
+            return Some(packet);
+        };
+        if let Some(next) = self.next_round(rounds) {
+            self.stats.again += 1;
+            let mut fresh = self.fresh_from(pipeline, &packet);
+            if let Some(list) = again.field_list {
+                pipeline.copy_field_list(&packet, &mut fresh, list);
+            }
+            pipeline.std_set(&mut fresh, Std::InstanceType, RECIRCULATED);
+            self.ingress(pipeline, fresh, next);
+        }
+        self.pool.put(packet);
+        None
+    }
+
+    #[inline]
+    fn transmit(&mut self, port: u32, packet: Box<Packet>, at: Nanos, tx: &mut dyn Transmit) {
+        let frame = packet.frame();
+        if self.config.cpu_port == Some(port) {
+            if !self.events.packet_in(frame) {
+                return self.discard(packet, DropReason::PacketInMissed);
+            }
+        } else {
+            tx.transmit(port, frame, at);
+        }
+        self.stats.transmitted += 1;
+        if let Some(p) = self.ports[port as usize].as_deref_mut() {
+            p.stats.tx_packets += 1;
+            p.stats.tx_bytes += frame.len() as u64;
+        }
+        self.pool.put(packet);
+    }
+}
