@@ -29,6 +29,7 @@ from .variants import bpf_variants
 DEFAULT_SOCKET = Path("/run/fairlane/cc.sock")
 START_TIMEOUT_S = 20.0
 ANSWER_TIMEOUT_S = 5.0
+ENDING_TIMEOUT_S = 1.0
 MINIMUM_KERNEL = (5, 15)
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
@@ -240,6 +241,28 @@ def _start(wanted: list[Program]) -> None:
     raise HostsError("holder", f"the TCP variants cannot be loaded: {said}", hint)
 
 
+def _connect_or_start(wanted: list[Program]) -> tuple[socket.socket, HolderStatus]:
+    """A connection to a holder that has answered. A holder that is just ending is waited for and replaced."""
+    deadline = time.monotonic() + ENDING_TIMEOUT_S
+    while True:
+        try:
+            connection = _connect()
+            if connection is None:
+                _start(wanted)
+                connection = _connect()
+            if connection is None:
+                raise HostsError("holder", "the holder of the TCP variants ended at once")
+            try:
+                return connection, _status(connection)
+            except BaseException:
+                connection.close()
+                raise
+        except HostsError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 def acquire(wanted: list[Program] | None = None) -> Lease:
     """Have the congestion controls registered; shares them with every other instance on the machine.
 
@@ -250,14 +273,8 @@ def acquire(wanted: list[Program] | None = None) -> Lease:
         require(check())
         wanted = programs()
     with _locked():
-        connection = _connect()
-        if connection is None:
-            _start(wanted)
-            connection = _connect()
-        if connection is None:
-            raise HostsError("holder", "the holder of the TCP variants ended at once")
+        connection, status = _connect_or_start(wanted)
     try:
-        status = _status(connection)
         for program in wanted:
             if status.tags.get(program.name) != program.tag:
                 raise HostsError(

@@ -199,7 +199,7 @@ static void unregister_all(void) {
 
 static int serve_main(const char *path, char **specs, int count) {
 	struct sigaction action = {.sa_handler = stop};
-	int listener, status = 1;
+	int listener;
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
@@ -209,12 +209,14 @@ static int serve_main(const char *path, char **specs, int count) {
 		printf("ready\n");
 		fflush(stdout);
 		serve(listener);
+		// Names first: who finds the socket gone, or closed before its answer, may register at once.
+		unregister_all();
 		unlink(path);
 		close(listener);
-		status = 0;
+		return 0;
 	}
 	unregister_all();
-	return status;
+	return 1;
 }
 
 int main(int argc, char **argv) {
