@@ -5,11 +5,18 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import entry_points
+from typing import Annotated
 
 import typer
 
+from fairlane_controller import __version__
+from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.output import error_console, print_error
 from fairlane_controller.cli.plan import plan_command
+from fairlane_controller.cli.run import run_command
+from fairlane_controller.cli.scheme import scheme_app
+from fairlane_controller.cli.show import flows_command, measure_command, status_command, table_command
+from fairlane_controller.cli.threshold import threshold_app
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
 COMMANDS_GROUP = "fairlane.commands"
@@ -25,10 +32,33 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.callback()(_root)
+    app.command("init")(init_command)
+    app.command("run")(run_command)
+    app.command("status")(status_command)
+    app.command("flows")(flows_command)
+    app.command("measure")(measure_command)
+    app.add_typer(threshold_app, name="threshold")
+    app.add_typer(scheme_app, name="scheme")
+    app.command("table")(table_command)
     app.command("plan")(plan_command)
     if with_plugins:
         add_plugins(app)
     return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"fairlane {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    del version  # its callback has acted
 
 
 def add_plugins(app: typer.Typer) -> None:

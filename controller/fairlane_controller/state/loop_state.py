@@ -33,6 +33,8 @@ class PolicyState(BaseModel):
     mode: Mode = Mode.AUTO
     weight: float = Field(default=1.0, gt=0)
     k: float = Field(default=DEFAULT_K, gt=0)
+    pinned_packets: int | None = Field(default=None, ge=1)
+    "What `threshold set` said last; comes back with the scheme qthresh."
 
 
 class LoopState(BaseModel):

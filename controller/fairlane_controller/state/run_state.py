@@ -36,7 +36,7 @@ class PortState(_Model):
     "Packets that may wait in the port's queue; 0 is unknown."
     queue_bytes: int = Field(default=0, ge=0)
     bottleneck: bool = False
-    "The control loop tunes thresholds on these ports; all ports when none is marked."
+    "The control plane manages these ports; every port with a rate when the topology marks none."
 
 
 class RouteState(_Model):
@@ -78,12 +78,6 @@ class SwitchState(_Model):
     ports: tuple[PortState, ...] = ()
     routes: tuple[RouteState, ...] = ()
 
-    @property
-    def tuned_ports(self) -> tuple[int, ...]:
-        """Ports whose thresholds the loop computes: those marked `bottleneck`, or all."""
-        marked = tuple(p.port for p in self.ports if p.bottleneck)
-        return marked or tuple(p.port for p in self.ports)
-
     def port(self, number: int) -> PortState | None:
         """The port of that number, or None."""
         return next((p for p in self.ports if p.port == number), None)
@@ -105,6 +99,15 @@ class RunState(_Model):
             if switch.name == name:
                 return switch
         raise unknown_name("switch", name, (s.name for s in self.switches))
+
+    def managed_ports(self, switch: SwitchState) -> tuple[PortState, ...]:
+        """The ports of a switch whose queues the control plane manages: the bottlenecks.
+
+        Those marked so; where the whole topology marks none, every port with a rate.
+        """
+        if any(port.bottleneck for other in self.switches for port in other.ports):
+            return tuple(port for port in switch.ports if port.bottleneck)
+        return tuple(port for port in switch.ports if port.rate_bps > 0)
 
 
 def state_root() -> Path:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane init`: program, routes, port limits and schemes from the run state into the switches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.output import print_json
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.policies import Scheme
+from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of, set_up
+
+
+def init_command(
+    scheme: Annotated[
+        str | None, typer.Option("--scheme", help="Scheme of all managed ports: drop_tail or qthresh; default: as it is.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Load the program anew: every entry and counter is lost.")] = False,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for a switch.", min=0.1, max=600)] = 15.0,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Load the program and write routes, port limits and schemes; what is right already is not touched."""
+    names = [s.value for s in Scheme]
+    if scheme is not None and scheme not in names:
+        raise unknown_name("scheme", scheme, names)
+    targets = resolve(state, switch)
+    run = targets.need_run()
+    if targets.loop_folder is not None:
+        raise FairlaneError(
+            ErrorCode.LOOP_RUNNING,
+            f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`",
+        )
+    states = [run.switch(e.name) for e in targets.endpoints]
+    for one in states:
+        pipeline_of(one).check()
+
+    async def one_switch(index: int) -> SetupResult:
+        client = SwitchClient(
+            endpoint_of(states[index]),
+            write=True,
+            pipeline=pipeline_of(states[index]),
+            force_pipeline=force,
+            timeout_s=timeout,
+        )
+        async with client:
+            return await set_up(client, run, states[index], Scheme(scheme) if scheme else None)
+
+    async def work() -> list[SetupResult]:
+        return list(await asyncio.gather(*(one_switch(i) for i in range(len(states)))))
+
+    results = asyncio.run(work())
+    if as_json:
+        print_json(
+            [
+                {"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written}
+                for r in results
+            ]
+        )  # fmt: skip
+        return
+    for r in results:
+        ports = ", ".join(str(p) for p in r.managed_ports) or "none"
+        print(f"{r.switch}: {r.routes} routes, managed ports: {ports}; {r.entries_written} entries written")

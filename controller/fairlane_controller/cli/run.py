@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane run`: the control loop in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.output import console
+from fairlane_controller.cli.targets import SwitchOption, resolve
+from fairlane_controller.errors import out_of_range
+from fairlane_controller.loop.agent import AgentOptions
+from fairlane_controller.loop.run import LoopTarget, run_loops
+from fairlane_controller.switch.program import FLOW_IDLE_TIMEOUT_S
+from fairlane_controller.units import parse_time
+
+
+def run_command(
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", help="Running topology; repeat for several in one process; default the one that runs."),
+    ] = None,
+    switch: SwitchOption = None,
+    flow_idle: Annotated[
+        str, typer.Option("--flow-idle", help="A flow's entry ages out after this time.", metavar="TIME")
+    ] = f"{FLOW_IDLE_TIMEOUT_S:g}s",
+    events: Annotated[
+        Path | None,
+        typer.Option("--events", help="Event log; default controller-events.jsonl in the run-state folder."),
+    ] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option("--ready-file", help="Make this file when every switch has been taken over.")
+    ] = None,
+) -> None:
+    """Run the control loop until SIGTERM or ^C. The switches keep their thresholds when it ends, whatever way."""
+    idle_s = parse_time(flow_idle, "--flow-idle")
+    if not 1.0 <= idle_s <= 86_400.0:
+        raise out_of_range("--flow-idle", flow_idle, "1s", "86400s")
+    targets: list[LoopTarget] = []
+    for name in state or [None]:
+        found = resolve(name, switch)
+        targets.append(LoopTarget(found.run, found.endpoints, events))
+
+    def on_ready() -> None:
+        switches = ", ".join(e.name for t in targets for e in t.endpoints)
+        console.print(f"fairlane run: ready switches={switches}", markup=False)
+        if ready_file is not None:
+            ready_file.write_text("ready\n", encoding="utf-8")
+
+    asyncio.run(run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready))

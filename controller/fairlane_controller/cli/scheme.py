@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane scheme set|show`: drop-tail or Qthresh on an egress port."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.targets import ClassOption, JsonOption, PortOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.threshold import show, tell
+from fairlane_controller.cli.writes import change_all
+from fairlane_controller.errors import unknown_name
+from fairlane_controller.switch.policies import Scheme
+
+scheme_app = typer.Typer(help="Queue scheme of (egress port, class): drop_tail or qthresh.", no_args_is_help=True)
+scheme_app.command("show")(show)
+
+
+@scheme_app.command("set")
+def set_(
+    scheme: Annotated[str, typer.Argument(help="drop_tail or qthresh.")],
+    port: PortOption = None,
+    traffic_class: ClassOption = 0,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose the scheme of a class; all managed ports unless one is named."""
+    names = [s.value for s in Scheme]
+    if scheme not in names:
+        raise unknown_name("scheme", scheme, names)
+    request = {"op": "scheme_set", "class": traffic_class, "scheme": scheme}
+    tell(change_all(resolve(state, switch), port, request, every=True), as_json)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which switches a command means: `--state` and `--switch`, by default all of the running topology."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop.control import loop_runs
+from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
+from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.setup import endpoint_of
+
+StateOption = Annotated[
+    str | None,
+    typer.Option("--state", help="Running topology: its name or its run-state folder; default the one that runs."),
+]
+SwitchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--switch", "-s", help="A switch of the topology, or NAME=HOST:PORT[@DEVICE_ID] without one; default all.", metavar="SWITCH"
+    ),
+]  # fmt: skip
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ClassOption = Annotated[int, typer.Option("--class", "-c", help="Traffic class, 0 to 7.", metavar="CLASS")]
+PortOption = Annotated[
+    int | None, typer.Option("--port", "-p", help="Egress port; default the only managed one.", metavar="PORT")
+]
+
+_ADDRESS = re.compile(
+    r"^(?P<name>[A-Za-z0-9_.-]+)=(?P<grpc>(\[[0-9A-Fa-f:.]+\]|[^\[\]:@\s]+):(?P<port>\d{1,5}))(@(?P<id>\d+))?$"
+)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The switches that a command works on, and the topology they belong to."""
+
+    endpoints: tuple[Endpoint, ...]
+    run: RunState | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The run-state folder, if there is one."""
+        return self.run.folder if self.run else None
+
+    @property
+    def loop_folder(self) -> Path | None:
+        """The run-state folder when a loop runs there."""
+        folder = self.folder
+        return folder if folder is not None and loop_runs(folder) else None
+
+    def need_run(self) -> RunState:
+        """The topology; NO_TOPOLOGY when the switches were named by address alone."""
+        if self.run is None:
+            raise FairlaneError(
+                ErrorCode.NO_TOPOLOGY,
+                "this command needs the run state of a topology (routes, ports, program): --state NAME",
+            )
+        return self.run
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """`s1=127.0.0.1:50051` or `s1=[::1]:50051@1`; BAD_INPUT otherwise."""
+    found = _ADDRESS.match(text)
+    if not found or not 0 < int(found["port"]) < 65_536:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT,
+            f"--switch {text!r}: must be NAME=HOST:PORT or NAME=HOST:PORT@DEVICE_ID with a port of 1 to 65535, "
+            "e.g. s1=127.0.0.1:50051",
+        )
+    return Endpoint(found["name"], found["grpc"], int(found["id"] or 1))
+
+
+def resolve(state: str | None, switches: list[str] | None) -> Targets:
+    """The switches named, or all of the running topology."""
+    named = switches or []
+    given = tuple(parse_endpoint(text) for text in named if "=" in text)
+    if given and state is None:
+        if len(given) != len(named):
+            raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: either names of a topology or NAME=HOST:PORT, not both")
+        return Targets(given)
+    run = read_run_state(find_folder(state))
+    if given:
+        return Targets(given, run)
+    chosen = [run.switch(name) for name in named] if named else list(run.switches)
+    if not chosen:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"the topology {run.name!r} has no switch")
+    return Targets(tuple(endpoint_of(s) for s in chosen), run)

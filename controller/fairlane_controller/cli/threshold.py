@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane threshold show|set|auto`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.reads import read_thresholds
+from fairlane_controller.cli.targets import ClassOption, JsonOption, PortOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.writes import change_all
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.models.qthresh import DEFAULT_K
+
+threshold_app = typer.Typer(
+    help="Thresholds of (egress port, class): show, set by hand, or leave to the loop.", no_args_is_help=True
+)
+
+WeightOption = Annotated[
+    float | None, typer.Option("--weight", "-w", help="Weight of the class (1/256 to 255); default as it is.")
+]
+
+
+@threshold_app.command("show")
+def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+    """Show the threshold, weight and mode of every managed port and class."""
+    rows = asyncio.run(read_thresholds(resolve(state, switch)))
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("switch", "port", "class", "scheme", "Qthresh", "weight", "effective", "mode", "capacity")
+    print_table(
+        "thresholds (packets)",
+        columns,
+        [
+            (r["switch"], r["port"], r["class"], r["scheme"], r["qthresh_packets"], r["weight"], r["effective_packets"], r["mode"], r["capacity_packets"])
+            for r in rows
+        ],
+        empty="no port is managed",
+    )  # fmt: skip
+
+
+@threshold_app.command("set")
+def set_(
+    packets: Annotated[int | None, typer.Argument(help="Packets of one flow that may wait.")] = None,
+    port: PortOption = None,
+    traffic_class: ClassOption = 0,
+    weight: WeightOption = None,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Pin the threshold by hand: the loop leaves it alone until `threshold auto`. Without PACKETS: the weight only."""
+    if packets is None and weight is None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
+    request = {"op": "threshold_set", "class": traffic_class, "packets": packets, "weight": weight}
+    tell(change_all(resolve(state, switch), port, request, every=False), as_json)
+
+
+@threshold_app.command("auto")
+def auto(
+    port: PortOption = None,
+    traffic_class: ClassOption = 0,
+    k: Annotated[float | None, typer.Option("--k", help=f"Constant of eq. (9); default as it is, {DEFAULT_K:g} at first.")] = None,
+    weight: WeightOption = None,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Let the control loop compute the threshold from its measurements; all managed ports unless one is named."""
+    request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight}
+    tell(change_all(resolve(state, switch), port, request, every=True), as_json)
+
+
+def tell(results: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(results)
+        return
+    for result in results:
+        where = f"{result['switch']} port {result['port']} class {result['class']}"
+        if result["scheme"] == "qthresh":
+            print(f"{where}: Qthresh {result['qthresh_packets']} packets, weight {result['weight']:g}")
+        else:
+            print(f"{where}: {result['scheme']}")
+        if result["via"] == "direct" and not result["remembered"]:
+            print(f"{where}: the mode is not remembered (no run-state folder)")

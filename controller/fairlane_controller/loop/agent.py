@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live loop of one switch: listens to digests, keeps flow entries, tunes thresholds, survives lost connections."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from finsy import P4ClientError
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop import changes
+from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDecider
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.flow_keeper import FlowKeeper
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
+from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.state.loop_state import Mode
+from fairlane_controller.state.run_state import RunState, SwitchState
+from fairlane_controller.switch import program
+from fairlane_controller.switch.client import Endpoint, SwitchClient, writer_election_id
+from fairlane_controller.switch.faults import translate
+from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.switch.setup import pipeline_of, set_up
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """How one switch's loop works."""
+
+    decide: DecideOptions = field(default_factory=DecideOptions)
+    measure: MeasureOptions = field(default_factory=MeasureOptions)
+    evaluate_period_s: float = 0.25
+    sweep_period_s: float = 30.0
+    "Flow entries whose idle notification was lost are found in this time."
+    flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
+    connect_timeout_s: float = 5.0
+    retry_s: float = 0.5
+    "Between two attempts to reach a switch that does not answer."
+
+
+class SwitchAgent:
+    """Runs until cancelled. When it ends, whatever way, the switch keeps its thresholds and flows."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        store: LoopStore,
+        log: EventLog,
+        options: AgentOptions,
+        run: RunState | None = None,
+        state: SwitchState | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.ready = asyncio.Event()
+        "Set when the switch's state was taken over for the first time."
+        self.last_error: FairlaneError | None = None
+        self._store = store
+        self._log = log
+        self._options = options
+        self._run_state = run
+        self._switch_state = state
+        self._election_id = writer_election_id()
+        self._client: SwitchClient | None = None
+        self._limits: dict[int, PortLimit] = {}
+        self._policies: dict[tuple[int, int], Policy] = {}
+        self._deciders: dict[tuple[int, int], ThresholdDecider] = {}
+        self._outcomes: dict[tuple[int, int], Outcome] = {}
+        self._meters: dict[int, PortMeter] = {}
+        self._flows = FlowKeeper(log, options.flow_idle_timeout_s)
+        self._writes = asyncio.Lock()
+
+    # ---- life ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Connect, serve, and again when the connection is lost."""
+        while True:
+            try:
+                await self._session()
+            except FairlaneError as ex:
+                if self.last_error is None or self.last_error.message != ex.message:
+                    self._event("error", code=ex.code.value, message=ex.message)
+                self.last_error = ex
+            await asyncio.sleep(self._options.retry_s)
+
+    async def _session(self) -> None:
+        client = SwitchClient(
+            self.endpoint,
+            write=True,
+            election_id=self._election_id,
+            timeout_s=self._options.connect_timeout_s,
+            require_primary=False,
+        )
+        async with client:
+            if not client.is_primary:
+                await self._wait_for_promotion(client)
+            if not client.has_pipeline:
+                await self._restore(client)
+            await self._take_over(client)
+            self._client = client
+            self.last_error = None
+            try:
+                await self._serve(client)
+            finally:
+                self._client = None
+        self._event("disconnected")
+
+    async def _wait_for_promotion(self, client: SwitchClient) -> None:
+        self._event("backup", primary_id=client.switch.primary_id)
+        self.last_error = FairlaneError(
+            ErrorCode.NOT_PRIMARY, f"{self.endpoint}: another controller is primary; waiting for it to go"
+        )
+        lost = asyncio.create_task(client.disconnected.wait())
+        promoted = asyncio.create_task(client.promoted.wait())
+        try:
+            await asyncio.wait((lost, promoted), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            lost.cancel()
+            promoted.cancel()
+        if not promoted.done() or promoted.cancelled():
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection")
+        self._event("promoted")
+
+    async def _restore(self, client: SwitchClient) -> None:
+        """A switch without a program was restarted: give it back what the run state and our memory say."""
+        if self._run_state is None or self._switch_state is None:
+            raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: run `fairlane init`")
+        await client.close()
+        loader = SwitchClient(
+            self.endpoint,
+            write=True,
+            election_id=self._election_id,
+            pipeline=pipeline_of(self._switch_state),
+            timeout_s=self._options.connect_timeout_s,
+        )
+        async with loader:
+            result = await set_up(loader, self._run_state, self._switch_state, None)
+            if self._policies:
+                await loader.put_entries([policy.entry for policy in self._policies.values()])
+        self._event("restored", routes=result.routes, policies=len(self._policies))
+        await client.__aenter__()
+
+    async def _take_over(self, client: SwitchClient) -> None:
+        """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
+        wrong = program.check_tables(set(client.table_names()))
+        if wrong:
+            raise wrong
+        self._limits = await read_limits(client)
+        self._policies = await read_policies(client)
+        self._deciders = {
+            key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)
+            for key, policy in self._policies.items()
+            if policy.scheme is Scheme.QTHRESH
+        }
+        self._outcomes.clear()
+        flows = await self._flows.take_over(client)
+        for name in (program.DIGEST_NEW_FLOW, program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
+            await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
+        self._event(
+            "took_over",
+            flows=flows,
+            ports=sorted(self._limits),
+            policies=[policy_json(policy) for _, policy in sorted(self._policies.items())],
+        )
+
+    async def _serve(self, client: SwitchClient) -> None:
+        jobs: list[Coroutine[Any, Any, Any]] = [
+            client.down.wait(),
+            listen_reports(client, self._meter),
+            listen_t_res(client, self._meter),
+            self._flows.listen_new(client),
+            self._flows.listen_idle(client),
+            self._flows.sweep_forever(client, self._options.sweep_period_s),
+            self._evaluate_forever(client),
+        ]
+        tasks = [asyncio.create_task(job) for job in jobs]
+        self.ready.set()
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ---- thresholds ------------------------------------------------------------------------------------------
+
+    def _meter(self, port: int) -> PortMeter | None:
+        if port not in self._limits:
+            return None
+        meter = self._meters.get(port)
+        if meter is None:
+            meter = self._meters[port] = PortMeter(self._options.measure)
+        return meter
+
+    async def _evaluate_forever(self, client: SwitchClient) -> None:
+        while True:
+            await asyncio.sleep(self._options.evaluate_period_s)
+            async with self._writes:
+                for key in sorted(self._deciders):
+                    await self._evaluate(client, key)
+
+    async def _evaluate(self, client: SwitchClient, key: tuple[int, int]) -> None:
+        port, traffic_class = key
+        policy, decider = self._policies[key], self._deciders[key]
+        settings = self._store.policy(self.endpoint.name, port, traffic_class)
+        limit = self._limits.get(port)
+        if settings.mode is not Mode.AUTO or limit is None:
+            return
+        now = time.monotonic()
+        measured = self.measurement(port, now)
+        decision = decider.evaluate(
+            now, measured, weight=policy.weight, k=settings.k, capacity_packets=limit.max_packets
+        )
+        if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
+            new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
+            await client.write([~new.entry])
+            self._policies[key] = new
+            decider.written(now, decision.qthresh_packets)
+            self._event(
+                "threshold", port=port, traffic_class=traffic_class, **decision.to_json(), measured=measured.to_json()
+            )
+        elif decision.outcome is not self._outcomes.get(key):
+            self._event("decision", port=port, traffic_class=traffic_class, **decision.to_json())
+        self._outcomes[key] = decision.outcome
+
+    def measurement(self, port: int, now_s: float | None = None) -> PortMeasurement:
+        """What is known of a port (CLOCK_MONOTONIC seconds)."""
+        meter = self._meters.get(port)
+        if meter is None:
+            return PortMeasurement(None, None, None, None)
+        return meter.measurement(time.monotonic() if now_s is None else now_s)
+
+    # ---- what people ask for (through the control socket) --------------------------------------------------------
+
+    async def change(self, request: dict[str, Any]) -> dict[str, Any]:
+        """`threshold_set`, `threshold_auto` or `scheme_set`; returns the policy then in force."""
+        client = self._client
+        if client is None:
+            raise self.last_error or FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
+        port, traffic_class = int(request["port"]), int(request.get("class", 0))
+        async with self._writes:
+            if request["op"] == "threshold_set":
+                new = await changes.set_threshold(
+                    client,
+                    self._store,
+                    port,
+                    traffic_class,
+                    packets=request.get("packets"),
+                    weight=request.get("weight"),
+                )
+            elif request["op"] == "threshold_auto":
+                new = await changes.set_auto(
+                    client, self._store, port, traffic_class, k=request.get("k"), weight=request.get("weight")
+                )
+            else:
+                new = await changes.set_scheme(client, self._store, port, traffic_class, Scheme(request["scheme"]))
+            self._limits = await read_limits(client)
+            self._policies[new.key] = new
+            if new.scheme is Scheme.QTHRESH:
+                decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
+                decider.in_force_packets = new.qthresh_packets
+            else:
+                self._deciders.pop(new.key, None)
+        self._event("changed", request=request, policy=policy_json(new))
+        return policy_json(new)
+
+    def status(self) -> dict[str, Any]:
+        """The loop's view of its switch."""
+        return {
+            "switch": self.endpoint.name,
+            "connected": self._client is not None,
+            "error": self.last_error.to_json() if self.last_error else None,
+            "flows": len(self._flows.table),
+            "flows_missed": self._flows.table.missed,
+            "policies": [
+                {**policy_json(p), "mode": self._store.policy(self.endpoint.name, *p.key).mode.value}
+                for _, p in sorted(self._policies.items())
+            ],
+        }
+
+    def measurements(self) -> list[dict[str, Any]]:
+        """One object a managed port."""
+        return [
+            {"switch": self.endpoint.name, "port": port, **self.measurement(port).to_json()}
+            for port in sorted(self._limits)
+        ]
+
+    def _event(self, event: str, **fields: Any) -> None:
+        self._log.write(event, switch=self.endpoint.name, **fields)
+
+
+def policy_json(policy: Policy) -> dict[str, Any]:
+    """A policy as plain data."""
+    return {
+        "port": policy.port,
+        "class": policy.traffic_class,
+        "scheme": policy.scheme.value,
+        "qthresh_packets": policy.qthresh_packets,
+        "weight": policy.weight,
+    }

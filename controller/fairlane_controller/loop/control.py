@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The unix socket through which the command line talks to a running loop: one JSON object a line, both ways.
+
+Requests: `{"op": "status"}`, `{"op": "measure"}`, `{"op": "threshold_set", "switch", "port", "class", "packets",
+"weight"}`, `{"op": "threshold_auto", "switch", "port", "class", "k", "weight"}`, `{"op": "scheme_set", "switch",
+"port", "class", "scheme"}`. Answers: `{"ok": true, "result": …}` or `{"ok": false, "error": {"code", "message"}}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+
+SOCKET_FILE = "controller.sock"
+ANSWER_TIMEOUT_S = 20.0
+MAX_LINE = 1 << 20
+
+Handler = Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+class ControlServer:
+    """`async with ControlServer(path, handler)`: only the owner of the process may connect."""
+
+    def __init__(self, path: Path, handler: Handler) -> None:
+        self._path = path
+        self._handler = handler
+        self._server: asyncio.Server | None = None
+        self._busy: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> ControlServer:
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()  # the caller holds the folder's lock: nobody listens there
+        mask = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, str(self._path), limit=MAX_LINE)
+        except OSError as ex:
+            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot make the control socket {self._path}: {ex}") from None
+        finally:
+            os.umask(mask)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._busy:
+            task.cancel()
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._busy.add(task)
+        try:
+            while line := await reader.readline():
+                writer.write(json.dumps(await self._answer(line), default=str).encode() + b"\n")
+                await writer.drain()
+        except (ConnectionError, ValueError):
+            pass  # the client went away, or sent a line beyond MAX_LINE
+        finally:
+            if task is not None:
+                self._busy.discard(task)
+            writer.close()
+
+    async def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            request: Any = json.loads(line)
+            if not isinstance(request, dict) or "op" not in request:
+                raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op"')
+            return {"ok": True, "result": await self._handler(cast("dict[str, Any]", request))}
+        except FairlaneError as ex:
+            return {"ok": False, "error": ex.to_json()}
+        except (ValueError, KeyError, TypeError) as ex:
+            error = FairlaneError(ErrorCode.BAD_INPUT, f"bad request: {type(ex).__name__}: {ex}")
+            return {"ok": False, "error": error.to_json()}
+
+
+async def ask(folder: Path, request: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+    """Ask the loop of a run-state folder; raises NO_LOOP when none runs, TIMED_OUT, or what the loop raised."""
+    path = folder / SOCKET_FILE
+    try:
+        reader, writer = await asyncio.open_unix_connection(str(path), limit=MAX_LINE * 16)
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise FairlaneError(
+            ErrorCode.NO_LOOP, f"no control loop runs for {folder}: start it with `fairlane run`"
+        ) from None
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.NO_LOOP, f"cannot talk to the control loop at {path}: {ex.strerror}") from None
+    try:
+        writer.write(json.dumps(request).encode() + b"\n")
+        await writer.drain()
+        line = await asyncio.wait_for(reader.readline(), timeout_s)
+    except (TimeoutError, asyncio.TimeoutError):
+        raise FairlaneError(ErrorCode.TIMED_OUT, f"the control loop did not answer within {timeout_s:g} s") from None
+    except ConnectionError:
+        line = b""
+    finally:
+        writer.close()
+    if not line:
+        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered")
+    answer = json.loads(line)
+    if not answer["ok"]:
+        raise FairlaneError.from_json(answer["error"])
+    return answer["result"]
+
+
+def loop_runs(folder: Path) -> bool:
+    """Whether somebody listens at the folder's control socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(folder / SOCKET_FILE))
+        except OSError:
+            return False
+        return True

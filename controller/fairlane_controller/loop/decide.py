@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the threshold of one (egress port, class) changes: pure, in virtual time; hysteresis, bounds, rate limit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.models import qthresh
+
+
+@dataclass(frozen=True)
+class DecideOptions:
+    """How eager the loop is."""
+
+    samples: int = 3
+    "Consecutive evaluations that must agree on the same new value."
+    margin_packets: float = 0.1
+    "How far the exact value must be past the rounding boundary of the value in force."
+    min_write_interval_s: float = 1.0
+    "At most one write in this time and policy."
+    max_age_s: float = 10.0
+    "Older measurements decide nothing: the last threshold stays."
+    min_bw_count: int = 2
+    "Reports of the drain rate before the first decision."
+    min_t_res_count: int = 5
+    "T_res observations before the first decision."
+
+
+class Outcome(str, Enum):
+    """What an evaluation said."""
+
+    WRITE = "write"
+    HOLD = "hold"
+    NOT_READY = "not_ready"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One evaluation with its inputs; `qthresh_packets` is what should be in force after it."""
+
+    outcome: Outcome
+    reason: str
+    qthresh_packets: int | None
+    previous_packets: int | None
+    plan: qthresh.QthreshPlan | None
+
+    def to_json(self) -> dict[str, Any]:
+        """For the event log."""
+        return {**asdict(self), "outcome": self.outcome.value}
+
+
+@dataclass
+class ThresholdDecider:
+    """The state of one policy between evaluations; `in_force_packets` is what the switch holds."""
+
+    options: DecideOptions
+    in_force_packets: int | None = None
+    _candidate: int | None = None
+    _agreed: int = 0
+    _last_write_s: float | None = None
+
+    def evaluate(
+        self, now_s: float, measured: PortMeasurement, *, weight: float, k: float, capacity_packets: int
+    ) -> Decision:
+        """Decide at `now_s`. The caller writes when the outcome is WRITE and then calls `written`."""
+        ready, reason = self._ready(measured)
+        if not ready:
+            self._candidate, self._agreed = None, 0
+            return Decision(Outcome.NOT_READY, reason, self.in_force_packets, self.in_force_packets, None)
+        assert measured.bw_bps is not None
+        assert measured.t_res_s is not None
+        assert measured.l_d_bytes is not None
+        plan = qthresh.plan(
+            measured.bw_bps.value,
+            measured.t_res_s.value,
+            measured.l_d_bytes.value,
+            max(1.0, measured.n_c.value if measured.n_c else 1.0),
+            k=k,
+            weight=1.0,  # the data plane multiplies by the class's weight
+            capacity_packets=bounded_capacity(capacity_packets, weight),
+        )
+        return self._decide(now_s, plan)
+
+    def written(self, now_s: float, packets: int) -> None:
+        """The switch holds `packets` since `now_s`."""
+        self.in_force_packets = packets
+        self._last_write_s = now_s
+        self._candidate, self._agreed = None, 0
+
+    def _ready(self, measured: PortMeasurement) -> tuple[bool, str]:
+        options = self.options
+        needs = (
+            ("BW", measured.bw_bps, options.min_bw_count),
+            ("T_res", measured.t_res_s, options.min_t_res_count),
+            ("L_D", measured.l_d_bytes, 1),
+        )
+        for name, estimate, count in needs:
+            if estimate is None:
+                return False, f"no measurement of {name} yet"
+            if estimate.count < count:
+                return False, f"{estimate.count} of {count} measurements of {name}"
+            if estimate.age_s > options.max_age_s:
+                return False, f"{name} was last measured {estimate.age_s:.1f} s ago: nothing to go by"
+        return True, ""
+
+    def _decide(self, now_s: float, plan: qthresh.QthreshPlan) -> Decision:
+        current, wanted = self.in_force_packets, plan.qthresh_packets
+
+        def say(outcome: Outcome, reason: str) -> Decision:
+            target = wanted if outcome is Outcome.WRITE else current
+            return Decision(outcome, reason, target, current, plan)
+
+        if current is not None:
+            boundary = current + 0.5 if wanted > current else current - 0.5
+            past = abs(plan.qthresh_exact_packets - boundary)
+            if wanted == current or past < self.options.margin_packets:
+                self._candidate, self._agreed = None, 0
+                text = "the value in force is right" if wanted == current else "within the hysteresis"
+                return say(Outcome.HOLD, text)
+        if wanted == self._candidate:
+            self._agreed += 1
+        else:
+            self._candidate, self._agreed = wanted, 1
+        if self._agreed < self.options.samples:
+            return say(Outcome.HOLD, f"{self._agreed} of {self.options.samples} evaluations agree on {wanted}")
+        if self._last_write_s is not None and now_s - self._last_write_s < self.options.min_write_interval_s:
+            return say(Outcome.HOLD, "written less than the minimum interval ago")
+        return say(Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}")
+
+
+def bounded_capacity(capacity_packets: int, weight: float) -> int:
+    """The largest threshold whose product with `weight` still fits the port's queue; at least the minimum."""
+    limit = capacity_packets if capacity_packets > 0 else qthresh.QTHRESH_MAX_PACKETS
+    if weight > 1.0:
+        limit = int(limit / weight)
+    return max(qthresh.QTHRESH_MIN_PACKETS, min(limit, qthresh.QTHRESH_MAX_PACKETS))

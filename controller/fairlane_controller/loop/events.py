@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The event log: one JSON object a line, for every decision with its inputs; kept below a size."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TextIO
+
+EVENTS_FILE = "controller-events.jsonl"
+MAX_BYTES = 16 * 1024 * 1024
+
+
+class EventLog:
+    """Appends to `path`; when the file is full it becomes `<path>.1` and a new one begins. None: nowhere."""
+
+    def __init__(self, path: Path | None, max_bytes: int = MAX_BYTES) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._file: TextIO | None = None
+        self.lost = 0
+        "Events that could not be written (disk full); the loop goes on."
+
+    def write(self, event: str, **fields: Any) -> None:
+        """One event; `event` is its stable name."""
+        if self._path is None:
+            return
+        record = {
+            "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            "monotonic_ns": time.monotonic_ns(),
+            "event": event,
+            **fields,
+        }
+        try:
+            if self._file is None:
+                self._file = self._path.open("a", encoding="utf-8")
+            elif self._file.tell() > self._max_bytes:
+                self._file.close()
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._file = self._path.open("a", encoding="utf-8")
+            self._file.write(json.dumps(record, default=str) + "\n")
+            self._file.flush()
+        except OSError:
+            self.lost += 1
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the flow entries of one switch: inserts on new-flow digests, deletes what aged out, adopts after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
+
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.flows import FlowKey, FlowTable
+from fairlane_controller.switch import program
+from fairlane_controller.switch.client import SwitchClient
+
+
+def flow_of(entry: P4TableEntry) -> tuple[FlowKey, int]:
+    """A flow's key and slot out of its entry."""
+    action = entry.action
+    slot = int(action.args["flow_id"]) if isinstance(action, P4TableAction) else -1
+    return FlowKey.from_match(entry.table_id, entry.match or P4TableMatch()), slot
+
+
+class FlowKeeper:
+    """The flow entries of one switch."""
+
+    def __init__(self, log: EventLog, idle_timeout_s: float) -> None:
+        self.table = FlowTable()
+        self._log = log
+        self._idle_timeout_s = idle_timeout_s
+
+    async def take_over(self, client: SwitchClient) -> int:
+        """Adopt the switch's entries; those that share a slot with another, or aged out meanwhile, are deleted."""
+        entries = await self._read(client)
+        doubled = set(self.table.adopt(flow_of(entry) for entry in entries))
+        await self._delete(client, doubled)
+        await self._sweep(client, entries)
+        return len(self.table)
+
+    async def listen_new(self, client: SwitchClient) -> None:
+        """Give every new flow a slot and an entry, until cancelled."""
+        async for values in client.digests(program.DIGEST_NEW_FLOW):
+            await self.add(client, (FlowKey.from_digest(value) for value in values))
+
+    async def listen_idle(self, client: SwitchClient) -> None:
+        """Delete the entries that aged out, until cancelled."""
+        async for notification in client.switch.read_idle_timeouts(queue_size=10_000):
+            tables = set(program.TABLE_FLOW.values())
+            await self._delete(client, {flow_of(e)[0] for e in notification if e.table_id in tables})
+
+    async def sweep_forever(self, client: SwitchClient, period_s: float) -> None:
+        """Find entries whose idle notification was lost (it goes to the primary only, and once)."""
+        while True:
+            await asyncio.sleep(period_s)
+            await self._sweep(client, await self._read(client))
+
+    async def add(self, client: SwitchClient, keys: Iterable[FlowKey]) -> None:
+        """Insert entries for the flows that have none; one batch. A refused one stays in its fallback slot."""
+        added: list[FlowKey] = []
+        updates: list[Any] = []
+        for key in keys:
+            slot = self.table.allocate(key)
+            if slot is None:
+                continue
+            added.append(key)
+            updates.append(~P4CounterEntry(program.COUNTER_FLOW_DROPS, index=slot, data=P4CounterData()))
+            updates.append(+key.entry(slot, self._idle_timeout_s))
+        failed = await client.write_each(updates)
+        for position, key in enumerate(added):
+            code = failed.get(2 * position + 1)
+            if code is None:
+                self._log.write("flow", switch=client.endpoint.name, flow=str(key), slot=self.table.slot(key))
+                continue
+            self.table.release(key)
+            if code is GRPCStatusCode.RESOURCE_EXHAUSTED:
+                self.table.missed += 1
+            self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)
+
+    async def _read(self, client: SwitchClient) -> list[P4TableEntry]:
+        entries: list[P4TableEntry] = []
+        for table in program.TABLE_FLOW.values():
+            entries += await client.read_table(table, idle=True)
+        return entries
+
+    async def _sweep(self, client: SwitchClient, entries: Iterable[P4TableEntry]) -> None:
+        limit_ns = 1.5 * self._idle_timeout_s * 1e9
+        idle = {flow_of(e)[0] for e in entries if (e.time_since_last_hit or 0) > limit_ns}
+        await self._delete(client, {key for key in idle if key in self.table})
+
+    async def _delete(self, client: SwitchClient, keys: set[FlowKey]) -> None:
+        if not keys:
+            return
+        ordered = sorted(keys, key=str)
+        failed = await client.write_each([-key.entry() for key in ordered])
+        for position, key in enumerate(ordered):
+            code = failed.get(position)
+            if code in (None, GRPCStatusCode.NOT_FOUND):
+                self.table.release(key)
+                self._log.write("flow_gone", switch=client.endpoint.name, flow=str(key))
+            else:
+                self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process `fairlane run`: one loop per running topology, one agent per switch, a lock so that there is only one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
+from fairlane_controller.loop.events import EVENTS_FILE, EventLog
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.setup import endpoint_of
+
+LOCK_FILE = "controller.lock"
+READY_TIMEOUT_S = 15.0
+
+
+@dataclass(frozen=True)
+class LoopTarget:
+    """What one loop controls: a running topology, or single switches without any file."""
+
+    run: RunState | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+    event_log: Path | None = None
+    "Where events go; `controller-events.jsonl` in the run-state folder unless given."
+
+    @property
+    def folder(self) -> Path | None:
+        """The run-state folder."""
+        return self.run.folder if self.run else None
+
+
+class TopologyLoop:
+    """The agents of one target and the socket through which people reach them."""
+
+    def __init__(self, target: LoopTarget, options: AgentOptions) -> None:
+        if target.run is not None and target.run.target == "bmv2":
+            options = replace(options, measure=replace(options.measure, sample_includes_t_d=False))
+        self.target = target
+        folder = target.folder
+        self._lock = _lock(folder) if folder else None
+        self._store = LoopStore(folder)
+        log_path = target.event_log or (folder / EVENTS_FILE if folder else None)
+        self._log = EventLog(log_path)
+        states = {s.name: s for s in target.run.switches} if target.run else {}
+        endpoints = target.endpoints or tuple(endpoint_of(s) for s in states.values())
+        self.agents = {
+            e.name: SwitchAgent(e, self._store, self._log, options, target.run, states.get(e.name)) for e in endpoints
+        }
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Until cancelled."""
+        self._log.write("started", switches=sorted(self.agents))
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(self.close)
+            if self.target.folder:
+                await stack.enter_async_context(ControlServer(self.target.folder / SOCKET_FILE, self.handle))
+            tasks = [asyncio.create_task(agent.run()) for agent in self.agents.values()]
+            tasks.append(asyncio.create_task(self._tell_ready(on_ready)))
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                self._log.write("stopped")
+
+    async def _tell_ready(self, on_ready: Callable[[], None]) -> None:
+        waits = asyncio.gather(*(agent.ready.wait() for agent in self.agents.values()))
+        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+            await asyncio.wait_for(waits, READY_TIMEOUT_S)
+        on_ready()
+
+    async def handle(self, request: dict[str, Any]) -> Any:
+        """One request of the control socket."""
+        match request["op"]:
+            case "status":
+                return [agent.status() for agent in self.agents.values()]
+            case "measure":
+                return [m for agent in self.agents.values() for m in agent.measurements()]
+            case "threshold_set" | "threshold_auto" | "scheme_set":
+                return await self._agent(request).change(request)
+            case other:
+                raise unknown_name("op", other, ("status", "measure", "threshold_set", "threshold_auto", "scheme_set"))
+
+    def _agent(self, request: dict[str, Any]) -> SwitchAgent:
+        name = str(request["switch"])
+        agent = self.agents.get(name)
+        if agent is None:
+            raise unknown_name("switch", name, self.agents)
+        return agent
+
+    def close(self) -> None:
+        """Let the folder go; the switches keep everything."""
+        self._log.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _lock(folder: Path) -> IO[str]:
+    """The folder's lock, which ends with the process however it ends; LOOP_RUNNING when another loop holds it."""
+    try:
+        file = (folder / LOCK_FILE).open("a+", encoding="utf-8")
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write to {folder}: {ex.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise FairlaneError(ErrorCode.LOOP_RUNNING, f"a control loop runs for {folder} already") from None
+    return file
+
+
+async def run_loops(targets: Sequence[LoopTarget], options: AgentOptions, on_ready: Callable[[], None]) -> None:
+    """Run the loops of all targets until SIGTERM or SIGINT; `on_ready` is called once when all are (or could not be)."""
+    loops: list[TopologyLoop] = []
+    try:
+        for target in targets:
+            loops.append(TopologyLoop(target, options))
+    except BaseException:
+        for loop in loops:
+            loop.close()
+        raise
+    waiting = {id(loop) for loop in loops}
+
+    def ready(loop: TopologyLoop) -> None:
+        waiting.discard(id(loop))
+        if not waiting:
+            on_ready()
+
+    everything = asyncio.gather(*(loop.run(lambda loop=loop: ready(loop)) for loop in loops))
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, everything.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await everything

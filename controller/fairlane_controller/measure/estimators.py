@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robust estimators over a sliding window of time; the time is an argument, so they run in any clock."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured value and how much to trust it."""
+
+    value: float
+    count: int
+    "Observations in the window."
+    age_s: float
+    "Time since the last observation."
+    uncertainty: float
+    "Half the width of the 95 % interval, in the unit of `value`; infinite below three observations."
+
+    @property
+    def relative_uncertainty(self) -> float:
+        """`uncertainty / value`; infinite for a value of 0."""
+        return self.uncertainty / abs(self.value) if self.value else math.inf
+
+
+@dataclass(frozen=True)
+class _Sample:
+    time_s: float
+    value: float
+    weight: float
+
+
+@dataclass
+class QuantileWindow:
+    """A weighted quantile of what was observed in the last `window_s` seconds.
+
+    When the last `shift_count` observations all lie more than `shift_ratio` above the estimate, or all below it,
+    the thing itself has changed: what is older is forgotten, so that a hand-over shows at once and not after half
+    a window. A quantile, not a mean, because the errors are one-sided: a delayed ACK or a late thread only adds.
+    """
+
+    quantile: float
+    "0..1; 0.5 is the median."
+    window_s: float
+    max_samples: int = 512
+    shift_count: int = 4
+    shift_ratio: float = 0.15
+    resets: int = 0
+    "How often a shift was seen."
+    _samples: deque[_Sample] = field(default_factory=lambda: deque[_Sample]())
+
+    def add(self, time_s: float, value: float, weight: float = 1.0) -> None:
+        """One observation; `weight` > 0 (busy time, packets). Not finite or not positive weights raise ValueError."""
+        if not (math.isfinite(value) and math.isfinite(weight) and weight > 0):
+            raise ValueError(f"observation {value} with weight {weight} is not usable")
+        self._samples.append(_Sample(time_s, value, weight))
+        while len(self._samples) > self.max_samples:
+            self._samples.popleft()
+        self._expire(time_s)
+        self._forget_before_shift()
+
+    def estimate(self, now_s: float) -> Estimate | None:
+        """The quantile at `now_s`, or None when the window is empty."""
+        if not self._samples:
+            return None
+        last = self._samples[-1].time_s
+        self._expire(now_s)
+        samples = list(self._samples)
+        if not samples:
+            return None
+        ordered = sorted(samples, key=lambda s: s.value)
+        value = _at(ordered, self.quantile)
+        count = len(ordered)
+        # 95 % interval of a quantile from order statistics: ranks n·q ± 1.96·sqrt(n·q·(1-q)).
+        spread = 1.96 * math.sqrt(self.quantile * (1.0 - self.quantile) / count)
+        low, high = _at(ordered, max(0.0, self.quantile - spread)), _at(ordered, min(1.0, self.quantile + spread))
+        uncertainty = math.inf if count < 3 else (high - low) / 2.0
+        return Estimate(value=value, count=count, age_s=max(0.0, now_s - last), uncertainty=uncertainty)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._samples.clear()
+
+    def _expire(self, now_s: float) -> None:
+        while self._samples and self._samples[0].time_s < now_s - self.window_s:
+            self._samples.popleft()
+
+    def _forget_before_shift(self) -> None:
+        if len(self._samples) < 2 * self.shift_count:
+            return
+        samples = list(self._samples)
+        old, new = samples[: -self.shift_count], samples[-self.shift_count :]
+        ordered = sorted(old, key=lambda s: s.value)
+        # Upwards it is not enough to lie above a low quantile: the new ones must lie above the old median as well.
+        middle, usual = _at(ordered, 0.5), _at(ordered, self.quantile)
+        above = all(s.value > max(middle, usual) * (1.0 + self.shift_ratio) for s in new)
+        below = all(s.value < min(middle, usual) * (1.0 - self.shift_ratio) for s in new)
+        if above or below:
+            self._samples = deque(new)
+            self.resets += 1
+
+
+def _at(ordered: list[_Sample], quantile: float) -> float:
+    """The smallest value below which at least `quantile` of the weight lies; `ordered` is sorted and not empty."""
+    target = quantile * sum(s.weight for s in ordered)
+    reached = 0.0
+    for sample in ordered:
+        reached += sample.weight
+        if reached >= target - 1e-12:
+            return sample.value
+    return ordered[-1].value

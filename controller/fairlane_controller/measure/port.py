@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BW, T_res, L_D and N_C of one egress port out of the data plane's reports and T_res samples; no I/O, no clock."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlane_controller.measure.estimators import Estimate, QuantileWindow
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """The digest `port_report_t`: what a managed port did since its last report."""
+
+    interval_us: int
+    busy_us: int
+    "Time in which the line worked and packets waited, whole services only."
+    busy_bytes: int
+    busy_packets: int
+    flows: int
+    "Flows that had a packet admitted in the interval."
+    waiting_packets: int = 0
+    waiting_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TResSample:
+    """The digest `t_res_t`: from a data packet's dequeue to the return of its ACK."""
+
+    flow_hash: int
+    frame_bytes: int
+    t_res_us: int
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """Windows and quantiles."""
+
+    window_s: float = 10.0
+    "How long an observation counts."
+    bw_quantile: float = 0.5
+    "Weighted by busy time; the services are exact, what disturbs them is rare and large."
+    t_res_quantile: float = 0.25
+    """Low, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious
+    retransmission can make a rare sample small."""
+    n_c_quantile: float = 0.9
+    "High, because a flow with few packets is missed in some intervals and none is ever counted twice."
+    n_c_window_s: float = 5.0
+    max_flows: int = 256
+    "Flows whose T_res is held apart; the one heard longest ago goes first."
+    sample_includes_t_d: bool = True
+    """Whether a frame's own serialisation is in its T_res sample: yes where the dequeue is the start of the
+    transmission (embedded switch), no where a frame is sent at once when it is dequeued (BMv2)."""
+
+
+@dataclass(frozen=True)
+class PortMeasurement:
+    """What is known of a port now; None where nothing is."""
+
+    bw_bps: Estimate | None
+    t_res_s: Estimate | None
+    l_d_bytes: Estimate | None
+    n_c: Estimate | None
+    waiting_packets: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data with units in the names; an infinite uncertainty is null."""
+
+        def plain(estimate: Estimate | None) -> dict[str, Any] | None:
+            if estimate is None:
+                return None
+            wide = math.isinf(estimate.uncertainty)
+            return {
+                "value": estimate.value,
+                "count": estimate.count,
+                "age_s": round(estimate.age_s, 3),
+                "uncertainty": None if wide else estimate.uncertainty,
+            }
+
+        return {
+            "bw_bps": plain(self.bw_bps),
+            "t_res_s": plain(self.t_res_s),
+            "l_d_bytes": plain(self.l_d_bytes),
+            "n_c": plain(self.n_c),
+            "waiting_packets": self.waiting_packets,
+        }
+
+
+@dataclass
+class PortMeter:
+    """Takes the observations of one port; times are seconds of any one clock."""
+
+    options: MeasureOptions
+    discarded: int = 0
+    "Observations that could not be true (no time, T_res below the frame's own serialisation)."
+    _waiting: int | None = None
+    _bw: QuantileWindow = field(init=False)
+    _l_d: QuantileWindow = field(init=False)
+    _n_c: QuantileWindow = field(init=False)
+    _t_res: OrderedDict[int, QuantileWindow] = field(default_factory=lambda: OrderedDict[int, QuantileWindow]())
+    _early: deque[tuple[float, TResSample]] = field(default_factory=lambda: deque[tuple[float, TResSample]](maxlen=64))
+
+    def __post_init__(self) -> None:
+        window = self.options.window_s
+        self._bw = QuantileWindow(self.options.bw_quantile, window, shift_count=3, shift_ratio=0.05)
+        self._l_d = QuantileWindow(0.5, window)
+        self._n_c = QuantileWindow(self.options.n_c_quantile, self.options.n_c_window_s, shift_count=1_000_000)
+
+    def on_report(self, now_s: float, report: PortReport) -> None:
+        """One `port_report_t`."""
+        self._waiting = report.waiting_packets
+        if report.flows > 0:
+            self._n_c.add(now_s, float(report.flows))
+        if report.busy_us <= 0 or report.busy_packets <= 0 or report.busy_bytes <= 0:
+            return  # nothing ever waited: the interval says nothing about the line
+        resets = self._bw.resets
+        self._bw.add(now_s, 8e6 * report.busy_bytes / report.busy_us, weight=float(report.busy_us))
+        self._l_d.add(now_s, report.busy_bytes / report.busy_packets, weight=float(report.busy_packets))
+        if self._bw.resets != resets:
+            self._t_res.clear()  # taken with another T_D and, after a hand-over, over another path
+        while self._early:
+            self.on_t_res(*self._early.popleft())
+
+    def on_t_res(self, now_s: float, sample: TResSample) -> None:
+        """One `t_res_t`. Held back until BW is known where the sample holds the frame's own T_D."""
+        t_res_s = sample.t_res_us * 1e-6
+        if self.options.sample_includes_t_d:
+            bw = self._bw.estimate(now_s)
+            if bw is None:
+                self._early.append((now_s, sample))
+                return
+            t_res_s -= 8.0 * sample.frame_bytes / bw.value
+        if t_res_s <= 0:
+            self.discarded += 1
+            return
+        window = self._t_res.get(sample.flow_hash)
+        if window is None:
+            window = QuantileWindow(self.options.t_res_quantile, self.options.window_s, shift_count=6, shift_ratio=0.25)
+            self._t_res[sample.flow_hash] = window
+            while len(self._t_res) > self.options.max_flows:
+                self._t_res.popitem(last=False)
+        self._t_res.move_to_end(sample.flow_hash)
+        window.add(now_s, t_res_s)
+
+    def measurement(self, now_s: float) -> PortMeasurement:
+        """Everything that is known at `now_s`."""
+        return PortMeasurement(
+            bw_bps=self._bw.estimate(now_s),
+            t_res_s=self._port_t_res(now_s),
+            l_d_bytes=self._l_d.estimate(now_s),
+            n_c=self._n_c.estimate(now_s),
+            waiting_packets=self._waiting,
+        )
+
+    def _port_t_res(self, now_s: float) -> Estimate | None:
+        """The median of the flows' own values: flows of one port may have different paths behind it."""
+        flows: list[Estimate] = []
+        for flow_hash, window in list(self._t_res.items()):
+            estimate = window.estimate(now_s)
+            if estimate is None:
+                del self._t_res[flow_hash]
+            else:
+                flows.append(estimate)
+        if not flows:
+            return None
+        trusted = [e for e in flows if e.count >= 3] or flows
+        ordered = sorted(trusted, key=lambda e: e.value)
+        middle = ordered[(len(ordered) - 1) // 2]
+        return Estimate(
+            value=middle.value,
+            count=sum(e.count for e in trusted),
+            age_s=min(e.age_s for e in trusted),
+            uncertainty=middle.uncertainty,
+        )

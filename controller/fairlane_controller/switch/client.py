@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A P4Runtime client with time limits over finsy: connects, becomes primary or stays a reader, reads and writes.
+
+The same on every target: it needs table entries, counters and digests, and never a register.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from finsy import (
+    GRPCStatusCode,
+    P4ClientError,
+    P4CounterData,
+    P4CounterEntry,
+    P4DigestEntry,
+    P4TableEntry,
+    P4TableMatch,
+    Switch,
+    SwitchEvent,
+    SwitchOptions,
+)
+from finsy.p4entity import P4Entity
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.switch.faults import failed_updates, translate
+
+CONNECT_TIMEOUT_S = 5.0
+RETRY_INTERVAL_S = 0.2
+DIGEST_QUEUE_LISTS = 10_000
+READER_IDS = 2**31
+"""Readers bid below this; writers bid the time in milliseconds, so the newest writer wins and is above any reader."""
+
+logging.getLogger("finsy").addHandler(logging.NullHandler())
+logging.getLogger("finsy").propagate = False
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a switch's P4Runtime server is."""
+
+    name: str
+    grpc: str
+    "HOST:PORT."
+    device_id: int = 1
+
+    def __str__(self) -> str:
+        return f"switch {self.name} at {self.grpc}"
+
+
+@dataclass(frozen=True)
+class PipelineFiles:
+    """The compiled program that a switch should run."""
+
+    json: Path
+    p4info: Path
+
+    def check(self) -> None:
+        """BAD_FILE unless both are there."""
+        for path in (self.json, self.p4info):
+            if not path.is_file():
+                raise FairlaneError(ErrorCode.BAD_FILE, f"the compiled program {path} does not exist")
+
+
+def writer_election_id() -> int:
+    """Higher than that of every controller that started before."""
+    return int(time.time() * 1000)
+
+
+def reader_election_id() -> int:
+    """Below every writer's, and not the same for two readers at a time."""
+    return 1 + secrets.randbelow(READER_IDS - 1)
+
+
+class SwitchClient:
+    """`async with SwitchClient(endpoint) as client:`; raises FairlaneError only.
+
+    With `pipeline` the program is loaded when the switch holds another one (told by its cookie); the same program
+    keeps running with all its entries. Without, the switch's own P4Info is used.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        write: bool = False,
+        election_id: int | None = None,
+        pipeline: PipelineFiles | None = None,
+        force_pipeline: bool = False,
+        timeout_s: float = CONNECT_TIMEOUT_S,
+        require_primary: bool = True,
+    ) -> None:
+        self.endpoint = endpoint
+        self._write = write
+        self._pipeline = pipeline
+        self._force = force_pipeline
+        self._timeout_s = timeout_s
+        self._require_primary = require_primary and write
+        self._election_id = election_id or (writer_election_id() if write else reader_election_id())
+        self._switch: Switch | None = None
+        self.disconnected = asyncio.Event()
+        "Set when the connection is lost."
+        self.down = asyncio.Event()
+        "Set when the connection, or the role of the primary, is lost."
+        self.promoted = asyncio.Event()
+        "Set when this client became the primary after it connected as a backup."
+
+    # ---- life ------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> SwitchClient:
+        if self._pipeline:
+            self._pipeline.check()
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                await self._connect(max(0.05, deadline - time.monotonic()))
+                break
+            except FairlaneError as ex:
+                left = deadline - time.monotonic()
+                if ex.code is not ErrorCode.SWITCH_UNREACHABLE or left <= RETRY_INTERVAL_S:
+                    raise
+                await asyncio.sleep(RETRY_INTERVAL_S)
+        if self._require_primary and not self.is_primary:
+            await self.close()
+            raise FairlaneError(
+                ErrorCode.NOT_PRIMARY,
+                f"{self.endpoint}: a controller with a higher election id is primary, so nothing can be written",
+            )
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection; what the switch holds stays."""
+        switch, self._switch = self._switch, None
+        if switch is not None:
+            await switch.__aexit__(None, None, None)
+
+    async def _connect(self, timeout_s: float) -> None:
+        options = SwitchOptions(
+            p4info=self._pipeline.p4info if self._pipeline else None,
+            p4blob=self._pipeline.json if self._pipeline else None,
+            p4force=self._force,
+            device_id=self.endpoint.device_id,
+            initial_election_id=self._election_id,
+        )
+        try:
+            switch = Switch(self.endpoint.name, self.endpoint.grpc, options)
+        except Exception as ex:  # finsy parses both files here and raises what the parsers raise
+            raise FairlaneError(ErrorCode.BAD_FILE, f"{options.p4info}: not a P4Info text file: {ex}") from None
+        try:
+            await asyncio.wait_for(switch.__aenter__(), timeout_s)
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+        except (TimeoutError, asyncio.TimeoutError):
+            raise FairlaneError(
+                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._timeout_s:g} s"
+            ) from None
+        except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: handshake failed: {ex}") from None
+        self._switch = switch
+        switch.ee.add_listener(SwitchEvent.CHANNEL_DOWN, self._on_disconnected)  # pyright: ignore[reportUnknownMemberType]
+        switch.ee.add_listener(SwitchEvent.BECOME_BACKUP, self._on_down)  # pyright: ignore[reportUnknownMemberType]
+        switch.ee.add_listener(SwitchEvent.BECOME_PRIMARY, self._on_primary)  # pyright: ignore[reportUnknownMemberType]
+
+    def _on_disconnected(self, *_: Any) -> None:
+        self.disconnected.set()
+        self.down.set()
+
+    def _on_down(self, *_: Any) -> None:
+        self.down.set()
+
+    def _on_primary(self, *_: Any) -> None:
+        self.promoted.set()
+
+    # ---- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def switch(self) -> Switch:
+        """finsy's object, for what this class does not offer."""
+        if self._switch is None:
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
+        return self._switch
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether this client may write."""
+        return self.switch.is_primary
+
+    @property
+    def has_pipeline(self) -> bool:
+        """Whether the switch runs a program."""
+        return self.switch.p4info.exists
+
+    @property
+    def program(self) -> str:
+        """The name in the P4Info, or what stands for it."""
+        info = self.switch.p4info
+        if not info.exists:
+            return "-"
+        return info.pkg_info.name or "unnamed"
+
+    def table_names(self) -> list[str]:
+        """Short names of all tables, sorted; NO_PIPELINE without a program."""
+        self._need_pipeline()
+        return sorted(table.alias for table in self.switch.p4info.tables)
+
+    def check_table(self, name: str) -> str:
+        """The short name of the table called `name` (short or full); UNKNOWN_NAME with the nearest one otherwise."""
+        self._need_pipeline()
+        for table in self.switch.p4info.tables:
+            if name in (table.alias, table.name):
+                return table.alias
+        raise unknown_name("table", name, self.table_names())
+
+    def match_fields(self, table: str) -> list[str]:
+        """Names of the table's match fields in their order."""
+        return [field.alias for field in self.switch.p4info.tables[self.check_table(table)].match_fields]
+
+    def _need_pipeline(self) -> None:
+        if not self.has_pipeline:
+            raise FairlaneError(
+                ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane init`"
+            )
+
+    # ---- reads -------------------------------------------------------------------------------------------------
+
+    async def read_table(self, name: str, *, counters: bool = False, idle: bool = False) -> list[P4TableEntry]:
+        """All entries of a table, with direct counters or the time since the last hit where asked."""
+        alias = self.check_table(name)
+        pattern = P4TableEntry(
+            alias,
+            counter_data=P4CounterData() if counters else None,
+            time_since_last_hit=0 if idle else None,
+        )
+        return [entry for entry in await self._read([pattern]) if isinstance(entry, P4TableEntry)]
+
+    async def read_counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
+        """The counter's cells at `indices`; one request however many there are (in pieces of 1,024)."""
+        self._need_pipeline()
+        wanted = list(indices)
+        found: dict[int, P4CounterData] = {}
+        for start in range(0, len(wanted), 1024):
+            pieces = [P4CounterEntry(name, index=i) for i in wanted[start : start + 1024]]
+            for entry in await self._read(pieces):
+                if isinstance(entry, P4CounterEntry) and entry.index is not None:
+                    found[entry.index] = entry.data or P4CounterData()
+        return found
+
+    async def _read(self, entities: Sequence[P4Entity]) -> list[P4Entity]:
+        self._need_pipeline()
+        try:
+            answers = cast("AsyncIterator[P4Entity]", self.switch.read(entities))
+            return [entity async for entity in answers]
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+        except (ValueError, KeyError) as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
+
+    # ---- writes ------------------------------------------------------------------------------------------------
+
+    async def write(self, updates: Sequence[Any]) -> None:
+        """One batch of finsy updates (`+entry`, `~entry`, `-entry`); raises REFUSED with what the switch said."""
+        self._need_pipeline()
+        if not updates:
+            return
+        try:
+            await self.switch.write(updates)
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+        except (ValueError, KeyError) as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
+
+    async def write_each(self, updates: Sequence[Any]) -> dict[int, GRPCStatusCode]:
+        """As `write`, but says which updates the switch refused (index → code) instead of raising for them."""
+        self._need_pipeline()
+        if not updates:
+            return {}
+        try:
+            await self.switch.write(updates)
+        except P4ClientError as ex:
+            if ex.details:
+                return failed_updates(ex)
+            raise translate(ex, str(self.endpoint)) from None
+        return {}
+
+    async def put_entries(self, entries: Sequence[P4TableEntry]) -> int:
+        """Insert or modify so that the switch holds exactly these values; returns how many had to be written.
+
+        What is already there is read first, so entries that are right are not touched. Names and values are all
+        checked against the P4Info before the first is written.
+        """
+        wanted = [self._canonical(entry) for entry in entries]
+        held: dict[str, P4TableEntry] = {}
+        for table in sorted({entry.table_id for entry in wanted}):
+            for entry in await self.read_table(table):
+                held[_key(entry)] = entry
+        updates: list[Any] = []
+        for entry in wanted:
+            before = held.get(_key(entry))
+            if before is None:
+                updates.append(+entry)
+            elif before.action != entry.action:
+                updates.append(~entry)
+        for start in range(0, len(updates), 1000):
+            await self.write(updates[start : start + 1000])
+        return len(updates)
+
+    def _canonical(self, entry: P4TableEntry) -> P4TableEntry:
+        """The entry as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""
+        self._need_pipeline()
+        self.check_table(entry.table_id)
+        schema = self.switch.p4info
+        try:
+            return P4TableEntry.decode(entry.encode(schema), schema)
+        except (ValueError, KeyError) as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
+
+    async def enable_digest(self, name: str, *, max_list: int, max_timeout_s: float, ack_timeout_s: float) -> None:
+        """Configure a digest, whether or not it was configured before."""
+        entry = P4DigestEntry(
+            name,
+            max_list_size=max_list,
+            max_timeout_ns=int(max_timeout_s * 1e9),
+            ack_timeout_ns=int(ack_timeout_s * 1e9),
+        )
+        failed = await self.write_each([+entry])
+        if GRPCStatusCode.ALREADY_EXISTS in failed.values():
+            await self.write([~entry])
+        elif failed:
+            code = next(iter(failed.values()))
+            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {code.name}")
+
+    async def digests(self, name: str) -> AsyncIterator[list[dict[str, Any]]]:
+        """Lists of one digest's values as they come; each list is acknowledged before it is handed on."""
+        async for message in self.switch.read_digests(name, queue_size=DIGEST_QUEUE_LISTS):
+            try:
+                await self.switch.write([message.ack()])
+            except P4ClientError as ex:
+                raise translate(ex, str(self.endpoint)) from None
+            yield [value for value in message if isinstance(value, dict)]
+
+
+def _key(entry: P4TableEntry) -> str:
+    match = entry.match or P4TableMatch()
+    return f"{entry.table_id} {sorted(match.items())!r} {entry.priority}"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of `p4src/qthresh.p4` (see `p4src/README.md`): names, sizes, fixed point, drop reasons."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.models.qthresh import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
+
+PORTS = 512
+CLASSES = 8
+FLOW_SLOTS = 65_536
+REASONS = 16
+WEIGHT_ONE = 256
+UNLIMITED = 0xFFFF_FFFF
+CPU_PORT = 510
+
+TABLE_POLICY = "policy"
+TABLE_PORT_LIMIT = "port_limit"
+TABLE_FLOW = {4: "flow_v4", 6: "flow_v6"}
+TABLE_ROUTE = {4: "ipv4_lpm", 6: "ipv6_lpm"}
+ACTION_FORWARD = "forward"
+ACTION_SET_PORT_LIMIT = "set_port_limit"
+ACTION_SET_QTHRESH = "set_qthresh"
+ACTION_DROP_TAIL = "drop_tail"
+ACTION_SET_FLOW = "set_flow"
+DIGEST_NEW_FLOW = "new_flow_t"
+DIGEST_T_RES = "t_res_t"
+DIGEST_PORT_REPORT = "port_report_t"
+COUNTER_ADMITTED = "admitted"
+COUNTER_PASSED = "passed"
+COUNTER_DROPS = "drops"
+COUNTER_FLOW_DROPS = "flow_drops"
+COUNTER_COLLISIONS = "collisions"
+
+REQUIRED_TABLES = (TABLE_POLICY, TABLE_PORT_LIMIT, *TABLE_FLOW.values(), *TABLE_ROUTE.values())
+
+REPORT_PERIOD_US = 200_000
+"""A port's report (BW, L_D, N_C) comes at most this often: four of them within a second show a change."""
+
+FLOW_IDLE_TIMEOUT_S = 30.0
+"""A flow's entry ages out after this; far longer than any queue takes to drain, so a slot is empty when reused."""
+
+
+class DropReason(IntEnum):
+    """The low 4 bits of an index of the counter `drops` (`p4src/include/sizes.p4`)."""
+
+    SHORT = 1
+    BAD_VERSION = 2
+    BAD_IHL = 3
+    BAD_LENGTH = 4
+    BAD_CHECKSUM = 5
+    TTL = 6
+    NON_IP = 7
+    NO_ROUTE = 8
+    ROUTE_DROP = 9
+    PARSER = 10
+    QTHRESH = 11
+    PORT_FULL = 12
+
+
+def drops_index(port: int, reason: int) -> int:
+    """Index of the counter `drops`: port ++ reason (9 + 4 bits)."""
+    return port << 4 | reason
+
+
+def admitted_index(port: int, traffic_class: int) -> int:
+    """Index of the counter `admitted`: port ++ class (9 + 3 bits)."""
+    return port << 3 | traffic_class
+
+
+def encode_weight(weight: float) -> int:
+    """A weight in 1/256, as the data plane has it; OUT_OF_RANGE outside 1/256..255."""
+    if not WEIGHT_MIN <= weight <= WEIGHT_MAX:
+        raise out_of_range("weight", weight, f"{WEIGHT_MIN:g}", f"{WEIGHT_MAX:g}")
+    return round(weight * WEIGHT_ONE)
+
+
+def decode_weight(fixed: int) -> float:
+    """The inverse of `encode_weight`."""
+    return fixed / WEIGHT_ONE
+
+
+def check_port(port: int) -> int:
+    """The port itself when the program has it (1..509), OUT_OF_RANGE otherwise."""
+    if not 1 <= port < CPU_PORT:
+        raise out_of_range("port", port, 1, CPU_PORT - 1)
+    return port
+
+
+def check_class(traffic_class: int) -> int:
+    """The class itself when it is 0..7, OUT_OF_RANGE otherwise."""
+    if not 0 <= traffic_class < CLASSES:
+        raise out_of_range("class", traffic_class, 0, CLASSES - 1)
+    return traffic_class
+
+
+def check_threshold(packets: int, capacity_packets: int = 0) -> int:
+    """The threshold itself when it is 1..capacity (65,535 where the port's capacity is unknown), else OUT_OF_RANGE."""
+    most = capacity_packets if 0 < capacity_packets < QTHRESH_MAX_PACKETS else QTHRESH_MAX_PACKETS
+    if not 1 <= packets <= most:
+        raise out_of_range("threshold", packets, 1, most, "packets")
+    return packets
+
+
+def check_tables(names: set[str]) -> FairlaneError | None:
+    """WRONG_PROGRAM when a switch's P4Info lacks a table that the control plane needs."""
+    missing = [name for name in REQUIRED_TABLES if name not in names]
+    if not missing:
+        return None
+    return FairlaneError(
+        ErrorCode.WRONG_PROGRAM,
+        f"the program on the switch has no table {missing[0]!r}: it is not qthresh; load it with `fairlane init`",
+    )
