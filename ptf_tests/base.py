@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""LaneTest: what every PTF test of qthresh.p4 starts from.
+
+               ┌──────────┐
+    port 1 ────┤          ├──── port 3   slow: one 100-byte frame takes SERVICE_S
+    port 2 ────┤  switch  │
+               └──────────┘   behind port N: 10.0.N.0/24 and fd00:0:0:N::/64
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import queue
+import time
+from pathlib import Path
+from typing import Any
+
+import finsy as fy
+import ptf
+import ptf.testutils
+from client import P4RuntimeClient, Pipeline, TimedOut, wait_until
+from packets import FiveTuple, forwarded, frame, host_mac
+from ptf.base_tests import BaseTest
+
+FAST_PORTS = (1, 2)
+SLOW_PORT = 3
+SERVICE_S = 0.2
+SLOW_RATE_BPS = 4000
+CPU_PORT = 510
+UNLIMITED = 0xFFFFFFFF
+NO_FLOW_SLOT = 81920
+
+REASON_SHORT, REASON_BAD_VERSION, REASON_BAD_IHL, REASON_BAD_LENGTH, REASON_BAD_CHECKSUM = 1, 2, 3, 4, 5
+REASON_TTL, REASON_NON_IP, REASON_NO_ROUTE, REASON_ROUTE_DROP, REASON_PARSER = 6, 7, 8, 9, 10
+REASON_QTHRESH, REASON_PORT_FULL = 11, 12
+
+_client: P4RuntimeClient | None = None
+
+
+def the_client() -> P4RuntimeClient:
+    """One connection for the whole run."""
+    global _client
+    if _client is None:
+        parameters: dict[str, Any] = ptf.testutils.test_params_get()
+        _client = P4RuntimeClient(
+            parameters["grpc"],
+            int(parameters["device_id"]),
+            Pipeline(Path(parameters["p4info"]), Path(parameters["json"])),
+        )
+    return _client
+
+
+class LaneTest(BaseTest):
+    """Arbitration, a fresh pipeline, routes to every port, and the words that the tests use."""
+
+    dataplane: Any
+    switch: P4RuntimeClient
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.dataplane = ptf.dataplane_instance
+        self.switch = the_client()
+        self.switch.set_pipeline()
+        self.switch.flush()
+        self.switch.write(
+            [
+                [
+                    +fy.P4TableEntry(
+                        f"ipv{version}_lpm",
+                        match=fy.Match(**{f"hdr.ipv{version}.dst": prefix}),
+                        action=fy.Action("forward", dst_mac=host_mac(port), port=port),
+                    )
+                    for version, prefix in ((4, f"10.0.{port}.0/24"), (6, f"fd00:0:0:{port:x}::/64"))
+                ]
+                for port in (*FAST_PORTS, SLOW_PORT)
+            ]
+        )
+        self.dataplane.flush()
+
+    @property
+    def is_embedded(self) -> bool:
+        """True where registers can be read and rates are bits per second."""
+        return ptf.testutils.test_params_get()["target"] == "embedded"
+
+    # ---- what a controller writes ------------------------------------------------------------------
+
+    def insert(self, table: str, match: dict[str, Any], action: str, priority: int = 0, **args: Any) -> None:
+        self.switch.write(+self._entry(table, match, action, priority, args))
+
+    def modify(self, table: str, match: dict[str, Any], action: str, priority: int = 0, **args: Any) -> None:
+        self.switch.write(~self._entry(table, match, action, priority, args))
+
+    @staticmethod
+    def _entry(table: str, match: dict[str, Any], action: str, priority: int, args: dict[str, Any]) -> fy.P4TableEntry:
+        return fy.P4TableEntry(table, match=fy.Match(**match), action=fy.Action(action, **args), priority=priority)
+
+    def limit_port(
+        self, port: int = SLOW_PORT, packets: int = 50, bytes: int = UNLIMITED, report_period_us: int = 0
+    ) -> None:
+        self.insert(
+            "port_limit",
+            {"egress_port": port},
+            "set_port_limit",
+            max_packets=packets,
+            max_bytes=bytes,
+            report_period_us=report_period_us,
+        )
+
+    def set_qthresh(self, qthresh: int, weight: int = 256, port: int = SLOW_PORT, traffic_class: int = 0) -> None:
+        match = {"egress_port": port, "traffic_class": traffic_class}
+        self.insert("policy", match, "set_qthresh", qthresh=qthresh, weight=weight)
+
+    def add_flow(
+        self, five_tuple: FiveTuple, flow_id: int, weight: int | None = None, idle_timeout_s: float = 0
+    ) -> None:
+        match, table = self.flow_match(five_tuple)
+        action = (
+            fy.Action("set_flow", flow_id=flow_id)
+            if weight is None
+            else fy.Action("set_flow_weighted", flow_id=flow_id, weight=weight)
+        )
+        entry = fy.P4TableEntry(
+            table, match=fy.Match(**match), action=action, idle_timeout_ns=round(idle_timeout_s * 1e9)
+        )
+        self.switch.write(+entry)
+
+    @staticmethod
+    def flow_match(five_tuple: FiveTuple) -> tuple[dict[str, Any], str]:
+        match = {
+            "src": five_tuple.src,
+            "dst": five_tuple.dst,
+            "protocol": five_tuple.protocol,
+            "src_port": five_tuple.src_port,
+            "dst_port": five_tuple.dst_port,
+        }
+        return match, "flow_v6" if five_tuple.is_ipv6 else "flow_v4"
+
+    def enable_digest(self, name: str) -> None:
+        self.switch.write(+fy.P4DigestEntry(name, max_list_size=1, max_timeout_ns=0, ack_timeout_ns=10**9))
+
+    # ---- what a controller reads -------------------------------------------------------------------
+
+    def counter(self, name: str, index: int) -> tuple[int, int]:
+        """(packets, bytes) of one cell of an indirect counter."""
+        (entry,) = self.switch.read(fy.P4CounterEntry(name, index=index))
+        return entry.packet_count, entry.byte_count
+
+    def admitted(self, port: int = SLOW_PORT, traffic_class: int = 0) -> tuple[int, int]:
+        return self.counter("admitted", port << 3 | traffic_class)
+
+    def drops(self, reason: int, port: int = SLOW_PORT) -> tuple[int, int]:
+        return self.counter("drops", port << 4 | reason)
+
+    def all_drops(self) -> dict[tuple[int, int], int]:
+        """{(port, reason): packets} of every drop counter that is not 0."""
+        entries = self.switch.read(fy.P4CounterEntry("drops"))
+        return {(e.index >> 4, e.index & 15): e.packet_count for e in entries if e.packet_count}
+
+    def flow_arrivals(self, five_tuple: FiveTuple) -> tuple[int, int]:
+        """(packets, bytes) of the direct counter of a flow's entry."""
+        match, table = self.flow_match(five_tuple)
+        entry = fy.P4DirectCounterEntry(table, table_entry=fy.P4TableEntry(table, match=fy.Match(**match)))
+        (answer,) = self.switch.read(entry)
+        return answer.packet_count, answer.byte_count
+
+    def register(self, name: str, index: int) -> int:
+        (entry,) = self.switch.read(fy.P4RegisterEntry(name, index=index))
+        return entry.data
+
+    def next_digest(self, name: str, timeout_s: float = 3.0) -> dict[str, Any]:
+        """The next digest of that name, acknowledged; others are passed over."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                digests = self.switch.digests.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                raise TimedOut(f"no {name} digest within {timeout_s} s") from None
+            self.switch.acknowledge(digests)
+            if digests.digest_id == name:
+                assert len(digests) == 1, digests
+                return digests[0]
+
+    def no_digest(self, name: str, within_s: float = 0.3) -> None:
+        try:
+            digest = self.next_digest(name, within_s)
+        except TimedOut:
+            return
+        self.fail(f"a {name} digest came: {digest}")
+
+    # ---- what hosts send and receive ----------------------------------------------------------------
+
+    def send(self, packet: Any, port: int = 1) -> None:
+        ptf.testutils.send_packet(self, port, packet)
+
+    def receive(self, packet: Any, port: int, timeout_s: float = 3.0) -> None:
+        """Exactly this packet comes out of the port next."""
+        ptf.testutils.verify_packet(self, packet, port, timeout=timeout_s)
+
+    def send_and_receive(self, packet: Any, to_port: int = 2, from_port: int = 1) -> None:
+        """The packet is routed to the port: rewritten as a router does, and nothing else comes out."""
+        self.send(packet, from_port)
+        self.receive(forwarded(packet, to_port), to_port)
+
+    def receive_count(self, port: int, timeout_s: float = 1.0) -> int:
+        """Packets that come out of a port until none came for timeout_s."""
+        count = 0
+        while isinstance(self.dataplane.poll(port_number=port, timeout=timeout_s), self.dataplane.PollSuccess):
+            count += 1
+        return count
+
+    def receive_nothing(self, within_s: float = 0.2) -> None:
+        ptf.testutils.verify_no_other_packets(self, timeout=within_s)
+
+    def expect_drop(self, packet: Any, reason: int, port: int = 1) -> None:
+        """The packet does not come out, and the one counter of (ingress port, reason) goes up by one."""
+        before = self.all_drops()
+        self.send(packet, port)
+        key = (port, reason)
+        wait_until(
+            lambda: self.all_drops().get(key, 0) == before.get(key, 0) + 1, f"drop of reason {reason} at port {port}"
+        )
+        self.assertEqual(self.all_drops(), before | {key: before.get(key, 0) + 1})
+        self.receive_nothing(within_s=0.05)
+
+    # ---- lanes ------------------------------------------------------------------------------------
+
+    def burst(self, five_tuple: FiveTuple, count: int, **options: Any) -> None:
+        """`count` frames of 100 bytes for the slow port, in far less than one service time."""
+        frames = [bytes(frame(five_tuple, fill=i % 256, **options)) for i in range(count)]
+        started = time.monotonic()
+        for one in frames:
+            self.dataplane.send(0, 1, one)
+        self.assertLess(time.monotonic() - started, SERVICE_S, "the machine was too slow for this test")
+
+    def drain(self, expected: int) -> None:
+        """Exactly `expected` packets come out of the slow port."""
+        self.assertEqual(self.receive_count(SLOW_PORT, timeout_s=SERVICE_S * 3), expected)
+
+    def assert_no_occupancy(self, *slots: int) -> None:
+        """The port and the slots hold nothing (registers: embedded switch only; BMv2 cannot read them)."""
+        if not self.is_embedded:
+            return
+        self.assertEqual(self.register("port_occupancy", SLOW_PORT), 0)
+        self.assertEqual(self.register("port_occupancy_bytes", SLOW_PORT), 0)
+        for slot in slots:
+            self.assertEqual(self.register("flow_occupancy", slot), 0, f"slot {slot}")

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the PTF tests: a network namespace of its own, interface pairs, a switch, ptf; nothing is left behind.
+
+The namespace has no name: it ends with this process, and its interfaces with it, also after a crash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from targets import REPOSITORY, TARGETS, TargetError, TargetOptions
+
+PORTS = (1, 2, 3)
+SLOW_PORT = 3
+SLOW_RATE_BPS = 4000  # 100-byte frame: 0.2 s
+SLOW_RATE_PPS = 5
+QUEUE_PACKETS = 60
+SUITE_TIMEOUT_S = 300
+TEST_TIMEOUT_S = 30
+INSIDE = "--inside"
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", choices=sorted(TARGETS), default=os.environ.get("TARGET", "embedded"))
+    parser.add_argument("--list", action="store_true", help="list the tests and end")
+    parser.add_argument("--program", default="qthresh", help="name of the compiled program")
+    parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("tests", nargs="*", help="test specs as ptf takes them, such as threshold.AtThreshold")
+    return parser.parse_args(argv)
+
+
+def make_interfaces() -> tuple[dict[int, str], dict[int, str]]:
+    """(switch's ends, ptf's ends) of one veth pair a port, up, quiet (no IPv6) and without offloads."""
+    for setting in ("all", "default"):
+        Path(f"/proc/sys/net/ipv6/conf/{setting}/disable_ipv6").write_text("1")
+    commands = [["ip", "link", "set", "lo", "up"]]
+    switch_ends = {port: f"s{port}" for port in PORTS}
+    ptf_ends = {port: f"p{port}" for port in PORTS}
+    for port in PORTS:
+        commands.append(["ip", "link", "add", switch_ends[port], "type", "veth", "peer", "name", ptf_ends[port]])
+        for name in (switch_ends[port], ptf_ends[port]):
+            commands.append(["ethtool", "-K", name, "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off"])
+            commands.append(["ip", "link", "set", name, "up"])
+    for command in commands:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        if result.returncode != 0:
+            raise TargetError(f"{' '.join(command)}: {result.stderr.strip()}")
+    return switch_ends, ptf_ends
+
+
+def ptf_command(options: argparse.Namespace, ptf_ends: dict[int, str], grpc: str, files: TargetOptions) -> list[str]:
+    parameters = {
+        "grpc": grpc,
+        "device_id": files.device_id,
+        "target": options.target,
+        "p4info": str(files.p4info),
+        "json": str(files.json),
+    }
+    command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(REPOSITORY / "ptf_tests" / "cases")]
+    command += ["--pypath", str(REPOSITORY / "ptf_tests")]
+    command += ["--test-params", ";".join(f"{key}={value!r}" for key, value in parameters.items())]
+    command += ["--test-case-timeout", str(TEST_TIMEOUT_S), "--default-timeout", "3", "--random-seed", "1"]
+    for port, name in ptf_ends.items():
+        command += ["-i", f"{port}@{name}"]
+    return command + options.tests
+
+
+def run_inside(options: argparse.Namespace) -> int:
+    switch_ends, ptf_ends = make_interfaces()
+    compiled = REPOSITORY / "p4src" / "compiled"
+    with tempfile.TemporaryDirectory(prefix="fairlane-ptf-") as folder:
+        target_options = TargetOptions(
+            interfaces=switch_ends,
+            slow_port=SLOW_PORT,
+            slow_rate_bps=SLOW_RATE_BPS,
+            slow_rate_pps=SLOW_RATE_PPS,
+            queue_packets=QUEUE_PACKETS,
+            json=compiled / f"{options.program}.json",
+            p4info=compiled / f"{options.program}.p4info.txtpb",
+            log=Path(folder) / "switch.log",
+        )
+        target = TARGETS[options.target](target_options)
+        try:
+            command = ptf_command(options, ptf_ends, target.grpc, target_options)
+            code = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode
+            if target.process.poll() is not None:
+                print(f"the switch ended during the tests with code {target.process.returncode}", file=sys.stderr)
+                code = 1
+            if code != 0:
+                print(f"last lines of {target.name}:\n{target.tail()}", file=sys.stderr)
+            return code
+        except subprocess.TimeoutExpired:
+            print(f"the tests did not end in {SUITE_TIMEOUT_S} s", file=sys.stderr)
+            return 1
+        finally:
+            target.stop()
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+    if options.list:
+        cases = REPOSITORY / "ptf_tests" / "cases"
+        command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(cases)]
+        return subprocess.run([*command, "--pypath", str(cases.parent), "--list", "--allow-user"], timeout=60).returncode
+    if os.geteuid() != 0:
+        print("the PTF tests make network interfaces: run them as root (make ptf does)", file=sys.stderr)
+        return 2
+    if not options.inside:
+        os.execvp("unshare", ["unshare", "--net", sys.executable, str(Path(__file__).resolve()), INSIDE, *argv])
+    try:
+        return run_inside(options)
+    except TargetError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
