@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane hosts`: list the variants, check the machine, show and choose what a running host uses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from . import apply, build, loader
+from .errors import HostsError
+from .variants import VARIANTS, find_variant
+
+app = typer.Typer(name="hosts", help="TCP variants of the hosts: list, check, show, use.", no_args_is_help=True)
+_out, _err = Console(), Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Run = Annotated[str | None, typer.Option("--run", help="Name of the running topology, when there are several.")]
+
+
+def _fail(error: HostsError) -> typer.Exit:
+    _err.print(f"fairlane hosts: {error}", markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(2)
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=1))
+
+
+def _state_files(run: str | None) -> list[Path]:
+    root = Path(os.environ.get("FAIRLANE_STATE_DIR") or "/run/fairlane")
+    return sorted(root.glob(f"{run or '*'}/state.json"))
+
+
+def running_hosts(run: str | None = None) -> dict[str, int]:
+    """Process id by host name of the running topology. Raises HostsError `namespace` when there is none, or several."""
+    files = _state_files(run)
+    if len(files) != 1:
+        names = ", ".join(file.parent.name for file in files)
+        what = f"several topologies run: {names}" if files else f"no topology{f' called {run!r}' if run else ''} runs"
+        raise HostsError("namespace", what, "say which with --run NAME" if files else "`make run` starts one")
+    try:
+        state: Any = json.loads(files[0].read_text())
+        return {str(host["name"]): int(host["pid"]) for host in state["hosts"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HostsError("namespace", f"{files[0]} is not a run's state: {error!r}") from error
+
+
+def _find_pid(host: str, run: str | None) -> int:
+    hosts = running_hosts(run)
+    if host not in hosts:
+        raise HostsError("namespace", f"no host is called {host!r}; there are {', '.join(hosts)}")
+    return hosts[host]
+
+
+@app.command("list")
+def list_variants(json_output: Json = False) -> None:
+    """The variants: what each is, where it is defined, and what it is not."""
+    ready = loader.available()
+    if json_output:
+        _print_json(
+            [
+                {
+                    **{k: v for k, v in vars(variant).items() if k not in ("defines", "sysctls")},
+                    "parameters": dict(variant.defines),
+                    "sysctls": dict(variant.sysctls),
+                    "loaded": variant.congestion_control in ready,
+                }
+                for variant in VARIANTS.values()
+            ]
+        )
+        return
+    table = Table("variant", "kernel name", "loaded", "defined in", "is not", title="TCP variants", show_lines=True)
+    for variant in VARIANTS.values():
+        loaded = "yes" if variant.congestion_control in ready else "no"
+        table.add_row(variant.name, variant.congestion_control, loaded, variant.paper, variant.is_not)
+    _out.print(table)
+
+
+@app.command("check")
+def check_machine(json_output: Json = False) -> None:
+    """Whether this machine can run the variants, and how to mend what is missing; loads them for a moment."""
+    try:
+        checks = loader.check()
+        if all(item.ok for item in checks):
+            with loader.acquire() as lease:
+                checks.append(loader.Check("loading", True, f"{len(lease.status.tags)} congestion controls"))
+    except HostsError as error:
+        checks = [*loader.check(), loader.Check("loading", False, error.message, error.hint)]
+    if json_output:
+        _print_json([dataclasses.asdict(item) for item in checks])
+    else:
+        for item in checks:
+            mend = "" if item.ok else f": {item.hint}"
+            _out.print(f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{mend}", markup=False, highlight=False)
+    if not all(item.ok for item in checks):
+        raise typer.Exit(1)
+
+
+@app.command("build")
+def build_objects(force: Annotated[bool, typer.Option("--force", help="Compile also what is up to date.")] = False) -> None:
+    """Compile the BPF programs and the holder."""
+    try:
+        made = build.build_all(force)
+    except HostsError as error:
+        raise _fail(error) from error
+    _out.print(f"built {', '.join(made)}" if made else "everything is up to date", highlight=False)
+
+
+@app.command("show")
+def show(run: Run = None, json_output: Json = False) -> None:
+    """What each host of the running topology uses, read from its kernel state."""
+    try:
+        rows = {
+            name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(run).items()
+        }
+        holder = loader.status()
+    except HostsError as error:
+        raise _fail(error) from error
+    if json_output:
+        hosts = [
+            {"name": name, "pid": pid, "variant": tcp.variant, **dataclasses.asdict(tcp)} for name, (pid, tcp) in rows.items()
+        ]
+        _print_json({"hosts": hosts, "loaded": dict(holder.tags) if holder else {}})
+        return
+    table = Table("host", "variant", "congestion control", "differs", title="TCP of the hosts")
+    for name, (_, tcp) in rows.items():
+        table.add_row(name, tcp.variant or "-", tcp.congestion_control, "" if tcp.variant else "not a variant of the table")
+    _out.print(table)
+
+
+@app.command("use")
+def use(
+    host: Annotated[str, typer.Argument(help="Host of the running topology, like h1.")],
+    variant: Annotated[str, typer.Argument(help="Variant, see `fairlane hosts list`.")],
+    run: Run = None,
+    json_output: Json = False,
+) -> None:
+    """Make a variant the default of a host, for connections made from now on. All or nothing."""
+    try:
+        chosen = find_variant(variant)
+        pid = _find_pid(host, run)
+        namespace = apply.namespace_of(pid=pid)
+        if chosen.source is None:
+            tcp = apply.use_on_host(chosen, namespace)
+        else:
+            with loader.acquire() as lease:
+                lease.hold_process(pid)  # until the host's shell ends
+                tcp = apply.use_on_host(chosen, namespace)
+    except HostsError as error:
+        raise _fail(error) from error
+    if json_output:
+        _print_json({"host": host, "variant": tcp.variant, **dataclasses.asdict(tcp)})
+    else:
+        _out.print(f"{host} uses {variant} ({tcp.congestion_control}) for new connections", highlight=False)
+
+
+@app.command("cleanup")
+def cleanup(
+    force: Annotated[bool, typer.Option("--force", help="Also when something still uses them.")] = False,
+) -> None:
+    """Unregister what a killed run left in the kernel."""
+    try:
+        removed = loader.cleanup(force)
+    except HostsError as error:
+        raise _fail(error) from error
+    _out.print(f"removed {', '.join(removed)}" if removed else "nothing was left", highlight=False)
