@@ -10,7 +10,7 @@
 //! - [`config`]: `links.json`; [`settings`]: the keys that it and the control socket share.
 //! - [`emulator`]: all links and the frames on them; [`pool`] where these lie; [`lateness`] how late they left.
 //! - [`request`]: what the control socket understands; [`control`]: the socket itself.
-//! - [`port`]: an interface that may go and come back; [`run`]: the loop; [`realtime`]: scheduling and timers.
+//! - [`port`]: an interface that may go and come back; [`run`]: the loop; [`realtime`]: scheduling; [`wakeup`]: timers in time.
 
 pub mod config;
 pub mod control;
@@ -22,3 +22,4 @@ pub mod realtime;
 pub mod request;
 pub mod run;
 pub mod settings;
+pub mod wakeup;

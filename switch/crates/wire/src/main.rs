@@ -13,6 +13,7 @@ use wire::pool::FramePool;
 use wire::port::Port;
 use wire::realtime::{self, Realtime};
 use wire::run::{Signals, Wire, CONTROL_TOKEN};
+use wire::wakeup::WakeupLatency;
 
 /// Ethernet header and two VLAN tags.
 const LINK_HEADER_MAX: usize = 14 + 8;
@@ -42,8 +43,8 @@ struct Options {
     /// Real-time scheduling of the one thread.
     #[arg(long, value_enum, default_value = "auto")]
     realtime: Realtime,
-    /// Look instead of sleep for the last microseconds before an instant (0 to 1000).
-    #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1000))]
+    /// Wake up to this much before an instant, as the machine's latency asks for, and look for the rest (0 to 1000).
+    #[arg(long, default_value_t = 100, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1000))]
     spin_us: u64,
     /// Most frames on all links together (64 to 1048576).
     #[arg(long, default_value_t = 131_072, value_name = "N", value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
@@ -120,7 +121,7 @@ fn start(options: &Options) -> Result<(Wire, Signals), String> {
         tx,
         control,
         poller,
-        spin: options.spin_us * 1000,
+        wakeup: WakeupLatency::new(options.spin_us * 1000),
     };
     Ok((wire, signals))
 }

@@ -5,6 +5,7 @@ use crate::control::Control;
 use crate::emulator::{Departure, Emulator};
 use crate::port::Port;
 use crate::request::{self, PortReport, Ports};
+use crate::wakeup::WakeupLatency;
 use netio::clock::{monotonic_now, ClockPair, Nanos};
 use netio::poll::{Interest, Poller, Ready};
 use netio::socket::{TxSocket, TX_BATCH};
@@ -56,8 +57,7 @@ pub struct Wire {
     pub tx: TxSocket,
     pub control: Control,
     pub poller: Poller,
-    /// Look instead of sleep for this long before an instant.
-    pub spin: Nanos,
+    pub wakeup: WakeupLatency,
 }
 
 struct PortList<'a>(&'a mut [Port]);
@@ -86,13 +86,16 @@ impl Wire {
             }
             let wake = match self.emulator.next_event() {
                 _ if more => Some(0),
-                Some(next) => Some(next.saturating_sub(self.spin).min(mend_at)),
+                Some(next) => Some(next.saturating_sub(self.wakeup.lead()).min(mend_at)),
                 None => Some(mend_at).filter(|at| *at != Nanos::MAX),
             };
             let timeout = wake.map(|wake| wake.saturating_sub(monotonic_now()));
             events.clear();
             events.extend(self.poller.wait(timeout)?);
             let clock = ClockPair::read();
+            if let (Some(wake), true, true) = (wake, events.is_empty(), timeout != Some(0)) {
+                self.wakeup.learn(wake, clock.monotonic);
+            }
             for event in &events {
                 if event.token == SIGNAL_TOKEN {
                     return Ok(());
