@@ -12,7 +12,12 @@ from rich.table import Table
 
 from fairlane_controller.errors import FairlaneError
 
+PIPE_COLUMNS = 160
+"""Width of tables that go to a file or a pipe; a terminal has its own."""
+
 console = Console(highlight=False)
+if not console.is_terminal:
+    console = Console(highlight=False, width=PIPE_COLUMNS)
 error_console = Console(stderr=True, highlight=False)
 
 

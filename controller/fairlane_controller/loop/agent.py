@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,7 +82,9 @@ class SwitchAgent:
         while True:
             try:
                 await self._session()
-            except FairlaneError as ex:
+            except Exception as problem:
+                # Whatever it is, the other switches' loops go on and this one tries again.
+                ex = problem if isinstance(problem, FairlaneError) else _internal(problem)
                 if self.last_error is None or self.last_error.message != ex.message:
                     self._event("error", code=ex.code.value, message=ex.message)
                 self.last_error = ex
@@ -295,6 +298,15 @@ class SwitchAgent:
 
     def _event(self, event: str, **fields: Any) -> None:
         self._log.write(event, switch=self.endpoint.name, **fields)
+
+
+def _internal(problem: Exception) -> FairlaneError:
+    """An error that nobody foresaw, with the place where it happened."""
+    if isinstance(problem, P4ClientError):
+        return FairlaneError(ErrorCode.REFUSED, str(problem))
+    frames = traceback.extract_tb(problem.__traceback__)
+    place = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
+    return FairlaneError(ErrorCode.INTERNAL, f"{type(problem).__name__}: {problem}{place}")
 
 
 def policy_json(policy: Policy) -> dict[str, Any]:

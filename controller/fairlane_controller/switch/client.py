@@ -106,6 +106,7 @@ class SwitchClient:
         self._require_primary = require_primary and write
         self._election_id = election_id or (writer_election_id() if write else reader_election_id())
         self._switch: Switch | None = None
+        self._stream_lock = asyncio.Lock()  # grpc.aio refuses two writes to one stream at a time
         self.disconnected = asyncio.Event()
         "Set when the connection is lost."
         self.down = asyncio.Event()
@@ -329,15 +330,18 @@ class SwitchClient:
 
     async def enable_digest(self, name: str, *, max_list: int, max_timeout_s: float, ack_timeout_s: float) -> None:
         """Configure a digest, whether or not it was configured before."""
-        entry = P4DigestEntry(
-            name,
-            max_list_size=max_list,
-            max_timeout_ns=int(max_timeout_s * 1e9),
-            ack_timeout_ns=int(ack_timeout_s * 1e9),
-        )
-        failed = await self.write_each([+entry])
+
+        def entry() -> P4DigestEntry:  # a new one each time: finsy's + and ~ mark the object itself
+            return P4DigestEntry(
+                name,
+                max_list_size=max_list,
+                max_timeout_ns=int(max_timeout_s * 1e9),
+                ack_timeout_ns=int(ack_timeout_s * 1e9),
+            )
+
+        failed = await self.write_each([+entry()])
         if GRPCStatusCode.ALREADY_EXISTS in failed.values():
-            await self.write([~entry])
+            await self.write([~entry()])
         elif failed:
             code = next(iter(failed.values()))
             raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {code.name}")
@@ -346,7 +350,8 @@ class SwitchClient:
         """Lists of one digest's values as they come; each list is acknowledged before it is handed on."""
         async for message in self.switch.read_digests(name, queue_size=DIGEST_QUEUE_LISTS):
             try:
-                await self.switch.write([message.ack()])
+                async with self._stream_lock:
+                    await self.switch.write([message.ack()])
             except P4ClientError as ex:
                 raise translate(ex, str(self.endpoint)) from None
             yield [value for value in message if isinstance(value, dict)]
