@@ -97,7 +97,9 @@ def _write(name: str, value: str) -> None:
     try:
         (_SYSCTL / name).write_text(value)
     except OSError as error:
-        raise HostsError("sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}", "run it as root") from error
+        raise HostsError(
+            "sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}", "run it as root"
+        ) from error
 
 
 def _write_all(values: Mapping[str, int], congestion_control: str) -> None:

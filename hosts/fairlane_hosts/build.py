@@ -42,9 +42,7 @@ def _tool(variable: str, *candidates: str) -> str:
 
 def _run(command: list[str], what: str) -> None:
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
-        )
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
         raise HostsError("not-built", f"{what} took longer than {BUILD_TIMEOUT_S} s") from error
     if done.returncode:

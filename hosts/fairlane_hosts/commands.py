@@ -98,13 +98,17 @@ def check_machine(json_output: Json = False) -> None:
     else:
         for item in checks:
             mend = "" if item.ok else f": {item.hint}"
-            _out.print(f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{mend}", markup=False, highlight=False)
+            _out.print(
+                f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{mend}", markup=False, highlight=False
+            )
     if not all(item.ok for item in checks):
         raise typer.Exit(1)
 
 
 @app.command("build")
-def build_objects(force: Annotated[bool, typer.Option("--force", help="Compile also what is up to date.")] = False) -> None:
+def build_objects(
+    force: Annotated[bool, typer.Option("--force", help="Compile also what is up to date.")] = False,
+) -> None:
     """Compile the BPF programs and the holder."""
     try:
         made = build.build_all(force)
@@ -117,21 +121,22 @@ def build_objects(force: Annotated[bool, typer.Option("--force", help="Compile a
 def show(run: Run = None, json_output: Json = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
     try:
-        rows = {
-            name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(run).items()
-        }
+        rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(run).items()}
         holder = loader.status()
     except HostsError as error:
         raise _fail(error) from error
     if json_output:
         hosts = [
-            {"name": name, "pid": pid, "variant": tcp.variant, **dataclasses.asdict(tcp)} for name, (pid, tcp) in rows.items()
+            {"name": name, "pid": pid, "variant": tcp.variant, **dataclasses.asdict(tcp)}
+            for name, (pid, tcp) in rows.items()
         ]
         _print_json({"hosts": hosts, "loaded": dict(holder.tags) if holder else {}})
         return
     table = Table("host", "variant", "congestion control", "differs", title="TCP of the hosts")
     for name, (_, tcp) in rows.items():
-        table.add_row(name, tcp.variant or "-", tcp.congestion_control, "" if tcp.variant else "not a variant of the table")
+        table.add_row(
+            name, tcp.variant or "-", tcp.congestion_control, "" if tcp.variant else "not a variant of the table"
+        )
     _out.print(table)
 
 

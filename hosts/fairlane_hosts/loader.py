@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -99,7 +99,9 @@ def check(release: str | None = None, btf: Path = Path("/sys/kernel/btf/vmlinux"
             str(btf) if btf.is_file() else f"no {btf}",
             "a kernel built with CONFIG_DEBUG_INFO_BTF=y; Debian's and Ubuntu's are",
         ),
-        Check("root", os.geteuid() == 0, f"user id {os.geteuid()}", "run it as root: registering BPF programs needs it"),
+        Check(
+            "root", os.geteuid() == 0, f"user id {os.geteuid()}", "run it as root: registering BPF programs needs it"
+        ),
         Check(
             "compiled programs",
             not missing,
@@ -181,7 +183,9 @@ def _connect() -> socket.socket | None:
         return None
     except OSError as error:
         connection.close()
-        raise HostsError("holder", f"cannot reach the holder of the TCP variants at {socket_path()}: {error}") from error
+        raise HostsError(
+            "holder", f"cannot reach the holder of the TCP variants at {socket_path()}: {error}"
+        ) from error
     return connection
 
 
@@ -198,7 +202,7 @@ def _status(connection: socket.socket) -> HolderStatus:
 
 
 @contextlib.contextmanager
-def _locked() -> Iterator[None]:
+def _locked() -> Generator[None]:
     path = socket_path().with_suffix(".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + START_TIMEOUT_S
@@ -209,7 +213,9 @@ def _locked() -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise HostsError("holder", f"another process keeps {path} locked for {START_TIMEOUT_S:.0f} s") from None
+                    raise HostsError(
+                        "holder", f"another process keeps {path} locked for {START_TIMEOUT_S:.0f} s"
+                    ) from None
                 time.sleep(0.02)
         yield
 
@@ -331,10 +337,13 @@ def _stop(running: HolderStatus) -> list[str]:
         if executable.readlink().name.removesuffix(" (deleted)") != "fairlane-cc":
             raise HostsError("holder", f"process {running.pid} is not the holder: {executable.readlink()}")
         pidfd = os.pidfd_open(running.pid)
-        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
-    with open(pidfd, closefd=True):
+    try:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGTERM)
         if not select.select([pidfd], [], [], ANSWER_TIMEOUT_S)[0]:
             raise HostsError("holder", f"the holder (process {running.pid}) does not end within {ANSWER_TIMEOUT_S} s")
+    finally:
+        os.close(pidfd)
     return sorted(running.tags)

@@ -14,7 +14,10 @@ CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 _U8 = ("state", "ca_state", "retransmits", "probes", "backoff", "options", "wscale", "flags")
 _FIELDS: tuple[tuple[str, str], ...] = (
     *((name, "B") for name in _U8),
-    *((name, "I") for name in ("rto_us", "ato_us", "snd_mss", "rcv_mss", "unacked", "sacked", "lost", "retrans", "fackets")),
+    *(
+        (name, "I")
+        for name in ("rto_us", "ato_us", "snd_mss", "rcv_mss", "unacked", "sacked", "lost", "retrans", "fackets")
+    ),
     *((name, "I") for name in ("last_data_sent_ms", "last_ack_sent_ms", "last_data_recv_ms", "last_ack_recv_ms")),
     *((name, "I") for name in ("pmtu", "rcv_ssthresh", "rtt_us", "rttvar_us", "snd_ssthresh", "snd_cwnd", "advmss")),
     *((name, "I") for name in ("reordering", "rcv_rtt_us", "rcv_space", "total_retrans")),
@@ -80,7 +83,8 @@ def parse(data: bytes) -> TcpInfo:
                 values[name] = int(struct.unpack_from("=" + kind, data, offset)[0])
         elif required:
             raise HostsError(
-                "kernel-unsupported", f"TCP_INFO of this kernel ends at byte {len(data)}, before tcpi_{name}; want 5.15 or newer"
+                "kernel-unsupported",
+                f"TCP_INFO of this kernel ends at byte {len(data)}, before tcpi_{name}; want 5.15 or newer",
             )
         elif name in _NAMES:
             values[name] = None

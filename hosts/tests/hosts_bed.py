@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def _connect(a: str, a_if: str, a_address: str, b: str, b_if: str, b_address: st
 
 
 @contextlib.contextmanager
-def bed(senders: int = 1, rate_bps: int = 2_000_000, queue_packets: int = 50) -> Iterator[Bed]:
+def bed(senders: int = 1, rate_bps: int = 2_000_000, queue_packets: int = 50) -> Generator[Bed]:
     """Build it, and take away exactly what was built."""
     prefix = f"hs{os.getpid() % 100000}x{next(_counter)}"
     made = Bed([f"{prefix}s{i}" for i in range(senders)], f"{prefix}r", f"{prefix}d")

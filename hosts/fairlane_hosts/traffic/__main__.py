@@ -15,7 +15,9 @@ from .options import ACK_POLICIES, SendOptions, SinkOptions, parse_endpoint
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("fairlane-traffic", description="TCP traffic with the variant and TCP_INFO on record")
+    parser = argparse.ArgumentParser(
+        "fairlane-traffic", description="TCP traffic with the variant and TCP_INFO on record"
+    )
     ends = parser.add_subparsers(dest="end", required=True)
 
     send = ends.add_parser("send", help="send greedy flows or N bytes, sample TCP_INFO")

@@ -19,7 +19,9 @@ from .records import Record, RecordWriter
 from .signals import StopSignal
 
 _CHUNK = memoryview(bytes(256 * 1024))
-_NOTSENT_BYTES = 128 * 1024  # the kernel's queue of unsent bytes: full enough for any window of the papers, small at the end
+_NOTSENT_BYTES = (
+    128 * 1024
+)  # the kernel's queue of unsent bytes: full enough for any window of the papers, small at the end
 _TCP_NOTSENT_LOWAT = 25
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// The algorithms of ../cc behind plain C functions, for the unit tests to load as a shared library.
+#include "../cc/guard.h"
+#include "../cc/reno_recovery.h"
+#include "../cc/vegas_linux.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT unsigned long size_of_tcp(void) { return sizeof(struct cc_tcp); }
+EXPORT unsigned long size_of_reno(void) { return sizeof(struct reno); }
+EXPORT unsigned long size_of_vegas(void) { return sizeof(struct vegas); }
+EXPORT unsigned long size_of_vegas_linux(void) { return sizeof(struct vegas_linux); }
+
+EXPORT void t_guard_check(struct cc_guard *guard, struct cc_tcp *tcp) { cc_guard_check(guard, tcp); }
+
+EXPORT void t_reno_cong_avoid(struct cc_tcp *tcp, unsigned acked) { reno_cong_avoid(tcp, acked); }
+EXPORT void t_reno_cong_avoid_packets(struct cc_tcp *tcp, unsigned acked) { reno_cong_avoid_packets(tcp, acked); }
+EXPORT unsigned t_reno_ssthresh(struct cc_tcp *tcp) { return reno_ssthresh(tcp); }
+EXPORT unsigned t_reno_undo_cwnd(struct cc_tcp *tcp) { return reno_undo_cwnd(tcp); }
+EXPORT void t_reno_init(struct reno *st, struct cc_tcp *tcp) { reno_init(st, tcp); }
+EXPORT void t_reno_on_ack(struct reno *st, struct cc_tcp *tcp) { reno_on_ack(st, tcp); }
+EXPORT void t_reno_set_state(struct reno *st, struct cc_tcp *tcp, unsigned state) { reno_set_state(st, tcp, state); }
+
+EXPORT void t_vegas_init(struct vegas *st, struct cc_tcp *tcp) { vegas_init(st, tcp); }
+EXPORT void t_vegas_pkts_acked(struct vegas *st, int rtt_us) { vegas_pkts_acked(st, rtt_us); }
+EXPORT void t_vegas_cong_avoid(struct vegas *st, struct cc_tcp *tcp, unsigned acked, const struct vegas_params *params) {
+	vegas_cong_avoid(st, tcp, acked, params);
+}
+EXPORT unsigned t_vegas_ssthresh(struct cc_tcp *tcp) { return vegas_ssthresh(tcp); }
+EXPORT void t_vegas_cwnd_event(struct vegas *st, struct cc_tcp *tcp, unsigned event) { vegas_cwnd_event(st, tcp, event); }
+EXPORT void t_vegas_set_state(struct vegas *st, struct cc_tcp *tcp, unsigned state) { vegas_set_state(st, tcp, state); }
+EXPORT unsigned t_vegas_diff(unsigned cwnd, unsigned long long rtt_us, unsigned base_us) { return vegas_diff(cwnd, rtt_us, base_us); }
+
+EXPORT void t_vegas_linux_init(struct vegas_linux *st, struct cc_tcp *tcp) { vegas_linux_init(st, tcp); }
+EXPORT void t_vegas_linux_pkts_acked(struct vegas_linux *st, int rtt_us) { vegas_linux_pkts_acked(st, rtt_us); }
+EXPORT void t_vegas_linux_cong_avoid(struct vegas_linux *st, struct cc_tcp *tcp, unsigned acked,
+				     const struct vegas_params *params) {
+	vegas_linux_cong_avoid(st, tcp, acked, params);
+}
+EXPORT void t_vegas_linux_cwnd_event(struct vegas_linux *st, struct cc_tcp *tcp, unsigned event) {
+	vegas_linux_cwnd_event(st, tcp, event);
+}
+EXPORT void t_vegas_linux_set_state(struct vegas_linux *st, struct cc_tcp *tcp, unsigned state) {
+	vegas_linux_set_state(st, tcp, state);
+}
