@@ -2,9 +2,21 @@
 //! Real time: packet sockets and the loop that drives a device.
 //!
 //! - [`clock`]: `CLOCK_MONOTONIC`, and the kernel's packet stamps on it.
-//! - [`poll`]: waiting for descriptors or an instant.
+//! - [`poll`]: waiting for descriptors or an instant; an event descriptor to end the wait from elsewhere.
 //! - [`socket`]: packet sockets on interfaces.
+//! - [`link_watch`]: the kernel's word that an interface came, went or changed.
+//! - [`tx_batch`]: frames gathered for one system call.
+//! - [`switch_loop`]: the thread that drives a device.
 
 pub mod clock;
+pub mod link_watch;
 pub mod poll;
+mod port_io;
 pub mod socket;
+pub mod switch_loop;
+pub mod thread;
+pub mod tx_batch;
+pub mod wake;
+
+pub use port_io::PortBinding;
+pub use switch_loop::{LoopOptions, StopHandle, SwitchLoop};

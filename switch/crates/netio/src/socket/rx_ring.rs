@@ -177,26 +177,36 @@ impl RxRing {
         &mut self,
         clock: &ClockPair,
         limit: usize,
+        each: impl FnMut(RxFrame<'_>),
+    ) -> usize {
+        self.receive_until(clock, limit, Nanos::MAX, each)
+    }
+
+    /// As `receive`, but stops before a frame that arrived later than `until`.
+    #[inline]
+    pub fn receive_until(
+        &mut self,
+        clock: &ClockPair,
+        limit: usize,
+        until: Nanos,
         mut each: impl FnMut(RxFrame<'_>),
     ) -> usize {
         let mut count = 0;
         while count < limit {
             let slot = self.slot(self.next);
-            // SAFETY: slot points to a tpacket2_hdr inside the mapping; its status word is shared with the kernel.
-            let status_word = unsafe {
-                AtomicU32::from_ptr(
-                    slot.as_ptr()
-                        .add(offset_of!(libc::tpacket2_hdr, tp_status))
-                        .cast(),
-                )
-            };
+            let status_word = Self::status(slot);
             let status = status_word.load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
                 break;
             }
             // SAFETY: the status says that the kernel has handed the slot to us until the status is written back.
-            if let Some(frame) = unsafe { self.open_slot(slot, status, clock) } {
-                each(frame);
+            unsafe {
+                if until != Nanos::MAX && clock.monotonic_of(Self::stamp(slot)) > until {
+                    break;
+                }
+                if let Some(frame) = self.open_slot(slot, status, clock) {
+                    each(frame);
+                }
             }
             fence(Ordering::Release);
             status_word.store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -207,6 +217,35 @@ impl RxRing {
             count += 1;
         }
         count
+    }
+
+    /// When the first waiting frame arrived; None when the ring is empty.
+    #[inline]
+    pub fn peek(&self, clock: &ClockPair) -> Option<Nanos> {
+        let slot = self.slot(self.next);
+        if Self::status(slot).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the status says that the kernel has handed the slot to us.
+        Some(clock.monotonic_of(unsafe { Self::stamp(slot) }))
+    }
+
+    fn status<'a>(slot: NonNull<u8>) -> &'a AtomicU32 {
+        // SAFETY: slot points to a tpacket2_hdr inside the mapping; its status word is shared with the kernel.
+        unsafe {
+            AtomicU32::from_ptr(
+                slot.as_ptr()
+                    .add(offset_of!(libc::tpacket2_hdr, tp_status))
+                    .cast(),
+            )
+        }
+    }
+
+    /// The kernel's stamp of a slot that user space owns, `CLOCK_REALTIME`.
+    unsafe fn stamp(slot: NonNull<u8>) -> Nanos {
+        // SAFETY: by contract the slot is ours and starts with a tpacket2_hdr.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().as_ref() };
+        Nanos::from(header.tp_sec) * 1_000_000_000 + Nanos::from(header.tp_nsec)
     }
 
     fn slot(&self, index: usize) -> NonNull<u8> {

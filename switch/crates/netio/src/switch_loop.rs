@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The thread that drives a device: receive a batch in order of arrival, do what is due, send, sleep.
+//!
+//! The device's time is the time at which frames arrived in the kernel, and the exact instants of departures
+//! between them; so a late wake-up makes frames leave late but bends neither rates nor queue lengths.
+
+use crate::clock::{monotonic_now, ClockPair, Nanos};
+use crate::link_watch::LinkWatch;
+use crate::poll::{Interest, Poller};
+use crate::port_io::{Change, PortBinding, PortIo};
+use crate::socket::{InterfaceError, RingOptions, TxSocket};
+use crate::tx_batch::TxBatch;
+use crate::wake::WakeFd;
+use device::config::PORT_MAX;
+use device::{Calls, Device, DeviceHandle, Event};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::Sender;
+
+/// Tokens of the poller; ports have the index of their `PortIo`.
+const WAKE_TOKEN: u64 = u64::MAX;
+const LINK_TOKEN: u64 = u64::MAX - 1;
+/// Frames received before calls, events and departures get their turn.
+const RX_BATCH: usize = 128;
+/// Closures run before frames get their turn.
+const CALL_BATCH: usize = 64;
+/// Retry of events that the control plane had no room for.
+const EVENT_RETRY: Nanos = 1_000_000;
+
+/// Options of the loop.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoopOptions {
+    /// Look instead of sleep for this long before an instant and after a frame.
+    pub spin_ns: Nanos,
+    /// Receiving ring of each interface.
+    pub ring: RingOptions,
+}
+
+/// Stops the loop from another thread.
+#[derive(Clone)]
+pub struct StopHandle {
+    stop: Arc<AtomicBool>,
+    wake: Arc<WakeFd>,
+}
+
+impl StopHandle {
+    /// The loop returns after what it is doing now.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake.wake();
+    }
+}
+
+/// A device on interfaces.
+pub struct SwitchLoop {
+    device: Device,
+    ports: Vec<PortIo>,
+    tx: TxBatch,
+    poller: Poller,
+    links: LinkWatch,
+    wake: Arc<WakeFd>,
+    stop: Arc<AtomicBool>,
+    calls: Calls,
+    events: Sender<Vec<Event>>,
+    options: LoopOptions,
+}
+
+/// Why the loop cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    #[error("{0} failed: {1}")]
+    System(&'static str, io::Error),
+}
+
+impl SwitchLoop {
+    /// Opens the interfaces of a device whose ports are there. Events go to `events` as long as it has room.
+    ///
+    /// # Errors
+    /// [`OpenError`]: an interface that is missing, or a right that is.
+    pub fn open(
+        mut device: Device,
+        bindings: &[PortBinding],
+        options: LoopOptions,
+        events: Sender<Vec<Event>>,
+    ) -> Result<(SwitchLoop, DeviceHandle, StopHandle), OpenError> {
+        let system = |what: &'static str| move |e: io::Error| OpenError::System(what, e);
+        let poller = Poller::new().map_err(system("epoll"))?;
+        let wake = Arc::new(WakeFd::new().map_err(system("eventfd"))?);
+        let links = LinkWatch::open().map_err(system("opening a netlink socket"))?;
+        let socket = TxSocket::open().map_err(system("opening a packet socket (is this root?)"))?;
+        let mut tx = TxBatch::new(socket, PORT_MAX);
+        poller
+            .add(wake.as_fd(), WAKE_TOKEN, Interest::Read)
+            .map_err(system("epoll"))?;
+        poller
+            .add(links.as_fd(), LINK_TOKEN, Interest::Read)
+            .map_err(system("epoll"))?;
+        let mut ports = Vec::with_capacity(bindings.len());
+        for (i, binding) in bindings.iter().enumerate() {
+            let io = PortIo::open(binding, options.ring)?;
+            if let Some(ring) = &io.ring {
+                poller
+                    .add(ring.as_fd(), i as u64, Interest::Read)
+                    .map_err(system("epoll"))?;
+            }
+            tx.bind(io.port, io.index());
+            device.set_port_up(io.port, io.is_up());
+            ports.push(io);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let waker = wake.clone();
+        let (handle, calls) = DeviceHandle::new(move || waker.wake());
+        let stop_handle = StopHandle {
+            stop: stop.clone(),
+            wake: wake.clone(),
+        };
+        let switch_loop = SwitchLoop {
+            device,
+            ports,
+            tx,
+            poller,
+            links,
+            wake,
+            stop,
+            calls,
+            events,
+            options,
+        };
+        Ok((switch_loop, handle, stop_handle))
+    }
+
+    /// Runs until it is stopped; returns the device as it was then.
+    ///
+    /// # Errors
+    /// The system's error when waiting itself fails.
+    pub fn run(mut self) -> io::Result<Device> {
+        let mut busy_until = 0;
+        loop {
+            if self.stop.load(Ordering::Acquire) {
+                return Ok(self.device);
+            }
+            // What stands in the rings after this reading is for the next turn.
+            let clock = ClockPair::read();
+            let received = self.receive(&clock);
+            let called = self.run_calls();
+            let due = if received < RX_BATCH {
+                self.device.advance(clock.monotonic, &mut self.tx)
+            } else {
+                self.device.next_due()
+            };
+            self.tx.flush();
+            self.note_failures();
+            let events_wait = self.hand_on_events();
+            if received > 0 || called {
+                busy_until = clock.monotonic + self.options.spin_ns;
+                continue;
+            }
+            self.sleep(due, events_wait, busy_until)?;
+        }
+    }
+
+    /// Takes up to `RX_BATCH` frames of all rings, merged by arrival; what is due before a frame is done before.
+    #[inline]
+    fn receive(&mut self, clock: &ClockPair) -> usize {
+        let mut count = 0;
+        while count < RX_BATCH {
+            let mut first: Option<(usize, Nanos)> = None;
+            let mut second = Nanos::MAX;
+            for (i, io) in self.ports.iter().enumerate() {
+                let Some(arrival) = io.ring.as_ref().and_then(|ring| ring.peek(clock)) else {
+                    continue;
+                };
+                match first {
+                    Some((_, best)) if arrival >= best => second = second.min(arrival),
+                    _ => {
+                        second = first.map_or(second, |(_, best)| best);
+                        first = Some((i, arrival));
+                    }
+                }
+            }
+            let Some((i, _)) = first else {
+                break;
+            };
+            let io = &mut self.ports[i];
+            let Some(ring) = io.ring.as_mut() else {
+                break;
+            };
+            let (device, tx, port) = (&mut self.device, &mut self.tx, io.port);
+            count += ring.receive_until(clock, RX_BATCH - count, second, |frame| {
+                device.advance(frame.arrival, tx);
+                device.receive(frame.arrival, port, frame.bytes);
+            });
+        }
+        count
+    }
+
+    #[inline]
+    fn run_calls(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..CALL_BATCH {
+            if !self.calls.run_one(&mut self.device, monotonic_now) {
+                break;
+            }
+            any = true;
+        }
+        any
+    }
+
+    #[inline]
+    fn note_failures(&mut self) {
+        let device = &mut self.device;
+        self.tx
+            .take_failures(|port| device.count_transmit_failure(port));
+    }
+
+    /// True when events wait that the control plane has no room for.
+    #[inline]
+    fn hand_on_events(&mut self) -> bool {
+        if !self.device.has_events() {
+            return false;
+        }
+        match self.events.try_reserve() {
+            Ok(permit) => {
+                let mut batch = Vec::new();
+                self.device.take_events(&mut batch);
+                permit.send(batch);
+                false
+            }
+            Err(TrySendError::Full(())) => true,
+            Err(TrySendError::Closed(())) => {
+                // Nobody listens (any more): what is told is lost, as it must be.
+                self.device.take_events(&mut Vec::new());
+                false
+            }
+        }
+    }
+
+    fn sleep(
+        &mut self,
+        due: Option<Nanos>,
+        events_wait: bool,
+        busy_until: Nanos,
+    ) -> io::Result<()> {
+        let now = monotonic_now();
+        let due = match (due, events_wait) {
+            (Some(due), true) => Some(due.min(now + EVENT_RETRY)),
+            (None, true) => Some(now + EVENT_RETRY),
+            (due, false) => due,
+        };
+        let spin = self.options.spin_ns;
+        let timeout = match due {
+            Some(due) if due <= now + spin => Some(0),
+            _ if now < busy_until => Some(0),
+            Some(due) => Some(due - now - spin),
+            None => None,
+        };
+        if timeout == Some(0) && due.is_some_and(|due| due <= now) {
+            return Ok(());
+        }
+        let (mut woken, mut links_changed) = (false, false);
+        for ready in self.poller.wait(timeout)? {
+            match ready.token {
+                WAKE_TOKEN => woken = true,
+                LINK_TOKEN => links_changed = true,
+                port => {
+                    if ready.error {
+                        links_changed = true;
+                        if let Some(ring) = &self.ports[port as usize].ring {
+                            ring.take_error();
+                        }
+                    }
+                }
+            }
+        }
+        if woken {
+            self.wake.clear();
+        }
+        if links_changed {
+            self.links.drain();
+            self.refresh_links()?;
+        }
+        Ok(())
+    }
+
+    fn refresh_links(&mut self) -> io::Result<()> {
+        for (i, io) in self.ports.iter_mut().enumerate() {
+            match io.refresh() {
+                Change::None => continue,
+                Change::State => {}
+                Change::Reopened => {
+                    if let Some(ring) = &io.ring {
+                        self.poller.add(ring.as_fd(), i as u64, Interest::Read)?;
+                    }
+                }
+            }
+            self.tx.bind(io.port, io.index());
+            self.device.set_port_up(io.port, io.is_up());
+        }
+        Ok(())
+    }
+}
