@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who is primary for which role: the rules of client arbitration, without any I/O (P4Runtime 1.5 §5).
+
+use std::collections::{BTreeMap, HashMap};
+
+use prost_types::Any;
+use tonic::{Code, Status};
+
+use crate::proto::p4rt::{MasterArbitrationUpdate, Role, Uint128};
+use crate::proto::rpc;
+
+/// Streams of one role that may be open at a time.
+pub const MAX_STREAMS_PER_ROLE: usize = 64;
+
+/// One open `StreamChannel`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// What must be sent to whom, in order.
+pub type Notices = Vec<(StreamId, MasterArbitrationUpdate)>;
+
+/// The clients of one device.
+pub struct Arbiter {
+    device_id: u64,
+    roles: HashMap<String, RoleState>,
+    /// The role that a stream chose with its first message.
+    streams: HashMap<StreamId, String>,
+}
+
+#[derive(Default)]
+struct RoleState {
+    /// The highest election id ever seen; only its holder is primary.
+    highest: Option<u128>,
+    primary: Option<StreamId>,
+    /// None: the client has no election id, so it never becomes primary.
+    members: BTreeMap<StreamId, Option<u128>>,
+}
+
+impl Arbiter {
+    pub fn new(device_id: u64) -> Self {
+        Self {
+            device_id,
+            roles: HashMap::new(),
+            streams: HashMap::new(),
+        }
+    }
+
+    /// Takes a client's message and answers with all notices that follow from it.
+    ///
+    /// # Errors
+    /// The status with which the stream must end; the caller then calls [`Arbiter::disconnect`].
+    pub fn update(
+        &mut self,
+        stream: StreamId,
+        message: &MasterArbitrationUpdate,
+    ) -> Result<Notices, Status> {
+        let role = role_name(message)?;
+        match self.streams.get(&stream) {
+            None => self.check_device(message.device_id)?,
+            Some(own) => {
+                if message.device_id != self.device_id {
+                    return Err(Status::failed_precondition(format!(
+                        "this stream belongs to device {}; open another one for device {}",
+                        self.device_id, message.device_id
+                    )));
+                }
+                if own != role {
+                    return Err(Status::failed_precondition(format!(
+                        "this stream has the role {own:?}; close it and open another one for the role {role:?}"
+                    )));
+                }
+            }
+        }
+        let id = message.election_id.as_ref().map(to_u128);
+        let state = self.roles.entry(role.to_owned()).or_default();
+        if id.is_some()
+            && state
+                .members
+                .iter()
+                .any(|(other, used)| *other != stream && *used == id)
+        {
+            return Err(Status::invalid_argument(format!(
+                "Election id already exists: {} is used by another client with the role {role:?}",
+                id.unwrap_or_default()
+            )));
+        }
+        if !state.members.contains_key(&stream) && state.members.len() >= MAX_STREAMS_PER_ROLE {
+            return Err(Status::resource_exhausted(format!(
+                "{MAX_STREAMS_PER_ROLE} streams are open for the role {role:?}; no more are taken"
+            )));
+        }
+        state.members.insert(stream, id);
+        self.streams.insert(stream, role.to_owned());
+        Ok(state.elect(self.device_id, role, stream, id))
+    }
+
+    /// A stream has ended.
+    pub fn disconnect(&mut self, stream: StreamId) -> Notices {
+        let Some(role) = self.streams.remove(&stream) else {
+            return Notices::new();
+        };
+        let Some(state) = self.roles.get_mut(&role) else {
+            return Notices::new();
+        };
+        state.members.remove(&stream);
+        if state.primary != Some(stream) {
+            return Notices::new();
+        }
+        state.primary = None;
+        state.tell_all(self.device_id, &role)
+    }
+
+    /// # Errors
+    /// NOT_FOUND for another device.
+    pub fn check_device(&self, device_id: u64) -> Result<(), Status> {
+        if device_id == self.device_id {
+            return Ok(());
+        }
+        Err(Status::not_found(format!(
+            "device {device_id} is unknown; this switch is device {}",
+            self.device_id
+        )))
+    }
+
+    /// May the sender of a unary call change the switch?
+    ///
+    /// # Errors
+    /// NOT_FOUND for an unknown device or role, PERMISSION_DENIED for anyone but the primary.
+    pub fn check_primary(
+        &self,
+        device_id: u64,
+        role: &str,
+        election_id: Option<&Uint128>,
+    ) -> Result<(), Status> {
+        self.check_device(device_id)?;
+        let Some(state) = self.roles.get(role) else {
+            if role.is_empty() {
+                return Err(Status::permission_denied(
+                    "Not primary: no client has opened a stream yet",
+                ));
+            }
+            return Err(Status::not_found(format!(
+                "role {role:?} is unknown; no client has opened a stream for it"
+            )));
+        };
+        let Some(primary) = state.primary else {
+            return Err(Status::permission_denied(format!(
+                "Not primary: the role {role:?} has no primary now"
+            )));
+        };
+        let held = state.members.get(&primary).copied().flatten();
+        let given = election_id.map(to_u128);
+        if given.is_some() && given == held {
+            return Ok(());
+        }
+        let given = given.map_or("none".to_owned(), |id| id.to_string());
+        Err(Status::permission_denied(format!(
+            "Not primary: the election id given is {given}, the primary's is {}",
+            held.unwrap_or_default()
+        )))
+    }
+
+    /// Is this stream the primary of its role?
+    pub fn is_primary(&self, stream: StreamId) -> bool {
+        self.streams
+            .get(&stream)
+            .and_then(|role| self.roles.get(role))
+            .is_some_and(|state| state.primary == Some(stream))
+    }
+
+    /// The primaries of all roles: none has a config, so each has full access to the pipeline.
+    pub fn primaries(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.roles.values().filter_map(|state| state.primary)
+    }
+}
+
+impl RoleState {
+    fn elect(&mut self, device_id: u64, role: &str, stream: StreamId, id: Option<u128>) -> Notices {
+        if id.is_some() && id >= self.highest {
+            self.highest = id;
+            self.primary = Some(stream);
+            return self.tell_all(device_id, role);
+        }
+        if self.primary == Some(stream) {
+            self.primary = None; // the client has stepped down
+            return self.tell_all(device_id, role);
+        }
+        vec![(stream, self.notice(device_id, role, stream))]
+    }
+
+    /// The backups hear first, the primary last (§5.3, 1.2).
+    fn tell_all(&self, device_id: u64, role: &str) -> Notices {
+        let backups = self.members.keys().filter(|s| Some(**s) != self.primary);
+        backups
+            .chain(&self.primary)
+            .map(|s| (*s, self.notice(device_id, role, *s)))
+            .collect()
+    }
+
+    fn notice(&self, device_id: u64, role: &str, to: StreamId) -> MasterArbitrationUpdate {
+        let (code, message) = match self.primary {
+            Some(primary) if primary == to => (Code::Ok, "you are the primary"),
+            Some(_) => (
+                Code::AlreadyExists,
+                "you are a backup: another client is the primary",
+            ),
+            None => (Code::NotFound, "you are a backup: there is no primary"),
+        };
+        MasterArbitrationUpdate {
+            device_id,
+            role: (!role.is_empty()).then(|| Role {
+                name: role.to_owned(),
+                ..Default::default()
+            }),
+            election_id: self.highest.map(from_u128),
+            status: Some(rpc::Status {
+                code: code as i32,
+                message: message.to_owned(),
+                details: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// The name of the role, "" for the default role.
+#[allow(deprecated)]
+fn role_name(message: &MasterArbitrationUpdate) -> Result<&str, Status> {
+    let Some(role) = &message.role else {
+        return Ok("");
+    };
+    if let Some(Any { type_url, .. }) = &role.config {
+        return Err(Status::invalid_argument(format!(
+            "role config {type_url:?} is not understood; leave it unset: every role has full access to the pipeline"
+        )));
+    }
+    if role.name.is_empty() && role.id != 0 {
+        return Err(Status::invalid_argument(format!(
+            "role id {} is deprecated; name the role",
+            role.id
+        )));
+    }
+    Ok(&role.name)
+}
+
+pub fn to_u128(id: &Uint128) -> u128 {
+    u128::from(id.high) << 64 | u128::from(id.low)
+}
+
+pub fn from_u128(id: u128) -> Uint128 {
+    Uint128 {
+        high: (id >> 64) as u64,
+        low: id as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: StreamId = StreamId(1);
+    const B: StreamId = StreamId(2);
+    const C: StreamId = StreamId(3);
+
+    fn hello(role: &str, id: Option<u128>) -> MasterArbitrationUpdate {
+        MasterArbitrationUpdate {
+            device_id: 1,
+            role: (!role.is_empty()).then(|| Role {
+                name: role.into(),
+                ..Default::default()
+            }),
+            election_id: id.map(from_u128),
+            status: None,
+        }
+    }
+
+    /// (stream, status code, election id) of each notice.
+    fn brief(notices: &Notices) -> Vec<(StreamId, i32, Option<u128>)> {
+        notices
+            .iter()
+            .map(|(s, m)| {
+                (
+                    *s,
+                    m.status.as_ref().unwrap().code,
+                    m.election_id.as_ref().map(to_u128),
+                )
+            })
+            .collect()
+    }
+
+    const OK: i32 = Code::Ok as i32;
+    const BACKUP: i32 = Code::AlreadyExists as i32;
+    const NONE: i32 = Code::NotFound as i32;
+
+    #[test]
+    fn the_higher_id_takes_over_and_all_are_told() {
+        let mut arbiter = Arbiter::new(1);
+        assert_eq!(
+            brief(&arbiter.update(A, &hello("", Some(5))).unwrap()),
+            [(A, OK, Some(5))]
+        );
+        assert_eq!(
+            brief(&arbiter.update(B, &hello("", Some(3))).unwrap()),
+            [(B, BACKUP, Some(5))]
+        );
+        let id = u128::from(u64::MAX) + 7; // both halves count
+        let notices = arbiter.update(B, &hello("", Some(id))).unwrap();
+        assert_eq!(brief(&notices), [(A, BACKUP, Some(id)), (B, OK, Some(id))]);
+        assert!(arbiter.check_primary(1, "", Some(&from_u128(id))).is_ok());
+        let status = arbiter
+            .check_primary(1, "", Some(&from_u128(5)))
+            .unwrap_err();
+        assert_eq!(status.code(), Code::PermissionDenied);
+        assert!(
+            status.message().starts_with("Not primary"),
+            "{}",
+            status.message()
+        );
+    }
+
+    #[test]
+    fn no_backup_is_promoted_when_the_primary_goes() {
+        let mut arbiter = Arbiter::new(1);
+        arbiter.update(A, &hello("", Some(5))).unwrap();
+        arbiter.update(B, &hello("", Some(4))).unwrap();
+        assert_eq!(brief(&arbiter.disconnect(A)), [(B, NONE, Some(5))]);
+        assert!(arbiter.check_primary(1, "", Some(&from_u128(4))).is_err());
+        // The id may be used again: it is the highest, and nobody alive holds it.
+        assert_eq!(
+            brief(&arbiter.update(C, &hello("", Some(5))).unwrap()),
+            [(B, BACKUP, Some(5)), (C, OK, Some(5))]
+        );
+    }
+
+    #[test]
+    fn a_primary_may_step_down() {
+        let mut arbiter = Arbiter::new(1);
+        arbiter.update(A, &hello("", Some(5))).unwrap();
+        arbiter.update(B, &hello("", Some(4))).unwrap();
+        let notices = arbiter.update(A, &hello("", Some(2))).unwrap();
+        assert_eq!(brief(&notices), [(A, NONE, Some(5)), (B, NONE, Some(5))]);
+        assert!(!arbiter.is_primary(A));
+    }
+
+    #[test]
+    fn without_an_id_a_client_stays_a_backup() {
+        let mut arbiter = Arbiter::new(1);
+        assert_eq!(
+            brief(&arbiter.update(A, &hello("", None)).unwrap()),
+            [(A, NONE, None)]
+        );
+        assert_eq!(
+            brief(&arbiter.update(B, &hello("", Some(0))).unwrap()),
+            [(A, BACKUP, Some(0)), (B, OK, Some(0))]
+        );
+    }
+
+    #[test]
+    fn an_id_in_use_ends_the_stream() {
+        let mut arbiter = Arbiter::new(1);
+        arbiter.update(A, &hello("", Some(5))).unwrap();
+        let status = arbiter.update(B, &hello("", Some(5))).unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(
+            status.message().contains("Election id already exists"),
+            "{}",
+            status.message()
+        );
+        arbiter.disconnect(B);
+        assert!(arbiter.is_primary(A));
+    }
+
+    #[test]
+    fn roles_are_apart() {
+        let mut arbiter = Arbiter::new(1);
+        arbiter.update(A, &hello("", Some(5))).unwrap();
+        assert_eq!(
+            brief(&arbiter.update(B, &hello("stats", Some(5))).unwrap()),
+            [(B, OK, Some(5))]
+        );
+        assert!(arbiter
+            .check_primary(1, "stats", Some(&from_u128(5)))
+            .is_ok());
+        assert_eq!(
+            arbiter
+                .check_primary(1, "other", Some(&from_u128(5)))
+                .unwrap_err()
+                .code(),
+            Code::NotFound
+        );
+        let status = arbiter.update(B, &hello("", Some(9))).unwrap_err();
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        assert_eq!(arbiter.primaries().count(), 2);
+    }
+
+    #[test]
+    fn wrong_devices_and_role_configs_are_refused() {
+        let mut arbiter = Arbiter::new(1);
+        let mut message = hello("", Some(1));
+        message.device_id = 2;
+        let status = arbiter.update(A, &message).unwrap_err();
+        assert_eq!(status.code(), Code::NotFound);
+        assert_eq!(
+            status.message(),
+            "device 2 is unknown; this switch is device 1"
+        );
+        arbiter.update(A, &hello("", Some(1))).unwrap();
+        assert_eq!(
+            arbiter.update(A, &message).unwrap_err().code(),
+            Code::FailedPrecondition
+        );
+
+        let mut message = hello("r", Some(1));
+        message.role.as_mut().unwrap().config = Some(Any {
+            type_url: "t/x".into(),
+            value: vec![],
+        });
+        let status = arbiter.update(B, &message).unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(
+            status
+                .message()
+                .contains("role config \"t/x\" is not understood"),
+            "{}",
+            status.message()
+        );
+    }
+
+    #[test]
+    fn too_many_streams_are_refused() {
+        let mut arbiter = Arbiter::new(1);
+        for i in 0..MAX_STREAMS_PER_ROLE as u64 {
+            arbiter.update(StreamId(100 + i), &hello("", None)).unwrap();
+        }
+        assert_eq!(
+            arbiter.update(A, &hello("", None)).unwrap_err().code(),
+            Code::ResourceExhausted
+        );
+    }
+}

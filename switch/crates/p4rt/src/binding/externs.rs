@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Action profiles, indexed counters, meters and registers, digests and value sets of P4Info bound to the pipeline's.
+
+use v1model::{CounterId, DigestId, MeterId, Pipeline, ProfileId, RegisterId, ValueSetId};
+
+use super::{absent, data, named, preamble, table, ById, DataShape, FieldBinding, TableBinding};
+use crate::error::Refusal;
+use crate::proto::p4info::action_profile::SelectorSizeSemantics;
+use crate::proto::p4info::{meter_spec, P4Info, P4NamedType};
+
+/// An action profile or selector.
+#[derive(Debug)]
+pub struct ProfileBinding {
+    pub id: u32,
+    pub name: String,
+    pub profile: ProfileId,
+    /// The P4Info id of a table that uses it: its actions are those of the members.
+    pub table_id: u32,
+    pub selector: bool,
+    /// 0: no limit.
+    pub max_group_size: u32,
+    /// 0: no limit; only with a size that counts members.
+    pub max_member_weight: u32,
+    /// The size of a group counts members, not the sum of their weights.
+    pub size_counts_members: bool,
+    pub weights_disallowed: bool,
+}
+
+/// An indexed counter.
+#[derive(Debug)]
+pub struct CounterBinding {
+    pub id: u32,
+    pub name: String,
+    pub counter: CounterId,
+    pub size: u32,
+}
+
+/// An indexed meter.
+#[derive(Debug)]
+pub struct MeterBinding {
+    pub id: u32,
+    pub name: String,
+    pub meter: MeterId,
+    pub size: u32,
+    pub kind: meter_spec::Type,
+}
+
+/// A register.
+#[derive(Debug)]
+pub struct RegisterBinding {
+    pub id: u32,
+    pub name: String,
+    pub register: RegisterId,
+    pub size: u32,
+    pub width: u32,
+    pub shape: DataShape,
+}
+
+/// A digest.
+#[derive(Debug)]
+pub struct DigestBinding {
+    pub id: u32,
+    pub name: String,
+    pub digest: DigestId,
+    /// Bits of each member, in the order of the sample.
+    pub widths: Vec<u32>,
+    pub shape: DataShape,
+}
+
+/// A parser value set.
+#[derive(Debug)]
+pub struct ValueSetBinding {
+    pub id: u32,
+    pub name: String,
+    pub value_set: ValueSetId,
+    /// Most members.
+    pub size: u32,
+    pub fields: Vec<FieldBinding>,
+}
+
+named!(
+    ProfileBinding,
+    CounterBinding,
+    MeterBinding,
+    RegisterBinding,
+    DigestBinding,
+    ValueSetBinding
+);
+
+macro_rules! names {
+    ($pipeline:expr, $field:ident) => {
+        $pipeline
+            .schema()
+            .$field
+            .iter()
+            .map(|s| s.name.as_str())
+            .collect::<Vec<_>>()
+    };
+}
+
+pub(super) fn bind_profiles(
+    info: &P4Info,
+    tables: &ById<TableBinding>,
+    pipeline: &Pipeline,
+) -> Result<ById<ProfileBinding>, Refusal> {
+    let mut items = Vec::new();
+    for profile in &info.action_profiles {
+        let preamble = preamble("action profile", &profile.preamble)?;
+        let id = pipeline
+            .find_action_profile(&preamble.name)
+            .ok_or_else(|| {
+                absent(
+                    "action profile",
+                    &preamble.name,
+                    &names!(pipeline, profiles),
+                )
+            })?;
+        let place = format!("action profile {}", preamble.name);
+        let schema = &pipeline.schema().profiles[id.index()];
+        if schema.selector != profile.with_selector {
+            return Err(Refusal::invalid(format!(
+                "{place}: P4Info and the device config differ about a selector"
+            )));
+        }
+        for table in &profile.table_ids {
+            tables
+                .get(*table)
+                .map_err(|e| Refusal::invalid(e.message).at(&place))?;
+        }
+        let members = match &profile.selector_size_semantics {
+            Some(SelectorSizeSemantics::SumOfMembers(m)) => Some(m.max_member_weight.max(0) as u32),
+            _ => None,
+        };
+        items.push(ProfileBinding {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            profile: id,
+            table_id: profile.table_ids.first().copied().unwrap_or(0),
+            selector: profile.with_selector,
+            max_group_size: profile.max_group_size.max(0) as u32,
+            max_member_weight: members.unwrap_or(0),
+            size_counts_members: members.is_some(),
+            weights_disallowed: profile.weights_disallowed,
+        });
+    }
+    ById::new("action profile", items)
+}
+
+/// Index types translated to strings cannot be used: an index is a number.
+fn check_index(info: &P4Info, name: Option<&P4NamedType>) -> Result<(), Refusal> {
+    match name {
+        Some(_) => match table::check_width(info, 0, name, 0) {
+            Err(e) if e.code == tonic::Code::Unimplemented => Err(e),
+            _ => Ok(()),
+        },
+        None => Ok(()),
+    }
+}
+
+fn check_size(place: &str, size: i64, own: u32) -> Result<(), Refusal> {
+    if size == i64::from(own) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!(
+        "{place}: {size} cells in P4Info, {own} in the device config"
+    )))
+}
+
+pub(super) fn bind_counters(
+    info: &P4Info,
+    pipeline: &Pipeline,
+) -> Result<ById<CounterBinding>, Refusal> {
+    let mut items = Vec::new();
+    for counter in &info.counters {
+        let preamble = preamble("counter", &counter.preamble)?;
+        let id = pipeline
+            .find_counter(&preamble.name)
+            .ok_or_else(|| absent("counter", &preamble.name, &names!(pipeline, counters)))?;
+        let place = format!("counter {}", preamble.name);
+        let size = pipeline.schema().counters[id.index()].size;
+        check_size(&place, counter.size, size)?;
+        check_index(info, counter.index_type_name.as_ref()).map_err(|e| e.at(&place))?;
+        items.push(CounterBinding {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            counter: id,
+            size,
+        });
+    }
+    ById::new("counter", items)
+}
+
+pub(super) fn bind_meters(
+    info: &P4Info,
+    pipeline: &Pipeline,
+) -> Result<ById<MeterBinding>, Refusal> {
+    let mut items = Vec::new();
+    for meter in &info.meters {
+        let preamble = preamble("meter", &meter.preamble)?;
+        let id = pipeline
+            .find_meter(&preamble.name)
+            .ok_or_else(|| absent("meter", &preamble.name, &names!(pipeline, meters)))?;
+        let place = format!("meter {}", preamble.name);
+        let size = pipeline.schema().meters[id.index()].size;
+        check_size(&place, meter.size, size)?;
+        check_index(info, meter.index_type_name.as_ref()).map_err(|e| e.at(&place))?;
+        let kind = meter
+            .spec
+            .as_ref()
+            .map_or_else(Default::default, |s| s.r#type());
+        items.push(MeterBinding {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            meter: id,
+            size,
+            kind,
+        });
+    }
+    ById::new("meter", items)
+}
+
+pub(super) fn bind_registers(
+    info: &P4Info,
+    pipeline: &Pipeline,
+) -> Result<ById<RegisterBinding>, Refusal> {
+    let mut items = Vec::new();
+    for register in &info.registers {
+        let preamble = preamble("register", &register.preamble)?;
+        let id = pipeline
+            .find_register(&preamble.name)
+            .ok_or_else(|| absent("register", &preamble.name, &names!(pipeline, registers)))?;
+        let place = format!("register {}", preamble.name);
+        let schema = &pipeline.schema().registers[id.index()];
+        check_size(&place, i64::from(register.size), schema.size)?;
+        check_index(info, register.index_type_name.as_ref()).map_err(|e| e.at(&place))?;
+        let shape = data::shape(info, register.type_spec.as_ref()).map_err(|e| e.at(&place))?;
+        shape
+            .check_leaves(&[schema.width])
+            .map_err(|e| e.at(&place))?;
+        items.push(RegisterBinding {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            register: id,
+            size: schema.size,
+            width: schema.width,
+            shape,
+        });
+    }
+    ById::new("register", items)
+}
+
+pub(super) fn bind_digests(
+    info: &P4Info,
+    pipeline: &Pipeline,
+) -> Result<ById<DigestBinding>, Refusal> {
+    let mut items = Vec::new();
+    for digest in &info.digests {
+        let preamble = preamble("digest", &digest.preamble)?;
+        let id = pipeline
+            .find_digest(&preamble.name)
+            .ok_or_else(|| absent("digest", &preamble.name, &names!(pipeline, digests)))?;
+        let place = format!("digest {}", preamble.name);
+        let widths = pipeline.schema().digests[id.index()].widths.clone();
+        let shape = data::shape(info, digest.type_spec.as_ref()).map_err(|e| e.at(&place))?;
+        shape.check_leaves(&widths).map_err(|e| e.at(&place))?;
+        items.push(DigestBinding {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            digest: id,
+            widths,
+            shape,
+        });
+    }
+    ById::new("digest", items)
+}
+
+pub(super) fn bind_value_sets(
+    info: &P4Info,
+    pipeline: &Pipeline,
+) -> Result<ById<ValueSetBinding>, Refusal> {
+    let mut items = Vec::new();
+    for set in &info.value_sets {
+        let preamble = preamble("value set", &set.preamble)?;
+        let id = pipeline
+            .find_value_set(&preamble.name)
+            .ok_or_else(|| absent("value set", &preamble.name, &names!(pipeline, value_sets)))?;
+        let place = format!("value set {}", preamble.name);
+        let schema = &pipeline.schema().value_sets[id.index()];
+        let mut fields = Vec::new();
+        for field in &set.r#match {
+            let kind = table::field_kind(field).map_err(|e| e.at(&place))?;
+            let width = u32::try_from(field.bitwidth).unwrap_or(0);
+            check_index(info, field.type_name.as_ref()).map_err(|e| e.at(&place))?;
+            fields.push(FieldBinding {
+                id: field.id,
+                name: field.name.clone(),
+                kind,
+                width,
+            });
+        }
+        let width: u32 = fields.iter().map(|f| f.width).sum();
+        if width != schema.width {
+            return Err(Refusal::invalid(format!(
+                "{place}: {width} bits in P4Info, {} bits in the device config",
+                schema.width
+            )));
+        }
+        items.push(ValueSetBinding {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            value_set: id,
+            size: u32::try_from(set.size).unwrap_or(0).min(schema.max_size),
+            fields,
+        });
+    }
+    ById::new("value set", items)
+}

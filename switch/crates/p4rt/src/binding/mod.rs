@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! P4Info bound to a pipeline: every id of the one resolved to an object of the other, checked once when a config is set.
+
+mod data;
+mod externs;
+mod packet;
+mod table;
+
+use std::collections::HashMap;
+
+use tonic::Code;
+use v1model::{Pipeline, TableId};
+
+pub use data::DataShape;
+pub use externs::{
+    CounterBinding, DigestBinding, MeterBinding, ProfileBinding, RegisterBinding, ValueSetBinding,
+};
+pub use packet::PacketHeader;
+pub use table::{FieldBinding, TableBinding};
+
+use crate::error::Refusal;
+use crate::proto::p4info::{Action, P4Info, Preamble};
+
+/// Everything that a P4Runtime message can name, by P4Info id.
+pub struct Binding {
+    pub tables: ById<TableBinding>,
+    pub profiles: ById<ProfileBinding>,
+    pub counters: ById<CounterBinding>,
+    pub meters: ById<MeterBinding>,
+    pub registers: ById<RegisterBinding>,
+    pub digests: ById<DigestBinding>,
+    pub value_sets: ById<ValueSetBinding>,
+    pub packet_in: Option<PacketHeader>,
+    pub packet_out: Option<PacketHeader>,
+    /// The data plane's number of the port to the controller.
+    pub cpu_port: Option<u32>,
+    /// Index in `tables` of a pipeline's table; None for tables that P4Info does not show.
+    table_of: Vec<Option<usize>>,
+}
+
+impl Binding {
+    /// Checks P4Info against the pipeline that was made from the device config.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT with the object, its name and what does not fit.
+    pub fn new(info: &P4Info, pipeline: &Pipeline, cpu_port: Option<u32>) -> Result<Self, Refusal> {
+        let actions = actions_by_id(info)?;
+        let tables = table::bind(info, &actions, pipeline)?;
+        let mut table_of = vec![None; pipeline.schema().tables.len()];
+        for (index, table) in tables.items.iter().enumerate() {
+            table_of[table.table.index()] = Some(index);
+        }
+        let (packet_in, packet_out) = packet::bind(info)?;
+        Ok(Self {
+            profiles: externs::bind_profiles(info, &tables, pipeline)?,
+            counters: externs::bind_counters(info, pipeline)?,
+            meters: externs::bind_meters(info, pipeline)?,
+            registers: externs::bind_registers(info, pipeline)?,
+            digests: externs::bind_digests(info, pipeline)?,
+            value_sets: externs::bind_value_sets(info, pipeline)?,
+            packet_in,
+            packet_out,
+            cpu_port,
+            tables,
+            table_of,
+        })
+    }
+
+    /// The P4Info side of a pipeline's table.
+    pub fn table_of(&self, table: TableId) -> Option<&TableBinding> {
+        let index = (*self.table_of.get(table.index())?)?;
+        self.tables.items.get(index)
+    }
+}
+
+/// An object with a P4Info id and a name.
+pub trait Named {
+    fn id(&self) -> u32;
+    fn name(&self) -> &str;
+}
+
+macro_rules! named {
+    ($($type:ty),*) => {$(impl $crate::binding::Named for $type {
+        fn id(&self) -> u32 { self.id }
+        fn name(&self) -> &str { &self.name }
+    })*};
+}
+pub(crate) use named;
+
+/// Objects of one kind, in P4Info's order.
+pub struct ById<T> {
+    kind: &'static str,
+    pub items: Vec<T>,
+    index: HashMap<u32, usize>,
+}
+
+impl<T: Named> ById<T> {
+    /// # Errors
+    /// INVALID_ARGUMENT when an id is 0 or used twice.
+    fn new(kind: &'static str, items: Vec<T>) -> Result<Self, Refusal> {
+        let mut index = HashMap::with_capacity(items.len());
+        for (i, item) in items.iter().enumerate() {
+            if item.id() == 0 {
+                return Err(Refusal::invalid(format!(
+                    "P4Info: {kind} {} has the id 0, which means none",
+                    item.name()
+                )));
+            }
+            if let Some(other) = index.insert(item.id(), i) {
+                let other: &T = &items[other];
+                return Err(Refusal::invalid(format!(
+                    "P4Info: {kind} {} and {kind} {} have the same id {:#010x}",
+                    other.name(),
+                    item.name(),
+                    item.id()
+                )));
+            }
+        }
+        Ok(Self { kind, items, index })
+    }
+
+    /// # Errors
+    /// NOT_FOUND with the id and what there is.
+    pub fn get(&self, id: u32) -> Result<&T, Refusal> {
+        if let Some(i) = self.index.get(&id) {
+            return Ok(&self.items[*i]);
+        }
+        let known: Vec<String> = self
+            .items
+            .iter()
+            .take(8)
+            .map(|t| format!("{:#010x} {}", t.id(), t.name()))
+            .collect();
+        let mut known = if known.is_empty() {
+            "the program has none".to_owned()
+        } else {
+            known.join(", ")
+        };
+        if self.items.len() > 8 {
+            known.push_str(", …");
+        }
+        Err(Refusal::new(
+            Code::NotFound,
+            format!("{} id {id:#010x} is unknown; known: {known}", self.kind),
+        ))
+    }
+}
+
+fn actions_by_id(info: &P4Info) -> Result<HashMap<u32, &Action>, Refusal> {
+    let mut actions = HashMap::new();
+    for action in &info.actions {
+        let preamble = preamble("action", &action.preamble)?;
+        if actions.insert(preamble.id, action).is_some() {
+            return Err(Refusal::invalid(format!(
+                "P4Info: two actions have the id {:#010x}",
+                preamble.id
+            )));
+        }
+    }
+    Ok(actions)
+}
+
+fn preamble<'a>(kind: &str, preamble: &'a Option<Preamble>) -> Result<&'a Preamble, Refusal> {
+    preamble
+        .as_ref()
+        .ok_or_else(|| Refusal::invalid(format!("P4Info: a {kind} has no preamble")))
+}
+
+/// The refusal of an object that P4Info has and the device config has not.
+fn absent(kind: &str, name: &str, known: &[&str]) -> Refusal {
+    let mut list = known.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+    if known.is_empty() {
+        list.push_str("none");
+    } else if known.len() > 8 {
+        list.push_str(", …");
+    }
+    Refusal::invalid(format!(
+        "P4Info has the {kind} {name}, the device config does not (it has: {list})"
+    ))
+}

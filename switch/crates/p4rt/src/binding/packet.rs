@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The headers of packet-in and packet-out as P4Info gives them, and controller metadata to and from their bytes.
+
+use bytes::Bytes;
+use v1model::Bits;
+
+use super::preamble;
+use crate::bytestring;
+use crate::error::Refusal;
+use crate::proto::p4info::P4Info;
+use crate::proto::p4rt::PacketMetadata;
+
+/// Fields of a controller header, most significant bit first, without gaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketHeader {
+    fields: Vec<Field>,
+    len_bytes: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Field {
+    id: u32,
+    name: String,
+    width: u32,
+    /// First bit, counted from the header's start.
+    offset: u32,
+}
+
+/// The headers named `packet_in` and `packet_out`.
+pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<PacketHeader>), Refusal> {
+    let (mut packet_in, mut packet_out) = (None, None);
+    for metadata in &info.controller_packet_metadata {
+        let preamble = preamble("controller packet metadata", &metadata.preamble)?;
+        let fields = metadata
+            .metadata
+            .iter()
+            .map(|m| (m.id, m.name.as_str(), m.bitwidth));
+        let header = PacketHeader::new(fields).map_err(|e| e.at(&preamble.name))?;
+        match preamble.name.as_str() {
+            "packet_in" => packet_in = Some(header),
+            "packet_out" => packet_out = Some(header),
+            other => {
+                return Err(Refusal::invalid(format!(
+                    "controller packet metadata {other} is unknown; known: packet_in, packet_out"
+                )))
+            }
+        }
+    }
+    Ok((packet_in, packet_out))
+}
+
+impl PacketHeader {
+    fn new<'a>(source: impl Iterator<Item = (u32, &'a str, i32)>) -> Result<Self, Refusal> {
+        let (mut fields, mut offset) = (Vec::<Field>::new(), 0);
+        for (id, name, bitwidth) in source {
+            let width = u32::try_from(bitwidth)
+                .ok()
+                .filter(|w| (1..=4096).contains(w))
+                .ok_or_else(|| {
+                    Refusal::unimplemented(format!(
+                        "metadata {name} has {bitwidth} bits; allowed: 1 to 4096"
+                    ))
+                })?;
+            if fields.iter().any(|f| f.id == id) {
+                return Err(Refusal::invalid(format!(
+                    "metadata {name}: id {id} is used twice"
+                )));
+            }
+            fields.push(Field {
+                id,
+                name: name.to_owned(),
+                width,
+                offset,
+            });
+            offset += width;
+        }
+        if offset % 8 != 0 {
+            return Err(Refusal::invalid(format!(
+                "the header has {offset} bits, which is no whole number of bytes"
+            )));
+        }
+        Ok(Self {
+            fields,
+            len_bytes: offset as usize / 8,
+        })
+    }
+
+    /// A packet-out: header bytes, then the payload.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT unless every field is given exactly once, OUT_OF_RANGE for a value that does not fit.
+    pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let mut frame = vec![0; self.len_bytes];
+        for (i, given) in metadata.iter().enumerate() {
+            let Some(field) = self.fields.iter().find(|f| f.id == given.metadata_id) else {
+                return Err(Refusal::invalid(format!(
+                    "metadata id {} is unknown; known: {}",
+                    given.metadata_id,
+                    self.known()
+                )));
+            };
+            if metadata[..i]
+                .iter()
+                .any(|m| m.metadata_id == given.metadata_id)
+            {
+                return Err(Refusal::invalid(format!(
+                    "metadata {} is given twice",
+                    field.name
+                )));
+            }
+            let value = bytestring::decode(&given.value, field.width)
+                .map_err(|e| e.at(&format!("metadata {}", field.name)))?;
+            put_bits(&mut frame, field.offset, &value);
+        }
+        if let Some(missing) = self
+            .fields
+            .iter()
+            .find(|f| !metadata.iter().any(|m| m.metadata_id == f.id))
+        {
+            return Err(Refusal::invalid(format!(
+                "metadata {} (id {}) is missing",
+                missing.name, missing.id
+            )));
+        }
+        frame.extend_from_slice(payload);
+        Ok(frame)
+    }
+
+    /// Splits a frame from the CPU port into metadata and payload; None when it is shorter than the header.
+    pub fn decode(&self, frame: &Bytes) -> Option<(Vec<PacketMetadata>, Bytes)> {
+        if frame.len() < self.len_bytes {
+            return None;
+        }
+        let metadata = self
+            .fields
+            .iter()
+            .map(|f| PacketMetadata {
+                metadata_id: f.id,
+                value: bytestring::encode_be(&get_bits(frame, f.offset, f.width)),
+            })
+            .collect();
+        Some((metadata, frame.slice(self.len_bytes..)))
+    }
+
+    fn known(&self) -> String {
+        self.fields
+            .iter()
+            .map(|f| format!("{} {}", f.id, f.name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+fn put_bits(frame: &mut [u8], offset: u32, value: &Bits) {
+    let (bytes, width) = (value.as_be_bytes(), value.width());
+    let spare = bytes.len() as u32 * 8 - width;
+    for bit in 0..width {
+        let from = bit + spare;
+        if bytes[from as usize / 8] & (0x80 >> (from % 8)) != 0 {
+            let to = offset + bit;
+            frame[to as usize / 8] |= 0x80 >> (to % 8);
+        }
+    }
+}
+
+fn get_bits(frame: &[u8], offset: u32, width: u32) -> Vec<u8> {
+    let mut bytes = vec![0; width.div_ceil(8) as usize];
+    let spare = bytes.len() as u32 * 8 - width;
+    for bit in 0..width {
+        let from = offset + bit;
+        if frame[from as usize / 8] & (0x80 >> (from % 8)) != 0 {
+            let to = bit + spare;
+            bytes[to as usize / 8] |= 0x80 >> (to % 8);
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> PacketHeader {
+        PacketHeader::new([(1, "port", 9), (2, "_pad", 7), (3, "stamp", 48)].into_iter()).unwrap()
+    }
+
+    fn meta(id: u32, value: &[u8]) -> PacketMetadata {
+        PacketMetadata {
+            metadata_id: id,
+            value: Bytes::copy_from_slice(value),
+        }
+    }
+
+    #[test]
+    fn metadata_round_trips_through_the_header() {
+        let metadata = [
+            meta(1, &[0x01, 0xfe]),
+            meta(2, &[0]),
+            meta(3, &[0x12, 0x34]),
+        ];
+        let frame = header().encode(&metadata, b"data").unwrap();
+        assert_eq!(
+            frame,
+            [0xff, 0, 0, 0, 0, 0, 0x12, 0x34, b'd', b'a', b't', b'a']
+        );
+        let (back, payload) = header().decode(&Bytes::from(frame)).unwrap();
+        assert_eq!(back, metadata);
+        assert_eq!(&payload[..], b"data");
+    }
+
+    #[test]
+    fn short_frames_are_no_packet_in() {
+        assert!(header().decode(&Bytes::from_static(&[0; 7])).is_none());
+    }
+
+    #[test]
+    fn wrong_metadata_is_named() {
+        let text = |m: &[PacketMetadata]| header().encode(m, b"").unwrap_err().message;
+        assert_eq!(
+            text(&[meta(7, &[1])]),
+            "metadata id 7 is unknown; known: 1 port, 2 _pad, 3 stamp"
+        );
+        assert_eq!(
+            text(&[meta(1, &[1]), meta(2, &[0])]),
+            "metadata stamp (id 3) is missing"
+        );
+        assert_eq!(
+            text(&[meta(1, &[1]), meta(1, &[1])]),
+            "metadata port is given twice"
+        );
+        assert_eq!(
+            text(&[meta(1, &[2, 0])]),
+            "metadata port: the value 0x0200 needs 10 bits, but the field is bit<9>"
+        );
+    }
+
+    #[test]
+    fn a_header_of_odd_bits_is_refused() {
+        let error = PacketHeader::new([(1, "port", 9)].into_iter()).unwrap_err();
+        assert_eq!(
+            error.message,
+            "the header has 9 bits, which is no whole number of bytes"
+        );
+    }
+}

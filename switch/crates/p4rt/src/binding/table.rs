@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables of P4Info bound to those of the pipeline: match fields, actions with their scopes, direct resources.
+
+use std::collections::HashMap;
+
+use v1model::{ActionId, KeySchema, MatchKind, Pipeline, ProfileId, TableId, TableSchema};
+
+use super::{absent, named, preamble, ById};
+use crate::error::Refusal;
+use crate::proto::p4info::action_ref::Scope;
+use crate::proto::p4info::match_field::{Match, MatchType};
+use crate::proto::p4info::{meter_spec, p4_new_type_spec, p4_new_type_translation};
+use crate::proto::p4info::{Action, MatchField, P4Info, P4NamedType, Table};
+
+/// A match field.
+#[derive(Debug, Clone)]
+pub struct FieldBinding {
+    pub id: u32,
+    pub name: String,
+    pub kind: MatchKind,
+    /// Width in bits in the pipeline.
+    pub width: u32,
+}
+
+/// A parameter of an action.
+#[derive(Debug, Clone)]
+pub struct ParamBinding {
+    pub id: u32,
+    pub name: String,
+    /// Width in bits in the pipeline.
+    pub width: u32,
+}
+
+/// An action of a table.
+#[derive(Debug, Clone)]
+pub struct ActionBinding {
+    pub id: u32,
+    pub name: String,
+    pub action: ActionId,
+    pub scope: Scope,
+    pub params: Vec<ParamBinding>,
+}
+
+/// The direct meter of a table.
+#[derive(Debug, Clone)]
+pub struct DirectMeterBinding {
+    pub kind: meter_spec::Type,
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct TableBinding {
+    pub id: u32,
+    pub name: String,
+    pub table: TableId,
+    pub fields: Vec<FieldBinding>,
+    pub actions: Vec<ActionBinding>,
+    pub profile: Option<ProfileId>,
+    pub direct_counter: bool,
+    pub direct_meter: Option<DirectMeterBinding>,
+    pub idle_timeout: bool,
+    pub needs_priority: bool,
+    pub is_const: bool,
+    pub const_default: bool,
+}
+
+named!(TableBinding, ActionBinding);
+
+impl TableBinding {
+    /// # Errors
+    /// INVALID_ARGUMENT with the id and the actions that the table has.
+    pub fn action(&self, id: u32) -> Result<&ActionBinding, Refusal> {
+        self.actions.iter().find(|a| a.id == id).ok_or_else(|| {
+            let known: Vec<String> = self
+                .actions
+                .iter()
+                .map(|a| format!("{:#010x} {}", a.id, a.name))
+                .collect();
+            Refusal::invalid(format!(
+                "action id {id:#010x} is none of this table's actions: {}",
+                known.join(", ")
+            ))
+        })
+    }
+
+    /// The P4Info side of a pipeline's action of this table.
+    pub fn action_of(&self, action: ActionId) -> Option<&ActionBinding> {
+        self.actions.iter().find(|a| a.action == action)
+    }
+}
+
+pub(super) fn bind(
+    info: &P4Info,
+    actions: &HashMap<u32, &Action>,
+    pipeline: &Pipeline,
+) -> Result<ById<TableBinding>, Refusal> {
+    let tables = info
+        .tables
+        .iter()
+        .map(|t| bind_table(info, t, actions, pipeline));
+    ById::new("table", tables.collect::<Result<_, _>>()?)
+}
+
+fn bind_table(
+    info: &P4Info,
+    table: &Table,
+    actions: &HashMap<u32, &Action>,
+    pipeline: &Pipeline,
+) -> Result<TableBinding, Refusal> {
+    let preamble = preamble("table", &table.preamble)?;
+    let place = format!("table {}", preamble.name);
+    let Some(id) = pipeline.find_table(&preamble.name) else {
+        let known: Vec<&str> = pipeline
+            .schema()
+            .tables
+            .iter()
+            .map(|t| t.name.as_str())
+            .collect();
+        return Err(absent("table", &preamble.name, &known));
+    };
+    let schema = pipeline.table_schema(id);
+    let fields = bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.at(&place))?;
+    let mut bound = Vec::with_capacity(table.action_refs.len());
+    for reference in &table.action_refs {
+        let action = actions.get(&reference.id).ok_or_else(|| {
+            Refusal::invalid(format!(
+                "{place}: P4Info names the action id {:#010x}, but has no such action",
+                reference.id
+            ))
+        })?;
+        bound.push(
+            bind_action(info, action, reference.scope(), id, pipeline).map_err(|e| e.at(&place))?,
+        );
+    }
+    let direct = |id: &u32| table.direct_resource_ids.contains(id);
+    let counter = info
+        .direct_counters
+        .iter()
+        .filter_map(|c| c.preamble.as_ref())
+        .find(|p| direct(&p.id));
+    if counter.is_some() && schema.direct_counter.is_none() {
+        return Err(Refusal::invalid(format!(
+            "{place}: P4Info has a direct counter, the device config has none"
+        )));
+    }
+    let meter = info
+        .direct_meters
+        .iter()
+        .find(|m| m.preamble.as_ref().is_some_and(|p| direct(&p.id)));
+    if meter.is_some() && schema.direct_meter.is_none() {
+        return Err(Refusal::invalid(format!(
+            "{place}: P4Info has a direct meter, the device config has none"
+        )));
+    }
+    if (table.implementation_id != 0) != schema.profile.is_some() {
+        return Err(Refusal::invalid(format!(
+            "{place}: P4Info and the device config differ about an action profile"
+        )));
+    }
+    Ok(TableBinding {
+        id: preamble.id,
+        name: preamble.name.clone(),
+        table: id,
+        needs_priority: fields.iter().any(|f| has_priority(f.kind)),
+        fields,
+        actions: bound,
+        profile: schema.profile,
+        direct_counter: counter.is_some(),
+        direct_meter: meter.map(|m| DirectMeterBinding {
+            kind: m
+                .spec
+                .as_ref()
+                .map_or_else(Default::default, |s| s.r#type()),
+        }),
+        idle_timeout: idle_timeout(table, schema),
+        is_const: table.is_const_table || schema.const_entries.is_some(),
+        const_default: table.const_default_action_id != 0 || schema.const_default_action,
+    })
+}
+
+/// p4c does not always mark `support_timeout` in P4Info, so either side may.
+fn idle_timeout(table: &Table, schema: &TableSchema) -> bool {
+    table.idle_timeout_behavior != 0 || schema.support_timeout
+}
+
+fn has_priority(kind: MatchKind) -> bool {
+    matches!(
+        kind,
+        MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
+    )
+}
+
+fn bind_fields(
+    info: &P4Info,
+    fields: &[MatchField],
+    keys: &[KeySchema],
+) -> Result<Vec<FieldBinding>, Refusal> {
+    if fields.len() != keys.len() {
+        return Err(Refusal::invalid(format!(
+            "P4Info has {} match fields, the device config {}",
+            fields.len(),
+            keys.len()
+        )));
+    }
+    let mut bound: Vec<FieldBinding> = Vec::with_capacity(fields.len());
+    for (field, key) in fields.iter().zip(keys) {
+        if field.id == 0 || bound.iter().any(|b| b.id == field.id) {
+            return Err(Refusal::invalid(format!(
+                "match field {}: id {} is 0 or used twice",
+                field.name, field.id
+            )));
+        }
+        let kind = field_kind(field).map_err(|e| e.at(&format!("match field {}", field.name)))?;
+        if kind != key.kind {
+            return Err(Refusal::invalid(format!(
+                "match field {}: {kind:?} in P4Info, {:?} in the device config",
+                field.name, key.kind
+            )));
+        }
+        check_width(info, field.bitwidth, field.type_name.as_ref(), key.width)
+            .map_err(|e| e.at(&format!("match field {}", field.name)))?;
+        bound.push(FieldBinding {
+            id: field.id,
+            name: field.name.clone(),
+            kind,
+            width: key.width,
+        });
+    }
+    Ok(bound)
+}
+
+pub(super) fn field_kind(field: &MatchField) -> Result<MatchKind, Refusal> {
+    let Some(Match::MatchType(kind)) = field.r#match else {
+        return Err(Refusal::invalid(
+            "its match kind is unknown; known: exact, lpm, ternary, range, optional",
+        ));
+    };
+    Ok(match MatchType::try_from(kind) {
+        Ok(MatchType::Exact) => MatchKind::Exact,
+        Ok(MatchType::Lpm) => MatchKind::Lpm,
+        Ok(MatchType::Ternary) => MatchKind::Ternary,
+        Ok(MatchType::Range) => MatchKind::Range,
+        Ok(MatchType::Optional) => MatchKind::Optional,
+        _ => {
+            return Err(Refusal::invalid(format!(
+                "match type {kind} is unknown; known: 2 to 6"
+            )))
+        }
+    })
+}
+
+fn bind_action(
+    info: &P4Info,
+    action: &Action,
+    scope: Scope,
+    table: TableId,
+    pipeline: &Pipeline,
+) -> Result<ActionBinding, Refusal> {
+    let preamble = preamble("action", &action.preamble)?;
+    let Some(id) = pipeline.table_action(table, &preamble.name) else {
+        let schema = pipeline.table_schema(table);
+        let known: Vec<&str> = schema
+            .actions
+            .iter()
+            .map(|a| pipeline.action_schema(*a).name.as_str())
+            .collect();
+        return Err(absent("action", &preamble.name, &known));
+    };
+    let schema = pipeline.action_schema(id);
+    let place = format!("action {}", preamble.name);
+    if action.params.len() != schema.params.len() {
+        return Err(Refusal::invalid(format!(
+            "{place}: P4Info has {} parameters, the device config {}",
+            action.params.len(),
+            schema.params.len()
+        )));
+    }
+    let mut params = Vec::with_capacity(action.params.len());
+    for (param, own) in action.params.iter().zip(&schema.params) {
+        let place = format!("{place}: parameter {}", param.name);
+        check_width(info, param.bitwidth, param.type_name.as_ref(), own.width)
+            .map_err(|e| e.at(&place))?;
+        params.push(ParamBinding {
+            id: param.id,
+            name: param.name.clone(),
+            width: own.width,
+        });
+    }
+    Ok(ActionBinding {
+        id: preamble.id,
+        name: preamble.name.clone(),
+        action: id,
+        scope,
+        params,
+    })
+}
+
+/// P4Info's width must be the pipeline's, but for types that the SDN side sees at another width.
+pub(super) fn check_width(
+    info: &P4Info,
+    bitwidth: i32,
+    type_name: Option<&P4NamedType>,
+    width: u32,
+) -> Result<(), Refusal> {
+    match sdn_type(info, type_name) {
+        Some(p4_new_type_translation::SdnType::SdnString(_)) => Err(Refusal::new(
+            tonic::Code::Unimplemented,
+            "its type is translated to an SDN string; only translations to a bit width are supported",
+        )),
+        Some(p4_new_type_translation::SdnType::SdnBitwidth(_)) => Ok(()),
+        None if bitwidth >= 0 && bitwidth as u32 == width => Ok(()),
+        None => Err(Refusal::invalid(format!("{bitwidth} bits in P4Info, {width} bits in the device config"))),
+    }
+}
+
+fn sdn_type<'a>(
+    info: &'a P4Info,
+    name: Option<&P4NamedType>,
+) -> Option<&'a p4_new_type_translation::SdnType> {
+    let spec = info.type_info.as_ref()?.new_types.get(&name?.name)?;
+    match spec.representation.as_ref()? {
+        p4_new_type_spec::Representation::TranslatedType(t) => t.sdn_type.as_ref(),
+        p4_new_type_spec::Representation::OriginalType(_) => None,
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! P4Runtime bytestrings: values of `bit<W>` and `int<W>` in the fewest big-endian bytes (P4Runtime 1.5 §8.4).
+
+use bytes::Bytes;
+use v1model::Bits;
+
+use crate::error::Refusal;
+
+/// Reads an unsigned value; leading zero bytes are accepted.
+///
+/// # Errors
+/// OUT_OF_RANGE for an empty string and for a value that needs more than `width` bits.
+pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
+    if value.is_empty() {
+        return Err(Refusal::out_of_range(format!(
+            "the value is an empty byte string; a bit<{width}> takes at least 1 byte"
+        )));
+    }
+    let needed = bits_needed(value);
+    if needed > width {
+        return Err(Refusal::out_of_range(format!(
+            "the value 0x{} needs {needed} bits, but the field is bit<{width}>",
+            hex(canonical(value))
+        )));
+    }
+    Ok(Bits::from_be_bytes(width, canonical(value))?)
+}
+
+/// Reads a two's complement value; bytes of sign extension are accepted.
+///
+/// # Errors
+/// OUT_OF_RANGE for an empty string and for a value that does not fit in `int<width>`.
+pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
+    let Some(&first) = value.first() else {
+        return Err(Refusal::out_of_range(format!(
+            "the value is an empty byte string; an int<{width}> takes at least 1 byte"
+        )));
+    };
+    let negative = first & 0x80 != 0;
+    let sign = if negative { 0xff } else { 0 };
+    let total = value.len() as u32 * 8;
+    // Position, from the top, of the first bit that differs from the sign: all before it is sign extension.
+    let same = value.iter().take_while(|b| **b == sign).count();
+    let run = same as u32 * 8 + value.get(same).map_or(0, |b| (b ^ sign).leading_zeros());
+    let needed = (total - run.min(total)) + 1;
+    if needed > width {
+        return Err(Refusal::out_of_range(format!(
+            "the value 0x{} needs {needed} bits, but the field is int<{width}>",
+            hex(value)
+        )));
+    }
+    let bytes = width.div_ceil(8) as usize;
+    let mut wide = vec![sign; bytes.saturating_sub(value.len())];
+    wide.extend_from_slice(&value[value.len().saturating_sub(bytes)..]);
+    if !width.is_multiple_of(8) {
+        wide[0] &= (1 << (width % 8)) - 1;
+    }
+    Ok(Bits::from_be_bytes(width, &wide)?)
+}
+
+/// The shortest string of an unsigned value; 0 is one zero byte.
+pub fn encode(value: &Bits) -> Bytes {
+    encode_be(&value.to_be_bytes())
+}
+
+/// The shortest string of an unsigned value that is given in big-endian bytes.
+pub fn encode_be(bytes: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(canonical(bytes))
+}
+
+/// The shortest string of a two's complement value of `width` bits.
+pub fn encode_signed(value: &Bits, width: u32) -> Bytes {
+    let mut bytes = value.to_be_bytes();
+    if bytes.is_empty() || width == 0 {
+        return Bytes::from_static(&[0]);
+    }
+    let top_bits = if width.is_multiple_of(8) {
+        8
+    } else {
+        width % 8
+    };
+    let negative = bytes[0] & (1 << (top_bits - 1)) != 0;
+    if negative && top_bits < 8 {
+        bytes[0] |= 0xff << top_bits;
+    }
+    let sign = if negative { 0xff } else { 0 };
+    let mut start = 0;
+    while start + 1 < bytes.len()
+        && bytes[start] == sign
+        && (bytes[start + 1] & 0x80 != 0) == negative
+    {
+        start += 1;
+    }
+    Bytes::copy_from_slice(&bytes[start..])
+}
+
+/// Reads a port of the SDN side: an unsigned number of at most 32 bits.
+///
+/// # Errors
+/// OUT_OF_RANGE for an empty string and for more than 32 bits.
+pub fn decode_port(value: &[u8]) -> Result<u32, Refusal> {
+    if value.is_empty() || bits_needed(value) > 32 {
+        return Err(Refusal::out_of_range(format!(
+            "port 0x{} is no number of 1 to 32 bits",
+            hex(value)
+        )));
+    }
+    Ok(canonical(value)
+        .iter()
+        .fold(0, |port, byte| port << 8 | u32::from(*byte)))
+}
+
+/// Without the leading zero bytes, but at least one byte of a string that has one.
+fn canonical(value: &[u8]) -> &[u8] {
+    let zeros = value.iter().take_while(|b| **b == 0).count();
+    &value[zeros.min(value.len().saturating_sub(1))..]
+}
+
+fn bits_needed(value: &[u8]) -> u32 {
+    let value = canonical(value);
+    match value.first() {
+        None | Some(0) => 1,
+        Some(first) => value.len() as u32 * 8 - first.leading_zeros(),
+    }
+}
+
+/// Hexadecimal digits of bytes, for error texts.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes.iter().take(32) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    if bytes.len() > 32 {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The two tables of P4Runtime 1.5 §8.4: valid and invalid encodings.
+    #[test]
+    fn valid_encodings_of_the_specification() {
+        for (width, text, canonical) in [
+            (8, &[0x63][..], &[0x63][..]),
+            (16, &[0, 0x63], &[0x63]),
+            (16, &[0x63], &[0x63]),
+            (16, &[0x30, 0x64], &[0x30, 0x64]),
+            (16, &[0, 0x30, 0x64], &[0x30, 0x64]),
+            (12, &[0, 0, 0x63], &[0x63]),
+            (9, &[0x01, 0xff], &[0x01, 0xff]),
+            (128, &[0; 16], &[0]),
+        ] {
+            assert_eq!(
+                &encode(&decode(text, width).unwrap())[..],
+                canonical,
+                "bit<{width}> {text:x?}"
+            );
+        }
+        for (width, text, canonical) in [
+            (8, &[0x63][..], &[0x63][..]),
+            (8, &[0x9d], &[0x9d]),
+            (8, &[0xff, 0x9d], &[0x9d]),
+            (12, &[0xfd, 0x1d], &[0xfd, 0x1d]),
+            (16, &[0, 0], &[0]),
+            (16, &[0], &[0]),
+            (16, &[0xff, 0x9d], &[0x9d]),
+            (16, &[0x9d], &[0x9d]),
+        ] {
+            let bits = decode_signed(text, width).unwrap();
+            assert_eq!(
+                &encode_signed(&bits, width)[..],
+                canonical,
+                "int<{width}> {text:x?}"
+            );
+        }
+    }
+
+    #[test]
+    fn invalid_encodings_of_the_specification() {
+        for (width, text) in [
+            (8, &[0x01, 0x63][..]),
+            (8, &[]),
+            (16, &[0x01, 0, 0x63]),
+            (12, &[0x10, 0x63]),
+            (12, &[0x01, 0, 0x63]),
+            (12, &[0, 0x40, 0x63]),
+        ] {
+            let refusal = decode(text, width).unwrap_err();
+            assert_eq!(
+                refusal.code,
+                tonic::Code::OutOfRange,
+                "bit<{width}> {text:x?}"
+            );
+        }
+        for (width, text) in [(8, &[0, 0x9d][..]), (12, &[0x8d, 0x1d]), (16, &[])] {
+            let refusal = decode_signed(text, width).unwrap_err();
+            assert_eq!(
+                refusal.code,
+                tonic::Code::OutOfRange,
+                "int<{width}> {text:x?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_text_names_value_and_width() {
+        let refusal = decode(&[0x02, 0x00], 9).unwrap_err();
+        assert_eq!(
+            refusal.message,
+            "the value 0x0200 needs 10 bits, but the field is bit<9>"
+        );
+    }
+
+    #[test]
+    fn ports() {
+        assert_eq!(decode_port(&[0, 0, 0, 0, 2]).unwrap(), 2);
+        assert_eq!(decode_port(&[0xff, 0xff, 0xff, 0xfd]).unwrap(), 0xffff_fffd);
+        assert!(decode_port(&[1, 0, 0, 0, 0]).is_err());
+        assert!(decode_port(&[]).is_err());
+    }
+}

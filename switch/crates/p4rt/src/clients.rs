@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The open streams: what is to be sent to each, arbitration first, packets and digests as far as there is room.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tonic::Status;
+
+use crate::arbitration::{Arbiter, Notices, StreamId};
+use crate::proto::p4rt::stream_message_response::Update;
+use crate::proto::p4rt::StreamMessageResponse;
+
+/// Arbitration messages that a client may leave unread; a client with more is cut off.
+const CONTROL_QUEUE: usize = 1024;
+/// Packets, digests and notifications that a client may leave unread; more are dropped and counted.
+const DATA_QUEUE: usize = 4096;
+
+type Item = Result<StreamMessageResponse, Status>;
+
+/// All streams of the device.
+pub struct Clients {
+    pub arbiter: Arbiter,
+    senders: HashMap<StreamId, Sender>,
+    last_id: u64,
+    /// Messages that were dropped because a client did not read fast enough.
+    pub dropped: AtomicU64,
+}
+
+struct Sender {
+    control: mpsc::Sender<Item>,
+    data: mpsc::Sender<StreamMessageResponse>,
+}
+
+impl Clients {
+    pub fn new(device_id: u64) -> Self {
+        Self {
+            arbiter: Arbiter::new(device_id),
+            senders: HashMap::new(),
+            last_id: 0,
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// A new stream, and what its client will get.
+    pub fn open(&mut self) -> (StreamId, Outgoing) {
+        self.last_id += 1;
+        let id = StreamId(self.last_id);
+        let (control, control_end) = mpsc::channel(CONTROL_QUEUE);
+        let (data, data_end) = mpsc::channel(DATA_QUEUE);
+        self.senders.insert(id, Sender { control, data });
+        (
+            id,
+            Outgoing {
+                control: control_end,
+                data: data_end,
+            },
+        )
+    }
+
+    /// Ends a stream, with a status when it was the client's fault, and tells the others.
+    pub fn close(&mut self, id: StreamId, status: Option<Status>) {
+        if let (Some(sender), Some(status)) = (self.senders.remove(&id), status) {
+            let _ = sender.control.try_send(Err(status)); // a full queue ends as well: the sender is gone
+        }
+        let notices = self.arbiter.disconnect(id);
+        self.tell(notices);
+    }
+
+    pub fn tell(&mut self, notices: Notices) {
+        let mut deaf = Vec::new();
+        for (id, message) in notices {
+            let item = Ok(StreamMessageResponse {
+                update: Some(Update::Arbitration(message)),
+            });
+            if self
+                .senders
+                .get(&id)
+                .is_some_and(|s| s.control.try_send(item).is_err())
+            {
+                deaf.push(id);
+            }
+        }
+        for id in deaf {
+            tracing::warn!(
+                stream = id.0,
+                "a client does not read its stream; it is cut off"
+            );
+            self.close(id, None);
+        }
+    }
+
+    /// Sends to one stream; false when there was no room or no stream.
+    pub fn send(&self, id: StreamId, update: Update) -> bool {
+        let message = StreamMessageResponse {
+            update: Some(update),
+        };
+        let sent = self
+            .senders
+            .get(&id)
+            .is_some_and(|s| s.data.try_send(message).is_ok());
+        if !sent {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    /// Sends to the primary of each role; false when nobody got it.
+    pub fn send_to_primaries(&self, update: &Update) -> bool {
+        let mut sent = false;
+        for id in self.arbiter.primaries() {
+            sent |= self.send(id, update.clone());
+        }
+        sent
+    }
+}
+
+/// The messages to one client, arbitration before everything else.
+pub struct Outgoing {
+    control: mpsc::Receiver<Item>,
+    data: mpsc::Receiver<StreamMessageResponse>,
+}
+
+impl Stream for Outgoing {
+    type Item = Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item>> {
+        if let Poll::Ready(item) = self.control.poll_recv(cx) {
+            return Poll::Ready(item);
+        }
+        match self.data.poll_recv(cx) {
+            Poll::Ready(Some(message)) => Poll::Ready(Some(Ok(message))),
+            // Both senders go together; the end of `control` ends the stream.
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+}

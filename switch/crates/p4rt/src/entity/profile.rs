@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Action profile members, groups with watched ports, and one-shot action sets (P4Runtime 1.5 §9.2).
+
+use std::collections::HashSet;
+
+use tonic::Code;
+use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
+
+use super::action::{self, Place};
+use super::Verb;
+use crate::binding::{Binding, ProfileBinding, TableBinding};
+use crate::bytestring;
+use crate::error::Refusal;
+use crate::proto::p4rt::action_profile_action::WatchKind as ActionWatch;
+use crate::proto::p4rt::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
+use crate::proto::p4rt::action_profile_group::member::WatchKind as MemberWatch;
+use crate::proto::p4rt::{ActionProfileActionSet, ActionProfileGroup, ActionProfileMember};
+use crate::soft::{Group, Soft};
+use crate::target::Target;
+
+/// Members and groups of one-shots live at and above this id, where no client can see or name them.
+pub const HIDDEN_IDS: u32 = 0x8000_0000;
+
+/// # Errors
+/// INVALID_ARGUMENT for an id that a client cannot use.
+pub fn check_client_id(what: &str, id: u32) -> Result<(), Refusal> {
+    if (1..HIDDEN_IDS).contains(&id) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!(
+        "{what} id {id} is not within 1 to {}",
+        HIDDEN_IDS - 1
+    )))
+}
+
+/// A group's members with the port that each one watches.
+#[derive(Debug, Clone)]
+pub struct WatchedGroup {
+    pub profile: ProfileId,
+    pub group_id: u32,
+    pub members: Vec<(GroupMember, Option<u32>)>,
+}
+
+impl WatchedGroup {
+    /// The members whose port is up, or that watch none.
+    pub fn live(&self, ports_down: &HashSet<u32>) -> Vec<GroupMember> {
+        let up = |port: &Option<u32>| port.is_none_or(|p| !ports_down.contains(&p));
+        self.members
+            .iter()
+            .filter(|(_, port)| up(port))
+            .map(|(member, _)| *member)
+            .collect()
+    }
+
+    fn watches(&self, port: u32) -> bool {
+        self.members.iter().any(|(_, p)| *p == Some(port))
+    }
+}
+
+/// Takes the members that watch `port` out of their groups, or puts them back.
+pub fn port_changed(pipeline: &mut Pipeline, soft: &mut Soft, port: u32, up: bool) {
+    let changed = if up {
+        soft.ports_down.remove(&port)
+    } else {
+        soft.ports_down.insert(port)
+    };
+    if !changed {
+        return;
+    }
+    let one_shots = soft
+        .extras()
+        .filter_map(|e| e.one_shot.as_ref())
+        .map(|o| &o.watched);
+    let groups: Vec<&WatchedGroup> = soft
+        .groups
+        .values()
+        .map(|g| &g.watched)
+        .chain(one_shots)
+        .collect();
+    for group in groups.into_iter().filter(|g| g.watches(port)) {
+        let live = group.live(&soft.ports_down);
+        if let Err(error) = pipeline.profile_group_modify(group.profile, group.group_id, &live) {
+            tracing::warn!(%error, group = group.group_id, port, "a group could not follow its watched port");
+        }
+    }
+}
+
+/// A checked update of a member.
+pub struct MemberOp {
+    verb: Verb,
+    profile_id: u32,
+    name: String,
+    profile: ProfileId,
+    member_id: u32,
+    call: Option<ActionCall>,
+}
+
+/// # Errors
+/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action.
+pub fn plan_member(
+    binding: &Binding,
+    verb: Verb,
+    entry: &ActionProfileMember,
+) -> Result<MemberOp, Refusal> {
+    let profile = binding.profiles.get(entry.action_profile_id)?;
+    let place = format!("action profile {}", profile.name);
+    check_client_id("member", entry.member_id).map_err(|e| e.at(&place))?;
+    let call = match (verb, &entry.action) {
+        (Verb::Delete, _) => None,
+        (_, None) => {
+            return Err(Refusal::invalid(format!(
+                "{place}: member {}: the action is unset",
+                entry.member_id
+            )))
+        }
+        (_, Some(action)) => {
+            let table = binding.tables.get(profile.table_id)?;
+            Some(action::decode(table, action, Place::Entry).map_err(|e| e.at(&place))?)
+        }
+    };
+    Ok(MemberOp {
+        verb,
+        profile_id: profile.id,
+        name: profile.name.clone(),
+        profile: profile.profile,
+        member_id: entry.member_id,
+        call,
+    })
+}
+
+impl MemberOp {
+    /// # Errors
+    /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by one-shots.
+    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
+        let pipeline = target.pipeline()?;
+        let place = format!("action profile {}", self.name);
+        let count = soft.members.entry(self.profile_id).or_default();
+        match (self.verb, self.call) {
+            (Verb::Insert, Some(call)) => {
+                refuse_mixing(
+                    soft.one_shots.get(&self.profile_id),
+                    "one-shot entries",
+                    "a member",
+                )
+                .map_err(|e| e.at(&place))?;
+                pipeline.profile_member_insert(self.profile, self.member_id, &call)?;
+                *count += 1;
+            }
+            (Verb::Modify, Some(call)) => {
+                pipeline.profile_member_modify(self.profile, self.member_id, &call)?
+            }
+            _ => {
+                pipeline.profile_member_delete(self.profile, self.member_id)?;
+                *count = count.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse_mixing(others: Option<&usize>, have: &str, want: &str) -> Result<(), Refusal> {
+    match others {
+        Some(n) if *n > 0 => Err(Refusal::invalid(format!(
+            "it has {n} {have}, so {want} cannot be added: a profile takes either one-shots or members and groups"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A checked update of a group.
+pub struct GroupOp {
+    verb: Verb,
+    profile_id: u32,
+    name: String,
+    watched: WatchedGroup,
+    message: ActionProfileGroup,
+}
+
+/// # Errors
+/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes.
+pub fn plan_group(
+    binding: &Binding,
+    verb: Verb,
+    entry: &ActionProfileGroup,
+) -> Result<GroupOp, Refusal> {
+    let profile = binding.profiles.get(entry.action_profile_id)?;
+    let place = format!("action profile {}", profile.name);
+    plan_group_in(profile, verb, entry).map_err(|e| e.at(&place))
+}
+
+#[allow(deprecated)]
+fn plan_group_in(
+    profile: &ProfileBinding,
+    verb: Verb,
+    entry: &ActionProfileGroup,
+) -> Result<GroupOp, Refusal> {
+    if !profile.selector {
+        return Err(Refusal::invalid("it has no selector, so no groups"));
+    }
+    check_client_id("group", entry.group_id)?;
+    let mut watched = WatchedGroup {
+        profile: profile.profile,
+        group_id: entry.group_id,
+        members: Vec::new(),
+    };
+    if verb != Verb::Delete {
+        let limit = profile.max_group_size;
+        if entry.max_size < 0
+            || (limit > 0 && !(1..=i64::from(limit)).contains(&i64::from(entry.max_size)))
+        {
+            let allowed = if limit > 0 {
+                format!("1 to {limit}")
+            } else {
+                "0 or more".to_owned()
+            };
+            return Err(Refusal::invalid(format!(
+                "group {}: max_size {} is not allowed: {allowed}",
+                entry.group_id, entry.max_size
+            )));
+        }
+        for member in &entry.members {
+            check_client_id("member", member.member_id)?;
+            let weight = weight(profile, member.weight)?;
+            let port = match &member.watch_kind {
+                None => None,
+                Some(MemberWatch::Watch(port)) => watch_number(*port)?,
+                Some(MemberWatch::WatchPort(port)) => watch_port(port)?,
+            };
+            if watched
+                .members
+                .iter()
+                .any(|(m, _)| m.member == member.member_id)
+            {
+                return Err(Refusal::invalid(format!(
+                    "group {}: member {} is given twice",
+                    entry.group_id, member.member_id
+                )));
+            }
+            watched.members.push((
+                GroupMember {
+                    member: member.member_id,
+                    weight,
+                },
+                port,
+            ));
+        }
+        let max = if entry.max_size > 0 {
+            entry.max_size as u32
+        } else {
+            limit
+        };
+        check_size(profile, &watched, max, Code::ResourceExhausted)?;
+    }
+    Ok(GroupOp {
+        verb,
+        profile_id: profile.id,
+        name: profile.name.clone(),
+        watched,
+        message: entry.clone(),
+    })
+}
+
+fn weight(profile: &ProfileBinding, weight: i32) -> Result<u32, Refusal> {
+    if profile.weights_disallowed {
+        return match weight {
+            0 => Ok(1),
+            _ => Err(Refusal::invalid(format!(
+                "weight {weight} is not allowed: this profile takes no weights"
+            ))),
+        };
+    }
+    let limit = if profile.size_counts_members {
+        profile.max_member_weight
+    } else {
+        0
+    };
+    match u32::try_from(weight) {
+        Ok(w) if w > 0 && (limit == 0 || w <= limit) => Ok(w),
+        _ if limit > 0 => Err(Refusal::invalid(format!(
+            "weight {weight} is not within 1 to {limit}"
+        ))),
+        _ => Err(Refusal::invalid(format!(
+            "weight {weight} is not allowed: it must be 1 or more"
+        ))),
+    }
+}
+
+fn watch_number(port: i32) -> Result<Option<u32>, Refusal> {
+    match port {
+        0 => Ok(None),
+        _ => u32::try_from(port)
+            .map(Some)
+            .map_err(|_| Refusal::invalid(format!("watch {port} is no port"))),
+    }
+}
+
+fn watch_port(port: &[u8]) -> Result<Option<u32>, Refusal> {
+    match port.is_empty() {
+        true => Ok(None),
+        false => bytestring::decode_port(port)
+            .map(Some)
+            .map_err(|e| Refusal::invalid(e.message).at("watch_port")),
+    }
+}
+
+fn check_size(
+    profile: &ProfileBinding,
+    group: &WatchedGroup,
+    max: u32,
+    code: Code,
+) -> Result<(), Refusal> {
+    let size: u64 = match profile.size_counts_members {
+        true => group.members.len() as u64,
+        false => group.members.iter().map(|(m, _)| u64::from(m.weight)).sum(),
+    };
+    if max > 0 && size > u64::from(max) {
+        let what = if profile.size_counts_members {
+            "members"
+        } else {
+            "as the sum of weights"
+        };
+        return Err(Refusal::new(
+            code,
+            format!("a group of {size} {what} is above the limit of {max}"),
+        ));
+    }
+    Ok(())
+}
+
+impl GroupOp {
+    /// # Errors
+    /// The pipeline's refusal; INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
+    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
+        let place = format!("action profile {}", self.name);
+        let key = (self.profile_id, self.watched.group_id);
+        if let Some((_, Some(port))) = self
+            .watched
+            .members
+            .iter()
+            .find(|(_, p)| p.is_some_and(|p| !target.has_port(p)))
+        {
+            return Err(Refusal::invalid(format!(
+                "{place}: watched port {port} does not exist"
+            )));
+        }
+        let pipeline = target.pipeline()?;
+        let WatchedGroup {
+            profile, group_id, ..
+        } = self.watched;
+        // Checked with all members: a member that is out now must exist as well.
+        let all = self.watched.live(&HashSet::new());
+        match self.verb {
+            Verb::Insert => {
+                refuse_mixing(
+                    soft.one_shots.get(&self.profile_id),
+                    "one-shot entries",
+                    "a group",
+                )
+                .map_err(|e| e.at(&place))?;
+                pipeline.profile_group_insert(
+                    profile,
+                    group_id,
+                    &all,
+                    self.message.max_size as u32,
+                )?;
+            }
+            Verb::Modify => {
+                if let Some(old) = soft.groups.get(&key) {
+                    let (old, new) = (old.message.max_size, self.message.max_size);
+                    if old != new {
+                        return Err(Refusal::invalid(format!(
+                            "{place}: group {group_id}: max_size {new} differs from the {old} it was made with"
+                        )));
+                    }
+                }
+                pipeline.profile_group_modify(profile, group_id, &all)?;
+            }
+            Verb::Delete => {
+                pipeline.profile_group_delete(profile, group_id)?;
+                soft.groups.remove(&key);
+                return Ok(());
+            }
+        }
+        let live = self.watched.live(&soft.ports_down);
+        if live.len() != all.len() {
+            pipeline.profile_group_modify(profile, group_id, &live)?;
+        }
+        soft.groups.insert(
+            key,
+            Group {
+                message: self.message,
+                watched: self.watched,
+            },
+        );
+        Ok(())
+    }
+}
+
+/// A one-shot that is installed: the message to read back, and the hidden objects behind it.
+#[derive(Debug, Clone)]
+pub struct OneShot {
+    pub message: ActionProfileActionSet,
+    pub group_id: u32,
+    profile_id: u32,
+    members: Vec<u32>,
+    pub watched: WatchedGroup,
+}
+
+/// A checked one-shot.
+pub struct OneShotPlan {
+    message: ActionProfileActionSet,
+    profile: ProfileId,
+    profile_id: u32,
+    calls: Vec<(ActionCall, u32, Option<u32>)>,
+}
+
+/// # Errors
+/// INVALID_ARGUMENT for bad actions, weights and sizes, UNIMPLEMENTED for modes that the selector has not.
+#[allow(deprecated)]
+pub fn plan_one_shot(
+    table: &TableBinding,
+    profile: &ProfileBinding,
+    set: &ActionProfileActionSet,
+) -> Result<OneShotPlan, Refusal> {
+    if !profile.selector {
+        return Err(Refusal::invalid(format!(
+            "the action profile {} has no selector, so it takes no action sets",
+            profile.name
+        )));
+    }
+    if set.action_selection_mode() == ActionSelectionMode::Random {
+        return Err(Refusal::unimplemented(
+            "the selection mode RANDOM is not supported; the selector hashes",
+        ));
+    }
+    let own = if profile.size_counts_members {
+        SizeSemantics::SumOfMembers
+    } else {
+        SizeSemantics::SumOfWeights
+    };
+    let semantics = set.size_semantics();
+    if semantics != SizeSemantics::DefaultSizeDeterminedByActionSelector && semantics != own {
+        return Err(Refusal::unimplemented(format!(
+            "the size semantics {} are not the selector's",
+            semantics.as_str_name()
+        )));
+    }
+    let mut calls = Vec::with_capacity(set.action_profile_actions.len());
+    for (index, item) in set.action_profile_actions.iter().enumerate() {
+        let at = |e: Refusal| e.at(&format!("action set: action {index}"));
+        let action = item
+            .action
+            .as_ref()
+            .ok_or_else(|| at(Refusal::invalid("the action is unset")))?;
+        let port = match &item.watch_kind {
+            None => None,
+            Some(ActionWatch::Watch(port)) => watch_number(*port).map_err(at)?,
+            Some(ActionWatch::WatchPort(port)) => watch_port(port).map_err(at)?,
+        };
+        let call = action::decode(table, action, Place::Entry).map_err(at)?;
+        calls.push((call, weight(profile, item.weight).map_err(at)?, port));
+    }
+    let members = calls
+        .iter()
+        .map(|(_, weight, port)| {
+            (
+                GroupMember {
+                    member: 0,
+                    weight: *weight,
+                },
+                *port,
+            )
+        })
+        .collect();
+    let group = WatchedGroup {
+        profile: profile.profile,
+        group_id: 0,
+        members,
+    };
+    check_size(
+        profile,
+        &group,
+        profile.max_group_size,
+        Code::InvalidArgument,
+    )?;
+    Ok(OneShotPlan {
+        message: set.clone(),
+        profile: profile.profile,
+        profile_id: profile.id,
+        calls,
+    })
+}
+
+impl OneShotPlan {
+    /// Makes the hidden members and their group; on an error none of them stays.
+    ///
+    /// # Errors
+    /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
+    pub fn install(self, pipeline: &mut Pipeline, soft: &mut Soft) -> Result<OneShot, Refusal> {
+        refuse_mixing(soft.members.get(&self.profile_id), "members", "a one-shot")?;
+        let mut members = Vec::with_capacity(self.calls.len());
+        let mut watched = Vec::with_capacity(self.calls.len());
+        let profile = self.profile;
+        let mut done: Result<(), Refusal> = Ok(());
+        for (call, weight, port) in &self.calls {
+            let id = hidden_id(soft, |id| {
+                pipeline.profile_member_get(profile, id).is_some()
+            });
+            if let Err(error) = pipeline.profile_member_insert(profile, id, call) {
+                done = Err(error.into());
+                break;
+            }
+            members.push(id);
+            watched.push((
+                GroupMember {
+                    member: id,
+                    weight: *weight,
+                },
+                *port,
+            ));
+        }
+        let group_id = hidden_id(soft, |id| pipeline.profile_group_get(profile, id).is_some());
+        let watched = WatchedGroup {
+            profile,
+            group_id,
+            members: watched,
+        };
+        if done.is_ok() {
+            let live = watched.live(&soft.ports_down);
+            done = pipeline
+                .profile_group_insert(profile, group_id, &live, 0)
+                .map_err(Refusal::from);
+        }
+        if let Err(error) = done {
+            for id in members {
+                pipeline.profile_member_delete(profile, id)?;
+            }
+            return Err(error);
+        }
+        *soft.one_shots.entry(self.profile_id).or_default() += 1;
+        Ok(OneShot {
+            message: self.message,
+            group_id,
+            profile_id: self.profile_id,
+            members,
+            watched,
+        })
+    }
+}
+
+fn hidden_id(soft: &mut Soft, used: impl Fn(u32) -> bool) -> u32 {
+    loop {
+        soft.next_hidden_id = soft.next_hidden_id.wrapping_add(1) | HIDDEN_IDS;
+        if !used(soft.next_hidden_id) {
+            return soft.next_hidden_id;
+        }
+    }
+}
+
+impl OneShot {
+    /// Takes the hidden group and its members away; no entry may point to the group any more.
+    pub fn remove(&self, pipeline: &mut Pipeline, soft: &mut Soft) {
+        let profile = self.watched.profile;
+        let group = pipeline.profile_group_delete(profile, self.group_id);
+        let members = self
+            .members
+            .iter()
+            .map(|id| pipeline.profile_member_delete(profile, *id));
+        for error in std::iter::once(group)
+            .chain(members)
+            .filter_map(Result::err)
+        {
+            tracing::error!(%error, group = self.group_id, "a one-shot left something behind");
+        }
+        if let Some(count) = soft.one_shots.get_mut(&self.profile_id) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Table entries, default entries and the direct resources that travel with them (P4Runtime 1.5 §9.1).
+
+use bytes::Bytes;
+use v1model::{ActionCall, Entry, EntryAction, EntryKey, EntryStats, MeterConfig, Nanos, TableId};
+
+use super::action::{self, Place};
+use super::{array, matches, profile, Verb};
+use crate::binding::{Binding, TableBinding};
+use crate::error::Refusal;
+use crate::proto::p4rt::table_action::Type;
+use crate::proto::p4rt::table_entry::IdleTimeout;
+use crate::proto::p4rt::{CounterData, TableAction, TableEntry};
+use crate::soft::{Extra, Soft};
+use crate::target::Target;
+
+/// A checked update of a table entry.
+pub struct TableOp {
+    verb: Verb,
+    /// Name for error texts.
+    name: String,
+    id: u32,
+    table: TableId,
+    /// None for the default entry.
+    key: Option<EntryKey>,
+    action: Option<Act>,
+    idle_timeout: Nanos,
+    metadata: Bytes,
+    controller_metadata: u64,
+    counter: Option<(u64, u64)>,
+    /// Some: the table has a direct meter, which gets this configuration.
+    meter: Option<Option<MeterConfig>>,
+}
+
+enum Act {
+    Existing(EntryAction),
+    OneShot(profile::OneShotPlan),
+}
+
+/// # Errors
+/// See the rules of §9.1 in the order of the code.
+pub fn plan(binding: &Binding, verb: Verb, entry: &TableEntry) -> Result<TableOp, Refusal> {
+    if entry.table_id == 0 {
+        return Err(Refusal::invalid(
+            "table id 0 is a wildcard, which only a read may use",
+        ));
+    }
+    let table = binding.tables.get(entry.table_id)?;
+    plan_in(binding, table, verb, entry).map_err(|e| e.at(&format!("table {}", table.name)))
+}
+
+#[allow(deprecated)]
+fn plan_in(
+    binding: &Binding,
+    table: &TableBinding,
+    verb: Verb,
+    entry: &TableEntry,
+) -> Result<TableOp, Refusal> {
+    if entry.is_const {
+        return Err(Refusal::invalid("is_const must be false in an update"));
+    }
+    let key = if entry.is_default_action {
+        default_key(table, verb, entry)?
+    } else {
+        entry_key(table, verb, entry)?
+    };
+    let mut op = TableOp {
+        verb,
+        name: table.name.clone(),
+        id: table.id,
+        table: table.table,
+        key,
+        action: None,
+        idle_timeout: 0,
+        metadata: Bytes::new(),
+        controller_metadata: 0,
+        counter: None,
+        meter: None,
+    };
+    if verb == Verb::Delete {
+        return Ok(op); // §9.1: nothing but the key counts
+    }
+    if entry.time_since_last_hit.is_some() {
+        return Err(Refusal::invalid(
+            "time_since_last_hit must be unset in an update",
+        ));
+    }
+    op.action = plan_action(binding, table, entry)?;
+    if verb == Verb::Insert && op.action.is_none() {
+        return Err(Refusal::invalid("the action is unset; an INSERT needs one"));
+    }
+    op.idle_timeout = idle_timeout(table, entry)?;
+    op.metadata = entry.metadata.clone();
+    op.controller_metadata = entry.controller_metadata;
+    op.counter = plan_counter(table, entry)?;
+    op.meter = plan_meter(table, entry)?;
+    if table.is_const
+        && op.key.is_some()
+        && (op.action.is_some() || op.idle_timeout != 0 || !op.metadata.is_empty())
+    {
+        return Err(Refusal::denied(
+            "its entries are const: only their direct counters and meters can be modified",
+        ));
+    }
+    Ok(op)
+}
+
+fn default_key(
+    table: &TableBinding,
+    verb: Verb,
+    entry: &TableEntry,
+) -> Result<Option<EntryKey>, Refusal> {
+    if verb != Verb::Modify {
+        return Err(Refusal::invalid(
+            "the default entry always exists: only MODIFY is allowed",
+        ));
+    }
+    if !entry.r#match.is_empty() || entry.priority != 0 {
+        return Err(Refusal::invalid(
+            "the default entry takes neither match fields nor a priority",
+        ));
+    }
+    if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
+        return Err(Refusal::invalid("the default entry has no idle timeout"));
+    }
+    if table.const_default {
+        return Err(Refusal::denied("its default action is const"));
+    }
+    if table.profile.is_some() {
+        return Err(Refusal::denied(
+            "its default entry is fixed, as it has an action profile",
+        ));
+    }
+    if entry.counter_data.is_some()
+        || entry.meter_config.is_some()
+        || entry.meter_counter_data.is_some()
+    {
+        return Err(Refusal::unimplemented(
+            "direct counters and meters of the default entry cannot be set",
+        ));
+    }
+    Ok(None)
+}
+
+fn entry_key(
+    table: &TableBinding,
+    verb: Verb,
+    entry: &TableEntry,
+) -> Result<Option<EntryKey>, Refusal> {
+    if table.fields.is_empty() {
+        return Err(Refusal::invalid(
+            "it has no key: only its default entry can be changed (is_default_action)",
+        ));
+    }
+    if table.is_const && verb != Verb::Modify {
+        return Err(Refusal::denied(
+            "its entries are const: none can be added or removed",
+        ));
+    }
+    matches::decode_key(table, &entry.r#match, entry.priority).map(Some)
+}
+
+fn plan_action(
+    binding: &Binding,
+    table: &TableBinding,
+    entry: &TableEntry,
+) -> Result<Option<Act>, Refusal> {
+    let Some(action) = &entry.action else {
+        return Ok(None);
+    };
+    let Some(kind) = &action.r#type else {
+        return Err(Refusal::invalid(
+            "the table action is set, but holds nothing",
+        ));
+    };
+    let profile = binding
+        .profiles
+        .items
+        .iter()
+        .find(|p| Some(p.profile) == table.profile);
+    let act = match (kind, profile) {
+        (Type::Action(a), None) => {
+            let place = if entry.is_default_action { Place::Default } else { Place::Entry };
+            Act::Existing(EntryAction::Direct(action::decode(table, a, place)?))
+        }
+        (Type::Action(_), Some(p)) => {
+            return Err(Refusal::invalid(format!(
+                "its entries point to members of the action profile {}, they hold no action of their own",
+                p.name
+            )))
+        }
+        (_, None) => return Err(Refusal::invalid("it has no action profile: its entries hold an action of their own")),
+        (Type::ActionProfileMemberId(id), Some(_)) => {
+            profile::check_client_id("member", *id)?;
+            Act::Existing(EntryAction::Member(*id))
+        }
+        (Type::ActionProfileGroupId(id), Some(p)) => {
+            if !p.selector {
+                return Err(Refusal::invalid(format!("the action profile {} has no selector, so no groups", p.name)));
+            }
+            profile::check_client_id("group", *id)?;
+            Act::Existing(EntryAction::Group(*id))
+        }
+        (Type::ActionProfileActionSet(set), Some(p)) => Act::OneShot(profile::plan_one_shot(table, p, set)?),
+    };
+    Ok(Some(act))
+}
+
+fn idle_timeout(table: &TableBinding, entry: &TableEntry) -> Result<Nanos, Refusal> {
+    if entry.idle_timeout_ns != 0 && !table.idle_timeout {
+        return Err(Refusal::invalid(
+            "it does not support idle timeouts: idle_timeout_ns must be 0",
+        ));
+    }
+    Nanos::try_from(entry.idle_timeout_ns).map_err(|_| {
+        Refusal::invalid(format!(
+            "idle_timeout_ns {} is negative",
+            entry.idle_timeout_ns
+        ))
+    })
+}
+
+fn plan_counter(table: &TableBinding, entry: &TableEntry) -> Result<Option<(u64, u64)>, Refusal> {
+    match &entry.counter_data {
+        None => Ok(None),
+        Some(_) if !table.direct_counter => Err(Refusal::invalid(
+            "it has no direct counter: counter_data must be unset",
+        )),
+        Some(data) => array::counter_data(data).map(Some),
+    }
+}
+
+fn plan_meter(
+    table: &TableBinding,
+    entry: &TableEntry,
+) -> Result<Option<Option<MeterConfig>>, Refusal> {
+    if entry.meter_counter_data.is_some() {
+        return Err(Refusal::unimplemented(
+            "meters keep no counters per colour: meter_counter_data must be unset",
+        ));
+    }
+    match (&entry.meter_config, &table.direct_meter) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Ok(Some(None)),
+        (Some(_), None) => Err(Refusal::invalid(
+            "it has no direct meter: meter_config must be unset",
+        )),
+        (Some(config), Some(meter)) => Ok(Some(Some(array::meter_config(config, meter.kind)?))),
+    }
+}
+
+impl TableOp {
+    /// # Errors
+    /// The pipeline's refusal, with the table's name.
+    pub fn apply(
+        mut self,
+        target: &mut Target,
+        soft: &mut Soft,
+        now: Nanos,
+    ) -> Result<(), Refusal> {
+        let name = std::mem::take(&mut self.name);
+        let place = |e: Refusal| {
+            if e.message.starts_with("table ") {
+                e
+            } else {
+                e.at(&format!("table {name}"))
+            }
+        };
+        match (self.verb, self.key.take()) {
+            (_, None) => self.set_default(target, soft),
+            (Verb::Insert, Some(key)) => self.insert(key, target, soft, now),
+            (Verb::Modify, Some(key)) => self.modify(key, target, soft, now),
+            (Verb::Delete, Some(key)) => self.delete(&key, target, soft),
+        }
+        .map_err(place)
+    }
+
+    fn set_default(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
+        let reset = self.action.is_none();
+        let call = match self.action {
+            Some(Act::Existing(EntryAction::Direct(call))) => Some(call),
+            _ => None,
+        };
+        target.pipeline()?.table_set_default(self.table, call)?;
+        let extra = Extra {
+            metadata: self.metadata,
+            controller_metadata: self.controller_metadata,
+            one_shot: None,
+        };
+        if reset || extra.is_empty() {
+            soft.defaults.remove(&self.id);
+        } else {
+            soft.defaults.insert(self.id, extra.into());
+        }
+        Ok(())
+    }
+
+    fn insert(
+        self,
+        key: EntryKey,
+        target: &mut Target,
+        soft: &mut Soft,
+        now: Nanos,
+    ) -> Result<(), Refusal> {
+        let pipeline = target.pipeline()?;
+        let mut extra = Extra {
+            metadata: self.metadata,
+            controller_metadata: self.controller_metadata,
+            one_shot: None,
+        };
+        let action = match self.action {
+            Some(Act::Existing(action)) => action,
+            Some(Act::OneShot(plan)) => {
+                let one_shot = plan.install(pipeline, soft)?;
+                let group = one_shot.group_id;
+                extra.one_shot = Some(one_shot);
+                EntryAction::Group(group)
+            }
+            None => return Err(Refusal::invalid("the action is unset; an INSERT needs one")),
+        };
+        let cookie = soft.keep(extra);
+        let entry = Entry {
+            key,
+            action,
+            idle_timeout: self.idle_timeout,
+            cookie,
+        };
+        let done = pipeline
+            .table_insert(self.table, &entry, now)
+            .map_err(Refusal::from)
+            .and_then(|()| {
+                let direct = set_direct(
+                    pipeline,
+                    self.table,
+                    &entry.key,
+                    self.counter,
+                    self.meter.flatten().map(Some),
+                );
+                if direct.is_err() {
+                    pipeline.table_delete(self.table, &entry.key)?;
+                }
+                direct
+            });
+        if done.is_err() {
+            release(target, soft, cookie);
+        }
+        done
+    }
+
+    fn modify(
+        self,
+        key: EntryKey,
+        target: &mut Target,
+        soft: &mut Soft,
+        now: Nanos,
+    ) -> Result<(), Refusal> {
+        let pipeline = target.pipeline()?;
+        let extra = Extra {
+            metadata: self.metadata,
+            controller_metadata: self.controller_metadata,
+            one_shot: None,
+        };
+        let plain = extra.is_empty() && !soft.has_extras();
+        if let (true, Some(Act::Existing(action))) = (plain, &self.action) {
+            let entry = Entry {
+                key,
+                action: action.clone(),
+                idle_timeout: self.idle_timeout,
+                cookie: 0,
+            };
+            pipeline.table_modify(self.table, &entry, now)?;
+            return set_direct(pipeline, self.table, &entry.key, self.counter, self.meter);
+        }
+        let Some((old, _)) = pipeline.table_get(self.table, &key) else {
+            return Err(Refusal::not_found("no entry has this match and priority"));
+        };
+        if pipeline.table_schema(self.table).const_entries.is_some() {
+            return set_direct(pipeline, self.table, &key, self.counter, self.meter);
+        }
+        let mut extra = extra;
+        let action = match self.action {
+            Some(Act::Existing(action)) => action,
+            Some(Act::OneShot(plan)) => {
+                let one_shot = plan.install(pipeline, soft)?;
+                let group = one_shot.group_id;
+                extra.one_shot = Some(one_shot);
+                EntryAction::Group(group)
+            }
+            None => {
+                extra.one_shot = soft.extra(old.cookie).and_then(|e| e.one_shot.clone());
+                old.action
+            }
+        };
+        let kept = extra.one_shot.as_ref().map(|o| o.group_id);
+        let cookie = soft.keep(extra);
+        let entry = Entry {
+            key,
+            action,
+            idle_timeout: self.idle_timeout,
+            cookie,
+        };
+        if let Err(error) = pipeline.table_modify(self.table, &entry, now) {
+            release(target, soft, cookie);
+            return Err(error.into());
+        }
+        let same = soft
+            .extra(old.cookie)
+            .and_then(|e| e.one_shot.as_ref())
+            .map(|o| o.group_id)
+            == kept;
+        if same {
+            soft.drop_extra(old.cookie); // its one-shot, if any, lives on in the new extra
+        } else {
+            release(target, soft, old.cookie);
+        }
+        set_direct(
+            target.pipeline()?,
+            self.table,
+            &entry.key,
+            self.counter,
+            self.meter,
+        )
+    }
+
+    fn delete(self, key: &EntryKey, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
+        let pipeline = target.pipeline()?;
+        let cookie = match soft.has_extras() {
+            true => pipeline
+                .table_get(self.table, key)
+                .map_or(0, |(entry, _)| entry.cookie),
+            false => 0,
+        };
+        pipeline.table_delete(self.table, key)?;
+        release(target, soft, cookie);
+        Ok(())
+    }
+}
+
+fn set_direct(
+    pipeline: &mut v1model::Pipeline,
+    table: TableId,
+    key: &EntryKey,
+    counter: Option<(u64, u64)>,
+    meter: Option<Option<MeterConfig>>,
+) -> Result<(), Refusal> {
+    if let Some(config) = meter {
+        pipeline.direct_meter_set(table, key, config)?;
+    }
+    if let Some((packets, bytes)) = counter {
+        pipeline.direct_counter_set(table, key, packets, bytes)?;
+    }
+    Ok(())
+}
+
+/// Forgets an entry's extra, and the hidden group and members of a one-shot.
+fn release(target: &mut Target, soft: &mut Soft, cookie: u64) {
+    if cookie == 0 {
+        return;
+    }
+    let Some(extra) = soft.drop_extra(cookie) else {
+        return;
+    };
+    if let (Some(one_shot), Ok(pipeline)) = (&extra.one_shot, target.pipeline()) {
+        one_shot.remove(pipeline, soft);
+    }
+}
+
+/// What a read asks of each entry, beyond its key.
+#[derive(Debug, Clone, Default)]
+pub struct TableFilter {
+    /// The P4Info id of an action.
+    pub action_id: Option<u32>,
+    pub priority: i32,
+    pub controller_metadata: u64,
+    pub metadata: Bytes,
+    pub with_counter: bool,
+    pub with_meter: bool,
+    pub with_last_hit: bool,
+}
+
+impl TableFilter {
+    /// # Errors
+    /// INVALID_ARGUMENT and UNIMPLEMENTED for filters that do not exist.
+    #[allow(deprecated)]
+    pub fn new(request: &TableEntry) -> Result<Self, Refusal> {
+        let action_id = match &request.action {
+            None => None,
+            Some(TableAction {
+                r#type: Some(Type::Action(a)),
+            }) => Some(a.action_id),
+            Some(_) => {
+                return Err(Refusal::invalid(
+                    "entries can be filtered by action id only",
+                ))
+            }
+        };
+        if request.meter_counter_data.is_some() {
+            return Err(Refusal::unimplemented(
+                "meters keep no counters per colour: meter_counter_data must be unset",
+            ));
+        }
+        Ok(Self {
+            action_id,
+            priority: request.priority,
+            controller_metadata: request.controller_metadata,
+            metadata: request.metadata.clone(),
+            with_counter: request.counter_data.is_some(),
+            with_meter: request.meter_config.is_some(),
+            with_last_hit: request.time_since_last_hit.is_some(),
+        })
+    }
+
+    /// The message of an entry; None when the filter does not want it.
+    #[allow(deprecated)]
+    pub fn encode(
+        &self,
+        table: &TableBinding,
+        soft: &Soft,
+        entry: &Entry,
+        stats: &EntryStats,
+        now: Nanos,
+    ) -> Option<TableEntry> {
+        let extra = soft.extra(entry.cookie).map(|e| e.as_ref());
+        if self.priority != 0 && self.priority != entry.key.priority {
+            return None;
+        }
+        let mut message = TableEntry {
+            table_id: table.id,
+            r#match: matches::encode_key(table, &entry.key),
+            action: Some(encode_action(table, &entry.action, extra)?),
+            priority: entry.key.priority,
+            idle_timeout_ns: i64::try_from(entry.idle_timeout).unwrap_or(i64::MAX),
+            is_const: table.is_const,
+            ..Default::default()
+        };
+        self.finish(table, &mut message, extra, stats)?;
+        if self.with_last_hit && table.idle_timeout {
+            let elapsed_ns = i64::try_from(now.saturating_sub(stats.last_hit)).unwrap_or(i64::MAX);
+            message.time_since_last_hit = Some(IdleTimeout { elapsed_ns });
+        }
+        Some(message)
+    }
+
+    /// The message of a default entry.
+    pub fn encode_default(
+        &self,
+        table: &TableBinding,
+        soft: &Soft,
+        call: Option<&ActionCall>,
+        stats: &EntryStats,
+    ) -> Option<TableEntry> {
+        let action = call.and_then(|c| action::encode(table, c));
+        let mut message = TableEntry {
+            table_id: table.id,
+            action: action.map(|a| TableAction {
+                r#type: Some(Type::Action(a)),
+            }),
+            is_default_action: true,
+            is_const: table.const_default,
+            ..Default::default()
+        };
+        self.finish(
+            table,
+            &mut message,
+            soft.defaults.get(&table.id).map(|e| e.as_ref()),
+            stats,
+        )?;
+        Some(message)
+    }
+
+    #[allow(deprecated)]
+    fn finish(
+        &self,
+        table: &TableBinding,
+        message: &mut TableEntry,
+        extra: Option<&Extra>,
+        stats: &EntryStats,
+    ) -> Option<()> {
+        if let Some(extra) = extra {
+            message.metadata = extra.metadata.clone();
+            message.controller_metadata = extra.controller_metadata;
+        }
+        if let Some(wanted) = self.action_id {
+            match message.action.as_ref().and_then(|a| a.r#type.as_ref()) {
+                Some(Type::Action(a)) if a.action_id == wanted => {}
+                _ => return None,
+            }
+        }
+        let other_cookie = self.controller_metadata != 0
+            && self.controller_metadata != message.controller_metadata;
+        let other_metadata = !self.metadata.is_empty() && self.metadata != message.metadata;
+        if other_cookie || other_metadata {
+            return None;
+        }
+        if self.with_counter && table.direct_counter {
+            message.counter_data = Some(counter_data(stats));
+        }
+        if self.with_meter && table.direct_meter.is_some() {
+            message.meter_config = stats.meter.as_ref().map(array::encode_meter);
+        }
+        Some(())
+    }
+}
+
+pub fn counter_data(stats: &EntryStats) -> CounterData {
+    CounterData {
+        byte_count: stats.bytes as i64,
+        packet_count: stats.packets as i64,
+    }
+}
+
+fn encode_action(
+    table: &TableBinding,
+    action: &EntryAction,
+    extra: Option<&Extra>,
+) -> Option<TableAction> {
+    let kind = match (action, extra.and_then(|e| e.one_shot.as_ref())) {
+        (_, Some(one_shot)) => Type::ActionProfileActionSet(one_shot.message.clone()),
+        (EntryAction::Direct(call), None) => Type::Action(action::encode(table, call)?),
+        (EntryAction::Member(id), None) => Type::ActionProfileMemberId(*id),
+        (EntryAction::Group(id), None) => Type::ActionProfileGroupId(*id),
+    };
+    Some(TableAction { r#type: Some(kind) })
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the device tells becomes what clients hear: packet-ins, digest lists, idle timeouts (P4Runtime 1.5 §16).
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use device::Event;
+use tokio::sync::mpsc::Receiver;
+use v1model::{Bits, DigestId, Entry, EntryStats, TableId};
+
+use crate::binding::DigestBinding;
+use crate::config::Loaded;
+use crate::digests::List;
+use crate::entity::profile;
+use crate::entity::table::TableFilter;
+use crate::proto::p4rt::stream_message_response::Update;
+use crate::proto::p4rt::{DigestList, IdleTimeoutNotification, P4Data, PacketIn, TableEntry};
+use crate::shared::Shared;
+
+/// The longest wait before the digests' clocks are looked at again, as their timeouts can change.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Serves events until the device is gone.
+pub async fn serve(shared: Arc<Shared>, mut events: Receiver<Vec<Event>>) {
+    loop {
+        let due = shared.digests().next_due();
+        let wait = match due {
+            Some(due) => Duration::from_nanos(due.saturating_sub(shared.now())).min(LOOK_AGAIN),
+            None => Duration::MAX,
+        };
+        match tokio::time::timeout(wait, events.recv()).await {
+            Ok(Some(batch)) => handle(&shared, batch).await,
+            Ok(None) => return,
+            Err(_) => {}
+        }
+        let lists = shared.digests().due(shared.now());
+        if let (false, Some(loaded)) = (lists.is_empty(), shared.running()) {
+            lists
+                .into_iter()
+                .for_each(|list| send_list(&shared, &loaded, &list));
+        }
+    }
+}
+
+async fn handle(shared: &Arc<Shared>, batch: Vec<Event>) {
+    let mut expired = Vec::new();
+    let loaded = shared.running();
+    for event in batch {
+        match (event, &loaded) {
+            (Event::PacketIn { frame }, loaded) => packet_in(shared, loaded.as_deref(), frame),
+            (Event::Digest { id, sample, .. }, Some(loaded)) => digest(shared, loaded, id, &sample),
+            (Event::IdleTimeout { table, entry }, Some(_)) => expired.push((table, entry)),
+            (Event::PortStatus { port, up }, _) => port_status(shared, port, up).await,
+            (Event::Digest { .. } | Event::IdleTimeout { .. }, None) => {}
+        }
+    }
+    if !expired.is_empty() {
+        idle_timeouts(shared, &expired).await;
+    }
+}
+
+fn packet_in(shared: &Shared, loaded: Option<&Loaded>, frame: Vec<u8>) {
+    let frame = frame.into();
+    let parts = match loaded.and_then(|l| l.binding.packet_in.as_ref()) {
+        Some(header) => header.decode(&frame),
+        None => Some((Vec::new(), frame)),
+    };
+    let sent = parts.is_some_and(|(metadata, payload)| {
+        shared
+            .clients()
+            .send_to_primaries(&Update::Packet(PacketIn { payload, metadata }))
+    });
+    if !sent {
+        shared.packet_ins_lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn digest(shared: &Shared, loaded: &Loaded, id: DigestId, sample: &[u8]) {
+    let Some(binding) = loaded.binding.digests.items.iter().find(|d| d.digest == id) else {
+        return;
+    };
+    let list = shared.digests().take(binding.id, sample, shared.now());
+    if let Some(list) = list {
+        send_list(shared, loaded, &list);
+    }
+}
+
+fn send_list(shared: &Shared, loaded: &Loaded, list: &List) {
+    let Ok(binding) = loaded.binding.digests.get(list.digest_id) else {
+        return;
+    };
+    let message = DigestList {
+        digest_id: list.digest_id,
+        list_id: list.list_id,
+        data: list
+            .samples
+            .iter()
+            .filter_map(|s| encode_sample(binding, s))
+            .collect(),
+        timestamp: since_epoch_ns(),
+    };
+    let sent = shared.clients().send_to_primaries(&Update::Digest(message));
+    if !sent {
+        shared.digests().unsent(list);
+    }
+}
+
+/// None for a sample of another program, which a change of config may have left behind.
+fn encode_sample(binding: &DigestBinding, sample: &[u8]) -> Option<P4Data> {
+    let mut values = Vec::with_capacity(binding.widths.len());
+    let mut rest = sample;
+    for width in &binding.widths {
+        let (value, tail) = rest.split_at_checked(width.div_ceil(8) as usize)?;
+        values.push(Bits::from_be_bytes(*width, value).ok()?);
+        rest = tail;
+    }
+    rest.is_empty()
+        .then(|| binding.shape.encode(&mut values.iter()))
+}
+
+async fn idle_timeouts(shared: &Shared, expired: &[(TableId, Entry)]) {
+    let state = shared.state.read().await;
+    let Some(context) = &state.running else {
+        return;
+    };
+    let filter = TableFilter::default();
+    let encode = |(table, entry): &(TableId, Entry)| -> Option<TableEntry> {
+        let table = context.loaded.binding.table_of(*table)?;
+        filter.encode(table, &context.soft, entry, &EntryStats::default(), 0)
+    };
+    let table_entry: Vec<TableEntry> = expired.iter().filter_map(encode).collect();
+    if table_entry.is_empty() {
+        return;
+    }
+    let message = IdleTimeoutNotification {
+        table_entry,
+        timestamp: since_epoch_ns(),
+    };
+    shared
+        .clients()
+        .send_to_primaries(&Update::IdleTimeoutNotification(message));
+}
+
+/// Groups whose members watch the port follow it.
+async fn port_status(shared: &Arc<Shared>, port: u32, up: bool) {
+    let mut state = shared.state.clone().write_owned().await;
+    let done = shared.handle.call(move |device, _| {
+        if let (Some(pipeline), Some(running)) = (device.pipeline_mut(), &mut state.running) {
+            profile::port_changed(pipeline, &mut running.soft, port, up);
+        }
+    });
+    if done.await.is_err() {
+        tracing::debug!(
+            port,
+            "the switch stopped before a port's change was handled"
+        );
+    }
+}
+
+fn since_epoch_ns() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

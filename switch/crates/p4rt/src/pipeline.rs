@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SetForwardingPipelineConfig and GetForwardingPipelineConfig (P4Runtime 1.5 §14, §15).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::OwnedRwLockWriteGuard;
+use tonic::Status;
+use v1model::Pipeline;
+
+use crate::config::{self, Context, Loaded, State};
+use crate::entity::pre;
+use crate::proto::p4rt::get_forwarding_pipeline_config_request::ResponseType;
+use crate::proto::p4rt::set_forwarding_pipeline_config_request::Action;
+use crate::proto::p4rt::{
+    ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
+    GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest,
+    SetForwardingPipelineConfigResponse,
+};
+use crate::shared::{gone, Shared};
+use crate::soft::Soft;
+use crate::target::Target;
+
+/// # Errors
+/// NOT_FOUND, PERMISSION_DENIED, then what the action asks for: INVALID_ARGUMENT, NOT_FOUND.
+pub async fn set(
+    shared: Arc<Shared>,
+    request: SetForwardingPipelineConfigRequest,
+) -> Result<SetForwardingPipelineConfigResponse, Status> {
+    check_sender(&shared, &request)?;
+    let action = request.action();
+    let loaded = match (action, request.config.clone()) {
+        (Action::Unspecified, _) => {
+            return Err(Status::invalid_argument(format!(
+                "action {} is unknown; known: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT, RECONCILE_AND_COMMIT",
+                request.action
+            )))
+        }
+        (Action::Commit, None) => None,
+        (Action::Commit, Some(_)) => {
+            return Err(Status::invalid_argument("COMMIT takes no config: it realizes the one that was saved"))
+        }
+        (_, None) => return Err(Status::invalid_argument(format!("{} needs a config", action.as_str_name()))),
+        (_, Some(config)) => {
+            let cpu_port = shared.cpu_port;
+            let load = tokio::task::spawn_blocking(move || config::load(config, cpu_port)).await;
+            Some(load.map_err(|e| Status::internal(format!("loading the config failed: {e}")))??)
+        }
+    };
+    // A task of its own: a client that hangs up does not leave half a config behind.
+    let done = tokio::spawn(async move {
+        let state = shared.state.clone().write_owned().await;
+        check_sender(&shared, &request)?;
+        realize(&shared, state, action, loaded).await
+    });
+    done.await
+        .map_err(|e| Status::internal(format!("setting the config failed: {e}")))??;
+    Ok(SetForwardingPipelineConfigResponse {})
+}
+
+#[allow(deprecated)]
+fn check_sender(
+    shared: &Shared,
+    request: &SetForwardingPipelineConfigRequest,
+) -> Result<(), Status> {
+    shared.clients().arbiter.check_primary(
+        request.device_id,
+        &request.role,
+        request.election_id.as_ref(),
+    )
+}
+
+async fn realize(
+    shared: &Arc<Shared>,
+    mut state: OwnedRwLockWriteGuard<State>,
+    action: Action,
+    loaded: Option<(Arc<Loaded>, Pipeline)>,
+) -> Result<(), Status> {
+    match (action, loaded) {
+        (Action::VerifyAndSave, Some((loaded, pipeline))) => {
+            state.saved = Some(Context {
+                loaded,
+                soft: Soft::default(),
+                pipeline: Some(Mutex::new(pipeline)),
+            });
+            Ok(())
+        }
+        (Action::VerifyAndCommit, Some((loaded, pipeline))) => {
+            commit(shared, state, loaded, pipeline, Soft::default()).await
+        }
+        (Action::ReconcileAndCommit, Some((loaded, pipeline))) => {
+            reconcile(shared, state, loaded, pipeline).await
+        }
+        (Action::Commit, _) => {
+            let saved = state.saved.take().ok_or_else(|| {
+                Status::not_found("no config is saved: VERIFY_AND_SAVE must come before COMMIT")
+            })?;
+            let pipeline = saved
+                .pipeline
+                .ok_or_else(|| Status::internal("the saved config has no pipeline"))?;
+            let pipeline = pipeline
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
+            commit(shared, state, saved.loaded, pipeline, saved.soft).await
+        }
+        _ => Ok(()), // VERIFY: the config is good, nothing changes
+    }
+}
+
+/// Sets a config at start, before any client.
+///
+/// # Errors
+/// As `VERIFY_AND_COMMIT`.
+pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
+    let (loaded, pipeline) = config::load(config, shared.cpu_port)?;
+    let state = shared.state.clone().write_owned().await;
+    commit(shared, state, loaded, pipeline, Soft::default()).await
+}
+
+async fn commit(
+    shared: &Arc<Shared>,
+    mut state: OwnedRwLockWriteGuard<State>,
+    loaded: Arc<Loaded>,
+    pipeline: Pipeline,
+    mut soft: Soft,
+) -> Result<(), Status> {
+    let digests = shared.digests_arc();
+    let owner = shared.clone();
+    let call = shared.handle.call(move |device, now| {
+        device.load(now, pipeline);
+        device.reset_replication();
+        soft.ports_down = device
+            .ports()
+            .filter(|p| device.port_is_up(*p) == Some(false))
+            .collect();
+        let installed = pre::install_all(
+            &mut Target::Running {
+                device,
+                digests: &digests,
+            },
+            &soft,
+        );
+        digests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .reset(soft.digests.iter().map(|(id, c)| (*id, c)));
+        owner.set_running(loaded.clone());
+        state.running = Some(Context {
+            loaded,
+            soft,
+            pipeline: None,
+        });
+        state.saved = None;
+        installed
+    });
+    call.await.map_err(gone)?.map_err(Status::from)
+}
+
+/// The state of the running program is carried over into the new one where an object has the same name and shape.
+async fn reconcile(
+    shared: &Arc<Shared>,
+    mut state: OwnedRwLockWriteGuard<State>,
+    loaded: Arc<Loaded>,
+    mut pipeline: Pipeline,
+) -> Result<(), Status> {
+    let Some(running) = state.running.take() else {
+        return commit(shared, state, loaded, pipeline, Soft::default()).await;
+    };
+    let digests = shared.digests_arc();
+    let owner = shared.clone();
+    let call = shared.handle.call(move |device, now| {
+        if let Some(old) = device.pipeline() {
+            if let Err(error) = pipeline.clone_state_from(old) {
+                state.running = Some(running);
+                return Err(Status::invalid_argument(format!(
+                    "the forwarding state cannot be kept: {error}"
+                )));
+            }
+        }
+        let mut soft = running.soft;
+        soft.keep_known(&loaded.binding);
+        device.load(now, pipeline);
+        digests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .reset(soft.digests.iter().map(|(id, c)| (*id, c)));
+        owner.set_running(loaded.clone());
+        state.running = Some(Context {
+            loaded,
+            soft,
+            pipeline: None,
+        });
+        state.saved = None;
+        Ok(())
+    });
+    call.await.map_err(gone)?
+}
+
+/// # Errors
+/// NOT_FOUND for another device.
+pub async fn get(
+    shared: &Shared,
+    request: GetForwardingPipelineConfigRequest,
+) -> Result<GetForwardingPipelineConfigResponse, Status> {
+    shared.clients().arbiter.check_device(request.device_id)?;
+    let state = shared.state.read().await;
+    let Ok(context) = state.current() else {
+        return Ok(GetForwardingPipelineConfigResponse { config: None });
+    };
+    let config = &context.loaded.config;
+    let kind = request.response_type();
+    let with_p4info = matches!(kind, ResponseType::All | ResponseType::P4infoAndCookie);
+    let with_device_config = matches!(
+        kind,
+        ResponseType::All | ResponseType::DeviceConfigAndCookie
+    );
+    let config = ForwardingPipelineConfig {
+        p4info: if with_p4info {
+            config.p4info.clone()
+        } else {
+            None
+        },
+        p4_device_config: if with_device_config {
+            config.p4_device_config.clone()
+        } else {
+            Default::default()
+        },
+        cookie: config.cookie,
+    };
+    Ok(GetForwardingPipelineConfigResponse {
+        config: Some(config),
+    })
+}

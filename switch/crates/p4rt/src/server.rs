@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The gRPC server: the calls of the service handed to their modules, and the listening socket.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use device::{DeviceHandle, Event};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::clients::Outgoing;
+use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use crate::proto::p4rt::{
+    CapabilitiesRequest, CapabilitiesResponse, ForwardingPipelineConfig,
+    GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
+    ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
+    StreamMessageRequest, WriteRequest, WriteResponse,
+};
+use crate::shared::Shared;
+use crate::{events, pipeline, proto, read, stream, write};
+
+/// The version of P4Runtime that is served.
+pub const API_VERSION: &str = "1.5.0";
+/// Largest message taken: configs hold a program's JSON, writes thousands of entries.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// Messages of a read that wait for the client.
+const READ_QUEUE: usize = 256;
+
+/// What a server needs to know.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerOptions {
+    pub addr: SocketAddr,
+    /// The device id that clients must name; P4Runtime 1.5 §5.1 asks for one that is not 0.
+    pub device_id: u64,
+    /// The port of packet-in and packet-out.
+    pub cpu_port: Option<u32>,
+}
+
+/// Why the server could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {addr}: {source}")]
+    Listen {
+        addr: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error("{0}")]
+    Config(String),
+    #[error("the P4Runtime server failed: {0}")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+/// A server that listens, but does not answer yet.
+pub struct Server {
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    addr: SocketAddr,
+    events: mpsc::Receiver<Vec<Event>>,
+}
+
+impl Server {
+    /// Listens on the address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// [`ServeError::Listen`] when the address cannot be had.
+    pub async fn bind(
+        options: ServerOptions,
+        handle: DeviceHandle,
+        events: mpsc::Receiver<Vec<Event>>,
+    ) -> Result<Self, ServeError> {
+        let listen = |source| ServeError::Listen {
+            addr: options.addr,
+            source,
+        };
+        let listener = TcpListener::bind(options.addr).await.map_err(listen)?;
+        let addr = listener.local_addr().map_err(listen)?;
+        let shared = Arc::new(Shared::new(options.device_id, options.cpu_port, handle));
+        Ok(Self {
+            shared,
+            listener,
+            addr,
+            events,
+        })
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Loads a program before any client comes: BMv2 JSON, and P4Info in text format (or in binary).
+    ///
+    /// # Errors
+    /// [`ServeError::Config`] with what is wrong in which of the two.
+    pub async fn preload(&self, json: Vec<u8>, p4info: &[u8]) -> Result<(), ServeError> {
+        use prost::Message;
+        let info = match std::str::from_utf8(p4info)
+            .ok()
+            .map(proto::p4info_from_text)
+        {
+            Some(Ok(info)) => info,
+            Some(Err(text)) => proto::p4info::P4Info::decode(p4info)
+                .map_err(|_| ServeError::Config(format!("P4Info: {text}")))?,
+            None => proto::p4info::P4Info::decode(p4info).map_err(|e| {
+                ServeError::Config(format!("P4Info: neither text format nor a message: {e}"))
+            })?,
+        };
+        let config = ForwardingPipelineConfig {
+            p4info: Some(info),
+            p4_device_config: json.into(),
+            cookie: None,
+        };
+        pipeline::preload(&self.shared, config)
+            .await
+            .map_err(|e| ServeError::Config(e.message().to_owned()))
+    }
+
+    /// Serves until `shutdown` is ready. Streams that are open then are cut.
+    ///
+    /// # Errors
+    /// [`ServeError::Transport`].
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let service = P4RuntimeServer::new(Service {
+            shared: self.shared.clone(),
+        })
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        let server = tonic::transport::Server::builder()
+            .tcp_nodelay(true)
+            .http2_keepalive_interval(Some(Duration::from_secs(20)))
+            .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+            .initial_stream_window_size(Some(4 << 20))
+            .initial_connection_window_size(Some(8 << 20))
+            .add_service(service)
+            .serve_with_incoming(TcpListenerStream::new(self.listener));
+        let events = tokio::spawn(events::serve(self.shared, self.events));
+        let done = tokio::select! {
+            done = server => done.map_err(ServeError::from),
+            () = shutdown => Ok(()),
+        };
+        events.abort();
+        done
+    }
+}
+
+/// Listens and serves for good, in one call.
+///
+/// # Errors
+/// As [`Server::bind`] and [`Server::run`].
+pub async fn serve(
+    addr: SocketAddr,
+    handle: DeviceHandle,
+    device_id: u64,
+    events: mpsc::Receiver<Vec<Event>>,
+    cpu_port: Option<u32>,
+) -> Result<(), ServeError> {
+    let options = ServerOptions {
+        addr,
+        device_id,
+        cpu_port,
+    };
+    Server::bind(options, handle, events)
+        .await?
+        .run(std::future::pending())
+        .await
+}
+
+struct Service {
+    shared: Arc<Shared>,
+}
+
+#[tonic::async_trait]
+impl P4Runtime for Service {
+    type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
+    type StreamChannelStream = Outgoing;
+
+    async fn write(
+        &self,
+        request: Request<WriteRequest>,
+    ) -> Result<Response<WriteResponse>, Status> {
+        write::write(self.shared.clone(), request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn read(
+        &self,
+        request: Request<ReadRequest>,
+    ) -> Result<Response<Self::ReadStream>, Status> {
+        let request = request.into_inner();
+        self.shared
+            .clients()
+            .arbiter
+            .check_device(request.device_id)?;
+        let state = self.shared.state.clone().read_owned().await;
+        state.current()?;
+        let (out, stream) = mpsc::channel(READ_QUEUE);
+        tokio::spawn(read::read(self.shared.clone(), state, request, out));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        pipeline::set(self.shared.clone(), request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        pipeline::get(&self.shared, request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<StreamMessageRequest>>,
+    ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        let (id, outgoing) = self.shared.clients().open();
+        tokio::spawn(stream::serve(self.shared.clone(), id, request.into_inner()));
+        Ok(Response::new(outgoing))
+    }
+
+    async fn capabilities(
+        &self,
+        request: Request<CapabilitiesRequest>,
+    ) -> Result<Response<CapabilitiesResponse>, Status> {
+        let device_id = request.into_inner().device_id;
+        if device_id != 0 {
+            self.shared.clients().arbiter.check_device(device_id)?;
+        }
+        let p4runtime_api_version = API_VERSION.to_owned();
+        Ok(Response::new(CapabilitiesResponse {
+            p4runtime_api_version,
+            experimental: None,
+        }))
+    }
+}

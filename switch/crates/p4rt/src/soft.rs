@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What P4Runtime keeps beside the pipeline so that a client reads back what it wrote: cookies, one-shots, PRE, digests.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::binding::Binding;
+use crate::entity::pre::{CloneSession, Copy};
+use crate::entity::profile::{OneShot, WatchedGroup};
+use crate::proto::p4rt::digest_entry::Config;
+use crate::proto::p4rt::{
+    ActionProfileGroup, CloneSessionEntry, MulticastGroupEntry, ValueSetMember,
+};
+
+/// What a table entry carries for its client alone.
+#[derive(Debug, Clone, Default)]
+pub struct Extra {
+    pub metadata: Bytes,
+    pub controller_metadata: u64,
+    pub one_shot: Option<OneShot>,
+}
+
+impl Extra {
+    pub fn is_empty(&self) -> bool {
+        self.metadata.is_empty() && self.controller_metadata == 0 && self.one_shot.is_none()
+    }
+}
+
+/// A group as its client wrote it, and as the pipeline knows it.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub message: ActionProfileGroup,
+    pub watched: WatchedGroup,
+}
+
+/// The software side of one forwarding pipeline config.
+#[derive(Debug, Default)]
+pub struct Soft {
+    /// By the cookie of the pipeline's entry; entries with nothing extra have the cookie 0.
+    extras: HashMap<u64, Arc<Extra>>,
+    last_cookie: u64,
+    /// Of default entries, by P4Info table id.
+    pub defaults: HashMap<u32, Arc<Extra>>,
+    /// By (P4Info action profile id, group id).
+    pub groups: BTreeMap<(u32, u32), Group>,
+    /// Entries that are one-shots, by P4Info action profile id.
+    pub one_shots: HashMap<u32, usize>,
+    /// Members that clients made by themselves, by P4Info action profile id.
+    pub members: HashMap<u32, usize>,
+    /// As written, and what it means for the device.
+    pub multicast: BTreeMap<u32, (MulticastGroupEntry, Vec<Copy>)>,
+    pub clones: BTreeMap<u32, (CloneSessionEntry, CloneSession)>,
+    /// By P4Info value set id.
+    pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
+    /// Digests that are switched on, by P4Info digest id.
+    pub digests: BTreeMap<u32, Config>,
+    /// Ports that are down, for groups whose members watch a port.
+    pub ports_down: HashSet<u32>,
+    pub next_hidden_id: u32,
+}
+
+impl Soft {
+    /// Keeps `extra` and returns its cookie.
+    pub fn keep(&mut self, extra: Extra) -> u64 {
+        if extra.is_empty() {
+            return 0;
+        }
+        self.last_cookie += 1;
+        self.extras.insert(self.last_cookie, Arc::new(extra));
+        self.last_cookie
+    }
+
+    pub fn drop_extra(&mut self, cookie: u64) -> Option<Arc<Extra>> {
+        self.extras.remove(&cookie)
+    }
+
+    pub fn extra(&self, cookie: u64) -> Option<&Arc<Extra>> {
+        self.extras.get(&cookie)
+    }
+
+    /// Does any entry carry something extra?
+    pub fn has_extras(&self) -> bool {
+        !self.extras.is_empty()
+    }
+
+    pub fn extras(&self) -> impl Iterator<Item = &Arc<Extra>> {
+        self.extras.values()
+    }
+}
+
+impl Soft {
+    /// Another program runs with the same entries: what it does not know is forgotten.
+    pub fn keep_known(&mut self, binding: &Binding) {
+        self.defaults
+            .retain(|id, _| binding.tables.get(*id).is_ok());
+        self.groups
+            .retain(|(profile, _), _| binding.profiles.get(*profile).is_ok());
+        self.one_shots
+            .retain(|id, _| binding.profiles.get(*id).is_ok());
+        self.members
+            .retain(|id, _| binding.profiles.get(*id).is_ok());
+        self.value_sets
+            .retain(|id, _| binding.value_sets.get(*id).is_ok());
+        self.digests
+            .retain(|id, _| binding.digests.get(*id).is_ok());
+    }
+}
