@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control-plane API of a pipeline: names resolve to dense ids once; every request is checked whole before it is applied.
 
-use crate::bits::Bits;
-use crate::entry::{ActionCall, Entry, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos};
-use crate::error::ControlError;
+mod arrays;
+mod profiles;
+mod reconcile;
+
+use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, EntryStats, MeterConfig, Nanos};
+use crate::error::{ControlError, ErrorKind};
 use crate::pipeline::Pipeline;
 use crate::schema::*;
+use crate::table::{pack_call, unpack_call, ActionWord, Callee, StoredEntry};
 
 /// Result of a control-plane request.
 pub type ControlResult<T = ()> = Result<T, ControlError>;
@@ -67,29 +71,39 @@ impl Pipeline {
 
     /// Inserts an entry.
     pub fn table_insert(&mut self, table: TableId, entry: &Entry, now: Nanos) -> ControlResult {
-        let _ = (table, entry, now);
-        todo!()
+        let (word, args) = self.pack_action(table, &entry.action)?;
+        let schema = &self.schema.tables[table.index()];
+        self.state.tables[table.index()].insert(schema, entry, word, &args, now)?;
+        self.use_word(table, word, 1);
+        Ok(())
     }
 
-    /// Replaces action, time-out and cookie of an entry; its counters stay.
+    /// Replaces action, time-out and cookie of an entry; its counters and meter stay, its time-out starts anew.
     pub fn table_modify(&mut self, table: TableId, entry: &Entry, now: Nanos) -> ControlResult {
-        let _ = (table, entry, now);
-        todo!()
+        let (word, args) = self.pack_action(table, &entry.action)?;
+        let schema = &self.schema.tables[table.index()];
+        let before = self.state.tables[table.index()].modify(schema, entry, word, &args, now)?;
+        self.use_word(table, word, 1);
+        self.use_word(table, before, -1);
+        Ok(())
     }
 
     /// Deletes an entry.
     pub fn table_delete(&mut self, table: TableId, key: &EntryKey) -> ControlResult {
-        let _ = (table, key);
-        todo!()
+        let schema = &self.schema.tables[table.index()];
+        let before = self.state.tables[table.index()].delete(schema, key)?;
+        self.use_word(table, before, -1);
+        Ok(())
     }
 
     /// Reads an entry.
     pub fn table_get(&self, table: TableId, key: &EntryKey) -> Option<(Entry, EntryStats)> {
-        let _ = (table, key);
-        todo!()
+        let stored = self.state.tables[table.index()].get(self.table_schema(table), key)?;
+        Some(self.unpack_entry(table, stored))
     }
 
-    /// Appends up to `max` entries from `cursor` on (0 to begin); returns the next cursor, None at the end.
+    /// Appends up to `max` entries from `cursor` on (0 to begin); returns the next cursor, None at the end. Entries
+    /// that live through the whole scan come exactly once, whatever else is inserted or deleted meanwhile.
     pub fn table_scan(
         &self,
         table: TableId,
@@ -97,44 +111,56 @@ impl Pipeline {
         max: usize,
         out: &mut Vec<(Entry, EntryStats)>,
     ) -> Option<u32> {
-        let _ = (table, cursor, max, out);
-        todo!()
+        self.state.tables[table.index()].scan(self.table_schema(table), cursor, max, |stored| {
+            out.push(self.unpack_entry(table, stored));
+        })
     }
 
     /// Number of entries.
     pub fn table_len(&self, table: TableId) -> usize {
-        let _ = table;
-        todo!()
+        self.state.tables[table.index()].len()
     }
 
     /// Deletes all entries of a table that is not const.
     pub fn table_clear(&mut self, table: TableId) -> ControlResult {
-        let _ = table;
-        todo!()
+        let schema = &self.schema.tables[table.index()];
+        let mut words = Vec::new();
+        self.state.tables[table.index()].clear(schema, |word| words.push(word))?;
+        for word in words {
+            self.use_word(table, word, -1);
+        }
+        Ok(())
     }
 
     /// The default action in force.
     pub fn table_default(&self, table: TableId) -> Option<ActionCall> {
-        let _ = table;
-        todo!()
+        self.state.tables[table.index()].default_call(&self.schema.actions)
     }
 
     /// Sets the default action; None: back to the program's own.
     pub fn table_set_default(&mut self, table: TableId, call: Option<ActionCall>) -> ControlResult {
-        let _ = (table, call);
-        todo!()
+        let schema = &self.schema.tables[table.index()];
+        self.state.tables[table.index()].set_default(schema, &self.schema.actions, call.as_ref())
     }
 
     /// Statistics of the default entry (packets, bytes of the misses).
     pub fn table_default_stats(&self, table: TableId) -> EntryStats {
-        let _ = table;
-        todo!()
+        let (packets, bytes) = self.state.tables[table.index()].default_count();
+        EntryStats {
+            packets,
+            bytes,
+            ..EntryStats::default()
+        }
+    }
+
+    /// Sets the (packets, bytes) of the misses.
+    pub fn table_set_default_stats(&mut self, table: TableId, packets: u64, bytes: u64) {
+        self.state.tables[table.index()].set_default_count(packets, bytes);
     }
 
     /// (packets, bytes) of an entry.
     pub fn direct_counter_get(&self, table: TableId, key: &EntryKey) -> ControlResult<(u64, u64)> {
-        let _ = (table, key);
-        todo!()
+        self.state.tables[table.index()].count(self.table_schema(table), key)
     }
 
     /// Sets (packets, bytes) of an entry.
@@ -145,8 +171,8 @@ impl Pipeline {
         packets: u64,
         bytes: u64,
     ) -> ControlResult {
-        let _ = (table, key, packets, bytes);
-        todo!()
+        let schema = &self.schema.tables[table.index()];
+        self.state.tables[table.index()].set_count(schema, key, packets, bytes)
     }
 
     /// Rates of an entry's direct meter.
@@ -155,8 +181,7 @@ impl Pipeline {
         table: TableId,
         key: &EntryKey,
     ) -> ControlResult<Option<MeterConfig>> {
-        let _ = (table, key);
-        todo!()
+        self.state.tables[table.index()].meter(self.table_schema(table), key)
     }
 
     /// Sets the rates of an entry's direct meter; None: every packet is green.
@@ -166,169 +191,107 @@ impl Pipeline {
         key: &EntryKey,
         config: Option<MeterConfig>,
     ) -> ControlResult {
-        let _ = (table, key, config);
-        todo!()
+        let schema = &self.schema.tables[table.index()];
+        self.state.tables[table.index()].set_meter(schema, key, config.as_ref())
     }
 
-    /// (packets, bytes) of a counter cell.
-    pub fn counter_get(&self, counter: CounterId, index: u32) -> ControlResult<(u64, u64)> {
-        let _ = (counter, index);
-        todo!()
-    }
-
-    /// Sets (packets, bytes) of a counter cell.
-    pub fn counter_set(
-        &mut self,
-        counter: CounterId,
-        index: u32,
-        packets: u64,
-        bytes: u64,
-    ) -> ControlResult {
-        let _ = (counter, index, packets, bytes);
-        todo!()
-    }
-
-    /// Rates of a meter cell.
-    pub fn meter_get(&self, meter: MeterId, index: u32) -> ControlResult<Option<MeterConfig>> {
-        let _ = (meter, index);
-        todo!()
-    }
-
-    /// Sets the rates of a meter cell; None: every packet is green.
-    pub fn meter_set(
-        &mut self,
-        meter: MeterId,
-        index: u32,
-        config: Option<MeterConfig>,
-    ) -> ControlResult {
-        let _ = (meter, index, config);
-        todo!()
-    }
-
-    /// A register cell.
-    pub fn register_get(&self, register: RegisterId, index: u32) -> ControlResult<Bits> {
-        let _ = (register, index);
-        todo!()
-    }
-
-    /// Writes a register cell.
-    pub fn register_set(
-        &mut self,
-        register: RegisterId,
-        index: u32,
-        value: &Bits,
-    ) -> ControlResult {
-        let _ = (register, index, value);
-        todo!()
-    }
-
-    /// Members of a value set.
-    pub fn value_set_get(&self, set: ValueSetId) -> Vec<Vec<KeyMatch>> {
-        let _ = set;
-        todo!()
-    }
-
-    /// Replaces the members of a value set: each is one match over the whole width, or one for each field.
-    pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<KeyMatch>>) -> ControlResult {
-        let _ = (set, members);
-        todo!()
-    }
-
-    /// Adds a profile member.
-    pub fn profile_member_insert(
-        &mut self,
-        profile: ProfileId,
-        member: u32,
-        call: &ActionCall,
-    ) -> ControlResult {
-        let _ = (profile, member, call);
-        todo!()
-    }
-
-    /// Changes a profile member.
-    pub fn profile_member_modify(
-        &mut self,
-        profile: ProfileId,
-        member: u32,
-        call: &ActionCall,
-    ) -> ControlResult {
-        let _ = (profile, member, call);
-        todo!()
-    }
-
-    /// Deletes a profile member that no entry and no group uses.
-    pub fn profile_member_delete(&mut self, profile: ProfileId, member: u32) -> ControlResult {
-        let _ = (profile, member);
-        todo!()
-    }
-
-    /// A profile member.
-    pub fn profile_member_get(&self, profile: ProfileId, member: u32) -> Option<ActionCall> {
-        let _ = (profile, member);
-        todo!()
-    }
-
-    /// Ids of all members.
-    pub fn profile_members(&self, profile: ProfileId) -> Vec<u32> {
-        let _ = profile;
-        todo!()
-    }
-
-    /// Adds a group (selectors only).
-    pub fn profile_group_insert(
-        &mut self,
-        profile: ProfileId,
-        group: u32,
-        members: &[GroupMember],
-        max_size: u32,
-    ) -> ControlResult {
-        let _ = (profile, group, members, max_size);
-        todo!()
-    }
-
-    /// Replaces the members of a group.
-    pub fn profile_group_modify(
-        &mut self,
-        profile: ProfileId,
-        group: u32,
-        members: &[GroupMember],
-    ) -> ControlResult {
-        let _ = (profile, group, members);
-        todo!()
-    }
-
-    /// Deletes a group that no entry uses.
-    pub fn profile_group_delete(&mut self, profile: ProfileId, group: u32) -> ControlResult {
-        let _ = (profile, group);
-        todo!()
-    }
-
-    /// Members and maximal size of a group.
-    pub fn profile_group_get(
-        &self,
-        profile: ProfileId,
-        group: u32,
-    ) -> Option<(Vec<GroupMember>, u32)> {
-        let _ = (profile, group);
-        todo!()
-    }
-
-    /// Ids of all groups.
-    pub fn profile_groups(&self, profile: ProfileId) -> Vec<u32> {
-        let _ = profile;
-        todo!()
-    }
-
-    /// Entries whose idle time-out has passed, each told once until hit again; bounded work a call.
+    /// Entries whose idle time-out has passed, each told once until hit again. A call looks at a bounded number of
+    /// entries; those that it did not come to are told by the next.
     pub fn expired(&mut self, now: Nanos, out: &mut Vec<(TableId, Entry)>) {
-        let _ = (now, out);
-        todo!()
+        let mut indices = Vec::new();
+        for i in 0..self.state.tables.len() {
+            self.state.tables[i].expired(now, |at| indices.push(at));
+            let schema = &self.schema.tables[i];
+            for at in indices.drain(..) {
+                if let Some(stored) = self.state.tables[i].get_at(schema, at) {
+                    out.push((schema.id, self.unpack_entry(schema.id, stored).0));
+                }
+            }
+        }
     }
 
-    /// Carries over from `old` the entries, members, groups, default actions, counters, meters, registers and
-    /// value sets of every object whose schema is equal (P4Runtime RECONCILE_AND_COMMIT).
-    pub fn clone_state_from(&mut self, old: &Pipeline) -> ControlResult {
-        let _ = old;
-        todo!()
+    /// The time before which `expired` has nothing to tell; None: never.
+    pub fn next_expiry(&self) -> Option<Nanos> {
+        self.state
+            .tables
+            .iter()
+            .filter_map(|t| t.next_expiry())
+            .min()
+    }
+
+    /// Checks what an entry does, and packs it.
+    fn pack_action(
+        &self,
+        table: TableId,
+        action: &EntryAction,
+    ) -> ControlResult<(ActionWord, Vec<u64>)> {
+        let schema = self.table_schema(table);
+        let invalid = |text: &str| {
+            ControlError::new(
+                ErrorKind::InvalidArgument,
+                format!("table {}: {text}", schema.name),
+            )
+        };
+        let Some(id) = schema.profile else {
+            return match action {
+                EntryAction::Direct(call) => {
+                    pack_call(&schema.actions, &self.schema.actions, call, || {
+                        format!("table {}", schema.name)
+                    })
+                }
+                _ => Err(invalid(
+                    "it has no action profile; an entry must call an action itself",
+                )),
+            };
+        };
+        let (profile, profile_schema) = (&self.state.profiles[id.index()], self.profile_schema(id));
+        let word = match action {
+            EntryAction::Direct(_) => {
+                return Err(invalid(&format!(
+                    "its entries must name a member or group of action profile {}",
+                    profile_schema.name
+                )))
+            }
+            EntryAction::Member(member) => profile.member_word(profile_schema, *member)?,
+            EntryAction::Group(group) => profile.group_word(profile_schema, *group)?,
+        };
+        Ok((word, Vec::new()))
+    }
+
+    /// An entry as the client knows it.
+    fn unpack_entry(&self, table: TableId, stored: StoredEntry) -> (Entry, EntryStats) {
+        let action = match stored.word.callee() {
+            Callee::Action(action) => {
+                EntryAction::Direct(unpack_call(&self.schema.actions, action, &stored.args))
+            }
+            place => {
+                let profile = self
+                    .table_schema(table)
+                    .profile
+                    .map(|p| &self.state.profiles[p.index()]);
+                match profile.and_then(|p| p.id_of(place)) {
+                    Some(Ok(member)) => EntryAction::Member(member),
+                    Some(Err(group)) => EntryAction::Group(group),
+                    None => unreachable!("members and groups in use cannot be deleted"),
+                }
+            }
+        };
+        let entry = Entry {
+            key: stored.key,
+            action,
+            idle_timeout: stored.idle_timeout,
+            cookie: stored.cookie,
+        };
+        (entry, stored.stats)
+    }
+
+    fn use_word(&mut self, table: TableId, word: ActionWord, change: i32) {
+        if let Some(profile) = self.table_schema(table).profile {
+            self.state.profiles[profile.index()].use_word(word, change);
+        }
+    }
+
+    fn profile_schema(&self, profile: ProfileId) -> &ProfileSchema {
+        &self.schema.profiles[profile.index()]
     }
 }

@@ -18,6 +18,8 @@ pub mod externs;
 pub mod packet;
 pub mod pipeline;
 pub mod schema;
+mod state;
+mod table;
 
 pub use bits::Bits;
 pub use control::{ControlResult, GroupMember};

@@ -6,6 +6,7 @@ use crate::entry::Nanos;
 use crate::error::LoadError;
 use crate::packet::Packet;
 use crate::schema::{FieldListId, Schema};
+use crate::state::State;
 
 /// Fields of `standard_metadata` that the switch itself reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +59,7 @@ pub struct FieldRef {
 /// A program, compiled, and its state.
 pub struct Pipeline {
     pub(crate) schema: Schema,
+    pub(crate) state: State,
 }
 
 impl Pipeline {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a program keeps between packets: tables, profiles, value sets, counters, meters, registers, hashes, random numbers.
+
+use crate::error::LoadError;
+use crate::externs::{Counters, Hash, Meters, Random, Registers};
+use crate::schema::Schema;
+use crate::table::{Profile, Table, ValueSet};
+
+/// The state of a pipeline.
+pub(crate) struct State {
+    pub tables: Vec<Table>,
+    pub profiles: Vec<Profile>,
+    pub value_sets: Vec<ValueSet>,
+    pub counters: Vec<Counters>,
+    pub meters: Vec<Meters>,
+    pub registers: Vec<Registers>,
+    /// One for each calculation.
+    pub hashes: Vec<Hash>,
+    pub random: Random,
+}
+
+impl State {
+    /// The state in which a program starts; `algorithms` are those of its calculations.
+    pub fn new(schema: &Schema, algorithms: &[&str], seed: u64) -> Result<State, LoadError> {
+        let mut tables = Vec::new();
+        for table in &schema.tables {
+            tables.push(Table::new(table, &schema.actions).map_err(|error| {
+                LoadError::new("/pipelines", format!("table {}: {error}", table.name))
+            })?);
+        }
+        let hashes = algorithms.iter().map(|name| Hash::from_name(name, seed).expect("checked at load")).collect();
+        Ok(State {
+            tables,
+            profiles: schema.profiles.iter().map(|p| Profile::new(p, &schema.actions)).collect(),
+            value_sets: schema.value_sets.iter().map(ValueSet::new).collect(),
+            counters: schema.counters.iter().map(|c| Counters::new(c.size as usize)).collect(),
+            meters: schema.meters.iter().map(|m| Meters::new(m.size, m.unit)).collect(),
+            registers: schema.registers.iter().map(|r| Registers::new(r.size as usize, r.width)).collect(),
+            hashes,
+            random: Random::new(seed),
+        })
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The packet path through a table: from key to action, counting and stamping on the way; allocates nothing.
+
+use super::call::{ActionWord, Callee};
+use super::hash::Seeds;
+use super::hash_index::HashIndex;
+use super::records::{EntryIndex, Records};
+use super::{Index, Table};
+use crate::entry::Nanos;
+use crate::schema::ActionId;
+
+/// What a packet does after a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// Nothing: a miss in a table without default action.
+    None,
+    /// This action with these argument limbs, packed like a key.
+    Action(ActionId, &'a [u64]),
+    /// The member at this place of the table's profile.
+    Member(u32),
+    /// A member of the group at this place, to be chosen by hash.
+    Group(u32),
+}
+
+/// Result of a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookup<'a> {
+    /// An entry matched; otherwise `target` is the default action.
+    pub hit: bool,
+    /// The entry that matched.
+    pub entry: Option<EntryIndex>,
+    /// What to do.
+    pub target: Target<'a>,
+}
+
+impl Table {
+    /// Looks `key` up: limbs of all fields in order, least significant limb first, unused high bits zero. Counts the
+    /// packet and stamps the entry at `now`, where the table does so.
+    #[inline]
+    pub fn lookup(&mut self, key: &[u64], now: Nanos, packet_len: u32) -> Lookup<'_> {
+        let found = match &self.index {
+            Index::Exact(index) => find_exact(index, &self.seeds, &self.records, key),
+            Index::Keyless => None,
+            Index::Lpm(space) => space.longest(&self.records, key),
+            Index::Priority(space) => space.best(&self.records, key),
+        };
+        match found {
+            Some(at) => {
+                let layout = self.records.layout;
+                let record = self.records.record_mut(at);
+                if let Some(c) = layout.count_at {
+                    record[c] = record[c].wrapping_add(1);
+                    record[c + 1] = record[c + 1].wrapping_add(u64::from(packet_len));
+                }
+                if let Some(h) = layout.hit_at {
+                    record[h] = now;
+                }
+                Lookup {
+                    hit: true,
+                    entry: Some(EntryIndex(at)),
+                    target: target(
+                        ActionWord(record[0] as u32),
+                        &record[layout.args_at..][..layout.arg_limbs],
+                    ),
+                }
+            }
+            None => {
+                let default = &mut self.default;
+                default.packets = default.packets.wrapping_add(1);
+                default.bytes = default.bytes.wrapping_add(u64::from(packet_len));
+                Lookup {
+                    hit: false,
+                    entry: None,
+                    target: default
+                        .action
+                        .map_or(Target::None, |word| target(word, &default.args)),
+                }
+            }
+        }
+    }
+
+    /// The colour of a packet at an entry's direct meter; green without one.
+    #[inline]
+    pub fn meter_color(&mut self, entry: EntryIndex, now: Nanos, packet_len: u32) -> u8 {
+        self.meters
+            .as_mut()
+            .and_then(|m| m.execute(u64::from(entry.0), now, packet_len))
+            .unwrap_or(crate::externs::GREEN)
+    }
+}
+
+#[inline(always)]
+fn target(word: ActionWord, args: &[u64]) -> Target<'_> {
+    match word.callee() {
+        Callee::Action(action) => Target::Action(action, args),
+        Callee::Member(place) => Target::Member(place),
+        Callee::Group(place) => Target::Group(place),
+    }
+}
+
+/// The entry whose key equals `key`.
+#[inline(always)]
+pub fn find_exact(index: &HashIndex, seeds: &Seeds, records: &Records, key: &[u64]) -> Option<u32> {
+    match key.len() {
+        1 => find_exact_n::<1>(index, seeds, records, key),
+        2 => find_exact_n::<2>(index, seeds, records, key),
+        3 => find_exact_n::<3>(index, seeds, records, key),
+        4 => find_exact_n::<4>(index, seeds, records, key),
+        5 => find_exact_n::<5>(index, seeds, records, key),
+        6 => find_exact_n::<6>(index, seeds, records, key),
+        n => index.find(seeds.hash(n, |i| key[i]), |at| records.key(at) == key),
+    }
+}
+
+#[inline(always)]
+fn find_exact_n<const N: usize>(
+    index: &HashIndex,
+    seeds: &Seeds,
+    records: &Records,
+    key: &[u64],
+) -> Option<u32> {
+    let key: &[u64; N] = key.try_into().ok()?;
+    index.find(seeds.hash(N, |i| key[i]), |at| {
+        let value = &records.key(at)[..N];
+        (0..N).fold(0, |diff, i| diff | (key[i] ^ value[i])) == 0
+    })
+}

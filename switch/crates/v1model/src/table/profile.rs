@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Action profiles and selectors: members (action calls) and groups of weighted members that table entries point to.
+
+use std::collections::HashMap;
+
+use super::call::{pack_call, unpack_call, ActionWord, Callee};
+use crate::control::GroupMember;
+use crate::entry::ActionCall;
+use crate::error::{ControlError, ErrorKind};
+use crate::schema::{ActionId, ActionSchema, ProfileSchema};
+
+#[derive(Clone)]
+struct Member {
+    id: u32,
+    action: ActionId,
+    args: Vec<u64>,
+    /// Entries and groups that point here.
+    users: u32,
+}
+
+#[derive(Clone)]
+struct Group {
+    id: u32,
+    members: Vec<GroupMember>,
+    /// Place of each member, by place, with the sum of the weights up to and including it.
+    shares: Vec<(u64, u32)>,
+    /// 0: no limit.
+    max_size: u32,
+    /// Entries that point here.
+    users: u32,
+}
+
+/// Things with a client's id and a dense place, the lowest free one first (as BMv2's handles).
+#[derive(Clone)]
+struct Places<T> {
+    at: Vec<Option<T>>,
+    by_id: HashMap<u32, u32>,
+}
+
+impl<T> Places<T> {
+    fn new() -> Self {
+        Places {
+            at: Vec::new(),
+            by_id: HashMap::new(),
+        }
+    }
+
+    fn add(&mut self, id: u32, item: T) {
+        // Control path: a scan of at most max_size places.
+        let place = match self.at.iter().position(Option::is_none) {
+            Some(place) if self.by_id.len() < self.at.len() => place,
+            _ => {
+                self.at.push(None);
+                self.at.len() - 1
+            }
+        };
+        self.at[place] = Some(item);
+        self.by_id.insert(id, place as u32);
+    }
+
+    fn remove(&mut self, id: u32) {
+        if let Some(place) = self.by_id.remove(&id) {
+            self.at[place as usize] = None;
+        }
+    }
+
+    fn place(&self, id: u32) -> Option<u32> {
+        self.by_id.get(&id).copied()
+    }
+
+    #[inline]
+    fn get(&self, place: u32) -> Option<&T> {
+        self.at.get(place as usize)?.as_ref()
+    }
+
+    fn get_mut(&mut self, place: u32) -> Option<&mut T> {
+        self.at.get_mut(place as usize)?.as_mut()
+    }
+
+    fn by_id(&self, id: u32) -> Option<&T> {
+        self.get(self.place(id)?)
+    }
+
+    fn by_id_mut(&mut self, id: u32) -> Option<&mut T> {
+        self.get_mut(self.place(id)?)
+    }
+
+    fn ids(&self) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.by_id.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+/// The members and groups of one action profile.
+#[derive(Clone)]
+pub struct Profile {
+    members: Places<Member>,
+    groups: Places<Group>,
+}
+
+impl Profile {
+    /// An empty profile.
+    pub fn new(_schema: &ProfileSchema) -> Self {
+        Profile {
+            members: Places::new(),
+            groups: Places::new(),
+        }
+    }
+
+    /// The place of the member that a group chooses for a hash: members share by weight. `None` for an empty group.
+    #[inline]
+    pub fn select(&self, group: u32, hash: u64) -> Option<u32> {
+        let group = self.groups.get(group)?;
+        let total = group.shares.last()?.0;
+        let point = hash % total;
+        if total == group.shares.len() as u64 {
+            return Some(group.shares[point as usize].1);
+        }
+        let i = group.shares.partition_point(|&(until, _)| until <= point);
+        Some(group.shares[i].1)
+    }
+
+    /// The action of the member at a place, with its argument limbs.
+    #[inline]
+    pub fn member(&self, place: u32) -> Option<(ActionId, &[u64])> {
+        self.members
+            .get(place)
+            .map(|m| (m.action, m.args.as_slice()))
+    }
+
+    /// Adds a member.
+    pub fn insert_member(
+        &mut self,
+        schema: &ProfileSchema,
+        actions: &[ActionSchema],
+        id: u32,
+        call: &ActionCall,
+    ) -> Result<(), ControlError> {
+        let (action, args) = pack_member(schema, actions, id, call)?;
+        if self.members.place(id).is_some() {
+            return Err(error(
+                schema,
+                ErrorKind::AlreadyExists,
+                format!("member {id} exists"),
+            ));
+        }
+        let len = self.members.by_id.len();
+        if schema.max_size > 0 && len >= schema.max_size as usize {
+            return Err(error(
+                schema,
+                ErrorKind::ResourceExhausted,
+                format!("it is full: {len} members of at most {}", schema.max_size),
+            ));
+        }
+        self.members.add(
+            id,
+            Member {
+                id,
+                action,
+                args,
+                users: 0,
+            },
+        );
+        Ok(())
+    }
+
+    /// Changes what a member does.
+    pub fn modify_member(
+        &mut self,
+        schema: &ProfileSchema,
+        actions: &[ActionSchema],
+        id: u32,
+        call: &ActionCall,
+    ) -> Result<(), ControlError> {
+        let (action, args) = pack_member(schema, actions, id, call)?;
+        let member = self
+            .members
+            .by_id_mut(id)
+            .ok_or_else(|| no_member(schema, id))?;
+        member.action = action;
+        member.args = args;
+        Ok(())
+    }
+
+    /// Deletes a member that nothing points to.
+    pub fn delete_member(&mut self, schema: &ProfileSchema, id: u32) -> Result<(), ControlError> {
+        let member = self
+            .members
+            .by_id(id)
+            .ok_or_else(|| no_member(schema, id))?;
+        if member.users > 0 {
+            return Err(error(
+                schema,
+                ErrorKind::FailedPrecondition,
+                format!(
+                    "member {id} is in use by {} entries and groups; delete these first",
+                    member.users
+                ),
+            ));
+        }
+        self.members.remove(id);
+        Ok(())
+    }
+
+    /// What a member does.
+    pub fn get_member(&self, actions: &[ActionSchema], id: u32) -> Option<ActionCall> {
+        let member = self.members.by_id(id)?;
+        Some(unpack_call(actions, member.action, &member.args))
+    }
+
+    /// Ids of all members, from the smallest up.
+    pub fn member_ids(&self) -> Vec<u32> {
+        self.members.ids()
+    }
+
+    /// Adds a group; `max_size` limits the sum of its weights, 0 does not.
+    pub fn insert_group(
+        &mut self,
+        schema: &ProfileSchema,
+        id: u32,
+        members: &[GroupMember],
+        max_size: u32,
+    ) -> Result<(), ControlError> {
+        if !schema.selector {
+            return Err(error(
+                schema,
+                ErrorKind::InvalidArgument,
+                format!("group {id}: it has no selector, so it has no groups"),
+            ));
+        }
+        if self.groups.place(id).is_some() {
+            return Err(error(
+                schema,
+                ErrorKind::AlreadyExists,
+                format!("group {id} exists"),
+            ));
+        }
+        let shares = self.check_shares(schema, id, members, max_size)?;
+        self.add_users(&shares, 1);
+        self.groups.add(
+            id,
+            Group {
+                id,
+                members: members.to_vec(),
+                shares,
+                max_size,
+                users: 0,
+            },
+        );
+        Ok(())
+    }
+
+    /// Replaces the members of a group.
+    pub fn modify_group(
+        &mut self,
+        schema: &ProfileSchema,
+        id: u32,
+        members: &[GroupMember],
+    ) -> Result<(), ControlError> {
+        let group = self.groups.by_id(id).ok_or_else(|| no_group(schema, id))?;
+        let shares = self.check_shares(schema, id, members, group.max_size)?;
+        let old = group.shares.clone();
+        self.add_users(&shares, 1);
+        self.add_users(&old, -1);
+        let group = self.groups.by_id_mut(id).expect("it was there");
+        group.members = members.to_vec();
+        group.shares = shares;
+        Ok(())
+    }
+
+    /// Deletes a group that no entry points to.
+    pub fn delete_group(&mut self, schema: &ProfileSchema, id: u32) -> Result<(), ControlError> {
+        let group = self.groups.by_id(id).ok_or_else(|| no_group(schema, id))?;
+        if group.users > 0 {
+            return Err(error(
+                schema,
+                ErrorKind::FailedPrecondition,
+                format!(
+                    "group {id} is in use by {} entries; delete these first",
+                    group.users
+                ),
+            ));
+        }
+        let shares = group.shares.clone();
+        self.add_users(&shares, -1);
+        self.groups.remove(id);
+        Ok(())
+    }
+
+    /// Members, as they were given, and maximal size of a group.
+    pub fn get_group(&self, id: u32) -> Option<(Vec<GroupMember>, u32)> {
+        self.groups
+            .by_id(id)
+            .map(|g| (g.members.clone(), g.max_size))
+    }
+
+    /// Ids of all groups, from the smallest up.
+    pub fn group_ids(&self) -> Vec<u32> {
+        self.groups.ids()
+    }
+
+    /// The word of an entry that points to a member.
+    pub fn member_word(&self, schema: &ProfileSchema, id: u32) -> Result<ActionWord, ControlError> {
+        self.members
+            .place(id)
+            .map(ActionWord::member)
+            .ok_or_else(|| no_member(schema, id))
+    }
+
+    /// The word of an entry that points to a group.
+    pub fn group_word(&self, schema: &ProfileSchema, id: u32) -> Result<ActionWord, ControlError> {
+        self.groups
+            .place(id)
+            .map(ActionWord::group)
+            .ok_or_else(|| no_group(schema, id))
+    }
+
+    /// The ids behind places: `Ok` of a member, `Err` of a group.
+    pub fn id_of(&self, callee: Callee) -> Option<Result<u32, u32>> {
+        match callee {
+            Callee::Action(_) => None,
+            Callee::Member(place) => self.members.get(place).map(|m| Ok(m.id)),
+            Callee::Group(place) => self.groups.get(place).map(|g| Err(g.id)),
+        }
+    }
+
+    /// An entry now points to this (`1`) or does no longer (`-1`).
+    pub fn use_word(&mut self, word: ActionWord, change: i32) {
+        let users = match word.callee() {
+            Callee::Action(_) => return,
+            Callee::Member(place) => self.members.get_mut(place).map(|m| &mut m.users),
+            Callee::Group(place) => self.groups.get_mut(place).map(|g| &mut g.users),
+        };
+        if let Some(users) = users {
+            *users = users.wrapping_add_signed(change);
+        }
+    }
+
+    fn add_users(&mut self, shares: &[(u64, u32)], change: i32) {
+        for &(_, place) in shares {
+            self.use_word(ActionWord::member(place), change);
+        }
+    }
+
+    fn check_shares(
+        &self,
+        schema: &ProfileSchema,
+        id: u32,
+        members: &[GroupMember],
+        max_size: u32,
+    ) -> Result<Vec<(u64, u32)>, ControlError> {
+        let invalid = |text: String| {
+            error(
+                schema,
+                ErrorKind::InvalidArgument,
+                format!("group {id}: {text}"),
+            )
+        };
+        let mut weights = Vec::with_capacity(members.len());
+        for member in members {
+            let place = self.members.place(member.member).ok_or_else(|| {
+                error(
+                    schema,
+                    ErrorKind::NotFound,
+                    format!("group {id}: there is no member {}", member.member),
+                )
+            })?;
+            if member.weight == 0 {
+                return Err(invalid(format!(
+                    "member {} has weight 0; a weight is at least 1",
+                    member.member
+                )));
+            }
+            weights.push((place, member.weight));
+        }
+        weights.sort_unstable();
+        if let Some(pair) = weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let twice = self.members.get(pair[0].0).map_or(0, |m| m.id);
+            return Err(invalid(format!("member {twice} is listed twice")));
+        }
+        let mut sum = 0u64;
+        let shares: Vec<(u64, u32)> = weights
+            .into_iter()
+            .map(|(place, weight)| {
+                sum += u64::from(weight);
+                (sum, place)
+            })
+            .collect();
+        if max_size > 0 && sum > u64::from(max_size) {
+            return Err(error(
+                schema,
+                ErrorKind::ResourceExhausted,
+                format!("group {id}: the weights sum up to {sum}; its maximal size is {max_size}"),
+            ));
+        }
+        Ok(shares)
+    }
+}
+
+fn pack_member(
+    schema: &ProfileSchema,
+    actions: &[ActionSchema],
+    id: u32,
+    call: &ActionCall,
+) -> Result<(ActionId, Vec<u64>), ControlError> {
+    let place = || format!("action profile {}: member {id}", schema.name);
+    let (_, args) = pack_call(&schema.actions, actions, call, place)?;
+    Ok((call.action, args))
+}
+
+fn no_member(schema: &ProfileSchema, id: u32) -> ControlError {
+    error(
+        schema,
+        ErrorKind::NotFound,
+        format!("there is no member {id}"),
+    )
+}
+
+fn no_group(schema: &ProfileSchema, id: u32) -> ControlError {
+    error(
+        schema,
+        ErrorKind::NotFound,
+        format!("there is no group {id}"),
+    )
+}
+
+fn error(schema: &ProfileSchema, kind: ErrorKind, text: impl AsRef<str>) -> ControlError {
+    ControlError::new(
+        kind,
+        format!("action profile {}: {}", schema.name, text.as_ref()),
+    )
+}

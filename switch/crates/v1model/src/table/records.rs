@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The entries of a table: one record of u64 words for what the packet path needs, one cold struct for the rest.
+
+use super::call::ActionWord;
+use crate::entry::Nanos;
+
+/// No record.
+pub const NONE: u32 = u32::MAX;
+/// Beyond this many entries the arena is reserved to the table's full size (untouched memory costs nothing).
+const SMALL: usize = 1024;
+/// The most entries that are reserved in advance.
+const RESERVED: usize = 1 << 20;
+
+/// Index of an entry in its table; may be used again after the entry is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryIndex(pub u32);
+
+/// An entry for as long as it lives: the index with its generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryHandle {
+    /// Where it is.
+    pub index: EntryIndex,
+    /// Which of the entries that were at this index.
+    pub generation: u32,
+}
+
+/// Where the parts of a record are, in words.
+///
+/// ```text
+/// | action, next | [priority] | key … | args … | [packets | bytes] | [last hit] | [low …, high …]* |
+/// ```
+#[derive(Clone, Copy)]
+pub struct Layout {
+    pub has_priority: bool,
+    pub key_at: usize,
+    pub key_limbs: usize,
+    pub args_at: usize,
+    pub arg_limbs: usize,
+    /// Of packets; bytes follow. `None` without a direct counter.
+    pub count_at: Option<usize>,
+    /// `None` where entries do not age.
+    pub hit_at: Option<usize>,
+    pub range_at: usize,
+    pub range_limbs: usize,
+    pub stride: usize,
+    max_size: u32,
+}
+
+impl Layout {
+    pub fn new(
+        has_priority: bool,
+        key_limbs: usize,
+        arg_limbs: usize,
+        counted: bool,
+        ageing: bool,
+        range_limbs: usize,
+        max_size: u32,
+    ) -> Self {
+        let key_at = 1 + usize::from(has_priority);
+        let args_at = key_at + key_limbs;
+        let stats_at = args_at + arg_limbs;
+        let hit_at = stats_at + if counted { 2 } else { 0 };
+        let range_at = hit_at + usize::from(ageing);
+        Layout {
+            has_priority,
+            key_at,
+            key_limbs,
+            args_at,
+            arg_limbs,
+            count_at: counted.then_some(stats_at),
+            hit_at: ageing.then_some(hit_at),
+            range_at,
+            range_limbs,
+            stride: range_at + range_limbs,
+            max_size,
+        }
+    }
+
+    /// Most entries of the table.
+    pub fn max_size(&self) -> u32 {
+        self.max_size
+    }
+}
+
+/// What the packet path never looks at.
+#[derive(Clone, Copy, Default)]
+pub struct Cold {
+    pub cookie: u64,
+    pub idle_timeout: Nanos,
+    pub generation: u32,
+    /// Serial number of its alarm in `Ageing`.
+    pub alarm: u32,
+    /// Which tuple (mask) the entry belongs to.
+    pub tuple: u32,
+    pub live: bool,
+}
+
+/// The records of one table.
+#[derive(Clone)]
+pub struct Records {
+    pub layout: Layout,
+    words: Vec<u64>,
+    cold: Vec<Cold>,
+    free: Vec<u32>,
+}
+
+impl Records {
+    pub fn new(layout: Layout) -> Self {
+        Records {
+            layout,
+            words: Vec::new(),
+            cold: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Number of live entries.
+    pub fn len(&self) -> usize {
+        self.cold.len() - self.free.len()
+    }
+
+    /// One more than the highest index in use so far.
+    pub fn end(&self) -> u32 {
+        self.cold.len() as u32
+    }
+
+    /// A zeroed record for a new entry.
+    pub fn add(&mut self) -> u32 {
+        if let Some(at) = self.free.pop() {
+            let cold = &mut self.cold[at as usize];
+            *cold = Cold {
+                generation: cold.generation,
+                alarm: cold.alarm,
+                live: true,
+                ..Cold::default()
+            };
+            self.record_mut(at).fill(0);
+            return at;
+        }
+        let at = self.cold.len();
+        if at == SMALL {
+            let more = (self.layout.max_size as usize)
+                .min(RESERVED)
+                .saturating_sub(at);
+            self.words.reserve_exact(more * self.layout.stride);
+            self.cold.reserve_exact(more);
+        }
+        self.words.resize((at + 1) * self.layout.stride, 0);
+        self.cold.push(Cold {
+            live: true,
+            ..Cold::default()
+        });
+        at as u32
+    }
+
+    /// Gives a record back; its handle is stale from now on.
+    pub fn remove(&mut self, at: u32) {
+        let cold = &mut self.cold[at as usize];
+        cold.live = false;
+        cold.generation = cold.generation.wrapping_add(1);
+        self.free.push(at);
+    }
+
+    pub fn is_live(&self, at: u32) -> bool {
+        self.cold.get(at as usize).is_some_and(|c| c.live)
+    }
+
+    pub fn handle(&self, at: u32) -> EntryHandle {
+        EntryHandle {
+            index: EntryIndex(at),
+            generation: self.cold[at as usize].generation,
+        }
+    }
+
+    pub fn resolve(&self, handle: EntryHandle) -> Option<u32> {
+        let at = handle.index.0;
+        (self.is_live(at) && self.cold[at as usize].generation == handle.generation).then_some(at)
+    }
+
+    #[inline(always)]
+    pub fn record(&self, at: u32) -> &[u64] {
+        let stride = self.layout.stride;
+        &self.words[at as usize * stride..][..stride]
+    }
+
+    #[inline(always)]
+    pub fn record_mut(&mut self, at: u32) -> &mut [u64] {
+        let stride = self.layout.stride;
+        &mut self.words[at as usize * stride..][..stride]
+    }
+
+    pub fn cold(&self, at: u32) -> &Cold {
+        &self.cold[at as usize]
+    }
+
+    pub fn cold_mut(&mut self, at: u32) -> &mut Cold {
+        &mut self.cold[at as usize]
+    }
+
+    #[inline(always)]
+    pub fn key(&self, at: u32) -> &[u64] {
+        &self.record(at)[self.layout.key_at..][..self.layout.key_limbs]
+    }
+
+    pub fn ranges(&self, at: u32) -> &[u64] {
+        &self.record(at)[self.layout.range_at..][..self.layout.range_limbs]
+    }
+
+    #[inline(always)]
+    pub fn action(&self, at: u32) -> ActionWord {
+        ActionWord(self.record(at)[0] as u32)
+    }
+
+    pub fn set_action(&mut self, at: u32, action: ActionWord, args: &[u64]) {
+        let layout = self.layout;
+        let record = self.record_mut(at);
+        record[0] = record[0] & !0xffff_ffff | u64::from(action.0);
+        let place = &mut record[layout.args_at..][..layout.arg_limbs];
+        place.fill(0);
+        place[..args.len()].copy_from_slice(args);
+    }
+
+    #[inline(always)]
+    pub fn next(&self, at: u32) -> u32 {
+        ((self.record(at)[0] >> 32) as u32).wrapping_sub(1)
+    }
+
+    /// Every record from `from` on that lives.
+    pub fn live_from(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
+        (from..self.end()).filter(|&at| self.is_live(at))
+    }
+
+    pub fn set_next(&mut self, at: u32, next: u32) {
+        let word = &mut self.record_mut(at)[0];
+        *word = *word & 0xffff_ffff | u64::from(next.wrapping_add(1)) << 32;
+    }
+
+    /// The priority of an entry of a table that has priorities, else 0.
+    #[inline(always)]
+    pub fn priority(&self, at: u32) -> i32 {
+        if self.layout.has_priority {
+            self.record(at)[1] as i32
+        } else {
+            0
+        }
+    }
+
+    pub fn set_priority(&mut self, at: u32, priority: i32) {
+        if self.layout.has_priority {
+            self.record_mut(at)[1] = priority as u32 as u64;
+        }
+    }
+
+    pub fn count(&self, at: u32) -> (u64, u64) {
+        match self.layout.count_at {
+            Some(c) => {
+                let record = self.record(at);
+                (record[c], record[c + 1])
+            }
+            None => (0, 0),
+        }
+    }
+
+    pub fn set_count(&mut self, at: u32, packets: u64, bytes: u64) {
+        if let Some(c) = self.layout.count_at {
+            let record = self.record_mut(at);
+            record[c] = packets;
+            record[c + 1] = bytes;
+        }
+    }
+
+    pub fn last_hit(&self, at: u32) -> Nanos {
+        self.layout.hit_at.map_or(0, |h| self.record(at)[h])
+    }
+
+    pub fn set_last_hit(&mut self, at: u32, now: Nanos) {
+        if let Some(h) = self.layout.hit_at {
+            self.record_mut(at)[h] = now;
+        }
+    }
+}

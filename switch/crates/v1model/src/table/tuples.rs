@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tuple space search (Srinivasan, Suri, Varghese 1999): entries with the same mask share one hash index; tuples are
+//! tried from the best possible entry down, until none can be better than what was found.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::hash::Seeds;
+use super::hash_index::HashIndex;
+use super::key::PackedKey;
+use super::records::{Records, NONE};
+use crate::bits::limbs_for;
+use crate::schema::{KeySchema, MatchKind};
+
+/// Up to so many values of one mask are compared one by one instead of hashed.
+const FEW: usize = 4;
+
+/// A range field: where its limbs are in a key, and how many.
+#[derive(Clone, Copy)]
+struct RangeField {
+    at: usize,
+    limbs: usize,
+}
+
+/// All entries with one mask. Those with the same masked value are a chain through `Records::next`, by priority from
+/// the largest down, then by index.
+#[derive(Clone)]
+struct Tuple {
+    mask: Box<[u64]>,
+    /// Heads of the chains, while they are few; the index is used afterwards.
+    few: [u32; FEW],
+    chains: usize,
+    index: Option<HashIndex>,
+    /// How many entries have which order.
+    orders: BTreeMap<i32, u32>,
+}
+
+/// Entries by mask. The order of an entry is its priority, or its prefix length in an LPM table.
+#[derive(Clone)]
+pub struct TupleSpace {
+    seeds: Seeds,
+    tuples: Vec<Tuple>,
+    free: Vec<u32>,
+    /// Live tuples with their largest order, from the largest down.
+    ranking: Vec<(i32, u32)>,
+    by_mask: HashMap<Box<[u64]>, u32>,
+    ranges: Vec<RangeField>,
+    /// Where the limbs of the LPM field are, to tell a prefix length from a mask.
+    lpm: Option<RangeField>,
+}
+
+impl TupleSpace {
+    pub fn new(keys: &[KeySchema]) -> Self {
+        let mut at = 0;
+        let mut ranges = Vec::new();
+        let mut lpm = None;
+        for key in keys {
+            let field = RangeField {
+                at,
+                limbs: limbs_for(key.width),
+            };
+            at += field.limbs;
+            match key.kind {
+                MatchKind::Range => ranges.push(field),
+                MatchKind::Lpm => lpm = Some(field),
+                _ => {}
+            }
+        }
+        TupleSpace {
+            seeds: Seeds::random(),
+            tuples: Vec::new(),
+            free: Vec::new(),
+            ranking: Vec::new(),
+            by_mask: HashMap::new(),
+            ranges,
+            lpm,
+        }
+    }
+
+    /// The mask of a tuple.
+    pub fn mask(&self, tuple: u32) -> &[u64] {
+        &self.tuples[tuple as usize].mask
+    }
+
+    /// The entry with the longest prefix that `key` matches, in a table without priorities.
+    #[inline]
+    pub fn longest(&self, records: &Records, key: &[u64]) -> Option<u32> {
+        for &(_, tuple) in &self.ranking {
+            let tuple = &self.tuples[tuple as usize];
+            if let Some(at) = self.head(tuple, records, key) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// The entry with the largest priority that `key` matches; of equal ones that with the smallest index.
+    #[inline]
+    pub fn best(&self, records: &Records, key: &[u64]) -> Option<u32> {
+        let mut best: Option<(i32, u32)> = None;
+        for &(order, tuple) in &self.ranking {
+            if best.is_some_and(|(b, _)| order < b) {
+                break;
+            }
+            let tuple = &self.tuples[tuple as usize];
+            let Some(mut at) = self.head(tuple, records, key) else {
+                continue;
+            };
+            while !self.in_ranges(records, at, key) {
+                at = records.next(at);
+                if at == NONE {
+                    break;
+                }
+            }
+            if at == NONE {
+                continue;
+            }
+            let priority = records.priority(at);
+            if best.is_none_or(|(b, i)| priority > b || (priority == b && at < i)) {
+                best = Some((priority, at));
+            }
+        }
+        best.map(|(_, at)| at)
+    }
+
+    /// The entry with exactly this key.
+    pub fn find(&self, records: &Records, key: &PackedKey) -> Option<u32> {
+        let tuple = *self.by_mask.get(key.mask.as_slice())?;
+        let mut at = self.head(&self.tuples[tuple as usize], records, &key.value)?;
+        while at != NONE {
+            if records.priority(at) == key.priority && records.ranges(at) == key.ranges {
+                return Some(at);
+            }
+            at = records.next(at);
+        }
+        None
+    }
+
+    /// Adds the entry at `at`, whose record holds key, ranges and priority already. Its tuple is noted in the record.
+    pub fn insert(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
+        let order = self.order(key);
+        let t = match self.by_mask.get(key.mask.as_slice()) {
+            Some(&t) => t,
+            None => self.add_tuple(&key.mask),
+        };
+        records.cold_mut(at).tuple = t;
+        self.chain_in(records, t, at, &key.value);
+        let before = self.tuples[t as usize].max_order();
+        *self.tuples[t as usize].orders.entry(order).or_insert(0) += 1;
+        self.rerank(t, before);
+    }
+
+    /// Takes the entry at `at` out.
+    pub fn remove(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
+        let order = self.order(key);
+        let t = records.cold(at).tuple;
+        self.chain_out(records, t, at, &key.value);
+        let tuple = &mut self.tuples[t as usize];
+        let before = tuple.max_order();
+        if let Some(n) = tuple.orders.get_mut(&order) {
+            *n -= 1;
+            if *n == 0 {
+                tuple.orders.remove(&order);
+            }
+        }
+        self.rerank(t, before);
+        let tuple = &mut self.tuples[t as usize];
+        if tuple.orders.is_empty() {
+            self.by_mask.remove(&tuple.mask);
+            tuple.index = None;
+            self.free.push(t);
+        }
+    }
+
+    fn order(&self, key: &PackedKey) -> i32 {
+        match self.lpm {
+            Some(field) if key.priority == 0 => key.mask[field.at..field.at + field.limbs]
+                .iter()
+                .map(|l| l.count_ones() as i32)
+                .sum(),
+            _ => key.priority,
+        }
+    }
+
+    /// The head of the chain that `key` falls into.
+    #[inline(always)]
+    fn head(&self, tuple: &Tuple, records: &Records, key: &[u64]) -> Option<u32> {
+        let mask = &tuple.mask[..key.len()];
+        let is_it = |at: u32| {
+            let value = records.key(at);
+            key.iter()
+                .zip(mask)
+                .zip(value)
+                .fold(0, |diff, ((k, m), v)| diff | ((k & m) ^ v))
+                == 0
+        };
+        match &tuple.index {
+            None => tuple.few[..tuple.chains]
+                .iter()
+                .copied()
+                .find(|&at| is_it(at)),
+            Some(index) => index.find(self.seeds.hash(key.len(), |i| key[i] & mask[i]), is_it),
+        }
+    }
+
+    #[inline(always)]
+    fn in_ranges(&self, records: &Records, at: u32, key: &[u64]) -> bool {
+        if self.ranges.is_empty() {
+            return true;
+        }
+        let mut bounds = records.ranges(at);
+        for field in &self.ranges {
+            let value = &key[field.at..][..field.limbs];
+            let (low, rest) = bounds.split_at(field.limbs);
+            let (high, rest) = rest.split_at(field.limbs);
+            bounds = rest;
+            if less(value, low) || less(high, value) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn add_tuple(&mut self, mask: &[u64]) -> u32 {
+        let tuple = Tuple {
+            mask: mask.into(),
+            few: [NONE; FEW],
+            chains: 0,
+            index: None,
+            orders: BTreeMap::new(),
+        };
+        let t = match self.free.pop() {
+            Some(t) => {
+                self.tuples[t as usize] = tuple;
+                t
+            }
+            None => {
+                self.tuples.push(tuple);
+                self.tuples.len() as u32 - 1
+            }
+        };
+        self.by_mask.insert(mask.into(), t);
+        t
+    }
+
+    /// Moves a tuple to where its largest order belongs.
+    fn rerank(&mut self, t: u32, before: Option<i32>) {
+        let now = self.tuples[t as usize].max_order();
+        if before == now {
+            return;
+        }
+        // From the largest order down, then by tuple: no two are equal.
+        let place = |ranking: &[(i32, u32)], order: i32| {
+            ranking.binary_search_by(|&(o, u)| order.cmp(&o).then(u.cmp(&t)))
+        };
+        if let Some(order) = before {
+            if let Ok(at) = place(&self.ranking, order) {
+                self.ranking.remove(at);
+            }
+        }
+        if let Some(order) = now {
+            if let Err(at) = place(&self.ranking, order) {
+                self.ranking.insert(at, (order, t));
+            }
+        }
+    }
+
+    fn chain_in(&mut self, records: &mut Records, t: u32, at: u32, value: &[u64]) {
+        let head = self.head(&self.tuples[t as usize], records, value);
+        let Some(head) = head else {
+            self.add_chain(records, t, at, value);
+            return;
+        };
+        let rank = |records: &Records, at: u32| (std::cmp::Reverse(records.priority(at)), at);
+        if rank(records, at) < rank(records, head) {
+            records.set_next(at, head);
+            self.replace_head(t, head, at, value);
+            return;
+        }
+        let mut before = head;
+        loop {
+            let next = records.next(before);
+            if next == NONE || rank(records, at) < rank(records, next) {
+                records.set_next(at, next);
+                records.set_next(before, at);
+                return;
+            }
+            before = next;
+        }
+    }
+
+    fn chain_out(&mut self, records: &mut Records, t: u32, at: u32, value: &[u64]) {
+        let head = self
+            .head(&self.tuples[t as usize], records, value)
+            .expect("an entry is in the chain of its value");
+        let next = records.next(at);
+        if head != at {
+            let mut before = head;
+            while records.next(before) != at {
+                before = records.next(before);
+            }
+            records.set_next(before, next);
+        } else if next != NONE {
+            self.replace_head(t, at, next, value);
+        } else {
+            let hash = self.seeds.hash(value.len(), |i| value[i]);
+            let tuple = &mut self.tuples[t as usize];
+            tuple.chains -= 1;
+            match &mut tuple.index {
+                Some(index) => index.remove(hash, at),
+                None => {
+                    let n = tuple.chains;
+                    let place = tuple.few[..=n].iter().position(|&a| a == at);
+                    tuple.few.swap(place.expect("a chain is listed"), n);
+                    tuple.few[n] = NONE;
+                }
+            }
+        }
+    }
+
+    fn add_chain(&mut self, records: &mut Records, t: u32, at: u32, value: &[u64]) {
+        let seeds = self.seeds;
+        let hash = |value: &[u64]| seeds.hash(value.len(), |i| value[i]);
+        records.set_next(at, NONE);
+        let tuple = &mut self.tuples[t as usize];
+        if tuple.index.is_none() && tuple.chains == FEW {
+            let mut index = HashIndex::new(records.layout.max_size());
+            for head in tuple.few {
+                index.insert(hash(records.key(head)), head);
+            }
+            tuple.index = Some(index);
+        }
+        match &mut tuple.index {
+            Some(index) => index.insert(hash(value), at),
+            None => tuple.few[tuple.chains] = at,
+        }
+        tuple.chains += 1;
+    }
+
+    fn replace_head(&mut self, t: u32, from: u32, to: u32, value: &[u64]) {
+        let hash = self.seeds.hash(value.len(), |i| value[i]);
+        let tuple = &mut self.tuples[t as usize];
+        match &mut tuple.index {
+            Some(index) => index.replace(hash, from, to),
+            None => {
+                for head in tuple.few.iter_mut().filter(|h| **h == from) {
+                    *head = to;
+                }
+            }
+        }
+    }
+}
+
+impl Tuple {
+    fn max_order(&self) -> Option<i32> {
+        self.orders.last_key_value().map(|(&order, _)| order)
+    }
+}
+
+/// `a < b` for numbers in limbs, least significant first.
+#[inline(always)]
+fn less(a: &[u64], b: &[u64]) -> bool {
+    if let ([a], [b]) = (a, b) {
+        return a < b;
+    }
+    a.iter().rev().lt(b.iter().rev())
+}
