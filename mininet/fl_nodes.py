@@ -38,6 +38,8 @@ QUIET_SYSCTLS = (
 class FairlaneHost(Host):
     """A host whose one interface is `eth0`, as in p4lang/tutorials, with static routes and neighbours."""
 
+    pid: int
+
     def prepare(self, spec: HostSpec, mac: str, peers: list[str]) -> None:
         """Configure the interface once its link is there. `peers` are all other hosts' addresses without prefix length.
 
@@ -141,6 +143,9 @@ class P4Switch(Switch):
             f"{self.name}: {self.command()[0]} does not serve {self.options.grpc}: {' / '.join(words) or 'it said nothing'}"
         )
 
+    def shape(self, mean_frame_bytes: int) -> None:
+        """Put the ports' rates and queues in force where the process could not be started with them."""
+
     def start(self, controllers: Any) -> None:
         """Mininet's start: nothing but the process; there is no OpenFlow controller."""
         del controllers
@@ -196,6 +201,21 @@ class SimpleSwitchGrpc(P4Switch):
         for port, interface in self.interfaces().items():
             command += ["-i", f"{port}@{interface}"]
         return [*command, "--", "--grpc-server-addr", options.grpc, "--cpu-port", str(CPU_PORT)]
+
+    def shape(self, mean_frame_bytes: int) -> None:
+        """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift.
+
+        Raises RuntimeError with the command line's own words.
+        """
+        lines: list[str] = []
+        for port, spec in self.options.ports.items():
+            if spec.rate_bps:
+                lines.append(f"set_queue_rate {max(1, round(spec.rate_bps / 8 / mean_frame_bytes))} {port}")
+            lines.append(f"set_queue_depth {spec.queue_packets} {port}")
+        command = [find_binary("simple_switch_CLI", None), "--thrift-port", str(self.thrift_port)]
+        done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60)
+        if done.returncode != 0 or "Error" in done.stdout:
+            raise RuntimeError(f"{self.name}: {' '.join(command)}: {(done.stderr or done.stdout).strip()[-300:]}")
 
     @property
     def thrift_port(self) -> int:

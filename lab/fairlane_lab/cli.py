@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane lab`: run experiments, print their tables, make their plots."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+app = typer.Typer(help="Experiments: run them, show their tables, make their plots.", no_args_is_help=True)
+console = Console()
+errors = Console(stderr=True)
+
+
+@app.callback()
+def lab() -> None:
+    """Experiments: run them, show their tables, make their plots."""
+
+
+@app.command()
+def demo(
+    target: Annotated[str, typer.Option(help="Which switch runs the program: embedded or bmv2.")] = "embedded",
+    duration: Annotated[
+        float, typer.Option(help="Seconds that both flows send in each run.", min=12.0, max=600.0)
+    ] = 26.0,
+    offsets: Annotated[
+        str, typer.Option(help="Start offsets in seconds: how much later Vegas starts than Reno.")
+    ] = "-0.5,0,0.5",
+    qthresh: Annotated[
+        str, typer.Option(help="Thresholds to run: auto (the controller's own) or packets, with commas.")
+    ] = "auto",
+    link: Annotated[list[str] | None, typer.Option(help="Only this link of the paper; repeat for several.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the emulated links.")] = 1,
+    results: Annotated[Path | None, typer.Option(help="Where run folders go; default results/ of this tree.")] = None,
+) -> None:
+    """Reno and Vegas on the paper's four links, side by side: drop-tail, then Qthresh with the controller's own threshold."""
+    from fairlane_controller.errors import FairlaneError
+    from fairlane_hosts.errors import HostsError
+
+    from fairlane_lab import demo as experiment
+    from fairlane_lab.dumbbell import RunError
+    from fairlane_lab.paper import LINKS
+    from fairlane_lab.plots import make_plots
+    from fairlane_lab.results import new_folder, publish
+
+    if os.geteuid() != 0:
+        _fail("Mininet needs root: sudo make demo")
+    if target not in ("embedded", "bmv2"):
+        _fail(f"--target {target!r}: must be embedded or bmv2")
+    names = {entry.link: entry for entry in LINKS}
+    unknown = [name for name in link or [] if name not in names]
+    if unknown:
+        _fail(f"--link {unknown[0]!r}: there is no such link; there are {', '.join(names)}")
+    options = experiment.DemoOptions(
+        links=tuple(names[name] for name in link) if link else LINKS,
+        offsets_s=_numbers("--offsets", offsets),
+        duration_s=duration,
+        target=target,
+        seed=seed,
+        qthresh=_thresholds(qthresh),
+    )
+    folder = new_folder(experiment.EXPERIMENT, results)
+    columns = (
+        TextColumn("{task.description:<44}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    try:
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task("starting", total=options.seconds())
+            summary = experiment.run(
+                options, folder, lambda text, done: progress.update(task, description=text, completed=done)
+            )
+            progress.update(task, description="done", completed=options.seconds())
+    except (RunError, RuntimeError, FairlaneError, HostsError) as error:
+        _fail(f"{error} (what was measured until then is in {folder})")
+    path = publish(folder, summary)
+    pictures = make_plots(folder)
+    console.print(comparison_table(summary))
+    console.print(f"data   {path}", soft_wrap=True)
+    for picture in pictures:
+        console.print(f"plot   {picture}", soft_wrap=True)
+
+
+@app.command()
+def show(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
+    """Print the table of a run folder."""
+    try:
+        summary = json.loads((folder / "summary.json").read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        _fail(f"{folder}: not a run folder with a summary.json: {error}")
+    console.print(comparison_table(summary))
+
+
+@app.command()
+def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
+    """Make the plots of a run folder again."""
+    from fairlane_lab.plots import make_plots
+
+    try:
+        pictures = make_plots(folder)
+    except (OSError, json.JSONDecodeError, KeyError) as error:
+        _fail(f"{folder}: not a run folder: {error}")
+    for picture in pictures:
+        console.print(str(picture), soft_wrap=True)
+
+
+def comparison_table(summary: dict[str, Any]) -> Table:
+    """The rows of a summary, each above the paper's row."""
+    table = Table(
+        title=f"TCP Reno and TCP Vegas on one bottleneck ({summary['runtime']}, {summary['target']})",
+        title_justify="left",
+    )
+    for name in ("link", "scheme", "Qthresh"):
+        table.add_column(name)
+    for name in (
+        "Reno\nkbit/s",
+        "Vegas\nkbit/s",
+        "utilisation\n",
+        "fairness\n",
+        "min..max\n",
+        "BW\nmeasured",
+        "T_res / ms\nmeasured",
+        "T_res / ms\ntrue",
+    ):
+        table.add_column(name, justify="right")
+    paper = {(row["link"], row["scheme"]): row for row in summary["paper"]}
+    for row in summary["rows"]:
+        qthresh = "" if row["qthresh"] is None else str(row["qthresh"]) + (" (auto)" if row["controller"] else "")
+        rate = row["measured_rate_bps"]
+        table.add_row(
+            row["link"],
+            row["scheme"].replace("_", "-"),
+            qthresh,
+            f"{row['reno_kbps']:.1f}",
+            f"{row['vegas_kbps']:.1f}",
+            f"{row['utilisation']:.1%}",
+            f"[bold]{row['fairness']:.1%}[/bold]",
+            f"{row['fairness_min']:.0%}..{row['fairness_max']:.0%} ({row['runs']})",
+            "-" if rate is None else f"{rate / 1e3:.1f} k",
+            "-" if row["measured_t_res_ms"] is None else f"{row['measured_t_res_ms']:.2f}",
+            f"{row['true_t_res_ms']:.2f}",
+        )
+        theirs = paper.get((row["link"], row["scheme"]))
+        if theirs:
+            numbers = [
+                f"{theirs['reno_kbps']:.1f}",
+                f"{theirs['vegas_kbps']:.1f}",
+                f"{theirs['utilisation']:.1%}",
+                f"{theirs['fairness']:.1%}",
+            ]
+            table.add_row("", "paper", str(theirs["qthresh"] or ""), *numbers, style="dim", end_section=True)
+    return table
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        values = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        _fail(f"{option} {text!r}: must be seconds with commas, such as -0.5,0,0.5")
+    if any(abs(value) > 10 for value in values):
+        _fail(f"{option} {text!r}: each must be between -10 and 10 seconds")
+    return values
+
+
+def _thresholds(text: str) -> tuple[int | None, ...]:
+    values: list[int | None] = []
+    for word in text.split(","):
+        if word == "auto":
+            values.append(None)
+        elif word.isdigit() and 1 <= int(word) <= 50:
+            values.append(int(word))
+        else:
+            _fail(f"--qthresh {word!r}: must be auto, or 1 to 50 packets")
+    return tuple(values)
+
+
+def _fail(text: str) -> NoReturn:
+    errors.print(f"error: {text}", style="red", soft_wrap=True, highlight=False)
+    raise typer.Exit(2)
