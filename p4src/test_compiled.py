@@ -17,7 +17,8 @@ P4SRC = Path(__file__).resolve().parent
 
 def load_compile_script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("p4src_compile", P4SRC / "compile.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -57,9 +58,7 @@ def test_added_and_removed_sources_are_noticed(copy: Path) -> None:
 def test_edited_json_is_noticed(copy: Path) -> None:
     compiled = copy / "p4src" / "compiled" / "qthresh.json"
     compiled.write_text(compiled.read_text() + "\n")
-    assert compile_script.stale(compile_script.Layout(copy)) == [
-        "p4src/compiled/qthresh.json is not what p4c wrote"
-    ]
+    assert compile_script.stale(compile_script.Layout(copy)) == ["p4src/compiled/qthresh.json is not what p4c wrote"]
 
 
 def test_missing_compiler_is_said_clearly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

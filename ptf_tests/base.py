@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """LaneTest: what every PTF test of qthresh.p4 starts from.
 
-               ┌──────────┐
-    port 1 ────┤          ├──── port 3   slow: one 100-byte frame takes SERVICE_S
-    port 2 ────┤  switch  │
-               └──────────┘   behind port N: 10.0.N.0/24 and fd00:0:0:N::/64
+           ┌──────────┐
+port 1 ────┤          ├──── port 3   slow: one 100-byte frame takes SERVICE_S
+port 2 ────┤  switch  │
+           └──────────┘   behind port N: 10.0.N.0/24 and fd00:0:0:N::/64
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
@@ -20,9 +20,10 @@ from typing import Any
 import finsy as fy
 import ptf
 import ptf.testutils
+from ptf.base_tests import BaseTest
+
 from client import P4RuntimeClient, Pipeline, TimedOut, wait_until
 from packets import FiveTuple, forwarded, frame, host_mac
-from ptf.base_tests import BaseTest
 
 FAST_PORTS = (1, 2)
 SLOW_PORT = 3
@@ -78,6 +79,9 @@ class LaneTest(BaseTest):
             ]
         )
         self.dataplane.flush()
+        self._sent = 0  # to the slow port
+        self._already_out = 0
+        self._window_end: float | None = None  # None: the slow port is idle
 
     @property
     def is_embedded(self) -> bool:
@@ -227,16 +231,47 @@ class LaneTest(BaseTest):
     # ---- lanes ------------------------------------------------------------------------------------
 
     def burst(self, five_tuple: FiveTuple, count: int, **options: Any) -> None:
-        """`count` frames of 100 bytes for the slow port, in far less than one service time."""
+        """`count` frames of 100 bytes for the slow port, all within one service time of the first on the wire."""
         frames = [bytes(frame(five_tuple, fill=i % 256, **options)) for i in range(count)]
-        started = time.monotonic()
+        if self._window_end is None:
+            self._start_line(frames.pop(0))
         for one in frames:
             self.dataplane.send(0, 1, one)
-        self.assertLess(time.monotonic() - started, SERVICE_S, "the machine was too slow for this test")
+            self._sent += 1
+        assert self._window_end is not None
+        if frames:
+            self.assertLess(time.monotonic(), self._window_end, "the machine was too slow for this test")
+
+    def _start_line(self, first: bytes) -> None:
+        """Sends one frame into the empty queue and returns when it is on the wire, so that no race is left."""
+        self._window_end = time.monotonic() + SERVICE_S
+        self.dataplane.send(0, 1, first)
+        self._sent += 1
+        if self.is_embedded:
+            self.settle()
+            wait_until(lambda: self.register("port_occupancy", SLOW_PORT) == 0, "the first frame on the wire", 1.0)
+        else:  # BMv2 sends a frame at once when it takes it from the queue
+            result = self.dataplane.poll(port_number=SLOW_PORT, timeout=1.0)
+            self.assertIsInstance(result, self.dataplane.PollSuccess, "the first frame did not come out")
+            self._already_out += 1
+
+    def arrivals(self, port: int = SLOW_PORT) -> int:
+        """Packets that ingress has decided about for a port: admitted, passed or refused."""
+        cells = [fy.P4CounterEntry("admitted", index=port << 3 | c) for c in range(8)]
+        cells += [fy.P4CounterEntry("passed", index=port)]
+        cells += [fy.P4CounterEntry("drops", index=port << 4 | r) for r in (REASON_QTHRESH, REASON_PORT_FULL)]
+        return sum(entry.packet_count for entry in self.switch.read(cells))
+
+    def settle(self) -> None:
+        """Returns when ingress has decided about every packet of the bursts (BMv2 lags behind its interfaces)."""
+        wait_until(lambda: self.arrivals() == self._sent, f"{self._sent} packets handled", 2.0)
 
     def drain(self, expected: int) -> None:
-        """Exactly `expected` packets come out of the slow port."""
-        self.assertEqual(self.receive_count(SLOW_PORT, timeout_s=SERVICE_S * 3), expected)
+        """Exactly `expected` packets come out of the slow port, and it is idle then."""
+        count = self._already_out + self.receive_count(SLOW_PORT, timeout_s=SERVICE_S * 3)
+        self.assertEqual(count, expected, f"drops {{(port, reason): packets}}: {self.all_drops()}")
+        self._already_out = 0
+        self._window_end = None
 
     def assert_no_occupancy(self, *slots: int) -> None:
         """The port and the slots hold nothing (registers: embedded switch only; BMv2 cannot read them)."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import finsy as fy
 from finsy.p4client import P4Client
-from finsy.p4entity import decode_entity, decode_stream, encode_entities, encode_updates
+from finsy.p4entity import P4IdleTimeoutNotification, decode_entity, decode_stream, encode_entities, encode_updates
 from finsy.p4schema import P4Schema
 from finsy.proto import U128, p4r
 
@@ -48,7 +48,7 @@ class P4RuntimeClient:
     def __init__(self, address: str, device_id: int, pipeline: Pipeline) -> None:
         self.packets: queue.Queue[fy.P4PacketIn] = queue.Queue()
         self.digests: queue.Queue[fy.P4DigestList] = queue.Queue()
-        self.idle_timeouts: queue.Queue[fy.P4IdleTimeoutNotification] = queue.Queue()
+        self.idle_timeouts: queue.Queue[P4IdleTimeoutNotification] = queue.Queue()
         self.schema = P4Schema(pipeline.p4info, pipeline.json)
         self._device_id = device_id
         self._election_id = time.time_ns() // 1000
@@ -82,7 +82,7 @@ class P4RuntimeClient:
         request = p4r.WriteRequest(
             device_id=self._device_id,
             election_id=U128.encode(self._election_id),
-            updates=encode_updates(updates, self.schema),
+            updates=[u for u in encode_updates(updates, self.schema) if isinstance(u, p4r.Update)],
         )
         self._call(self._client.request(request))
 

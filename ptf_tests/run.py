@@ -108,7 +108,9 @@ def main(argv: list[str]) -> int:
     if options.list:
         cases = REPOSITORY / "ptf_tests" / "cases"
         command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(cases)]
-        return subprocess.run([*command, "--pypath", str(cases.parent), "--list", "--allow-user"], timeout=60).returncode
+        return subprocess.run(
+            [*command, "--pypath", str(cases.parent), "--list", "--allow-user"], timeout=60
+        ).returncode
     if os.geteuid() != 0:
         print("the PTF tests make network interfaces: run them as root (make ptf does)", file=sys.stderr)
         return 2

@@ -66,7 +66,9 @@ class Target:
                 return
             except OSError:
                 if time.monotonic() - self.started > READY_TIMEOUT_S:
-                    raise TargetError(f"{self.name} did not serve {self.grpc} in {READY_TIMEOUT_S} s:\n{self.tail()}") from None
+                    raise TargetError(
+                        f"{self.name} did not serve {self.grpc} in {READY_TIMEOUT_S} s:\n{self.tail()}"
+                    ) from None
                 time.sleep(0.02)
 
     def stop(self) -> None:
@@ -143,4 +145,3 @@ def start_bmv2(options: TargetOptions) -> Target:
 
 
 TARGETS = {"embedded": start_embedded, "bmv2": start_bmv2}
-

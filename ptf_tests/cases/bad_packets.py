@@ -38,7 +38,7 @@ class ShortFrame(LaneTest):
         for length in (14, 53, 54, 73):
             self.expect_drop(whole6[:length], REASON_SHORT)
         tagged = bytes(frame(flow(to_port=2), vlan=3))
-        for length in (16, 18):
+        for length in (20, 37):  # below 20 the kernel itself drops a tagged frame
             self.expect_drop(tagged[:length], REASON_SHORT)
         udp = bytes(frame(flow(to_port=2).with_changes(protocol=17)))
         self.expect_drop(udp[:41], REASON_SHORT)

@@ -6,8 +6,9 @@ from __future__ import annotations
 import random
 
 import finsy as fy
+
 from base import REASON_NO_ROUTE, REASON_NON_IP, REASON_ROUTE_DROP, SLOW_PORT, LaneTest
-from packets import FiveTuple, arp_request, built, flow, flow6, forwarded, frame, ipv4, ipv6
+from packets import FiveTuple, arp_request, built, flow, flow6, forwarded, frame, host_mac, ipv4, ipv6
 
 
 class ForwardIpv4(LaneTest):
@@ -39,12 +40,11 @@ class ForwardLongestPrefix(LaneTest):
     """Of two prefixes that match, the longer one decides; without it, the shorter one."""
 
     def runTest(self) -> None:
-        to_host = fy.Action("forward", dst_mac="08:00:00:00:03:01", port=SLOW_PORT)
-        host_route = fy.P4TableEntry("ipv4_lpm", match=fy.Match(**{"hdr.ipv4.dst": ipv4(2, 9) + "/32"}), action=to_host)
+        match = {"hdr.ipv4.dst": ipv4(2, 9) + "/32"}
         packet = frame(FiveTuple(ipv4(1), ipv4(2, 9)))
-        self.switch.write(+host_route)
+        self.insert("ipv4_lpm", match, "forward", dst_mac=host_mac(SLOW_PORT), port=SLOW_PORT)
         self.send_and_receive(packet, to_port=SLOW_PORT)
-        self.switch.write(-host_route)
+        self.switch.write(-fy.P4TableEntry("ipv4_lpm", match=fy.Match(**match)))
         self.send_and_receive(packet, to_port=2)
 
 

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flow entries and fallback slots: counted exactly, aged out, and honest about hash collisions."""
+
+from __future__ import annotations
+
+import queue
+import time
+
+import finsy as fy
+
+from base import REASON_QTHRESH, SLOW_PORT, LaneTest
+from client import wait_until
+from packets import FiveTuple, built, flow, flow6, frame
+
+
+def colliding_flows(to_port: int = SLOW_PORT) -> tuple[FiveTuple, FiveTuple]:
+    """Two flows that share a fallback slot, and no hash."""
+    seen: dict[int, FiveTuple] = {}
+    for number in range(20000):
+        five_tuple = flow(number, to_port)
+        other = seen.setdefault(five_tuple.fallback_slot(), five_tuple)
+        if other is not five_tuple and other.hash() != five_tuple.hash():
+            return other, five_tuple
+    raise AssertionError("no two of 20000 flows share a slot")
+
+
+class FlowCountsArrivals(LaneTest):
+    """An entry's direct counter holds the packets and bytes that arrived, refused ones too."""
+
+    def runTest(self) -> None:
+        self.limit_port()
+        self.set_qthresh(2)
+        self.add_flow(flow(), 1)
+        self.add_flow(flow6(), 2)
+        self.burst(flow(), 8)
+        self.burst(flow6(), 1)
+        self.drain(1 + 2 + 1)
+        wait_until(lambda: self.flow_arrivals(flow()) == (8, 800), "8 packets of 100 bytes counted")
+        self.assertEqual(self.flow_arrivals(flow6()), (1, 100))
+
+
+class CountersAreExact(LaneTest):
+    """Over sizes, classes and both IP versions: admitted + dropped = sent, packets and bytes, at managed and other ports."""
+
+    def runTest(self) -> None:
+        self.limit_port(port=2)
+        self.insert("flow_class", {"dscp": "1/&0x3f"}, "set_class", priority=1, traffic_class=2)
+        sizes = (60, 61, 100, 333, 1514)
+        for size in sizes:
+            self.send_and_receive(frame(flow(to_port=2), size))
+            self.send_and_receive(frame(flow6(to_port=2), max(size, 78), dscp=1))
+        self.assertEqual(self.admitted(port=2), (len(sizes), sum(sizes)))
+        self.assertEqual(self.admitted(port=2, traffic_class=2), (len(sizes), sum(max(s, 78) for s in sizes)))
+        for size in sizes:
+            self.send_and_receive(frame(flow(to_port=1, from_port=2), size), to_port=1, from_port=2)
+        self.assertEqual(self.counter("passed", 1), (len(sizes), sum(sizes)))
+        self.assertEqual(self.all_drops(), {})
+
+
+class FallbackHoldsTheThreshold(LaneTest):
+    """A flow without an entry is held to the threshold by its hashed slot, and collides with nothing."""
+
+    def runTest(self) -> None:
+        self.limit_port()
+        self.set_qthresh(3)
+        self.burst(flow(), 8)
+        self.burst(flow6(1), 2)
+        self.drain(1 + 3 + 2)
+        self.assertEqual(self.drops(REASON_QTHRESH), (4, 400))
+        self.assertEqual(self.counter("flow_drops", flow().fallback_slot()), (4, 400))
+        self.assertEqual(self.counter("collisions", SLOW_PORT)[0], 0)
+        self.assert_no_occupancy(flow().fallback_slot(), flow6(1).fallback_slot())
+
+
+class CollisionIsCounted(LaneTest):
+    """Two flows in one fallback slot share its threshold, and each packet that meets the other's is counted."""
+
+    def runTest(self) -> None:
+        first, second = colliding_flows()
+        self.limit_port()
+        self.set_qthresh(3)
+        self.burst(first, 1 + 2)
+        self.burst(second, 4)
+        self.drain(1 + 3)
+        # One of the second's packets is admitted beside the first's two; it takes the slot over.
+        self.assertEqual(self.counter("flow_drops", first.fallback_slot()), (3, 300))
+        self.assertEqual(self.counter("collisions", SLOW_PORT)[0], 1)
+        self.burst(first, 1)
+        self.drain(1)
+        self.assertEqual(self.counter("collisions", SLOW_PORT)[0], 1, "nothing waited: no collision")
+        self.assert_no_occupancy(first.fallback_slot())
+
+
+class EntriesEndCollisions(LaneTest):
+    """With an entry for one of two flows that collide, each has its own threshold."""
+
+    def runTest(self) -> None:
+        first, second = colliding_flows()
+        self.limit_port()
+        self.set_qthresh(3)
+        self.add_flow(second, 4)
+        self.burst(first, 1 + 5)
+        self.burst(second, 5)
+        self.drain(1 + 3 + 3)
+        self.assertEqual(self.counter("collisions", SLOW_PORT)[0], 0)
+        self.assertEqual(self.counter("flow_drops", 4), (2, 200))
+
+
+class FragmentsAreOneFlow(LaneTest):
+    """Fragments without a TCP header are the flow with ports 0."""
+
+    def runTest(self) -> None:
+        self.limit_port(port=2)
+        self.add_flow(flow(to_port=2), 1)
+        self.add_flow(flow(to_port=2).with_changes(src_port=0, dst_port=0), 2)
+        for offset, more in ((0, 1), (64, 1), (128, 0)):
+            packet = frame(flow(to_port=2), 200)
+            packet["IP"].frag = offset
+            packet["IP"].flags = more
+            del packet["IP"].chksum
+            self.send_and_receive(built(packet))
+        self.assertEqual(self.flow_arrivals(flow(to_port=2))[0], 1)
+        self.assertEqual(self.flow_arrivals(flow(to_port=2).with_changes(src_port=0, dst_port=0))[0], 2)
+
+
+class PortsBehindOptions(LaneTest):
+    """A packet with IPv4 options is in the same lane as one without."""
+
+    def runTest(self) -> None:
+        self.limit_port(port=2)
+        self.add_flow(flow(to_port=2), 1)
+        self.send_and_receive(frame(flow(to_port=2)))
+        self.send_and_receive(frame(flow(to_port=2), 140, ip_options=b"\x01" * 39 + b"\x00"))
+        self.assertEqual(self.flow_arrivals(flow(to_port=2)), (2, 240))
+
+
+class IdleTimeout(LaneTest):
+    """An entry that no packet hits for its idle timeout is told once to the controller; a busy one is not."""
+
+    def runTest(self) -> None:
+        self.limit_port(port=2)
+        idle, busy = flow(1, to_port=2), flow(2, to_port=2)
+        self.add_flow(idle, 1, idle_timeout_s=1.5)
+        self.add_flow(busy, 2, idle_timeout_s=1.5)
+        notifications: list[fy.P4TableEntry] = []
+        deadline = time.monotonic() + 8
+        while not notifications:
+            self.assertLess(time.monotonic(), deadline, "no idle timeout notification")
+            self.send_and_receive(frame(busy))
+            try:
+                notifications += self.switch.idle_timeouts.get(timeout=0.2)
+            except queue.Empty:
+                continue
+        self.assertEqual([entry["src_port"] for entry in notifications], [idle.src_port])
