@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What holds for a link whatever is done to it: conservation, order, no early delivery, exact instants.
+
+use proptest::prelude::*;
+use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Transmit { len: usize },
+    Set(LinkOptions),
+    Spike { duration_us: u64 },
+    Outage { duration_us: u64 },
+    Poll,
+}
+
+fn options() -> impl Strategy<Value = LinkOptions> {
+    (
+        0u64..20_000_000,
+        0.0f64..=1.0,
+        any::<bool>(),
+        prop_oneof![Just(0), 1_000u64..1_000_000, 1_000_000u64..10_000_000_000],
+        prop_oneof![Just(0.0), 0.0f64..=1.0],
+        prop_oneof![Just(0.0), 0.0f64..1e-3],
+        1usize..20,
+    )
+        .prop_map(
+            |(delay_ns, jitter, normal, rate_bps, loss, ber, queue_packets)| LinkOptions {
+                delay_ns,
+                jitter_ns: (delay_ns as f64 * jitter) as u64,
+                jitter_distribution: if normal {
+                    JitterDistribution::Normal
+                } else {
+                    JitterDistribution::Uniform
+                },
+                reorder: false,
+                rate_bps,
+                loss,
+                ber,
+                queue_packets,
+            },
+        )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (14usize..1515).prop_map(|len| Step::Transmit { len }),
+        1 => options().prop_map(Step::Set),
+        1 => (1u64..50_000).prop_map(|duration_us| Step::Spike { duration_us }),
+        1 => (1u64..50_000).prop_map(|duration_us| Step::Outage { duration_us }),
+        4 => Just(Step::Poll),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Frames leave once, in order, never before they came, and none disappears.
+    #[test]
+    fn frames_are_conserved_and_ordered(
+        first in options(),
+        steps in prop::collection::vec((step(), 0u64..3_000_000), 1..200),
+    ) {
+        let mut link: Link<usize> = Link::new(first, LinkStreams::new(1, "p"), 8).unwrap();
+        let mut now = 0;
+        let mut sent_at = Vec::new();
+        let mut outcome: Vec<u8> = Vec::new();
+        let mut last = (0, 0);
+        let mut refused = 0;
+        let mut take = |link: &mut Link<usize>, now: u64, sent_at: &[u64], outcome: &mut [u8]| {
+            while let Some(exit) = link.poll(now) {
+                outcome[exit.item] += 1;
+                assert!(exit.at <= now && exit.at >= sent_at[exit.item]);
+                if exit.dropped.is_none() {
+                    assert!((exit.at, exit.item) >= last, "out of order");
+                    last = (exit.at, exit.item);
+                }
+            }
+        };
+        for (step, wait) in steps {
+            now += wait;
+            match step {
+                Step::Transmit { len } => {
+                    sent_at.push(now);
+                    outcome.push(0);
+                    if link.transmit(now, &mut vec![0; len], sent_at.len() - 1).is_err() {
+                        refused += 1;
+                        *outcome.last_mut().unwrap() += 1;
+                    }
+                }
+                Step::Set(options) => link.set(now, options).unwrap(),
+                Step::Spike { duration_us } => link.spike(now, duration_us * 1000),
+                Step::Outage { duration_us } => link.outage(now, duration_us * 1000),
+                Step::Poll => take(&mut link, now, &sent_at, &mut outcome),
+            }
+            let stats = *link.stats();
+            let held = stats.offered_packets - stats.delivered_packets - stats.dropped_packets();
+            prop_assert_eq!(held as usize, link.queued() + link.in_flight());
+        }
+        while let Some(next) = link.next_event() {
+            prop_assert!(next < u64::MAX);
+            now = now.max(next);
+            take(&mut link, now, &sent_at, &mut outcome);
+        }
+        prop_assert!(outcome.iter().all(|count| *count == 1));
+        prop_assert_eq!(link.stats().dropped_queue_full, refused);
+        prop_assert_eq!(link.stats().offered_packets, sent_at.len() as u64);
+    }
+
+    /// Polling at every announced instant, or once at the end, gives the same deliveries at the same instants.
+    #[test]
+    fn instants_do_not_depend_on_when_they_are_asked_for(
+        settings in options(),
+        frames in prop::collection::vec((14usize..1515, 0u64..500_000), 1..100),
+    ) {
+        let run = |eager: bool| {
+            let mut link: Link<usize> = Link::new(settings.clone(), LinkStreams::new(3, "q"), 8).unwrap();
+            let mut now = 0;
+            let mut delivered = Vec::new();
+            for (k, (len, wait)) in frames.iter().enumerate() {
+                let arrival = now + wait;
+                while eager && link.next_event().is_some_and(|next| next <= arrival) {
+                    now = now.max(link.next_event().unwrap());
+                    while let Some(exit) = link.poll(now) {
+                        delivered.push((exit.item, exit.at, exit.dropped));
+                    }
+                }
+                now = arrival;
+                let _ = link.transmit(now, &mut vec![0; *len], k);
+            }
+            while let Some(exit) = link.poll(u64::MAX / 2) {
+                delivered.push((exit.item, exit.at, exit.dropped));
+            }
+            delivered.sort_by_key(|(item, ..)| *item);
+            delivered
+        };
+        prop_assert_eq!(run(true), run(false));
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control socket's language: each operation, and for each mistake a clear word and no change.
+
+use serde_json::{json, Value};
+use wire::config::parse;
+use wire::emulator::Emulator;
+use wire::pool::FramePool;
+use wire::request::{handle, PortReport, Ports};
+
+const MS: u64 = 1_000_000;
+
+struct Fake;
+
+impl Ports for Fake {
+    fn report(&mut self, port: usize) -> PortReport {
+        PortReport {
+            interface: format!("w{port}"),
+            present: true,
+            ring_full: 3,
+            ..PortReport::default()
+        }
+    }
+}
+
+fn emulator() -> Emulator {
+    let links = parse(
+        r#"{"links": [{"name": "s1-s2", "a": {"interface": "w0"}, "b": {"interface": "w1"}, "a_to_b": {"delay_us": 5000}},
+                      {"name": "s2-h1", "a": {"interface": "w2"}, "b": {"interface": "w3"}}]}"#,
+    )
+    .unwrap();
+    Emulator::new(&links, 1, FramePool::new(8, 1536)).unwrap()
+}
+
+fn ask(emulator: &mut Emulator, now: u64, request: Value) -> Value {
+    handle(&request.to_string(), now, emulator, &mut Fake)
+}
+
+fn error(emulator: &mut Emulator, request: Value) -> String {
+    let answer = ask(emulator, 0, request);
+    assert_eq!(answer["ok"], json!(false));
+    answer["error"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn set_changes_the_named_direction_only() {
+    let mut emulator = emulator();
+    let answer = ask(
+        &mut emulator,
+        0,
+        json!({"op": "set", "link": "s1-s2", "direction": "a_to_b", "delay_us": 100000}),
+    );
+    assert_eq!(answer["ok"], json!(true));
+    assert_eq!(answer["a_to_b"]["delay_us"], json!(100000));
+    assert_eq!(emulator.direction(0).link.options().delay_ns, 100 * MS);
+    assert_eq!(emulator.direction(1).link.options().delay_ns, 0);
+    assert_eq!(emulator.direction(2).link.options().delay_ns, 0);
+}
+
+#[test]
+fn set_means_both_directions_when_none_is_named() {
+    let mut emulator = emulator();
+    let answer = ask(
+        &mut emulator,
+        0,
+        json!({"op": "set", "link": "s1-s2", "loss": 0.5}),
+    );
+    assert_eq!(answer["ok"], json!(true));
+    for direction in 0..2 {
+        assert_eq!(emulator.direction(direction).link.options().loss, 0.5);
+    }
+    assert_eq!(
+        emulator.direction(0).link.options().delay_ns,
+        5 * MS,
+        "what is not named stays"
+    );
+}
+
+#[test]
+fn a_set_that_fits_one_direction_only_changes_neither() {
+    let mut emulator = emulator();
+    // a_to_b has a delay of 5000 µs, b_to_a of 0: the jitter fits the first only.
+    let text = error(
+        &mut emulator,
+        json!({"op": "set", "link": "s1-s2", "direction": "both", "jitter_us": 100}),
+    );
+    assert_eq!(
+        text,
+        "jitter_us: 100 exceeds delay_us (0); allowed: 0 to 0 µs"
+    );
+    assert_eq!(emulator.direction(0).link.options().jitter_ns, 0);
+}
+
+#[test]
+fn mistakes_are_told_with_what_is_allowed() {
+    let mut emulator = emulator();
+    let mut told = |request: Value| error(&mut emulator, request);
+    assert_eq!(
+        told(json!({"op": "jump"})),
+        "op: \"jump\" is not known; allowed: set, spike, outage, get, stats"
+    );
+    assert_eq!(
+        told(json!({"link": "s1-s2"})),
+        "the key \"op\" is missing; allowed: set, spike, outage, get, stats"
+    );
+    assert_eq!(
+        told(json!({"op": "set", "link": "s9"})),
+        "link: \"s9\" is not known; allowed: s1-s2, s2-h1"
+    );
+    assert_eq!(
+        told(json!({"op": "set", "loss": 0})),
+        "the key \"link\" is missing"
+    );
+    assert_eq!(
+        told(json!({"op": "set", "link": "s1-s2", "direction": "up", "loss": 0})),
+        "direction: \"up\" is not known; allowed: a_to_b, b_to_a, both"
+    );
+    assert_eq!(
+        told(json!({"op": "set", "link": "s1-s2"})),
+        "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets"
+    );
+    assert_eq!(
+        told(json!({"op": "set", "link": "s1-s2", "loss": 0.5, "ber": 2})),
+        "ber: 2 is out of range; allowed: 0 to 1"
+    );
+    assert_eq!(
+        told(json!({"op": "spike", "link": "s1-s2"})),
+        "the key \"duration_us\" is missing"
+    );
+    assert_eq!(
+        told(json!({"op": "outage", "link": "s1-s2", "duration_us": 0})),
+        "duration_us: 0 is out of range; allowed: 1 to 600000000 µs"
+    );
+    assert_eq!(
+        told(json!({"op": "spike", "link": "s1-s2", "duration_us": 1, "delay_us": 5})),
+        "delay_us: unknown key; allowed: op, link, direction, duration_us"
+    );
+    assert_eq!(
+        told(json!({"op": "get", "direction": "a_to_b"})),
+        "direction: unknown key; allowed: op, link"
+    );
+    assert_eq!(
+        told(json!([1])),
+        "a request is a JSON object with the key \"op\""
+    );
+    assert_eq!(
+        emulator.direction(0).link.options().loss,
+        0.0,
+        "nothing was half-applied"
+    );
+}
+
+#[test]
+fn text_that_is_no_json_is_told_with_its_place() {
+    let answer = handle("{\"op\"", 0, &mut emulator(), &mut Fake);
+    assert_eq!(
+        answer["error"],
+        json!("not valid JSON: EOF while parsing an object at line 1 column 5")
+    );
+}
+
+#[test]
+fn a_spike_holds_and_an_outage_drops() {
+    let mut emulator = emulator();
+    let spike =
+        json!({"op": "spike", "link": "s2-h1", "direction": "a_to_b", "duration_us": 20000});
+    let outage =
+        json!({"op": "outage", "link": "s2-h1", "direction": "b_to_a", "duration_us": 10000});
+    assert_eq!(ask(&mut emulator, MS, spike), json!({"ok": true}));
+    assert_eq!(ask(&mut emulator, MS, outage), json!({"ok": true}));
+    emulator.offer(2, 2 * MS, &[0; 60]);
+    emulator.offer(3, 2 * MS, &[0; 60]);
+    assert_eq!(emulator.direction(3).link.stats().dropped_outage, 1);
+    let mut out = Vec::with_capacity(4);
+    emulator.collect(20 * MS, &mut out);
+    assert!(out.is_empty());
+    let state = ask(&mut emulator, 2 * MS, json!({"op": "get", "link": "s2-h1"}));
+    assert_eq!(
+        state["links"][0]["a_to_b_state"]["spike_left_us"],
+        json!(19000)
+    );
+    assert_eq!(
+        state["links"][0]["b_to_a_state"]["outage_left_us"],
+        json!(9000)
+    );
+    emulator.collect(21 * MS, &mut out);
+    assert_eq!(out.len(), 1);
+}
+
+#[test]
+fn get_gives_links_in_the_form_of_the_file() {
+    let answer = ask(&mut emulator(), 0, json!({"op": "get"}));
+    assert_eq!(answer["links"].as_array().unwrap().len(), 2);
+    let first = &answer["links"][0];
+    assert_eq!(first["name"], json!("s1-s2"));
+    assert_eq!(first["a"], json!({"interface": "w0"}));
+    assert_eq!(
+        first["a_to_b"],
+        json!({"delay_us": 5000, "jitter_us": 0, "jitter_distribution": "uniform", "reorder": false,
+               "rate_bps": 0, "loss": 0.0, "ber": 0.0, "queue_packets": 1000})
+    );
+}
+
+#[test]
+fn stats_count_both_directions_and_the_interfaces() {
+    let mut emulator = emulator();
+    emulator.offer(0, 0, &[0; 60]);
+    let answer = ask(&mut emulator, 1, json!({"op": "stats", "link": "s1-s2"}));
+    let link = &answer["links"][0];
+    assert_eq!(link["a_to_b"]["offered_packets"], json!(1));
+    assert_eq!(link["a_to_b"]["in_flight_packets"], json!(1));
+    assert_eq!(link["b_to_a"]["offered_packets"], json!(0));
+    assert_eq!(link["a"]["dropped_ring_full"], json!(3));
+    assert_eq!(answer["frames"], json!({"capacity": 8, "in_use": 1}));
+}
