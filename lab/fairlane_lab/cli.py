@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -113,51 +114,57 @@ def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as resu
 
 
 def comparison_table(summary: dict[str, Any]) -> Table:
-    """The rows of a summary, each above the paper's row."""
-    table = Table(
-        title=f"TCP Reno and TCP Vegas on one bottleneck ({summary['runtime']}, {summary['target']})",
-        title_justify="left",
-    )
-    for name in ("link", "scheme", "Qthresh"):
-        table.add_column(name)
+    """The rows of a summary, each above the paper's row; 80 columns wide."""
+    title = f"Goodput of TCP Reno and TCP Vegas on one bottleneck, medians ({summary['runtime']}, {summary['target']})"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
+    for name in ("link", "scheme"):
+        table.add_column(name, no_wrap=True)
     for name in (
         "Reno\nkbit/s",
         "Vegas\nkbit/s",
-        "utilisation\n",
-        "fairness\n",
-        "min..max\n",
-        "BW\nmeasured",
-        "T_res / ms\nmeasured",
-        "T_res / ms\ntrue",
+        "util.\n%",
+        "fairness\n%",
+        "min..max\n%",
+        "BW\nkbit/s",
+        "T_res (true)\nms",
     ):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     paper = {(row["link"], row["scheme"]): row for row in summary["paper"]}
     for row in summary["rows"]:
-        qthresh = "" if row["qthresh"] is None else str(row["qthresh"]) + (" (auto)" if row["controller"] else "")
-        rate = row["measured_rate_bps"]
-        table.add_row(
-            row["link"],
-            row["scheme"].replace("_", "-"),
-            qthresh,
-            f"{row['reno_kbps']:.1f}",
-            f"{row['vegas_kbps']:.1f}",
-            f"{row['utilisation']:.1%}",
-            f"[bold]{row['fairness']:.1%}[/bold]",
-            f"{row['fairness_min']:.0%}..{row['fairness_max']:.0%} ({row['runs']})",
-            "-" if rate is None else f"{rate / 1e3:.1f} k",
-            "-" if row["measured_t_res_ms"] is None else f"{row['measured_t_res_ms']:.2f}",
-            f"{row['true_t_res_ms']:.2f}",
-        )
         theirs = paper.get((row["link"], row["scheme"]))
+        table.add_row(
+            row["link"], _scheme(row), *_rates(row), *_spread(row), *_measured(row), end_section=theirs is None
+        )
         if theirs:
-            numbers = [
-                f"{theirs['reno_kbps']:.1f}",
-                f"{theirs['vegas_kbps']:.1f}",
-                f"{theirs['utilisation']:.1%}",
-                f"{theirs['fairness']:.1%}",
-            ]
-            table.add_row("", "paper", str(theirs["qthresh"] or ""), *numbers, style="dim", end_section=True)
+            scheme = "  paper" + (f", {theirs['qthresh']}" if theirs["qthresh"] else "")
+            table.add_row("", scheme, *_rates(theirs), style="dim", end_section=True)
     return table
+
+
+def _scheme(row: dict[str, Any]) -> str:
+    if row["scheme"] == "drop_tail":
+        return "drop-tail"
+    return f"Qthresh {row['qthresh']}" + (" (auto)" if row["controller"] else "")
+
+
+def _rates(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{row['reno_kbps']:.1f}",
+        f"{row['vegas_kbps']:.1f}",
+        f"{row['utilisation'] * 100:.1f}",
+        f"{row['fairness'] * 100:.1f}",
+    )
+
+
+def _spread(row: dict[str, Any]) -> tuple[str, ...]:
+    return (f"{row['fairness_min'] * 100:.0f}..{row['fairness_max'] * 100:.0f}" if row["runs"] > 1 else "one run",)
+
+
+def _measured(row: dict[str, Any]) -> tuple[str, ...]:
+    rate, t_res = row["measured_rate_bps"], row["measured_t_res_ms"]
+    return "-" if rate is None else f"{rate / 1e3:.1f}", (
+        "-" if t_res is None else f"{t_res:.2f}"
+    ) + f" ({row['true_t_res_ms']:.2f})"
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

@@ -33,12 +33,13 @@ def load_cells(folder: Path) -> list[dict[str, Any]]:
 
 
 def make_plots(folder: Path) -> list[Path]:
-    """Write one PNG per measure into the run folder; returns the paths. Raises FileNotFoundError when the folder holds no cells."""
+    """Write one PNG per measure that was sampled into the run folder; returns the paths. Raises FileNotFoundError when the folder holds no cells."""
     cells = load_cells(folder)
     if not cells:
         raise FileNotFoundError(f"{folder}: no cells/*.json, so there is nothing to plot")
     links = list(dict.fromkeys(cell["link"] for cell in cells))
-    paths = [_plot_measure(folder, cells, links, measure) for measure in MEASURES]
+    there = [measure for measure in MEASURES if any(flow[measure] for cell in cells for flow in cell["flows"].values())]
+    paths = [_plot_measure(folder, cells, links, measure) for measure in there]
     paths.append(_plot_summary(folder, links))
     return paths
 
@@ -50,7 +51,12 @@ def _first_run(cells: list[dict[str, Any]], link: str, scheme: str) -> dict[str,
 def _plot_measure(folder: Path, cells: list[dict[str, Any]], links: list[str], measure: str) -> Path:
     title, unit, scale = MEASURES[measure]
     figure, axes = plt.subplots(
-        len(links), 2, figsize=(11, 2.3 * len(links) + 0.8), sharex=True, sharey="row", squeeze=False
+        len(links),
+        2,
+        figsize=(11, 2.3 * len(links) + 0.8),
+        sharex=True,
+        sharey="row" if measure == "goodput" else "none",
+        squeeze=False,
     )
     for row, link in enumerate(links):
         for column, scheme in enumerate(SCHEMES):
