@@ -117,8 +117,7 @@ def comparison_table(summary: dict[str, Any]) -> Table:
     """The rows of a summary, each above the paper's row; 80 columns wide."""
     title = f"Goodput of TCP Reno and TCP Vegas on one bottleneck, medians ({summary['runtime']}, {summary['target']})"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    for name in ("link", "scheme"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("link, scheme", no_wrap=True)
     for name in (
         "Reno\nkbit/s",
         "Vegas\nkbit/s",
@@ -126,18 +125,22 @@ def comparison_table(summary: dict[str, Any]) -> Table:
         "fairness\n%",
         "min..max\n%",
         "BW\nkbit/s",
-        "T_res (true)\nms",
+        "T_res ms\n(true)",
     ):
         table.add_column(name, justify="right", no_wrap=True)
     paper = {(row["link"], row["scheme"]): row for row in summary["paper"]}
+    link = None
     for row in summary["rows"]:
+        if row["link"] != link:
+            link = row["link"]
+            table.add_section()
+            table.add_row(f"[bold]{link}[/bold]")
+        table.add_row("  " + _scheme(row), *_rates(row), *_spread(row), *_measured(row))
         theirs = paper.get((row["link"], row["scheme"]))
-        table.add_row(
-            row["link"], _scheme(row), *_rates(row), *_spread(row), *_measured(row), end_section=theirs is None
-        )
         if theirs:
-            scheme = "  paper" + (f", {theirs['qthresh']}" if theirs["qthresh"] else "")
-            table.add_row("", scheme, *_rates(theirs), style="dim", end_section=True)
+            table.add_row(
+                "    paper" + (f", {theirs['qthresh']}" if theirs["qthresh"] else ""), *_rates(theirs), style="dim"
+            )
     return table
 
 
