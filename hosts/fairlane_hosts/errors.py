@@ -7,8 +7,9 @@ from __future__ import annotations
 class HostsError(Exception):
     """Raised at every boundary of the package (kernel, files, holder process, network, options).
 
-    `code` is stable and for programs (`kernel-unsupported`, `not-built`, `holder`, `not-root`, `unknown-variant`,
-    `sysctl`, `wrong-congestion-control`, `option`, `connect`, `namespace`); the text may change.
+    `code` is stable and for programs (`kernel-unsupported`, `not-built`, `not-root`, `holder`, `holder-gone`,
+    `name-taken`, `unknown-variant`, `sysctl`, `wrong-congestion-control`, `option`, `connect`, `namespace`); the
+    text may change.
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:

@@ -163,8 +163,12 @@ def _ask(connection: socket.socket, request: str) -> list[str]:
         while not re.search(rb"(^|\n)(ok|error [^\n]*)\n$", answer):
             piece = connection.recv(65536)
             if not piece:
-                raise HostsError("holder", f"the holder of the TCP variants went away while asked to {request!r}")
+                raise ConnectionResetError("it went away")
             answer += piece
+    except (ConnectionResetError, BrokenPipeError) as error:
+        raise HostsError(
+            "holder-gone", f"the holder of the TCP variants went away while asked to {request!r}"
+        ) from error
     except OSError as error:
         raise HostsError("holder", f"the holder of the TCP variants does not answer to {request!r}: {error}") from error
     lines = answer.decode().splitlines()
@@ -243,8 +247,9 @@ def _start(wanted: list[Program]) -> None:
         said = process.stderr.read().decode(errors="replace").strip()
     if not readable:
         raise HostsError("holder", f"the kernel took longer than {START_TIMEOUT_S:.0f} s to load the TCP variants")
-    hint = "`fairlane hosts cleanup` removes what a killed run left" if "registered already" in said else ""
-    raise HostsError("holder", f"the TCP variants cannot be loaded: {said}", hint)
+    taken = "registered already" in said
+    hint = "`fairlane hosts cleanup` removes what a killed run left" if taken else ""
+    raise HostsError("name-taken" if taken else "holder", f"the TCP variants cannot be loaded: {said}", hint)
 
 
 def _connect_or_start(wanted: list[Program]) -> tuple[socket.socket, HolderStatus]:
@@ -263,8 +268,8 @@ def _connect_or_start(wanted: list[Program]) -> tuple[socket.socket, HolderStatu
             except BaseException:
                 connection.close()
                 raise
-        except HostsError:
-            if time.monotonic() > deadline:
+        except HostsError as error:
+            if error.code not in ("holder-gone", "name-taken") or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
 
@@ -301,7 +306,12 @@ def status() -> HolderStatus | None:
     if connection is None:
         return None
     with connection:
-        return _status(connection)
+        try:
+            return _status(connection)
+        except HostsError as error:
+            if error.code != "holder-gone":
+                raise
+            return None  # it was just ending; its names went before it did
 
 
 def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
