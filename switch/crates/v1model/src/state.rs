@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a program keeps between packets: tables, profiles, value sets, counters, meters, registers, hashes, random numbers.
 
+use crate::compile::code::Program;
 use crate::error::LoadError;
 use crate::externs::{Counters, Hash, Meters, Random, Registers};
 use crate::schema::Schema;
@@ -31,13 +32,21 @@ impl State {
         let hashes = algorithms.iter().map(|name| Hash::from_name(name, seed).expect("checked at load")).collect();
         Ok(State {
             tables,
-            profiles: schema.profiles.iter().map(|p| Profile::new(p, &schema.actions)).collect(),
+            profiles: schema.profiles.iter().map(Profile::new).collect(),
             value_sets: schema.value_sets.iter().map(ValueSet::new).collect(),
-            counters: schema.counters.iter().map(|c| Counters::new(c.size as usize)).collect(),
+            counters: schema.counters.iter().map(|c| Counters::new(c.size)).collect(),
             meters: schema.meters.iter().map(|m| Meters::new(m.size, m.unit)).collect(),
-            registers: schema.registers.iter().map(|r| Registers::new(r.size as usize, r.width)).collect(),
+            registers: schema.registers.iter().map(|r| Registers::new(r.size, r.width)).collect(),
             hashes,
             random: Random::new(seed),
         })
+    }
+
+    /// Seeds everything that is random.
+    pub fn seed(&mut self, program: &Program, seed: u64) {
+        self.random = Random::new(seed);
+        for (hash, calculation) in self.hashes.iter_mut().zip(&program.calculations) {
+            *hash = Hash::from_name(&calculation.algorithm, seed).expect("checked at load");
+        }
     }
 }

@@ -17,8 +17,8 @@ struct Alarm {
     handle: EntryHandle,
     /// The serial number of the alarm: another one in the entry makes it stale.
     serial: u32,
-    /// The hit that the client was last told to be too old; 0 if it was not told.
-    told: Nanos,
+    /// The stamp that the client was told to be too old, if any.
+    told: Option<Nanos>,
 }
 
 /// The alarms of one table.
@@ -49,7 +49,7 @@ impl Ageing {
                 due: records.last_hit(at).saturating_add(new),
                 handle: records.handle(at),
                 serial,
-                told: 0,
+                told: None,
             }));
         }
         if self.alarms.len() > 2 * self.live + 64 {
@@ -77,13 +77,12 @@ impl Ageing {
                 continue;
             };
             let idle_timeout = records.cold(at).idle_timeout;
-            // Stamps are at least 1, so that 0 means "not told".
-            let hit = records.last_hit(at).max(1);
+            let hit = records.last_hit(at);
             alarm.due = hit.saturating_add(idle_timeout);
             if alarm.due <= now {
-                if alarm.told != hit {
+                if alarm.told != Some(hit) {
                     tell(at);
-                    alarm.told = hit;
+                    alarm.told = Some(hit);
                 }
                 // Look again: it may be hit, and then age anew.
                 alarm.due = now.saturating_add(idle_timeout);
@@ -103,4 +102,12 @@ fn current(records: &Records, alarm: &Alarm) -> Option<u32> {
     records
         .resolve(alarm.handle)
         .filter(|&at| records.cold(at).alarm == alarm.serial)
+}
+
+#[cfg(test)]
+impl Ageing {
+    /// Alarms in the heap, stale ones too.
+    pub fn len(&self) -> usize {
+        self.alarms.len()
+    }
 }

@@ -1,1 +1,230 @@
 // SPDX-License-Identifier: Apache-2.0
+//! 65,536 entries: all found, none lost over deletes and inserts, and how long a lookup and an insert take.
+
+use super::*;
+use std::time::Instant;
+
+const ENTRIES: u64 = 65_536;
+
+/// An IPv4 5-tuple as five limbs.
+fn flow(i: u64) -> [u64; 5] {
+    [
+        0x0a00_0000 + (i >> 8),
+        0x0a80_0000 + (i & 0xff),
+        6,
+        1024 + i % 60_000,
+        5001 + i % 7,
+    ]
+}
+
+fn flow_schema() -> TableSchema {
+    schema(
+        &[
+            ("src", MatchKind::Exact, 32),
+            ("dst", MatchKind::Exact, 32),
+            ("protocol", MatchKind::Exact, 8),
+            ("sport", MatchKind::Exact, 16),
+            ("dport", MatchKind::Exact, 16),
+        ],
+        ENTRIES as u32,
+    )
+}
+
+fn flow_entry(i: u64) -> Entry {
+    let widths = [32, 32, 8, 16, 16];
+    let matches = flow(i)
+        .iter()
+        .zip(widths)
+        .map(|(&v, w)| KeyMatch::Exact(bits(w, v.into())))
+        .collect();
+    Entry {
+        idle_timeout: 60_000_000_000,
+        ..entry(matches, 0, i)
+    }
+}
+
+#[test]
+fn full_table_of_flows() {
+    let mut f = Fixture::new(flow_schema());
+    for i in 0..ENTRIES {
+        f.insert(&flow_entry(i), 1).unwrap();
+    }
+    assert_eq!(
+        f.insert(&flow_entry(ENTRIES), 1).unwrap_err().kind,
+        ErrorKind::ResourceExhausted
+    );
+    for i in 0..ENTRIES {
+        assert_eq!(f.look(&flow(i), 2), Some(i));
+    }
+    assert_eq!(f.look(&flow(ENTRIES), 2), None);
+    for i in (0..ENTRIES).step_by(3) {
+        f.table.delete(&f.schema, &flow_entry(i).key).unwrap();
+    }
+    for i in 0..ENTRIES {
+        assert_eq!(f.look(&flow(i), 3), (i % 3 != 0).then_some(i), "flow {i}");
+    }
+    for i in (0..ENTRIES).step_by(3) {
+        f.insert(&flow_entry(i), 4).unwrap();
+    }
+    for i in 0..ENTRIES {
+        assert_eq!(f.look(&flow(i), 5), Some(i));
+        assert_eq!(
+            f.table.count(&f.schema, &flow_entry(i).key).unwrap().0,
+            if i % 3 == 0 { 1 } else { 3 }
+        );
+    }
+    f.table.clear(&f.schema, |_| {}).unwrap();
+    assert!(f.table.is_empty());
+    assert_eq!(f.look(&flow(1), 6), None);
+}
+
+#[test]
+fn full_table_of_routes_and_of_masks() {
+    // As many prefixes as lengths allow, then as many masks.
+    let mut f = Fixture::new(schema(&[("dst", MatchKind::Lpm, 32)], ENTRIES as u32));
+    let route = |i: u64| {
+        let prefix_len = 16 + (i % 17) as u32;
+        let mask = u32::MAX << (32 - prefix_len);
+        let value = (i as u32).wrapping_mul(0x9e37_79b1) & mask;
+        (value, prefix_len)
+    };
+    let mut known = std::collections::HashMap::new();
+    for i in 0..ENTRIES {
+        let (value, prefix_len) = route(i);
+        let e = entry(
+            vec![KeyMatch::Lpm {
+                value: bits(32, value.into()),
+                prefix_len,
+            }],
+            0,
+            i,
+        );
+        if known.insert((prefix_len, value), i).is_none() {
+            f.insert(&e, 0).unwrap();
+        } else {
+            f.modify(&e, 0).unwrap();
+        }
+    }
+    for i in 0..ENTRIES {
+        let address = (i as u32).wrapping_mul(0x9e37_79b1) | 1;
+        let expected = (16..=32)
+            .rev()
+            .find_map(|p| known.get(&(p, address & (u32::MAX << (32 - p)))));
+        assert_eq!(f.look(&[address.into()], 1), expected.copied());
+    }
+}
+
+/// `cargo test --release -p v1model -- --ignored --nocapture nanoseconds`
+#[test]
+#[ignore = "a measurement: run it alone, in release"]
+fn nanoseconds_and_bytes() {
+    let resident = || -> u64 {
+        let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+        status.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    };
+    for entries in [1, 1000, ENTRIES] {
+        let before = resident();
+        let mut f = Fixture::new(flow_schema());
+        let all: Vec<Entry> = (0..entries).map(flow_entry).collect();
+        let keys: Vec<[u64; 5]> = (0..entries).map(flow).collect();
+        let with_entries = resident();
+        let mut slowest = 0;
+        let start = Instant::now();
+        for e in &all {
+            let one = Instant::now();
+            f.insert(e, 1).unwrap();
+            slowest = slowest.max(one.elapsed().as_nanos());
+        }
+        let insert = start.elapsed().as_nanos() as f64 / entries as f64;
+        let memory = resident() - with_entries;
+        let rounds = 4_000_000u64;
+        let mut sum = 0u64;
+        // An order that no prefetcher sees through, and one flow again and again.
+        let mut order: Vec<usize> = (0..entries as usize).collect();
+        let mut x = 1u64;
+        for i in (1..order.len()).rev() {
+            x = x
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            order.swap(i, (x >> 33) as usize % (i + 1));
+        }
+        let mut time = |order: &[usize]| {
+            let start = Instant::now();
+            let mut at = 0;
+            for i in 0..rounds {
+                if let Target::Action(_, args) = f.table.lookup(&keys[order[at]], i, 1500).target {
+                    sum = sum.wrapping_add(args[0]);
+                }
+                at = if at + 1 == order.len() { 0 } else { at + 1 };
+            }
+            start.elapsed().as_nanos() as f64 / rounds as f64
+        };
+        let random = time(&order);
+        let same = time(&order[..1]);
+        println!(
+            "exact, 5 limbs, {entries} entries: {random:.1} ns a lookup in random order, {same:.1} ns of one flow; \
+             insert {insert:.0} ns, slowest {slowest} ns; {} bytes an entry resident (sum {sum}, {} before)",
+            memory / entries, before
+        );
+    }
+    lpm_and_ternary();
+}
+
+fn lpm_and_ternary() {
+    let mut f = Fixture::new(schema(&[("dst", MatchKind::Lpm, 32)], 1024));
+    for i in 0..512u64 {
+        let (value, prefix_len) = match i % 3 {
+            0 => (0x0a00_0000 + (i << 8), 24),
+            1 => (0x0a00_0000 + (i << 8) + 1, 32),
+            _ => (0x0b00_0000 + (i << 16), 16),
+        };
+        let value = bits(32, value.into());
+        f.insert(&entry(vec![KeyMatch::Lpm { value, prefix_len }], 0, i), 0)
+            .unwrap();
+    }
+    measure("lpm, 512 routes of 3 lengths", &mut f, |i| {
+        0x0a00_0000 + (i % 512 << 8) + 1
+    });
+    for masks in [1u32, 8, 64] {
+        let mut f = Fixture::new(schema(&[("dst", MatchKind::Ternary, 32)], 1024));
+        for i in 0..512u64 {
+            let mask = u128::from(u32::MAX << (i as u32 % masks / 2) & !(i as u32 % masks));
+            let value = bits(32, u128::from(0x0a00_0000 + (i << 8)) & mask);
+            let e = entry(
+                vec![KeyMatch::Ternary {
+                    value,
+                    mask: bits(32, mask),
+                }],
+                1 + (i % 4) as i32,
+                i,
+            );
+            let _ = f.insert(&e, 0);
+        }
+        let name = format!("ternary, {} entries of {masks} masks", f.table.len());
+        measure(&name, &mut f, |i| 0x0a00_0000 + (i % 512 << 8));
+    }
+    let mut f = Fixture::new(schema(&[("port", MatchKind::Range, 16)], 1024));
+    for i in 0..64u64 {
+        let (low, high) = (
+            bits(16, u128::from(i * 1000)),
+            bits(16, u128::from(i * 1000 + 999)),
+        );
+        f.insert(&entry(vec![KeyMatch::Range { low, high }], 1, i), 0)
+            .unwrap();
+    }
+    measure("range, 64 entries", &mut f, |i| i % 64_000);
+}
+
+fn measure(what: &str, f: &mut Fixture, key: impl Fn(u64) -> u64) {
+    let rounds = 2_000_000u64;
+    let mut hits = 0u64;
+    let start = Instant::now();
+    for i in 0..rounds {
+        hits += u64::from(f.table.lookup(&[key(i)], i, 1500).hit);
+    }
+    let each = start.elapsed().as_nanos() as f64 / rounds as f64;
+    println!(
+        "{what}: {each:.1} ns a lookup, {:.0} % hits",
+        100.0 * hits as f64 / rounds as f64
+    );
+}
