@@ -135,11 +135,11 @@ def comparison_table(summary: dict[str, Any]) -> Table:
             link = row["link"]
             table.add_section()
             table.add_row(f"[bold]{link}[/bold]")
-        table.add_row("  " + _scheme(row), *_rates(row), *_spread(row), *_measured(row))
+        table.add_row(" " + _scheme(row), *_rates(row), *_spread(row), *_measured(row))
         theirs = paper.get((row["link"], row["scheme"]))
         if theirs:
             table.add_row(
-                "    paper" + (f", {theirs['qthresh']}" if theirs["qthresh"] else ""), *_rates(theirs), style="dim"
+                "   paper" + (f", {theirs['qthresh']}" if theirs["qthresh"] else ""), *_rates(theirs), style="dim"
             )
     return table
 
@@ -147,7 +147,7 @@ def comparison_table(summary: dict[str, Any]) -> Table:
 def _scheme(row: dict[str, Any]) -> str:
     if row["scheme"] == "drop_tail":
         return "drop-tail"
-    return f"Qthresh {row['qthresh']}" + (" (auto)" if row["controller"] else "")
+    return f"Qthresh {row['qthresh']}" + (" auto" if row["controller"] else "")
 
 
 def _rates(row: dict[str, Any]) -> tuple[str, ...]:
