@@ -10,11 +10,14 @@
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 
 pub mod bits;
+mod compile;
 pub mod control;
 pub mod effects;
 pub mod entry;
 pub mod error;
+mod exec;
 pub mod externs;
+mod json;
 pub mod packet;
 pub mod pipeline;
 pub mod schema;

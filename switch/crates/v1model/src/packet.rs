@@ -23,6 +23,8 @@ pub struct Packet {
     pub(crate) truncate_bytes: u32,
     /// `standard_metadata.packet_length` at reception, kept up to date as BMv2's length register.
     pub(crate) length_bytes: u32,
+    /// Length of the frame as received: what counters and meters count (as in BMv2, in egress too).
+    pub(crate) ingress_bytes: u32,
 }
 
 impl Packet {
@@ -35,6 +37,7 @@ impl Packet {
             slots,
             truncate_bytes: u32::MAX,
             length_bytes: 0,
+            ingress_bytes: 0,
         }
     }
 
@@ -50,6 +53,7 @@ impl Packet {
         self.parsed = 0;
         self.truncate_bytes = u32::MAX;
         self.length_bytes = frame.len() as u32;
+        self.ingress_bytes = frame.len() as u32;
     }
 
     /// The frame: as received until `Pipeline::deparse`, as to be sent afterwards (truncation applied).
@@ -87,6 +91,7 @@ impl Packet {
         self.parsed = other.parsed;
         self.truncate_bytes = other.truncate_bytes;
         self.length_bytes = other.length_bytes;
+        self.ingress_bytes = other.ingress_bytes;
         self.slots.copy_from_slice(&other.slots);
     }
 

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Pipeline`: a compiled program with its state, and the packet path that the device drives.
 
+use serde_json::Value;
+
+use crate::compile;
+use crate::compile::code::{Checksum, Program};
+use crate::compile::layout::Layout;
 use crate::effects::Effects;
 use crate::entry::Nanos;
 use crate::error::LoadError;
-use crate::packet::Packet;
+use crate::exec::{frame, Machine, Scratch};
+use crate::json::Json;
+use crate::packet::{Packet, HEADROOM, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
 
@@ -48,6 +55,83 @@ pub enum Std {
     Qid,
 }
 
+impl Std {
+    /// Every field with the names under which BMv2 knows it.
+    pub(crate) const ALL: [(Std, &'static [&'static str]); 17] = [
+        (Std::IngressPort, &["standard_metadata.ingress_port"]),
+        (Std::EgressSpec, &["standard_metadata.egress_spec"]),
+        (Std::EgressPort, &["standard_metadata.egress_port"]),
+        (Std::InstanceType, &["standard_metadata.instance_type"]),
+        (Std::PacketLength, &["standard_metadata.packet_length"]),
+        (
+            Std::EnqTimestamp,
+            &[
+                "queueing_metadata.enq_timestamp",
+                "standard_metadata.enq_timestamp",
+            ],
+        ),
+        (
+            Std::EnqQdepth,
+            &[
+                "queueing_metadata.enq_qdepth",
+                "standard_metadata.enq_qdepth",
+            ],
+        ),
+        (
+            Std::DeqTimedelta,
+            &[
+                "queueing_metadata.deq_timedelta",
+                "standard_metadata.deq_timedelta",
+            ],
+        ),
+        (
+            Std::DeqQdepth,
+            &[
+                "queueing_metadata.deq_qdepth",
+                "standard_metadata.deq_qdepth",
+            ],
+        ),
+        (
+            Std::IngressGlobalTimestamp,
+            &[
+                "intrinsic_metadata.ingress_global_timestamp",
+                "standard_metadata.ingress_global_timestamp",
+            ],
+        ),
+        (
+            Std::EgressGlobalTimestamp,
+            &[
+                "intrinsic_metadata.egress_global_timestamp",
+                "standard_metadata.egress_global_timestamp",
+            ],
+        ),
+        (
+            Std::McastGrp,
+            &[
+                "intrinsic_metadata.mcast_grp",
+                "standard_metadata.mcast_grp",
+            ],
+        ),
+        (
+            Std::EgressRid,
+            &[
+                "intrinsic_metadata.egress_rid",
+                "standard_metadata.egress_rid",
+            ],
+        ),
+        (Std::ChecksumError, &["standard_metadata.checksum_error"]),
+        (Std::ParserError, &["standard_metadata.parser_error"]),
+        (
+            Std::Priority,
+            &["intrinsic_metadata.priority", "standard_metadata.priority"],
+        ),
+        (
+            Std::Qid,
+            &["queueing_metadata.qid", "standard_metadata.qid"],
+        ),
+    ];
+}
+
 /// A field resolved by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldRef {
@@ -60,112 +144,268 @@ pub struct FieldRef {
 pub struct Pipeline {
     pub(crate) schema: Schema,
     pub(crate) state: State,
+    program: Program,
+    layout: Layout,
+    scratch: Scratch,
+    deparser_effects: Effects,
 }
+
+/// Seed of `random` and of random selectors until `Pipeline::seed` is called.
+const SEED: u64 = 0x5eed;
 
 impl Pipeline {
     /// Loads p4c's BMv2 JSON of a v1model program. Anything unsupported is refused here, naming the JSON path.
     pub fn from_json(json: &[u8]) -> Result<Pipeline, LoadError> {
-        let _ = json;
-        todo!()
+        let value: Value = serde_json::from_slice(json)
+            .map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
+        let (program, schema, layout) = compile::program(&Json::root(&value))?;
+        let algorithms: Vec<&str> = program
+            .calculations
+            .iter()
+            .map(|c| c.algorithm.as_str())
+            .collect();
+        let state = State::new(&schema, &algorithms, SEED)?;
+        let scratch = Scratch::new(&program, &state.hashes);
+        Ok(Pipeline {
+            schema,
+            state,
+            program,
+            layout,
+            scratch,
+            deparser_effects: Effects::default(),
+        })
     }
 
     /// A packet for this pipeline, reset.
     pub fn new_packet(&self) -> Box<Packet> {
-        todo!()
+        Box::new(Packet::with_slots(self.program.template.clone()))
     }
 
     /// Metadata to zero, headers invalid; keeps capacity and the frame.
+    #[inline]
     pub fn reset(&self, pkt: &mut Packet) {
-        let _ = pkt;
-        todo!()
+        pkt.slots[2..self.program.state_end].fill(0);
     }
 
     /// Metadata to zero; headers stay (an E2E clone, before its field list is copied).
     pub fn reset_metadata(&self, pkt: &mut Packet) {
-        let _ = pkt;
-        todo!()
+        pkt.slots[2..self.program.headers_start].fill(0);
+    }
+
+    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
+        let Pipeline {
+            program,
+            state,
+            scratch,
+            ..
+        } = self;
+        let mut machine = Machine {
+            program,
+            state,
+            scratch,
+            fx,
+            now,
+        };
+        machine.run(pkt, start);
+        machine.sample_digests(pkt);
     }
 
     /// Parser and verification of checksums; sets `parser_error` and `checksum_error`.
     pub fn parse(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        let _ = (pkt, fx);
-        todo!()
+        pkt.parsed = 0;
+        self.std_set(pkt, Std::ParserError, self.program.error_codes.no_error);
+        self.run(pkt, 0, fx, self.program.parser_start);
+        let mut error = 0;
+        for index in 0..self.program.checksums.len() {
+            let checksum = &self.program.checksums[index];
+            if checksum.verify && pkt.slots[usize::from(checksum.valid)] != 0 {
+                let (slot, calculation) = (
+                    usize::from(checksum.slot),
+                    usize::from(checksum.calculation),
+                );
+                if self.checksum_applies(pkt, fx, index)
+                    && self.calculate(pkt, fx, calculation) != pkt.slots[slot]
+                {
+                    error = 1;
+                }
+            }
+        }
+        self.std_set(pkt, Std::ChecksumError, error);
+    }
+
+    /// The condition of a checksum.
+    fn checksum_applies(&mut self, pkt: &mut Packet, fx: &mut Effects, index: usize) -> bool {
+        match self.program.checksums[index].condition {
+            None => true,
+            Some((start, slot)) => {
+                self.run(pkt, 0, fx, start);
+                pkt.slots[usize::from(slot)] != 0
+            }
+        }
+    }
+
+    fn calculate(&mut self, pkt: &Packet, fx: &mut Effects, calculation: usize) -> u64 {
+        let Pipeline {
+            program,
+            state,
+            scratch,
+            ..
+        } = self;
+        Machine {
+            program,
+            state,
+            scratch,
+            fx,
+            now: 0,
+        }
+        .calculate(pkt, calculation)
     }
 
     /// The ingress control. Digests are sampled at its end.
     pub fn ingress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
-        let _ = (pkt, now, fx);
-        todo!()
+        self.run(pkt, now, fx, self.program.ingress_start);
     }
 
-    /// The egress control.
+    /// The egress control. Sets `packet_length` to the length with the headers that ingress added or removed, and
+    /// `egress_spec` to something other than drop, before it runs.
     pub fn egress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
-        let _ = (pkt, now, fx);
-        todo!()
+        self.std_set(pkt, Std::PacketLength, u64::from(pkt.length_bytes));
+        self.std_set(pkt, Std::EgressSpec, self.program.drop_port + 1);
+        self.run(pkt, now, fx, self.program.egress_start);
     }
 
     /// Updates checksums and emits headers: `pkt.frame()` is then the frame to send, truncated where asked.
     pub fn deparse(&mut self, pkt: &mut Packet) {
-        let _ = pkt;
-        todo!()
+        let mut fx = std::mem::take(&mut self.deparser_effects);
+        self.deparse_with(pkt, &mut fx);
+        fx.clear();
+        self.deparser_effects = fx;
+    }
+
+    /// The same for who wants the deparser's `log_msg` lines and failed assertions.
+    pub fn deparse_with(&mut self, pkt: &mut Packet, fx: &mut Effects) {
+        for index in 0..self.program.checksums.len() {
+            if !self.program.checksums[index].update || !self.checksum_applies(pkt, fx, index) {
+                continue;
+            }
+            let Checksum {
+                slot,
+                width,
+                calculation,
+                ..
+            } = self.program.checksums[index];
+            let value = self.calculate(pkt, fx, usize::from(calculation));
+            pkt.slots[usize::from(slot)] = value & crate::bits::low_mask(width);
+        }
+        if self.program.deparser_start != 0 {
+            self.run(pkt, 0, fx, self.program.deparser_start);
+        }
+        self.emit(pkt);
+    }
+
+    fn emit(&self, pkt: &mut Packet) {
+        let program = &self.program;
+        let mut length = 0;
+        for &(valid, base, ty) in &program.deparser {
+            if pkt.slots[usize::from(valid)] != 0 {
+                length += frame::header_bytes(
+                    &program.headers[usize::from(ty)],
+                    &pkt.slots,
+                    usize::from(base),
+                );
+            }
+        }
+        let payload = pkt.start + pkt.parsed;
+        let start = match payload.checked_sub(length) {
+            Some(start) => start,
+            None => {
+                // Longer headers than there is room in front of the payload: move it.
+                let (shift, payload_bytes) = (HEADROOM + length - payload, pkt.end - payload);
+                let need = HEADROOM + length + payload_bytes + TAILROOM;
+                if pkt.buffer.len() < need {
+                    pkt.buffer.resize(need, 0);
+                }
+                pkt.buffer.copy_within(payload..pkt.end, payload + shift);
+                pkt.end += shift;
+                HEADROOM
+            }
+        };
+        let mut at = start;
+        for &(valid, base, ty) in &program.deparser {
+            if pkt.slots[usize::from(valid)] != 0 {
+                let (io, base) = (&program.headers[usize::from(ty)], usize::from(base));
+                let bytes = frame::header_bytes(io, &pkt.slots, base);
+                frame::emit(io, &pkt.slots, base, &mut pkt.buffer[at..at + bytes]);
+                at += bytes;
+            }
+        }
+        pkt.start = start;
+        pkt.parsed = 0;
+        pkt.end = pkt
+            .end
+            .min(start.saturating_add(pkt.truncate_bytes as usize));
     }
 
     /// Reads a field of `standard_metadata`; 0 when the program has none.
     #[inline]
     pub fn std_get(&self, pkt: &Packet, field: Std) -> u64 {
-        let _ = (pkt, field);
-        todo!()
+        self.program.std[field as usize].map_or(0, |(slot, _)| pkt.slots[usize::from(slot)])
     }
 
     /// Writes a field of `standard_metadata`, cut to its width; nothing when the program has none.
     #[inline]
     pub fn std_set(&self, pkt: &mut Packet, field: Std, value: u64) {
-        let _ = (pkt, field, value);
-        todo!()
+        if let Some((slot, width)) = self.program.std[field as usize] {
+            pkt.slots[usize::from(slot)] = value & crate::bits::low_mask(u32::from(width));
+        }
     }
 
     /// True when the program has this field.
     pub fn has_std(&self, field: Std) -> bool {
-        let _ = field;
-        todo!()
+        self.program.std[field as usize].is_some()
     }
 
     /// Copies the fields of a list (preserved across clone, resubmit, recirculate).
     pub fn copy_field_list(&self, from: &Packet, to: &mut Packet, list: FieldListId) {
-        let _ = (from, to, list);
-        todo!()
+        for &(slot, slots) in &self.program.field_lists[list.index()] {
+            let range = usize::from(slot)..usize::from(slot) + usize::from(slots);
+            to.slots[range.clone()].copy_from_slice(&from.slots[range]);
+        }
     }
 
     /// Resolves a field, e.g. `scalars.userMetadata.queue_id` or `ipv4.ttl`; also by the last component
     /// of a user metadata field's name, as in `queue_id`, when exactly one has it.
     pub fn field_by_name(&self, name: &str) -> Option<FieldRef> {
-        let _ = name;
-        todo!()
+        let field = match name.contains('.') {
+            true => self.layout.field_named(name),
+            false => self.layout.metadata_field_named(name),
+        }?;
+        Some(FieldRef {
+            slot: u32::from(field.slot),
+            width: field.width,
+        })
     }
 
     /// Low 64 bits of a field.
     #[inline]
     pub fn field_get(&self, pkt: &Packet, field: FieldRef) -> u64 {
-        let _ = (pkt, field);
-        todo!()
+        pkt.slots[field.slot as usize]
     }
 
     /// Sets the low 64 bits of a field, cut to its width.
     #[inline]
     pub fn field_set(&self, pkt: &mut Packet, field: FieldRef, value: u64) {
-        let _ = (pkt, field, value);
-        todo!()
+        pkt.slots[field.slot as usize] = value & crate::bits::low_mask(field.width);
     }
 
-    /// The egress_spec that means drop; 511 unless set.
+    /// The egress_spec that means drop; 511.
     pub fn drop_port(&self) -> u32 {
-        todo!()
+        self.program.drop_port as u32
     }
 
-    /// Seeds the program's `random` and selectors.
+    /// Seeds the program's `random` and random selectors.
     pub fn seed(&mut self, seed: u64) {
-        let _ = seed;
-        todo!()
+        self.state.seed(&self.program, seed);
     }
 
     /// Names and shapes of everything that the control plane can reach.

@@ -29,14 +29,29 @@ impl State {
                 LoadError::new("/pipelines", format!("table {}: {error}", table.name))
             })?);
         }
-        let hashes = algorithms.iter().map(|name| Hash::from_name(name, seed).expect("checked at load")).collect();
+        let hashes = algorithms
+            .iter()
+            .map(|name| Hash::from_name(name, seed).expect("checked at load"))
+            .collect();
         Ok(State {
             tables,
             profiles: schema.profiles.iter().map(Profile::new).collect(),
             value_sets: schema.value_sets.iter().map(ValueSet::new).collect(),
-            counters: schema.counters.iter().map(|c| Counters::new(c.size)).collect(),
-            meters: schema.meters.iter().map(|m| Meters::new(m.size, m.unit)).collect(),
-            registers: schema.registers.iter().map(|r| Registers::new(r.size, r.width)).collect(),
+            counters: schema
+                .counters
+                .iter()
+                .map(|c| Counters::new(c.size))
+                .collect(),
+            meters: schema
+                .meters
+                .iter()
+                .map(|m| Meters::new(m.size, m.unit))
+                .collect(),
+            registers: schema
+                .registers
+                .iter()
+                .map(|r| Registers::new(r.size, r.width))
+                .collect(),
             hashes,
             random: Random::new(seed),
         })

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Actions: their primitives as operations.
+
+use super::code::{Message, Op, Operand};
+use super::emit::{index16, Emit, Emitter, Label};
+use super::expr::{Cond, Expr, ExprReader, HeaderRef, Value};
+use super::layout::Slot;
+use super::lower::Place;
+use crate::bits::limbs_for;
+use crate::json::{Json, Load};
+use crate::schema::{DigestId, FieldListId};
+
+/// What a list of primitives contains that its caller must know.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    pub exits: bool,
+}
+
+/// Compiles primitives from `json` (an array) in order.
+pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) -> Load<Traits> {
+    let mut traits = Traits::default();
+    let labels: Vec<Label> = (0..=json.len()).map(|_| e.label()).collect();
+    for (index, primitive) in json.iter().enumerate() {
+        e.place(labels[index]);
+        let compiler = Compiler {
+            reader,
+            primitive,
+            labels: &labels,
+        };
+        compiler.compile(e, &mut traits)?;
+        e.end_statement();
+    }
+    e.place(labels[json.len()]);
+    Ok(traits)
+}
+
+struct Compiler<'c> {
+    reader: &'c ExprReader<'c>,
+    primitive: &'c Json<'c>,
+    labels: &'c [Label],
+}
+
+impl Compiler<'_> {
+    fn compile(&self, e: &mut Emitter, traits: &mut Traits) -> Load<()> {
+        let op_json = self.primitive.get("op")?;
+        let op = op_json.str()?;
+        let parameters = self.primitive.list("parameters")?;
+        let count = |n: usize| -> Load<()> {
+            if parameters.len() != n {
+                let found = parameters.len();
+                return self
+                    .primitive
+                    .fail(format!("`{op}` takes {n} parameters, found {found}"));
+            }
+            Ok(())
+        };
+        let emitted = |result: Emit<()>| result.map_err(|message| self.primitive.error(message));
+        let p = &parameters;
+        match op {
+            "assign" | "modify_field" => {
+                count(2)?;
+                let place = self.place(&p[0])?;
+                let value = self.reader.data(&p[1])?;
+                emitted(e.assign(&place, &value))?;
+            }
+            "add_to_field" | "subtract_from_field" => {
+                count(2)?;
+                let (place, old) = (self.place(&p[0])?, self.reader.data(&p[0])?);
+                let operation = if op == "add_to_field" {
+                    super::expr::Arith::Add
+                } else {
+                    super::expr::Arith::Sub
+                };
+                let value =
+                    Expr::Arith(operation, Box::new(old), Box::new(self.reader.data(&p[1])?));
+                emitted(e.assign(&place, &value))?;
+            }
+            "assign_VL" => {
+                count(2)?;
+                emitted(self.assign_varbit(e, &p[0], &p[1])?)?;
+            }
+            "assign_header" | "copy_header" => {
+                count(2)?;
+                let (d, a) = (self.reader.header(&p[0])?, self.reader.header(&p[1])?);
+                emitted(copy_header(e, &d, &a))?;
+            }
+            "assign_union" => {
+                count(2)?;
+                let d = self.reader.members(&self.reader.union(&p[0])?);
+                let a = self.reader.members(&self.reader.union(&p[1])?);
+                emitted(copy_union(e, &d, &a))?;
+            }
+            "assign_header_stack" | "assign_union_stack" => {
+                count(2)?;
+                let (d, a) = (self.reader.stack(&p[0])?, self.reader.stack(&p[1])?);
+                emitted(self.copy_stack(e, d, a))?;
+            }
+            "add_header" | "add_header_fast" | "remove_header" => {
+                count(1)?;
+                let header = self.reader.header(&p[0])?;
+                let header = e.element(&header).map_err(|m| self.primitive.error(m))?;
+                e.op(match op {
+                    "remove_header" => Op::SetInvalid { header },
+                    _ => Op::SetValid { header },
+                });
+            }
+            "push" | "pop" => {
+                count(2)?;
+                let stack = self.reader.stack(&p[0])? as u16;
+                let n = self.slot(e, &p[1])?;
+                e.op(if op == "push" {
+                    Op::Push { stack, n }
+                } else {
+                    Op::Pop { stack, n }
+                });
+            }
+            "count" => {
+                count(2)?;
+                let counter = self.reader.names.counter(&named(&p[0], "counter_array")?)?;
+                let index = self.slot(e, &p[1])?;
+                e.op(Op::Count { counter, index });
+            }
+            "execute_meter" => {
+                count(3)?;
+                let meter = self.reader.names.meter(&named(&p[0], "meter_array")?)?;
+                let index = self.slot(e, &p[1])?;
+                self.narrow_result(e, &p[2], |d, w| Op::Meter { meter, index, d, w })?;
+            }
+            "register_read" => {
+                count(3)?;
+                let (register, width) = self
+                    .reader
+                    .names
+                    .register(&named(&p[1], "register_array")?)?;
+                let index = self.slot(e, &p[2])?;
+                let place = self.place(&p[0])?;
+                emitted(register_read(e, &place, register as u16, width, index))?;
+            }
+            "register_write" => {
+                count(3)?;
+                let (register, width) = self
+                    .reader
+                    .names
+                    .register(&named(&p[0], "register_array")?)?;
+                let index = self.slot(e, &p[1])?;
+                let value = self.reader.data(&p[2])?;
+                emitted(register_write(e, register as u16, width, index, &value))?;
+            }
+            "modify_field_with_hash_based_offset" => {
+                count(4)?;
+                let base = self.slot(e, &p[1])?;
+                let calculation = self
+                    .reader
+                    .names
+                    .calculation(&named(&p[2], "calculation")?)?;
+                let size = self.slot(e, &p[3])?;
+                self.narrow_result(e, &p[0], |d, w| Op::Hash {
+                    calculation,
+                    d,
+                    base,
+                    size,
+                    w,
+                })?;
+            }
+            "modify_field_rng_uniform" => {
+                count(3)?;
+                let (low, high) = (self.slot(e, &p[1])?, self.slot(e, &p[2])?);
+                self.narrow_result(e, &p[0], |d, w| Op::Random { d, low, high, w })?;
+            }
+            "generate_digest" => {
+                count(2)?;
+                let id = self.constant(&p[1])?;
+                let Some(&digest) = self.reader.names.digests.get(&id) else {
+                    return p[1].fail(format!("there is no learn list with id {id}"));
+                };
+                e.op(Op::Digest {
+                    digest: DigestId(digest),
+                });
+            }
+            "clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress" => {
+                count(2)?;
+                let session = self.slot(e, &p[0])?;
+                let list = self.field_list(&p[1])?;
+                e.op(Op::Clone { session, list });
+            }
+            "resubmit" | "recirculate" => {
+                count(1)?;
+                let list = self.field_list(&p[0])?;
+                e.op(if op == "resubmit" {
+                    Op::Resubmit { list }
+                } else {
+                    Op::Recirculate { list }
+                });
+            }
+            "truncate" => {
+                count(1)?;
+                let a = self.slot(e, &p[0])?;
+                e.op(Op::Truncate { a });
+            }
+            "drop" | "mark_to_drop" => e.op(Op::MarkToDrop),
+            "no_op" => {}
+            "exit" => {
+                traits.exits = true;
+                e.op(Op::Exit);
+            }
+            "_jump" => {
+                count(1)?;
+                let to = self.target(&p[0])?;
+                e.op(Op::Jump { to });
+            }
+            "_jump_if_zero" => {
+                count(2)?;
+                let cond = self.reader.cond(&p[0])?;
+                let to = self.target(&p[1])?;
+                emitted(e.branch(&cond, false, to))?;
+            }
+            "assert" | "assume" => {
+                count(1)?;
+                let cond = self.reader.cond(&p[0])?;
+                let a = e
+                    .boolean(&cond, None)
+                    .map_err(|m| self.primitive.error(m))?;
+                let source = self
+                    .primitive
+                    .opt("source_info")
+                    .and_then(|s| s.str_at("source_fragment").ok());
+                let text = format!("{op} failed: {}", source.unwrap_or("(no source)"));
+                let message = self.message(
+                    e,
+                    Message {
+                        texts: vec![text],
+                        values: Vec::new(),
+                    },
+                )?;
+                e.op(Op::Assert { a, message });
+            }
+            "log_msg" => {
+                count(2)?;
+                let message = self.log_message(e, &p[0], &p[1])?;
+                e.op(Op::Log { message });
+            }
+            other => return op_json.fail(format!("there is no primitive `{other}` in v1model")),
+        }
+        Ok(())
+    }
+
+    fn place(&self, json: &Json) -> Load<Place> {
+        match self.reader.value(json)? {
+            Value::Data(expr) => match Place::of(expr) {
+                Some(place) => Ok(place),
+                None => json.fail("cannot be assigned to: a field is expected"),
+            },
+            other => json.fail(format!(
+                "cannot be assigned to: expected a field, found {}",
+                other.what()
+            )),
+        }
+    }
+
+    /// The low 64 bits of a number (indexes, sizes, counts).
+    fn slot(&self, e: &mut Emitter, json: &Json) -> Load<Slot> {
+        let expr = self.reader.data(json)?;
+        e.modular(&expr, 1, None).map_err(|m| json.error(m))
+    }
+
+    fn constant(&self, json: &Json) -> Load<u64> {
+        match self.reader.data(json)? {
+            Expr::Const(value) => match value.to_u64() {
+                Some(value) => Ok(value),
+                None => json.fail("expected a constant below 2^64"),
+            },
+            _ => json.fail("expected a constant"),
+        }
+    }
+
+    fn field_list(&self, json: &Json) -> Load<Option<FieldListId>> {
+        let id = self.constant(json)?;
+        if id == 0 {
+            return Ok(None);
+        }
+        match self.reader.names.field_lists.get(&id) {
+            Some(&list) => Ok(Some(FieldListId(list))),
+            None => json.fail(format!("there is no field list with id {id}")),
+        }
+    }
+
+    fn target(&self, json: &Json) -> Load<Label> {
+        let index = self.constant(json)? as usize;
+        match self.labels.get(index) {
+            Some(&label) => Ok(label),
+            None => json.fail(format!(
+                "jumps to primitive {index}, the action has {}",
+                self.labels.len() - 1
+            )),
+        }
+    }
+
+    /// An operation with a result of one limb to any place; `op` gets slot and width.
+    fn narrow_result(
+        &self,
+        e: &mut Emitter,
+        json: &Json,
+        op: impl FnOnce(Slot, u8) -> Op,
+    ) -> Load<()> {
+        let place = self.place(json)?;
+        let fail = |m: String| json.error(m);
+        match place {
+            Place::Slot { slot, width } if width <= 64 => e.op(op(slot, width as u8)),
+            _ => {
+                let limbs = limbs_for(place.width()).max(1);
+                let temp = e.temp(limbs).map_err(fail)?;
+                let zero = e.wide_constant(&vec![0; limbs]).map_err(fail)?;
+                e.op(Op::MoveWide {
+                    d: temp,
+                    a: zero,
+                    limbs: limbs as u16,
+                });
+                e.op(op(temp, place.width().min(64) as u8));
+                e.store(&place, temp).map_err(fail)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn assign_varbit(&self, e: &mut Emitter, d: &Json, a: &Json) -> Load<Emit<()>> {
+        let parts = |json: &Json| -> Load<(Slot, u16, Slot)> {
+            let Value::Data(Expr::Field(field)) = self.reader.value(json)? else {
+                return json.fail("expected a varbit field");
+            };
+            match field.varbit_bits {
+                Some(bits) => Ok((field.slot, limbs_for(field.width) as u16, bits)),
+                None => json.fail("expected a varbit field"),
+            }
+        };
+        let (to, to_limbs, to_bits) = parts(d)?;
+        let (from, from_limbs, from_bits) = parts(a)?;
+        if to_limbs < from_limbs {
+            return a.fail("the varbit field is wider than what it is assigned to");
+        }
+        e.op(Op::MoveWide {
+            d: to,
+            a: from,
+            limbs: from_limbs,
+        });
+        e.op(Op::Move {
+            d: to_bits,
+            a: from_bits,
+            w: 64,
+        });
+        Ok(Ok(()))
+    }
+
+    fn copy_stack(&self, e: &mut Emitter, d: usize, a: usize) -> Emit<()> {
+        let layout = e.layout;
+        let (to, from) = (&layout.stacks[d], &layout.stacks[a]);
+        if to.count != from.count || to.members.len() != from.members.len() {
+            return Err("the stacks have different sizes".into());
+        }
+        e.op(Op::Move {
+            d: to.next,
+            a: from.next,
+            w: 64,
+        });
+        for index in 0..to.count {
+            let member = |stack: usize, member: usize| HeaderRef::Element {
+                stack,
+                member,
+                index: Box::new(Expr::Const(crate::json::Integer::from_u64(u64::from(
+                    index,
+                )))),
+            };
+            let all = |stack: usize| {
+                (0..to.members.len())
+                    .map(|m| member(stack, m))
+                    .collect::<Vec<_>>()
+            };
+            copy_union(e, &all(d), &all(a))?;
+        }
+        Ok(())
+    }
+
+    fn message(&self, e: &mut Emitter, message: Message) -> Load<u16> {
+        let index =
+            index16(e.program.messages.len(), "messages").map_err(|m| self.primitive.error(m))?;
+        e.program.messages.push(message);
+        Ok(index)
+    }
+
+    fn log_message(&self, e: &mut Emitter, format: &Json, values: &Json) -> Load<u16> {
+        let mut message = Message {
+            texts: split_format(format.str_at("value")?),
+            values: Vec::new(),
+        };
+        let values = values.get("value")?.items()?;
+        for json in &values {
+            let expr = self.reader.data(json)?;
+            let operand: Operand = e.exact(&expr).map_err(|m| json.error(m))?;
+            message.values.push(operand);
+        }
+        if message.texts.len() != values.len() + 1 {
+            let (holes, found) = (message.texts.len() - 1, values.len());
+            return format.fail(format!(
+                "the format has {holes} places for values, found {found} values"
+            ));
+        }
+        self.message(e, message)
+    }
+}
+
+/// The text between `{}`s.
+fn split_format(format: &str) -> Vec<String> {
+    let mut texts = vec![String::new()];
+    let mut chars = format.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if matches!(chars.peek(), Some('{' | '}')) => {
+                let brace = chars.next().expect("peeked");
+                texts.last_mut().expect("never empty").push(brace);
+            }
+            '{' => {
+                for inner in chars.by_ref() {
+                    if inner == '}' {
+                        break;
+                    }
+                }
+                texts.push(String::new());
+            }
+            _ => texts.last_mut().expect("never empty").push(c),
+        }
+    }
+    texts
+}
+
+/// The name in a parameter `{type: what, value: name}`.
+fn named<'a>(json: &Json<'a>, what: &str) -> Load<Json<'a>> {
+    let ty = json.get("type")?;
+    if ty.str()? != what {
+        return ty.fail(format!("expected `{what}`, found `{}`", ty.str()?));
+    }
+    json.get("value")
+}
+
+pub(crate) fn copy_header(e: &mut Emitter, d: &HeaderRef, a: &HeaderRef) -> Emit<()> {
+    let (d, a) = (e.element(d)?, e.element(a)?);
+    e.op(Op::CopyHeader { d, a });
+    Ok(())
+}
+
+/// Members one by one: first those that become invalid, for a member that becomes valid invalidates the others.
+fn copy_union(e: &mut Emitter, d: &[HeaderRef], a: &[HeaderRef]) -> Emit<()> {
+    for (d, a) in d.iter().zip(a) {
+        let end = e.label();
+        e.branch(&Cond::Valid(a.clone()), true, end)?;
+        let header = e.element(d)?;
+        e.op(Op::SetInvalid { header });
+        e.place(end);
+    }
+    for (d, a) in d.iter().zip(a) {
+        let end = e.label();
+        e.branch(&Cond::Valid(a.clone()), false, end)?;
+        copy_header(e, d, a)?;
+        e.place(end);
+    }
+    Ok(())
+}
+
+fn register_read(
+    e: &mut Emitter,
+    place: &Place,
+    register: u16,
+    width: u32,
+    index: Slot,
+) -> Emit<()> {
+    let (own, limbs) = (limbs_for(width), limbs_for(place.width()).max(1));
+    if own == 1 {
+        if let Place::Slot {
+            slot,
+            width: w @ 1..=64,
+        } = place
+        {
+            e.op(Op::RegisterRead {
+                register,
+                index,
+                d: *slot,
+                w: *w as u8,
+            });
+            return Ok(());
+        }
+    }
+    // Out of range gives 0 here; the common case above leaves the field as it is.
+    let temp = e.temp(own.max(limbs))?;
+    let zero = e.wide_constant(&vec![0; own.max(limbs)])?;
+    e.op(Op::MoveWide {
+        d: temp,
+        a: zero,
+        limbs: own.max(limbs) as u16,
+    });
+    e.op(Op::RegisterReadWide {
+        register,
+        index,
+        d: temp,
+        limbs: own as u16,
+    });
+    if place.width() < width {
+        let a = Operand {
+            slot: temp,
+            limbs: limbs as u16,
+            signed: false,
+        };
+        e.wide(
+            super::code::WideKind::Mask(place.width()),
+            temp,
+            limbs,
+            a,
+            a,
+        )?;
+    }
+    e.store(place, temp)
+}
+
+fn register_write(
+    e: &mut Emitter,
+    register: u16,
+    width: u32,
+    index: Slot,
+    value: &Expr,
+) -> Emit<()> {
+    let limbs = limbs_for(width);
+    let range = value.range();
+    let a = if !range.signed && range.bits <= width {
+        e.modular(value, limbs, None)?
+    } else {
+        let temp = e.temp(limbs)?;
+        e.modular(value, limbs, Some((temp, width)))?
+    };
+    e.op(if limbs == 1 {
+        Op::RegisterWrite { register, index, a }
+    } else {
+        Op::RegisterWriteWide {
+            register,
+            index,
+            a,
+            limbs: limbs as u16,
+        }
+    });
+    Ok(())
+}

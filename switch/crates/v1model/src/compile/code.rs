@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flat code that a program becomes: operations on slots, and the side tables that they point into.
+
+use super::layout::Slot;
+use crate::schema::{DigestId, FieldListId};
+
+/// Index of an operation.
+pub(crate) type Pc = u32;
+
+/// One operation. `d` is written; `w` cuts the result to its low bits (64: not at all). Numbers of one limb only,
+/// unless the name says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Op {
+    // Moves and arithmetic modulo 2^w.
+    Move {
+        d: Slot,
+        a: Slot,
+        w: u8,
+    },
+    MoveWide {
+        d: Slot,
+        a: Slot,
+        limbs: u16,
+    },
+    Add {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Sub {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Mul {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    And {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Or {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Xor {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Not {
+        d: Slot,
+        a: Slot,
+        w: u8,
+    },
+    Shl {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    ShrU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    ShrS {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    DivU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    ModU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    /// Sign-extends the low `from` bits.
+    SignExtend {
+        d: Slot,
+        a: Slot,
+        from: u8,
+        w: u8,
+    },
+    /// min(a, 2^bits - 1), unsigned.
+    SatU {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+        w: u8,
+    },
+    /// A signed value to 0..2^bits.
+    SatSU {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+        w: u8,
+    },
+    /// A signed value to bits signed bits.
+    SatS {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+        w: u8,
+    },
+    /// See `WideOp`.
+    Wide {
+        index: u16,
+    },
+    // Branches.
+    Jump {
+        to: Pc,
+    },
+    BrEq {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrNe {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLtU {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLeU {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLtS {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLeS {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    // Elements of stacks, by `Program::elements`.
+    LoadElement {
+        d: Slot,
+        element: u16,
+        offset: u16,
+        limbs: u16,
+    },
+    StoreElement {
+        a: Slot,
+        element: u16,
+        offset: u16,
+        limbs: u16,
+    },
+    // Headers, by `Program::elements`.
+    SetValid {
+        header: u16,
+    },
+    SetInvalid {
+        header: u16,
+    },
+    CopyHeader {
+        d: u16,
+        a: u16,
+    },
+    SetHeadersEqual {
+        d: Slot,
+        a: u16,
+        b: u16,
+    },
+    Push {
+        stack: u16,
+        n: Slot,
+    },
+    Pop {
+        stack: u16,
+        n: Slot,
+    },
+    // Externs.
+    Count {
+        counter: u16,
+        index: Slot,
+    },
+    Meter {
+        meter: u16,
+        index: Slot,
+        d: Slot,
+        w: u8,
+    },
+    RegisterRead {
+        register: u16,
+        index: Slot,
+        d: Slot,
+        w: u8,
+    },
+    RegisterReadWide {
+        register: u16,
+        index: Slot,
+        d: Slot,
+        limbs: u16,
+    },
+    RegisterWrite {
+        register: u16,
+        index: Slot,
+        a: Slot,
+    },
+    RegisterWriteWide {
+        register: u16,
+        index: Slot,
+        a: Slot,
+        limbs: u16,
+    },
+    /// d = calculation % size + base.
+    Hash {
+        calculation: u16,
+        d: Slot,
+        base: Slot,
+        size: Slot,
+        w: u8,
+    },
+    Random {
+        d: Slot,
+        low: Slot,
+        high: Slot,
+        w: u8,
+    },
+    // Requests to the switch.
+    Digest {
+        digest: DigestId,
+    },
+    Clone {
+        session: Slot,
+        list: Option<FieldListId>,
+    },
+    Resubmit {
+        list: Option<FieldListId>,
+    },
+    Recirculate {
+        list: Option<FieldListId>,
+    },
+    Truncate {
+        a: Slot,
+    },
+    MarkToDrop,
+    Exit,
+    Log {
+        message: u16,
+    },
+    Assert {
+        a: Slot,
+        message: u16,
+    },
+    // Parser.
+    Extract {
+        header: u16,
+    },
+    ExtractNext {
+        stack: u16,
+        member: u16,
+    },
+    /// `bits`: length of the varbit field.
+    ExtractVarbit {
+        header: u16,
+        bits: Slot,
+    },
+    ExtractNextVarbit {
+        stack: u16,
+        member: u16,
+        bits: Slot,
+    },
+    Lookahead {
+        d: Slot,
+        offset: u32,
+        width: u16,
+    },
+    Advance {
+        bits: Slot,
+    },
+    ParserError {
+        code: Slot,
+    },
+    Select {
+        select: u16,
+    },
+    // Control flow.
+    Apply {
+        table: u16,
+    },
+    /// End of an action called by `Apply`.
+    Return,
+    /// The same, but leave the control when `exit` was called.
+    ReturnOrExit,
+    /// Leave the control when `exit` was called (after an inlined action).
+    CheckExit,
+    End,
+}
+
+/// An operand of a wide operation: `limbs` limbs from `slot`, extended by zeros or by the sign.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Operand {
+    pub slot: Slot,
+    pub limbs: u16,
+    pub signed: bool,
+}
+
+/// Operations on numbers of several limbs, in two's complement modulo 2^(64·limbs).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum WideKind {
+    Copy,
+    Add,
+    Sub,
+    Mul,
+    And,
+    Or,
+    Xor,
+    Not,
+    /// By the value of `b`, unsigned.
+    Shl,
+    Shr,
+    DivU,
+    ModU,
+    /// Cut to `bits` (zero-extended).
+    Mask(u32),
+    /// Sign-extend the low `bits`.
+    SignExtend(u32),
+    /// Clamp to 0..2^bits.
+    SatU(u32),
+    /// Clamp to -2^(bits-1)..2^(bits-1).
+    SatS(u32),
+    /// d = 0 or 1.
+    SetEq,
+    SetLt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WideOp {
+    pub kind: WideKind,
+    pub d: Slot,
+    /// Limbs of the result.
+    pub limbs: u16,
+    pub a: Operand,
+    pub b: Operand,
+}
+
+/// A header block, fixed or chosen at run time: base + index·stride + offset.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Element {
+    /// Base of element 0 (of the member in question).
+    pub base: Slot,
+    pub stride: u16,
+    /// 1 for a fixed header (then `index` is the constant 0).
+    pub count: u16,
+    pub index: Slot,
+    pub header: u16,
+    pub siblings: Box<[i32]>,
+    /// Metadata is always valid: setting validity does nothing.
+    pub metadata: bool,
+}
+
+/// How the bits of a header type are read from and written to a frame.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeaderIo {
+    /// Slots of a block.
+    pub slots: u16,
+    /// Bytes without the varbit field.
+    pub fixed_bytes: u32,
+    /// Fields in front of the varbit field, or all.
+    pub head: Vec<FieldIo>,
+    /// `head` for the fast path: each field by one 8-byte load; None when a field is misaligned.
+    pub loads: Option<Vec<FieldLoad>>,
+    /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None as above.
+    pub pieces: Option<Vec<Piece>>,
+    /// The varbit field: block offset, most bits.
+    pub varbit: Option<(u16, u32)>,
+    /// Fields behind it, offsets counted from its end.
+    pub tail: Vec<FieldIo>,
+    /// Most bytes with the varbit field.
+    pub max_bytes: u32,
+}
+
+/// One field in a header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldIo {
+    /// In the block.
+    pub offset: u16,
+    /// First bit, from the header's (or the tail's) start.
+    pub bit: u32,
+    pub width: u32,
+}
+
+/// One limb of a field: `word(byte) >> shift & (2^width - 1)`, where `word` is 8 big-endian bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldLoad {
+    pub byte: u16,
+    pub offset: u16,
+    pub shift: u8,
+    pub width: u8,
+}
+
+/// Up to 8 bytes of a header and the fields in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    /// First byte.
+    pub byte: u32,
+    /// 1..=8.
+    pub bytes: u8,
+    /// (block offset, left shift in the 8-byte big-endian word).
+    pub fields: Vec<(u16, u8)>,
+}
+
+/// One piece of a hash's or checksum's input.
+#[derive(Clone, Debug)]
+pub(crate) enum Input {
+    /// A field; skipped when its header is invalid.
+    Field {
+        slot: Slot,
+        width: u32,
+        valid: Slot,
+        varbit_bits: Option<Slot>,
+    },
+    /// `width` bits of this value.
+    Constant { limbs: Box<[u64]>, width: u32 },
+    /// A whole header, skipped when invalid; (base slot, header type).
+    Header { base: Slot, valid: Slot, ty: u16 },
+}
+
+/// A hash or checksum over fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Calculation {
+    pub name: String,
+    pub algorithm: String,
+    pub inputs: Vec<Input>,
+    pub payload: bool,
+    /// Every run of fields with one validity as words of up to 64 bits, byte-aligned; None when not possible.
+    pub words: Option<Vec<WordRun>>,
+}
+
+/// Fields under one validity, combined to 64-bit words (the last may be shorter).
+#[derive(Clone, Debug)]
+pub(crate) struct WordRun {
+    pub valid: Slot,
+    pub words: Vec<Word>,
+}
+
+/// (slot, left shift) of the fields of a word of `bytes` bytes; a negative shift is one to the right.
+#[derive(Clone, Debug)]
+pub(crate) struct Word {
+    pub bytes: u8,
+    /// Part that constants contribute.
+    pub constant: u64,
+    pub fields: Vec<(Slot, i8)>,
+}
+
+/// A `select`: parts of the key, then cases in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Select {
+    /// (slot, limbs, width) of each part.
+    pub parts: Vec<(Slot, u16, u32)>,
+    /// One part of one limb: (value, mask, target).
+    pub narrow: Vec<(u64, u64, Pc)>,
+    /// In general.
+    pub cases: Vec<Case>,
+    pub default: Pc,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Case {
+    /// Values and masks limb by limb over all parts.
+    Masked {
+        values: Vec<u64>,
+        masks: Vec<u64>,
+        to: Pc,
+    },
+    ValueSet {
+        set: u32,
+        to: Pc,
+    },
+}
+
+/// A table as the packet path sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct TableCode {
+    /// Key fields: first slot, limbs.
+    pub key: Vec<(Slot, u16)>,
+    /// Masks over the key's limbs, when some are static.
+    pub masks: Option<Vec<u64>>,
+    pub key_limbs: u16,
+    /// Where to go on a hit, by action; on a miss, by (default) action; without any action.
+    pub next_hit: Vec<Pc>,
+    pub next_miss: Vec<Pc>,
+    pub next_none: Pc,
+    /// Direct meter: where the colour goes.
+    pub meter: Option<(Slot, u8)>,
+    /// Index of the action profile.
+    pub profile: Option<u32>,
+    /// Calculation of the selector's hash.
+    pub selector: Option<u16>,
+}
+
+/// A message of `log_msg` or of a failed assertion: text between the values, values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message {
+    pub texts: Vec<String>,
+    pub values: Vec<Operand>,
+}
+
+/// A checksum to verify or update.
+#[derive(Clone, Debug)]
+pub(crate) struct Checksum {
+    pub name: String,
+    pub calculation: u16,
+    /// Target field and validity of its header.
+    pub slot: Slot,
+    pub width: u32,
+    pub valid: Slot,
+    /// Code that ends with the condition in `condition`; None: always.
+    pub condition: Option<(Pc, Slot)>,
+    pub verify: bool,
+    pub update: bool,
+}
+
+/// A compiled program: immutable.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    pub ops: Vec<Op>,
+    /// First operation of each action, by action.
+    pub actions: Vec<Pc>,
+    pub wide: Vec<WideOp>,
+    pub elements: Vec<Element>,
+    pub headers: Vec<HeaderIo>,
+    pub stacks: Vec<StackCode>,
+    pub calculations: Vec<Calculation>,
+    pub selects: Vec<Select>,
+    pub tables: Vec<TableCode>,
+    pub messages: Vec<Message>,
+    pub checksums: Vec<Checksum>,
+    /// Digests: (slot, width) of the members.
+    pub digests: Vec<Vec<(Slot, u32)>>,
+    /// Field lists: (slot, slots).
+    pub field_lists: Vec<Vec<(Slot, u16)>>,
+    /// Emitted headers in order: validity slot, base, header type.
+    pub deparser: Vec<(Slot, Slot, u16)>,
+    pub parser_start: Pc,
+    pub ingress_start: Pc,
+    pub egress_start: Pc,
+    /// Deparser primitives; `End` at once when there are none.
+    pub deparser_start: Pc,
+    /// Slots as they are in a fresh packet.
+    pub template: Box<[u64]>,
+    /// Slots that a reset zeroes: `2..state_end`, of which `2..headers_start` are metadata.
+    pub headers_start: usize,
+    pub state_end: usize,
+    /// First slot of the action args.
+    pub args: Slot,
+    pub error_codes: ErrorCodes,
+    pub std: [Option<(Slot, u8)>; 17],
+    pub drop_port: u64,
+}
+
+/// A header stack: base of element 0, stride, count, slot of the next free index, member blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct StackCode {
+    pub base: Slot,
+    pub stride: u16,
+    pub count: u16,
+    pub next: Slot,
+    /// (offset in an element, header type, siblings).
+    pub members: Vec<(u16, u16, Box<[i32]>)>,
+}
+
+/// Numbers of the core library's errors in this program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ErrorCodes {
+    pub no_error: u64,
+    pub packet_too_short: u64,
+    pub no_match: u64,
+    pub stack_out_of_bounds: u64,
+    pub header_too_short: u64,
+    pub parser_invalid_argument: u64,
+}

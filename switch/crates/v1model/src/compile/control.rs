@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control flow of ingress and egress: tables, conditions and direct action calls as operations.
+
+use std::collections::HashMap;
+
+use super::action;
+use super::code::{Op, TableCode};
+use super::emit::{index16, Emitter, Label, END};
+use super::expr::ExprReader;
+use super::layout::Layout;
+use super::names::Names;
+use super::table::{self, Direct};
+use crate::bits::limbs_for;
+use crate::json::{Json, Load};
+use crate::schema::{ActionId, Schema};
+
+/// What the nodes of both controls share.
+pub(crate) struct Controls<'c> {
+    pub layout: &'c Layout,
+    pub names: &'c Names,
+    pub direct: &'c Direct,
+    /// Actions of the JSON, by id.
+    pub actions: &'c [Json<'c>],
+    /// Runtime data of each action: limb offset and width.
+    pub params: &'c [Vec<(u16, u32)>],
+}
+
+enum Node<'c> {
+    Table(Json<'c>, u16),
+    Condition(Json<'c>),
+    Call(Json<'c>),
+}
+
+struct Control<'c> {
+    shared: &'c Controls<'c>,
+    nodes: HashMap<&'c str, (Node<'c>, Label)>,
+}
+
+/// Compiles the control called `name`; returns its start.
+pub(crate) fn control(
+    e: &mut Emitter,
+    shared: &Controls,
+    root: &Json,
+    name: &str,
+    schema: &mut Schema,
+    selectors: &mut Vec<Option<u16>>,
+) -> Load<Label> {
+    let pipelines = root.list("pipelines")?;
+    let Some(json) = pipelines
+        .iter()
+        .find(|p| p.str_at("name").is_ok_and(|n| n == name))
+    else {
+        return Ok(END);
+    };
+    let mut calculations = std::mem::take(&mut e.program.calculations);
+    table::profiles(json, shared.layout, schema, &mut calculations, selectors)?;
+    e.program.calculations = calculations;
+    let mut nodes = HashMap::new();
+    for table_json in json.list("tables")? {
+        let code = table::table(
+            &table_json,
+            shared.layout,
+            shared.names,
+            shared.direct,
+            schema,
+            selectors,
+        )?;
+        let index = index16(e.program.tables.len(), "tables").map_err(|m| table_json.error(m))?;
+        e.program.tables.push(code);
+        let label = e.label();
+        nodes.insert(
+            table_json.str_at("name")?,
+            (Node::Table(table_json.clone(), index), label),
+        );
+    }
+    for condition in json.list("conditionals")? {
+        let label = e.label();
+        nodes.insert(
+            condition.str_at("name")?,
+            (Node::Condition(condition.clone()), label),
+        );
+    }
+    for call in json.list("action_calls")? {
+        let label = e.label();
+        nodes.insert(call.str_at("name")?, (Node::Call(call.clone()), label));
+    }
+    let control = Control { shared, nodes };
+    control.emit_all(e, schema, json)?;
+    match json.opt("init_table") {
+        Some(init) => control.label(&init),
+        None => Ok(END),
+    }
+}
+
+impl Control<'_> {
+    fn label(&self, json: &Json) -> Load<Label> {
+        let name = json.str()?;
+        match self.nodes.get(name) {
+            Some((_, label)) => Ok(*label),
+            None => json.fail(format!(
+                "there is no table, condition or action call `{name}`"
+            )),
+        }
+    }
+
+    fn next(&self, json: &Json, key: &'static str) -> Load<Label> {
+        json.opt(key).map_or(Ok(END), |next| self.label(&next))
+    }
+
+    /// Emits every node, each followed by the node that comes after it where that is possible.
+    fn emit_all(&self, e: &mut Emitter, schema: &Schema, json: &Json) -> Load<()> {
+        let mut pending = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        for list in ["tables", "conditionals", "action_calls"] {
+            for node in json.list(list)? {
+                names.push(node.str_at("name")?);
+            }
+        }
+        pending.extend(names.iter().rev().copied());
+        if let Some(init) = json.opt("init_table") {
+            self.label(&init)?;
+            pending.push(init.str()?);
+        }
+        let mut done: HashMap<&str, ()> = HashMap::new();
+        while let Some(start) = pending.pop() {
+            let mut current = start;
+            while done.insert(current, ()).is_none() {
+                let (node, label) = &self.nodes[current];
+                e.place(*label);
+                let following = self.emit(e, schema, node)?;
+                e.end_statement();
+                let Some(following) = following else { break };
+                let Some((name, _)) = self.nodes.iter().find(|(_, (_, l))| *l == following) else {
+                    e.op(Op::Jump { to: following });
+                    break;
+                };
+                if done.contains_key(name) {
+                    e.op(Op::Jump { to: following });
+                    break;
+                }
+                current = name;
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits a node; returns where its code falls through to, if it does.
+    fn emit(&self, e: &mut Emitter, schema: &Schema, node: &Node) -> Load<Option<Label>> {
+        match node {
+            Node::Condition(json) => {
+                let reader = self.reader(&[]);
+                let cond_json = json.get("expression")?;
+                let cond = reader.cond(&cond_json)?;
+                let no = self.next(json, "false_next")?;
+                e.branch(&cond, false, no).map_err(|m| cond_json.error(m))?;
+                Ok(Some(self.next(json, "true_next")?))
+            }
+            Node::Call(json) => {
+                let action = self.shared.names.action(&json.get("action_id")?)?;
+                self.inline(e, action)?;
+                Ok(Some(self.next(json, "next_node")?))
+            }
+            Node::Table(json, index) => {
+                let mut code = e.program.tables[usize::from(*index)].clone();
+                self.next_nodes(json, schema, *index, &mut code)?;
+                let table = &schema.tables[usize::from(*index)];
+                // A table of the compiler's making: no key, one action for ever.
+                if table.keys.is_empty()
+                    && table.const_default_action
+                    && table.direct_counter.is_none()
+                    && table.profile.is_none()
+                {
+                    let call = table
+                        .default_action
+                        .clone()
+                        .expect("a constant default action");
+                    let mut limbs = Vec::new();
+                    call.args.iter().for_each(|a| a.push_limbs(&mut limbs));
+                    for (i, limb) in limbs.into_iter().enumerate() {
+                        let a = e.constant(limb).map_err(|m| json.error(m))?;
+                        let d = e.args + i as u16;
+                        e.op(Op::Move { d, a, w: 64 });
+                    }
+                    let next = code.next_miss[call.action.index()];
+                    e.program.tables[usize::from(*index)] = code;
+                    self.inline(e, call.action)?;
+                    return Ok(Some(next));
+                }
+                e.program.tables[usize::from(*index)] = code;
+                e.op(Op::Apply { table: *index });
+                Ok(None)
+            }
+        }
+    }
+
+    fn reader<'r>(&'r self, params: &'r [(u16, u32)]) -> ExprReader<'r> {
+        ExprReader {
+            layout: self.shared.layout,
+            names: self.shared.names,
+            params,
+        }
+    }
+
+    fn inline(&self, e: &mut Emitter, action: ActionId) -> Load<()> {
+        let json = &self.shared.actions[action.index()];
+        let reader = self.reader(&self.shared.params[action.index()]);
+        let primitives = json.list("primitives")?;
+        let traits = action::primitives(e, &reader, &primitives)?;
+        if traits.exits {
+            e.op(Op::CheckExit);
+        }
+        Ok(())
+    }
+
+    fn next_nodes(
+        &self,
+        json: &Json,
+        schema: &Schema,
+        index: u16,
+        code: &mut TableCode,
+    ) -> Load<()> {
+        let base = self.next(json, "base_default_next")?;
+        let count = schema.actions.len();
+        code.next_hit = vec![base; count];
+        code.next_miss = vec![base; count];
+        code.next_none = base;
+        let next_json = json.get("next_tables")?;
+        let table = &schema.tables[usize::from(index)];
+        for (name, target) in next_json.members()? {
+            let to = if target.is_null() {
+                END
+            } else {
+                self.label(&target)?
+            };
+            match name {
+                "__HIT__" => code.next_hit.fill(to),
+                "__MISS__" => {
+                    code.next_miss.fill(to);
+                    code.next_none = to;
+                }
+                _ => {
+                    let actions = table
+                        .actions
+                        .iter()
+                        .chain(table.default_action.as_ref().map(|d| &d.action));
+                    for &action in actions.filter(|a| schema.actions[a.index()].name == name) {
+                        code.next_hit[action.index()] = to;
+                        code.next_miss[action.index()] = to;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Emits all actions as code that `Apply` calls.
+pub(crate) fn actions(e: &mut Emitter, shared: &Controls) -> Load<()> {
+    for (index, json) in shared.actions.iter().enumerate() {
+        let start = e.here();
+        e.program.actions.push(start);
+        let reader = ExprReader {
+            layout: shared.layout,
+            names: shared.names,
+            params: &shared.params[index],
+        };
+        let traits = action::primitives(e, &reader, &json.list("primitives")?)?;
+        e.op(if traits.exits {
+            Op::ReturnOrExit
+        } else {
+            Op::Return
+        });
+    }
+    Ok(())
+}
+
+/// The schema of an action and where its runtime data lie.
+pub(crate) fn action_schema(
+    json: &Json,
+    id: ActionId,
+) -> Load<(crate::schema::ActionSchema, Vec<(u16, u32)>)> {
+    let (mut params, mut places, mut offset) = (Vec::new(), Vec::new(), 0);
+    for param in json.list("runtime_data")? {
+        let width = param.u32_at("bitwidth")?;
+        params.push(crate::schema::ParamSchema {
+            name: param.str_at("name")?.to_string(),
+            width,
+        });
+        places.push((offset as u16, width));
+        offset += limbs_for(width);
+        if offset > 1 << 12 {
+            return param.fail("the arguments of an action are too wide");
+        }
+    }
+    Ok((
+        crate::schema::ActionSchema {
+            id,
+            name: json.str_at("name")?.to_string(),
+            params,
+        },
+        places,
+    ))
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Emitter`: appends operations to a program; hands out constants, temporaries and labels.
+
+use std::collections::HashMap;
+
+use super::code::{Element, Op, Operand, Pc, Program, WideKind, WideOp};
+use super::expr::HeaderRef;
+use super::layout::{Layout, Slot, ONE, ZERO};
+
+/// A place in the code that is known later; until `finish` it stands where a `Pc` will.
+pub(crate) type Label = Pc;
+
+/// Where control flow ends; operation 0.
+pub(crate) const END: Label = 0;
+
+/// What cannot be compiled; the caller adds the JSON path.
+pub(crate) type Emit<T> = Result<T, String>;
+
+pub(crate) struct Emitter<'x> {
+    pub layout: &'x Layout,
+    pub program: Program,
+    /// First slot of the action args.
+    pub args: Slot,
+    next_slot: u32,
+    constants: HashMap<Vec<u64>, Slot>,
+    free: HashMap<usize, Vec<Slot>>,
+    used: Vec<(usize, Slot)>,
+    labels: Vec<Option<Pc>>,
+    fixed_elements: HashMap<usize, u16>,
+}
+
+impl<'x> Emitter<'x> {
+    /// An empty program whose slots begin with `layout` and `arg_limbs` args.
+    pub fn new(layout: &'x Layout, arg_limbs: usize) -> Emitter<'x> {
+        let mut emitter = Emitter {
+            layout,
+            program: Program::default(),
+            args: layout.end as Slot,
+            next_slot: layout.end + arg_limbs as u32,
+            constants: HashMap::from([(vec![0], ZERO), (vec![1], ONE)]),
+            free: HashMap::new(),
+            used: Vec::new(),
+            labels: vec![Some(0)],
+            fixed_elements: HashMap::new(),
+        };
+        emitter.program.args = emitter.args;
+        emitter.program.ops.push(Op::End);
+        emitter
+    }
+
+    /// Appends an operation.
+    pub fn op(&mut self, op: Op) {
+        self.program.ops.push(op);
+    }
+
+    /// A label to be placed later.
+    pub fn label(&mut self) -> Label {
+        self.labels.push(None);
+        (self.labels.len() - 1) as Label
+    }
+
+    /// A label here.
+    pub fn here(&mut self) -> Label {
+        let label = self.label();
+        self.place(label);
+        label
+    }
+
+    /// Puts `label` here.
+    pub fn place(&mut self, label: Label) {
+        self.labels[label as usize] = Some(self.program.ops.len() as Pc);
+    }
+
+    fn slots(&mut self, count: usize) -> Emit<Slot> {
+        let slot = self.next_slot;
+        self.next_slot += count as u32;
+        if self.next_slot > u32::from(Slot::MAX) {
+            return Err(format!(
+                "the program needs more than {} words a packet",
+                Slot::MAX
+            ));
+        }
+        Ok(slot as Slot)
+    }
+
+    /// A temporary of `limbs` limbs, until `end_statement`.
+    pub fn temp(&mut self, limbs: usize) -> Emit<Slot> {
+        let slot = match self.free.entry(limbs).or_default().pop() {
+            Some(slot) => slot,
+            None => self.slots(limbs)?,
+        };
+        self.used.push((limbs, slot));
+        Ok(slot)
+    }
+
+    /// Gives all temporaries back.
+    pub fn end_statement(&mut self) {
+        for (limbs, slot) in self.used.drain(..) {
+            self.free.entry(limbs).or_default().push(slot);
+        }
+    }
+
+    /// A constant of one limb.
+    pub fn constant(&mut self, value: u64) -> Emit<Slot> {
+        self.wide_constant(&[value])
+    }
+
+    /// A constant.
+    pub fn wide_constant(&mut self, limbs: &[u64]) -> Emit<Slot> {
+        if let Some(&slot) = self.constants.get(limbs) {
+            return Ok(slot);
+        }
+        let slot = self.slots(limbs.len())?;
+        self.constants.insert(limbs.to_vec(), slot);
+        Ok(slot)
+    }
+
+    /// Appends an operation on several limbs.
+    pub fn wide(
+        &mut self,
+        kind: WideKind,
+        d: Slot,
+        limbs: usize,
+        a: Operand,
+        b: Operand,
+    ) -> Emit<()> {
+        let index = index16(self.program.wide.len(), "wide operations")?;
+        self.program.wide.push(WideOp {
+            kind,
+            d,
+            limbs: limbs as u16,
+            a,
+            b,
+        });
+        self.op(Op::Wide { index });
+        Ok(())
+    }
+
+    /// The block of a header; code for its index, when it has one, is appended.
+    pub fn element(&mut self, header: &HeaderRef) -> Emit<u16> {
+        let layout = self.layout;
+        let element = match header {
+            HeaderRef::Fixed(index) => {
+                if let Some(&element) = self.fixed_elements.get(index) {
+                    return Ok(element);
+                }
+                let header = &layout.headers[*index];
+                let id = index16(self.program.elements.len(), "headers")?;
+                self.fixed_elements.insert(*index, id);
+                Element {
+                    base: header.base,
+                    stride: 0,
+                    count: 1,
+                    index: ZERO,
+                    header: header.ty as u16,
+                    siblings: header.siblings.clone().into(),
+                    metadata: header.metadata,
+                }
+            }
+            HeaderRef::Element {
+                stack,
+                member,
+                index,
+            } => {
+                let index = self.modular(index, 1, None)?;
+                let stack = &layout.stacks[*stack];
+                let member = &stack.members[*member];
+                Element {
+                    base: stack.base + member.offset,
+                    stride: stack.stride,
+                    count: stack.count,
+                    index,
+                    header: member.ty as u16,
+                    siblings: member.siblings.clone().into(),
+                    metadata: false,
+                }
+            }
+        };
+        let id = index16(self.program.elements.len(), "header references")?;
+        self.program.elements.push(element);
+        Ok(id)
+    }
+
+    /// Puts the places of labels into the code and makes the template of a fresh packet.
+    pub fn finish(mut self) -> Program {
+        let labels: Vec<Pc> = self
+            .labels
+            .iter()
+            .map(|l| l.expect("every label is placed"))
+            .collect();
+        let fix = |pc: &mut Pc| *pc = labels[*pc as usize];
+        let program = &mut self.program;
+        for op in &mut program.ops {
+            match op {
+                Op::Jump { to }
+                | Op::BrEq { to, .. }
+                | Op::BrNe { to, .. }
+                | Op::BrLtU { to, .. }
+                | Op::BrLeU { to, .. }
+                | Op::BrLtS { to, .. }
+                | Op::BrLeS { to, .. } => fix(to),
+                _ => {}
+            }
+        }
+        for table in &mut program.tables {
+            table
+                .next_hit
+                .iter_mut()
+                .chain(&mut table.next_miss)
+                .for_each(fix);
+            fix(&mut table.next_none);
+        }
+        for select in &mut program.selects {
+            select.narrow.iter_mut().for_each(|(_, _, to)| fix(to));
+            for case in &mut select.cases {
+                match case {
+                    super::code::Case::Masked { to, .. }
+                    | super::code::Case::ValueSet { to, .. } => fix(to),
+                }
+            }
+            fix(&mut select.default);
+        }
+        for checksum in &mut program.checksums {
+            if let Some((pc, _)) = &mut checksum.condition {
+                fix(pc);
+            }
+        }
+        program.actions.iter_mut().for_each(fix);
+        for start in [
+            &mut program.parser_start,
+            &mut program.ingress_start,
+            &mut program.egress_start,
+            &mut program.deparser_start,
+        ] {
+            fix(start);
+        }
+        let mut template = vec![0u64; self.next_slot as usize];
+        for (limbs, slot) in &self.constants {
+            let slot = usize::from(*slot);
+            template[slot..slot + limbs.len()].copy_from_slice(limbs);
+        }
+        program.template = template.into();
+        program.headers_start = self.layout.headers_start as usize;
+        program.state_end = self.layout.end as usize;
+        self.program
+    }
+}
+
+/// A 16-bit index, or an error that names what there is too much of.
+pub(crate) fn index16(index: usize, what: &str) -> Emit<u16> {
+    u16::try_from(index).map_err(|_| format!("the program has more than 65536 {what}"))
+}

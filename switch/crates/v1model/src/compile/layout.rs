@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where every header, field, stack and union of a program lies among a packet's 64-bit slots.
+//!
+//! A header is one block of slots: validity (0 or 1), the length in bits of its varbit field if it has one,
+//! then ceil(width/64) slots for each field, least significant limb first, always below 2^width. The elements of a stack lie
+//! one after another at a fixed stride, and so do the members of a union, so that an element chosen at
+//! run time is found by one multiplication.
+
+use std::collections::HashMap;
+
+use crate::bits::limbs_for;
+use crate::json::{Json, Load};
+
+/// Index of a slot.
+pub(crate) type Slot = u16;
+
+/// Constant 0.
+pub(crate) const ZERO: Slot = 0;
+/// Constant 1.
+pub(crate) const ONE: Slot = 1;
+
+/// Widest field, bits; a bound for sanity.
+const WIDTH_MAX: u64 = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub(crate) struct FieldType {
+    pub name: String,
+    /// Bits; of a varbit field the maximum.
+    pub width: u32,
+    pub signed: bool,
+    pub varbit: bool,
+    /// From the block's start.
+    pub offset: u16,
+}
+
+impl FieldType {
+    pub fn limbs(&self) -> u16 {
+        limbs_for(self.width) as u16
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct HeaderType {
+    pub name: String,
+    pub fields: Vec<FieldType>,
+    /// Slots of a block.
+    pub slots: u16,
+    /// Bits of all fields but the varbit one.
+    pub fixed_bits: u32,
+    /// Index of the varbit field.
+    pub varbit: Option<usize>,
+    /// Most bytes of the header, 0 when not told.
+    pub max_bytes: u32,
+}
+
+impl HeaderType {
+    /// Block offset of the varbit field's length in bits.
+    pub const VARBIT_BITS: u16 = 1;
+
+    pub fn field(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|f| f.name == name)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub name: String,
+    pub ty: usize,
+    /// First slot of the block.
+    pub base: Slot,
+    /// Slot that tells validity: the block's first, or the constant 1 for metadata.
+    pub valid: Slot,
+    pub metadata: bool,
+    /// Offsets from `base` to the blocks of the other members of its union.
+    pub siblings: Vec<i32>,
+}
+
+/// A header stack or a stack of unions.
+#[derive(Clone, Debug)]
+pub(crate) struct Stack {
+    pub name: String,
+    /// Members of one element: one for a header stack, several for a union stack.
+    pub members: Vec<Member>,
+    pub base: Slot,
+    pub stride: u16,
+    pub count: u16,
+    /// Slot of the index of the first free element.
+    pub next: Slot,
+    pub is_union: bool,
+}
+
+/// A member of a union (or the only one of a header stack's element).
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub name: String,
+    pub ty: usize,
+    /// From the element's start.
+    pub offset: u16,
+    /// Offsets from this member to its siblings.
+    pub siblings: Vec<i32>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Union {
+    pub name: String,
+    pub headers: Vec<usize>,
+}
+
+/// A field of a header instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub slot: Slot,
+    pub width: u32,
+    pub signed: bool,
+    /// Validity of its header.
+    pub valid: Slot,
+    /// For a varbit field, the slot of its length in bits.
+    pub varbit_bits: Option<Slot>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    pub types: Vec<HeaderType>,
+    pub headers: Vec<Header>,
+    pub stacks: Vec<Stack>,
+    pub unions: Vec<Union>,
+    header_names: HashMap<String, usize>,
+    stack_names: HashMap<String, usize>,
+    union_names: HashMap<String, usize>,
+    aliases: HashMap<String, (String, String)>,
+    /// First slot that no block uses.
+    pub end: u32,
+    /// First slot of a header that is not metadata (metadata lies in 2..headers_start).
+    pub headers_start: u32,
+}
+
+impl Layout {
+    /// Reads `header_types`, `headers`, `header_stacks`, `header_unions`, `header_union_stacks`, `field_aliases`.
+    pub fn from_json(root: &Json) -> Load<Layout> {
+        let mut layout = Layout {
+            end: 2,
+            ..Layout::default()
+        };
+        let mut type_names = HashMap::new();
+        for json in root.list("header_types")? {
+            let ty = header_type(&json)?;
+            type_names.insert(ty.name.clone(), layout.types.len());
+            layout.types.push(ty);
+        }
+        let mut ids = HashMap::new();
+        let headers = root.list("headers")?;
+        for json in &headers {
+            let type_json = json.get("header_type")?;
+            let type_name = type_json.str()?;
+            let Some(&ty) = type_names.get(type_name) else {
+                return type_json.fail(format!("there is no header type `{type_name}`"));
+            };
+            let name = json.str_at("name")?.to_string();
+            let index = layout.headers.len();
+            ids.insert(json.get("id")?.i64()?, index);
+            layout.header_names.insert(name.clone(), index);
+            let metadata = json.bool_or("metadata", false)?;
+            layout.headers.push(Header {
+                name,
+                ty,
+                base: 0,
+                valid: ONE,
+                metadata,
+                siblings: Vec::new(),
+            });
+        }
+        for index in 0..headers.len() {
+            if layout.headers[index].metadata {
+                layout.place(&headers[index], index)?;
+            }
+        }
+        layout.headers_start = layout.end;
+        layout.place_unions(root, &ids)?;
+        layout.place_stacks(root, &ids)?;
+        for (index, json) in headers.iter().enumerate() {
+            if layout.headers[index].base == 0 {
+                layout.place(json, index)?;
+            }
+        }
+        for json in root.list("field_aliases")? {
+            let [from, to] = json.tuple()?;
+            let [header, field] = to.tuple()?;
+            let to = (header.str()?.to_string(), field.str()?.to_string());
+            layout.aliases.insert(from.str()?.to_string(), to);
+        }
+        Ok(layout)
+    }
+
+    /// Takes `count` slots.
+    pub fn allocate(&mut self, json: &Json, count: u32) -> Load<Slot> {
+        let slot = self.end;
+        if slot + count > u32::from(Slot::MAX) {
+            return json.fail(format!(
+                "headers and metadata need more than {} words",
+                Slot::MAX
+            ));
+        }
+        self.end += count;
+        Ok(slot as Slot)
+    }
+
+    fn place(&mut self, json: &Json, index: usize) -> Load<()> {
+        let slots = self.types[self.headers[index].ty].slots;
+        let base = self.allocate(json, u32::from(slots))?;
+        let header = &mut self.headers[index];
+        header.base = base;
+        header.valid = if header.metadata { ONE } else { base };
+        Ok(())
+    }
+
+    fn header_by_id(&self, json: &Json, ids: &HashMap<i64, usize>) -> Load<usize> {
+        let id = json.i64()?;
+        match ids.get(&id) {
+            Some(&index) => Ok(index),
+            None => json.fail(format!("there is no header with id {id}")),
+        }
+    }
+
+    fn place_unions(&mut self, root: &Json, ids: &HashMap<i64, usize>) -> Load<()> {
+        let mut member_names: HashMap<String, Vec<String>> = HashMap::new();
+        for json in root.list("header_union_types")? {
+            let mut names = Vec::new();
+            for member in json.list("headers")? {
+                names.push(member.at(0)?.str()?.to_string());
+            }
+            member_names.insert(json.str_at("name")?.to_string(), names);
+        }
+        let mut union_ids = HashMap::new();
+        for json in root.list("header_unions")? {
+            let name = json.str_at("name")?.to_string();
+            let mut headers = Vec::new();
+            for id in json.list("header_ids")? {
+                headers.push(self.header_by_id(&id, ids)?);
+            }
+            union_ids.insert(json.get("id")?.i64()?, self.unions.len());
+            self.union_names.insert(name.clone(), self.unions.len());
+            self.unions.push(Union {
+                name,
+                headers: headers.clone(),
+            });
+            for &header in &headers {
+                self.place(&json, header)?;
+            }
+            let bases: Vec<i32> = headers
+                .iter()
+                .map(|&h| i32::from(self.headers[h].base))
+                .collect();
+            for (i, &header) in headers.iter().enumerate() {
+                self.headers[header].siblings = siblings(&bases, i);
+            }
+        }
+        for json in root.list("header_union_stacks")? {
+            let mut unions = Vec::new();
+            for id_json in json.list("header_union_ids")? {
+                let id = id_json.i64()?;
+                let Some(&union) = union_ids.get(&id) else {
+                    return id_json.fail(format!("there is no header union with id {id}"));
+                };
+                unions.push(union);
+            }
+            let type_name = json.str_at("union_type")?;
+            let names = member_names.get(type_name).cloned().unwrap_or_default();
+            self.union_stack(&json, &unions, &names)?;
+        }
+        Ok(())
+    }
+
+    fn union_stack(&mut self, json: &Json, unions: &[usize], names: &[String]) -> Load<()> {
+        let Some(&first) = unions.first() else {
+            return json.fail("a stack of header unions has no element");
+        };
+        let heads = self.unions[first].headers.clone();
+        let Some(&head) = heads.first() else {
+            return json.fail("a header union has no member");
+        };
+        let base = self.headers[head].base;
+        let mut members = Vec::new();
+        for (i, &header) in heads.iter().enumerate() {
+            let header = &self.headers[header];
+            members.push(Member {
+                name: names.get(i).cloned().unwrap_or_default(),
+                ty: header.ty,
+                offset: header.base - base,
+                siblings: header.siblings.clone(),
+            });
+        }
+        let stride: u16 = members.iter().map(|m| self.types[m.ty].slots).sum();
+        for (i, &union) in unions.iter().enumerate() {
+            let expected = base + stride * i as u16;
+            let header = self.unions[union].headers[0];
+            if self.headers[header].base != expected {
+                return json.fail("the unions of a stack must be declared one after another");
+            }
+        }
+        let next = self.allocate(json, 1)?;
+        let name = json.str_at("name")?.to_string();
+        self.stack_names.insert(name.clone(), self.stacks.len());
+        self.stacks.push(Stack {
+            name,
+            members,
+            base,
+            stride,
+            count: unions.len() as u16,
+            next,
+            is_union: true,
+        });
+        Ok(())
+    }
+
+    fn place_stacks(&mut self, root: &Json, ids: &HashMap<i64, usize>) -> Load<()> {
+        for json in root.list("header_stacks")? {
+            let mut headers = Vec::new();
+            for id in json.get("header_ids")?.items()? {
+                headers.push(self.header_by_id(&id, ids)?);
+            }
+            let Some(&first) = headers.first() else {
+                return json.fail("a header stack has no element");
+            };
+            for &header in &headers {
+                if self.headers[header].base != 0 {
+                    return json.fail(format!(
+                        "header `{}` is in two stacks or unions",
+                        self.headers[header].name
+                    ));
+                }
+                if self.headers[header].ty != self.headers[first].ty {
+                    return json.fail("elements of a header stack have different types");
+                }
+                self.place(&json, header)?;
+            }
+            let ty = self.headers[first].ty;
+            let next = self.allocate(&json, 1)?;
+            let name = json.str_at("name")?.to_string();
+            self.stack_names.insert(name.clone(), self.stacks.len());
+            self.stacks.push(Stack {
+                name,
+                members: vec![Member {
+                    name: String::new(),
+                    ty,
+                    offset: 0,
+                    siblings: Vec::new(),
+                }],
+                base: self.headers[first].base,
+                stride: self.types[ty].slots,
+                count: headers.len() as u16,
+                next,
+                is_union: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// The header named by the string `json`.
+    pub fn header(&self, json: &Json) -> Load<usize> {
+        let name = json.str()?;
+        match self.header_names.get(name) {
+            Some(&index) => Ok(index),
+            None => json.fail(format!("there is no header `{name}`")),
+        }
+    }
+
+    /// The header stack (or stack of unions) named by the string `json`.
+    pub fn stack(&self, json: &Json) -> Load<usize> {
+        let name = json.str()?;
+        match self.stack_names.get(name) {
+            Some(&index) => Ok(index),
+            None => json.fail(format!("there is no header stack `{name}`")),
+        }
+    }
+
+    /// The header union named by the string `json`.
+    pub fn union(&self, json: &Json) -> Load<usize> {
+        let name = json.str()?;
+        match self.union_names.get(name) {
+            Some(&index) => Ok(index),
+            None => json.fail(format!("there is no header union `{name}`")),
+        }
+    }
+
+    /// The field that a `[header, field]` pair names; `$valid$` is a field of width 1.
+    pub fn field(&self, json: &Json) -> Load<Field> {
+        let [header, field] = json.tuple()?;
+        let index = self.header(&header)?;
+        let name = field.str()?;
+        match self.field_of(index, name) {
+            Some(found) => Ok(found),
+            None => field.fail(format!(
+                "header `{}` has no field `{name}`",
+                self.headers[index].name
+            )),
+        }
+    }
+
+    /// A field of a header by its name.
+    pub fn field_of(&self, header: usize, name: &str) -> Option<Field> {
+        let header = &self.headers[header];
+        if name == "$valid$" {
+            let valid = header.valid;
+            return Some(Field {
+                slot: valid,
+                width: 1,
+                signed: false,
+                valid: ONE,
+                varbit_bits: None,
+            });
+        }
+        let ty = &self.types[header.ty];
+        let field = &ty.fields[ty.field(name)?];
+        Some(Field {
+            slot: header.base + field.offset,
+            width: field.width,
+            signed: field.signed,
+            valid: header.valid,
+            varbit_bits: field
+                .varbit
+                .then_some(header.base + HeaderType::VARBIT_BITS),
+        })
+    }
+
+    /// A field by its dotted name, aliases first; None when there is none.
+    pub fn field_named(&self, name: &str) -> Option<Field> {
+        if let Some((header, field)) = self.aliases.get(name) {
+            return self.field_of(*self.header_names.get(header)?, field);
+        }
+        // Header names hold dots of their own (`hdr.ipv4` never, `scalars` with fields `userMetadata.x` always).
+        name.match_indices('.').find_map(|(dot, _)| {
+            let header = self.header_names.get(&name[..dot])?;
+            self.field_of(*header, &name[dot + 1..])
+        })
+    }
+
+    /// The field of metadata whose name's last component is `name`, when exactly one has it.
+    pub fn metadata_field_named(&self, name: &str) -> Option<Field> {
+        let mut found = None;
+        for (index, header) in self.headers.iter().enumerate().filter(|(_, h)| h.metadata) {
+            if header.name == "standard_metadata" {
+                continue;
+            }
+            for field in &self.types[header.ty].fields {
+                if field.name.rsplit('.').next() == Some(name) {
+                    if found.is_some() {
+                        return None;
+                    }
+                    found = self.field_of(index, &field.name);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn siblings(bases: &[i32], me: usize) -> Vec<i32> {
+    (0..bases.len())
+        .filter(|&i| i != me)
+        .map(|i| bases[i] - bases[me])
+        .collect()
+}
+
+fn header_type(json: &Json) -> Load<HeaderType> {
+    let name = json.str_at("name")?.to_string();
+    if let Some(length) = json.opt("length_exp") {
+        return length.fail("P4_14 headers with a length expression are not supported: use extract with two arguments");
+    }
+    let max_bytes = json.opt("max_length").map_or(Ok(0), |j| j.u32())?;
+    let fields_json = json.get("fields")?;
+    let fields_json = fields_json.items()?;
+    let mut fields = Vec::new();
+    let mut fixed_bits = 0u32;
+    let mut varbit = None;
+    for field in &fields_json {
+        let width_json = field.at(1)?;
+        let is_varbit = width_json.is_str();
+        let width = if is_varbit { 0 } else { width_json.u64()? };
+        if width > WIDTH_MAX {
+            return width_json.fail(format!("a field is at most {WIDTH_MAX} bits wide"));
+        }
+        if is_varbit {
+            if varbit.replace(fields.len()).is_some() {
+                return field.fail("a header has at most one varbit field");
+            }
+        }
+        let signed = match field.items()?.get(2) {
+            Some(signed) => signed.bool()?,
+            None => false,
+        };
+        if field.items()?.len() > 3 {
+            return field.fail("expected [name, width] or [name, width, signed]: P4_14 saturating fields are not supported");
+        }
+        fixed_bits += width as u32;
+        let name = field.at(0)?.str()?.to_string();
+        fields.push(FieldType {
+            name,
+            width: width as u32,
+            signed,
+            varbit: is_varbit,
+            offset: 0,
+        });
+    }
+    if let Some(index) = varbit {
+        let all = max_bytes * 8;
+        if all <= fixed_bits {
+            return json.fail("a header with a varbit field needs `max_length` in bytes");
+        }
+        fields[index].width = all - fixed_bits;
+    }
+    let mut offset = 1 + u32::from(varbit.is_some());
+    for field in &mut fields {
+        field.offset = offset as u16;
+        offset += limbs_for(field.width) as u32;
+        if offset > u32::from(Slot::MAX) {
+            return json.fail("the header is too wide");
+        }
+    }
+    Ok(HeaderType {
+        name,
+        fields,
+        slots: offset as u16,
+        fixed_bits,
+        varbit,
+        max_bytes,
+    })
+}

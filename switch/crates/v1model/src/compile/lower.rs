@@ -1,0 +1,870 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Expressions to operations. BMv2 computes with integers of infinite precision; here every value is computed
+//! modulo 2^(64·limbs), in as few limbs as its use and its range allow: one, nearly always.
+
+use super::code::{Op, Operand, WideKind};
+use super::emit::{Emit, Emitter, Label};
+use super::expr::{Arith, Compare, Cond, Expr, HeaderRef, BITS_MAX};
+use super::layout::{Slot, ONE, ZERO};
+use crate::bits::limbs_for;
+
+/// Where a value is to be put: slot, and bits to cut it to.
+pub(crate) type Want = Option<(Slot, u32)>;
+
+/// A place that can be assigned to.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Slot {
+        slot: Slot,
+        width: u32,
+    },
+    Element {
+        header: HeaderRef,
+        offset: u16,
+        width: u32,
+    },
+}
+
+impl Place {
+    /// Expressions that are places.
+    pub fn of(expr: Expr) -> Option<Place> {
+        match expr {
+            Expr::Field(field) => Some(Place::Slot {
+                slot: field.slot,
+                width: field.width,
+            }),
+            Expr::Element {
+                header,
+                offset,
+                width,
+                ..
+            } => Some(Place::Element {
+                header,
+                offset,
+                width,
+            }),
+            _ => None,
+        }
+    }
+
+    pub fn width(&self) -> u32 {
+        match self {
+            Place::Slot { width, .. } | Place::Element { width, .. } => *width,
+        }
+    }
+}
+
+fn narrow(slot: Slot) -> Operand {
+    Operand {
+        slot,
+        limbs: 1,
+        signed: false,
+    }
+}
+
+/// The `w` of an operation on one limb.
+fn cut(w: u32) -> u8 {
+    w.min(64) as u8
+}
+
+impl Emitter<'_> {
+    /// `place = expr`, cut to the place's width.
+    pub fn assign(&mut self, place: &Place, expr: &Expr) -> Emit<()> {
+        let width = place.width();
+        let limbs = limbs_for(width);
+        if limbs == 0 {
+            return Ok(());
+        }
+        match place {
+            Place::Slot { slot, .. } => {
+                self.modular(expr, limbs, Some((*slot, width)))?;
+            }
+            Place::Element { .. } => {
+                let temp = self.temp(limbs)?;
+                self.modular(expr, limbs, Some((temp, width)))?;
+                self.store(place, temp)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a value that is already cut to the place's width.
+    pub fn store(&mut self, place: &Place, a: Slot) -> Emit<()> {
+        let limbs = limbs_for(place.width()) as u16;
+        match place {
+            Place::Slot { slot, .. } if limbs == 1 => self.op(Op::Move { d: *slot, a, w: 64 }),
+            Place::Slot { slot, .. } => self.op(Op::MoveWide { d: *slot, a, limbs }),
+            Place::Element { header, offset, .. } => {
+                let element = self.element(header)?;
+                self.op(Op::StoreElement {
+                    a,
+                    element,
+                    offset: *offset,
+                    limbs,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The exact value.
+    pub fn exact(&mut self, expr: &Expr) -> Emit<Operand> {
+        let range = expr.range();
+        if range.bits > BITS_MAX {
+            return Err(format!(
+                "an intermediate value may have {} bits, more than {BITS_MAX}",
+                range.bits
+            ));
+        }
+        let limbs = range.limbs();
+        let slot = self.modular(expr, limbs, None)?;
+        Ok(Operand {
+            slot,
+            limbs: limbs as u16,
+            signed: range.signed,
+        })
+    }
+
+    /// An operand that is right modulo 2^(64·limbs).
+    fn operand(&mut self, expr: &Expr, limbs: usize) -> Emit<Operand> {
+        let range = expr.range();
+        if range.limbs() <= limbs {
+            return self.exact(expr);
+        }
+        let slot = self.modular(expr, limbs, None)?;
+        Ok(Operand {
+            slot,
+            limbs: limbs as u16,
+            signed: false,
+        })
+    }
+
+    /// The value modulo 2^(64·limbs), in `limbs` limbs; in `want`'s slot, cut to its bits, when given.
+    pub fn modular(&mut self, expr: &Expr, limbs: usize, want: Want) -> Emit<Slot> {
+        match expr {
+            Expr::Const(value) => {
+                let mut value = value.to_limbs(limbs);
+                if let Some((_, w)) = want {
+                    crate::exec::wide::mask(&mut value, w);
+                }
+                let slot = self.wide_constant(&value)?;
+                match want {
+                    Some((d, _)) => self.copy(d, slot, limbs),
+                    None => return Ok(slot),
+                }
+                Ok(want.map_or(slot, |(d, _)| d))
+            }
+            Expr::Field(field) => self.leaf(field.slot, field.width, field.signed, limbs, want),
+            Expr::Local { offset, width } => {
+                self.leaf(self.args + offset, *width, false, limbs, want)
+            }
+            Expr::Element {
+                header,
+                offset,
+                width,
+                signed,
+            } => {
+                let own = limbs_for(*width).max(1);
+                let d = self.temp(own)?;
+                let element = self.element(header)?;
+                self.op(Op::LoadElement {
+                    d,
+                    element,
+                    offset: *offset,
+                    limbs: own as u16,
+                });
+                self.leaf(d, *width, *signed, limbs, want)
+            }
+            Expr::Register {
+                register,
+                width,
+                index,
+            } => {
+                let own = limbs_for(*width).max(1);
+                let d = self.temp(own)?;
+                let index = self.modular(index, 1, None)?;
+                let register = *register as u16;
+                self.copy(d, ZERO, 1);
+                if own == 1 {
+                    self.op(Op::RegisterRead {
+                        register,
+                        index,
+                        d,
+                        w: 64,
+                    });
+                } else {
+                    self.op(Op::RegisterReadWide {
+                        register,
+                        index,
+                        d,
+                        limbs: own as u16,
+                    });
+                }
+                self.leaf(d, *width, false, limbs, want)
+            }
+            Expr::Arith(op, a, b) => self.arith(*op, a, b, expr, limbs, want),
+            Expr::Not(a) if limbs == 1 => {
+                let a = self.modular(a, 1, None)?;
+                self.narrow_op(want, |d, w| Op::Not { d, a, w })
+            }
+            Expr::Not(a) => {
+                let a = self.operand(a, limbs)?;
+                self.wide_op(WideKind::Not, limbs, a, narrow(ZERO), want)
+            }
+            Expr::TwoCompMod(a, width) => {
+                let own = limbs_for(*width);
+                if own == 1 {
+                    let (a, from) = (self.modular(a, 1, None)?, *width as u8);
+                    if limbs == 1 {
+                        return self.narrow_op(want, |d, w| Op::SignExtend { d, a, from, w });
+                    }
+                    let d = self.temp(1)?;
+                    self.op(Op::SignExtend { d, a, from, w: 64 });
+                    return self.deliver(
+                        Operand {
+                            slot: d,
+                            limbs: 1,
+                            signed: true,
+                        },
+                        limbs,
+                        want,
+                    );
+                }
+                let slot = self.modular(a, own, None)?;
+                let a = Operand {
+                    slot,
+                    limbs: own as u16,
+                    signed: false,
+                };
+                let d = self.wide_op(WideKind::SignExtend(*width), own, a, narrow(ZERO), None)?;
+                self.deliver(
+                    Operand {
+                        slot: d,
+                        limbs: own as u16,
+                        signed: true,
+                    },
+                    limbs,
+                    want,
+                )
+            }
+            Expr::USatCast(a, bits) | Expr::SatCast(a, bits) => {
+                let to_signed = matches!(expr, Expr::SatCast(..));
+                self.saturate(a, *bits, to_signed, limbs, want)
+            }
+            Expr::If(cond, a, b) => {
+                let d = match want {
+                    Some((d, _)) => d,
+                    None => self.temp(limbs)?,
+                };
+                let w = want.map_or(limbs as u32 * 64, |(_, w)| w);
+                let (no, end) = (self.label(), self.label());
+                self.branch(cond, false, no)?;
+                self.modular(a, limbs, Some((d, w)))?;
+                self.op(Op::Jump { to: end });
+                self.place(no);
+                self.modular(b, limbs, Some((d, w)))?;
+                self.place(end);
+                Ok(d)
+            }
+            Expr::FromBool(cond) => {
+                let slot = self.boolean(
+                    cond,
+                    if limbs == 1 {
+                        want.map(|(d, _)| d)
+                    } else {
+                        None
+                    },
+                )?;
+                match want {
+                    Some((d, _)) if limbs == 1 && d == slot => Ok(slot),
+                    _ => self.deliver(narrow(slot), limbs, want),
+                }
+            }
+            Expr::StackSize(stack) => {
+                let next = self.layout.stacks[*stack].next;
+                self.deliver(narrow(next), limbs, want)
+            }
+            Expr::LastIndex(stack) => {
+                let (a, d) = (self.layout.stacks[*stack].next, self.temp(1)?);
+                self.op(Op::Sub {
+                    d,
+                    a,
+                    b: ONE,
+                    w: 64,
+                });
+                self.deliver(narrow(d), limbs, want)
+            }
+        }
+    }
+
+    fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
+        match limbs {
+            1 => self.op(Op::Move { d, a, w: 64 }),
+            _ => self.op(Op::MoveWide {
+                d,
+                a,
+                limbs: limbs as u16,
+            }),
+        }
+    }
+
+    /// An operation of one limb to `want`, or to a temporary.
+    fn narrow_op(&mut self, want: Want, op: impl FnOnce(Slot, u8) -> Op) -> Emit<Slot> {
+        let (d, w) = match want {
+            Some((d, w)) => (d, cut(w)),
+            None => (self.temp(1)?, 64),
+        };
+        let op = op(d, w);
+        self.op(op);
+        Ok(d)
+    }
+
+    /// An operation of several limbs to a temporary, then to `want`.
+    fn wide_op(
+        &mut self,
+        kind: WideKind,
+        limbs: usize,
+        a: Operand,
+        b: Operand,
+        want: Want,
+    ) -> Emit<Slot> {
+        let temp = self.temp(limbs)?;
+        self.wide(kind, temp, limbs, a, b)?;
+        match want {
+            Some(_) => self.deliver(
+                Operand {
+                    slot: temp,
+                    limbs: limbs as u16,
+                    signed: false,
+                },
+                limbs,
+                want,
+            ),
+            None => Ok(temp),
+        }
+    }
+
+    /// A value that is there, as `limbs` limbs, in `want`.
+    fn deliver(&mut self, a: Operand, limbs: usize, want: Want) -> Emit<Slot> {
+        let own = usize::from(a.limbs);
+        let Some((d, w)) = want else {
+            if own >= limbs {
+                return Ok(a.slot);
+            }
+            let d = self.temp(limbs)?;
+            self.wide(WideKind::Copy, d, limbs, a, narrow(ZERO))?;
+            return Ok(d);
+        };
+        if limbs == 1 {
+            self.op(Op::Move {
+                d,
+                a: a.slot,
+                w: cut(w),
+            });
+        } else if w as usize == limbs * 64 {
+            self.wide(WideKind::Copy, d, limbs, a, narrow(ZERO))?;
+        } else {
+            self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO))?;
+        }
+        Ok(d)
+    }
+
+    fn leaf(
+        &mut self,
+        slot: Slot,
+        width: u32,
+        signed: bool,
+        limbs: usize,
+        want: Want,
+    ) -> Emit<Slot> {
+        let own = limbs_for(width);
+        if own == 0 {
+            return self.deliver(narrow(ZERO), limbs, want);
+        }
+        let value = Operand {
+            slot,
+            limbs: own as u16,
+            signed,
+        };
+        // Cut to no more than the field's own bits, its sign does not matter.
+        let sign_matters = signed && want.is_none_or(|(_, w)| w > width);
+        if !sign_matters {
+            let fits = want.is_some_and(|(_, w)| width <= w) && own == limbs;
+            return match want {
+                Some((d, _)) if fits => {
+                    self.copy(d, slot, limbs);
+                    Ok(d)
+                }
+                _ => self.deliver(
+                    Operand {
+                        signed: false,
+                        ..value
+                    },
+                    limbs,
+                    want,
+                ),
+            };
+        }
+        if own == 1 {
+            let from = width as u8;
+            if limbs == 1 {
+                return self.narrow_op(want, |d, w| Op::SignExtend {
+                    d,
+                    a: slot,
+                    from,
+                    w,
+                });
+            }
+            let d = self.temp(1)?;
+            self.op(Op::SignExtend {
+                d,
+                a: slot,
+                from,
+                w: 64,
+            });
+            return self.deliver(
+                Operand {
+                    slot: d,
+                    limbs: 1,
+                    signed: true,
+                },
+                limbs,
+                want,
+            );
+        }
+        let raw = Operand {
+            signed: false,
+            ..value
+        };
+        let d = self.wide_op(WideKind::SignExtend(width), own, raw, narrow(ZERO), None)?;
+        self.deliver(Operand { slot: d, ..value }, limbs, want)
+    }
+
+    fn arith(
+        &mut self,
+        op: Arith,
+        a: &Expr,
+        b: &Expr,
+        whole: &Expr,
+        limbs: usize,
+        want: Want,
+    ) -> Emit<Slot> {
+        if op == Arith::And {
+            if let Some(slot) = self.and_mask(a, b, limbs, want)? {
+                return Ok(slot);
+            }
+        }
+        match op {
+            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor
+                if limbs == 1 =>
+            {
+                let (a, b) = (self.modular(a, 1, None)?, self.modular(b, 1, None)?);
+                self.narrow_op(want, |d, w| match op {
+                    Arith::Add => Op::Add { d, a, b, w },
+                    Arith::Sub => Op::Sub { d, a, b, w },
+                    Arith::Mul => Op::Mul { d, a, b, w },
+                    Arith::And => Op::And { d, a, b, w },
+                    Arith::Or => Op::Or { d, a, b, w },
+                    _ => Op::Xor { d, a, b, w },
+                })
+            }
+            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor => {
+                let kind = match op {
+                    Arith::Add => WideKind::Add,
+                    Arith::Sub => WideKind::Sub,
+                    Arith::Mul => WideKind::Mul,
+                    Arith::And => WideKind::And,
+                    Arith::Or => WideKind::Or,
+                    _ => WideKind::Xor,
+                };
+                let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
+                self.wide_op(kind, limbs, a, b, want)
+            }
+            Arith::Shl => {
+                let shift = self.exact(b)?;
+                let a = self.operand(a, limbs)?;
+                if limbs == 1 && shift.limbs == 1 {
+                    return self.narrow_op(want, |d, w| Op::Shl {
+                        d,
+                        a: a.slot,
+                        b: shift.slot,
+                        w,
+                    });
+                }
+                self.wide_op(WideKind::Shl, limbs, a, shift, want)
+            }
+            Arith::Shr => {
+                let (shift, a) = (self.exact(b)?, self.exact(a)?);
+                if limbs == 1 && a.limbs == 1 && shift.limbs == 1 {
+                    return self.narrow_op(want, |d, w| {
+                        if a.signed {
+                            Op::ShrS {
+                                d,
+                                a: a.slot,
+                                b: shift.slot,
+                                w,
+                            }
+                        } else {
+                            Op::ShrU {
+                                d,
+                                a: a.slot,
+                                b: shift.slot,
+                                w,
+                            }
+                        }
+                    });
+                }
+                let own = usize::from(a.limbs);
+                let slot = self.wide_op(WideKind::Shr, own, a, shift, None)?;
+                self.deliver(Operand { slot, ..a }, limbs, want)
+            }
+            Arith::Div | Arith::Mod => {
+                let (x, y) = (self.exact(a)?, self.exact(b)?);
+                if x.signed || y.signed {
+                    return Err(
+                        "division and modulo of values that may be negative are not defined in P4"
+                            .into(),
+                    );
+                }
+                if limbs == 1 && x.limbs == 1 && y.limbs == 1 {
+                    return self.narrow_op(want, |d, w| match op {
+                        Arith::Div => Op::DivU {
+                            d,
+                            a: x.slot,
+                            b: y.slot,
+                            w,
+                        },
+                        _ => Op::ModU {
+                            d,
+                            a: x.slot,
+                            b: y.slot,
+                            w,
+                        },
+                    });
+                }
+                let own = whole.range().limbs().max(usize::from(x.limbs));
+                let kind = if op == Arith::Div {
+                    WideKind::DivU
+                } else {
+                    WideKind::ModU
+                };
+                let slot = self.wide_op(kind, own, x, y, None)?;
+                self.deliver(
+                    Operand {
+                        slot,
+                        limbs: own as u16,
+                        signed: false,
+                    },
+                    limbs,
+                    want,
+                )
+            }
+        }
+    }
+
+    /// `x & (2^bits - 1)`: the low bits of x, for which x need not be exact.
+    fn and_mask(&mut self, a: &Expr, b: &Expr, limbs: usize, want: Want) -> Emit<Option<Slot>> {
+        let (x, mask) = match (a, b) {
+            (x, Expr::Const(mask)) | (Expr::Const(mask), x) => (x, mask),
+            _ => return Ok(None),
+        };
+        let bits = mask.bits();
+        let mut ones = vec![u64::MAX; limbs_for(bits).max(1)];
+        crate::exec::wide::mask(&mut ones, bits);
+        if mask.is_negative() || bits == 0 || mask.to_limbs(ones.len()) != ones {
+            return Ok(None);
+        }
+        let own = ones.len();
+        let bits = want.map_or(bits, |(_, w)| w.min(bits));
+        if own == limbs {
+            let (d, w) = match want {
+                Some((d, _)) => (d, bits),
+                None => (self.temp(limbs)?, bits),
+            };
+            return self.modular(x, limbs, Some((d, w))).map(Some);
+        }
+        if own > limbs {
+            return self.modular(x, limbs, want).map(Some);
+        }
+        let temp = self.temp(own)?;
+        self.modular(x, own, Some((temp, bits)))?;
+        self.deliver(
+            Operand {
+                slot: temp,
+                limbs: own as u16,
+                signed: false,
+            },
+            limbs,
+            want,
+        )
+        .map(Some)
+    }
+
+    fn saturate(
+        &mut self,
+        a: &Expr,
+        bits: u32,
+        to_signed: bool,
+        limbs: usize,
+        want: Want,
+    ) -> Emit<Slot> {
+        let a = self.exact(a)?;
+        let fits = a.limbs == 1 && (a.signed || !to_signed);
+        let own = limbs_for(bits).max(usize::from(a.limbs));
+        let signed = to_signed;
+        if fits && own == 1 {
+            let (slot, bits) = (a.slot, bits as u8);
+            let op = move |d: Slot, w: u8| match (to_signed, a.signed) {
+                (true, _) => Op::SatS {
+                    d,
+                    a: slot,
+                    bits,
+                    w,
+                },
+                (false, true) => Op::SatSU {
+                    d,
+                    a: slot,
+                    bits,
+                    w,
+                },
+                (false, false) => Op::SatU {
+                    d,
+                    a: slot,
+                    bits,
+                    w,
+                },
+            };
+            if limbs == 1 {
+                return self.narrow_op(want, op);
+            }
+            let d = self.narrow_op(None, op)?;
+            return self.deliver(
+                Operand {
+                    slot: d,
+                    limbs: 1,
+                    signed,
+                },
+                limbs,
+                want,
+            );
+        }
+        let kind = if to_signed {
+            WideKind::SatS(bits)
+        } else {
+            WideKind::SatU(bits)
+        };
+        let slot = self.wide_op(kind, own, a, narrow(ZERO), None)?;
+        self.deliver(
+            Operand {
+                slot,
+                limbs: own as u16,
+                signed,
+            },
+            limbs,
+            want,
+        )
+    }
+
+    /// 0 or 1, in `want` when given.
+    pub fn boolean(&mut self, cond: &Cond, want: Option<Slot>) -> Emit<Slot> {
+        if want.is_none() {
+            match cond {
+                Cond::Const(value) => return Ok(if *value { ONE } else { ZERO }),
+                Cond::Valid(HeaderRef::Fixed(header)) => {
+                    return Ok(self.layout.headers[*header].valid)
+                }
+                _ => {}
+            }
+        }
+        // The result may be an operand of the condition: it is written last.
+        let d = match want {
+            Some(d) => d,
+            None => self.temp(1)?,
+        };
+        let (no, end) = (self.label(), self.label());
+        self.branch(cond, false, no)?;
+        self.op(Op::Move { d, a: ONE, w: 64 });
+        self.op(Op::Jump { to: end });
+        self.place(no);
+        self.op(Op::Move { d, a: ZERO, w: 64 });
+        self.place(end);
+        Ok(d)
+    }
+
+    /// Jumps to `to` when `cond` is `sense`.
+    pub fn branch(&mut self, cond: &Cond, sense: bool, to: Label) -> Emit<()> {
+        match cond {
+            Cond::Const(value) => {
+                if *value == sense {
+                    self.op(Op::Jump { to });
+                }
+            }
+            Cond::Compare(op, a, b) => {
+                let (ra, rb) = (a.range(), b.range());
+                let (mut a, mut b) = (self.exact(a)?, self.exact(b)?);
+                // An unsigned value below 2^63 reads the same when taken as signed.
+                a.signed |= rb.signed && ra.bits < 64;
+                b.signed |= ra.signed && rb.bits < 64;
+                self.compare(*op, a, b, sense, to)?;
+            }
+            Cond::And(a, b) | Cond::Or(a, b) => {
+                // `a and b` is false as soon as a is; `a or b` true as soon as a is.
+                let decides = matches!(cond, Cond::Or(..));
+                if sense == decides {
+                    self.branch(a, decides, to)?;
+                    self.branch(b, sense, to)?;
+                } else {
+                    let end = self.label();
+                    self.branch(a, decides, end)?;
+                    self.branch(b, sense, to)?;
+                    self.place(end);
+                }
+            }
+            Cond::Not(a) => self.branch(a, !sense, to)?,
+            Cond::Equal(a, b) => {
+                let (a, b) = (self.boolean(a, None)?, self.boolean(b, None)?);
+                self.op(if sense {
+                    Op::BrEq { a, b, to }
+                } else {
+                    Op::BrNe { a, b, to }
+                });
+            }
+            Cond::If(c, a, b) => {
+                let (no, end) = (self.label(), self.label());
+                self.branch(c, false, no)?;
+                self.branch(a, sense, to)?;
+                self.op(Op::Jump { to: end });
+                self.place(no);
+                self.branch(b, sense, to)?;
+                self.place(end);
+            }
+            Cond::NonZero(a) => {
+                let a = self.exact(a)?;
+                self.compare(Compare::Ne, a, narrow(ZERO), sense, to)?;
+            }
+            Cond::Valid(header) => {
+                let valid = self.valid(header)?;
+                self.test(valid, sense, to);
+            }
+            Cond::AnyValid(headers) => {
+                let any = self.temp(1)?;
+                self.op(Op::Move {
+                    d: any,
+                    a: ZERO,
+                    w: 64,
+                });
+                for header in headers {
+                    let b = self.valid(header)?;
+                    self.op(Op::Or {
+                        d: any,
+                        a: any,
+                        b,
+                        w: 64,
+                    });
+                }
+                self.test(any, sense, to);
+            }
+            Cond::HeadersEqual(a, b) => {
+                let (d, a, b) = (self.temp(1)?, self.element(a)?, self.element(b)?);
+                self.op(Op::SetHeadersEqual { d, a, b });
+                self.test(d, sense, to);
+            }
+            Cond::UnionsEqual(pairs) => {
+                let all = self.temp(1)?;
+                self.op(Op::Move {
+                    d: all,
+                    a: ONE,
+                    w: 64,
+                });
+                for (a, b) in pairs {
+                    let (d, a, b) = (self.temp(1)?, self.element(a)?, self.element(b)?);
+                    self.op(Op::SetHeadersEqual { d, a, b });
+                    self.op(Op::And {
+                        d: all,
+                        a: all,
+                        b: d,
+                        w: 64,
+                    });
+                }
+                self.test(all, sense, to);
+            }
+        }
+        Ok(())
+    }
+
+    fn test(&mut self, a: Slot, sense: bool, to: Label) {
+        let b = ZERO;
+        self.op(if sense {
+            Op::BrNe { a, b, to }
+        } else {
+            Op::BrEq { a, b, to }
+        });
+    }
+
+    /// The slot of a header's validity.
+    fn valid(&mut self, header: &HeaderRef) -> Emit<Slot> {
+        match header {
+            HeaderRef::Fixed(index) => Ok(self.layout.headers[*index].valid),
+            HeaderRef::Element { .. } => {
+                let (d, element) = (self.temp(1)?, self.element(header)?);
+                self.op(Op::LoadElement {
+                    d,
+                    element,
+                    offset: 0,
+                    limbs: 1,
+                });
+                Ok(d)
+            }
+        }
+    }
+
+    fn compare(&mut self, op: Compare, a: Operand, b: Operand, sense: bool, to: Label) -> Emit<()> {
+        // a > b is b < a; a >= b is b <= a; and the opposite of < is >=.
+        let op = if sense {
+            op
+        } else {
+            match op {
+                Compare::Eq => Compare::Ne,
+                Compare::Ne => Compare::Eq,
+                Compare::Lt => Compare::Ge,
+                Compare::Le => Compare::Gt,
+                Compare::Gt => Compare::Le,
+                Compare::Ge => Compare::Lt,
+            }
+        };
+        let (op, x, y) = match op {
+            Compare::Gt => (Compare::Lt, b, a),
+            Compare::Ge => (Compare::Le, b, a),
+            other => (other, a, b),
+        };
+        // One limb each, and both read the same way. (An unsigned limb beside a signed one may exceed 2^63.)
+        if x.limbs == 1 && y.limbs == 1 && x.signed == y.signed {
+            let (a, b) = (x.slot, y.slot);
+            self.op(match (op, x.signed) {
+                (Compare::Eq, _) => Op::BrEq { a, b, to },
+                (Compare::Ne, _) => Op::BrNe { a, b, to },
+                (Compare::Lt, false) => Op::BrLtU { a, b, to },
+                (Compare::Lt, true) => Op::BrLtS { a, b, to },
+                (_, false) => Op::BrLeU { a, b, to },
+                (_, true) => Op::BrLeS { a, b, to },
+            });
+            return Ok(());
+        }
+        let d = self.temp(1)?;
+        match op {
+            Compare::Eq | Compare::Ne => {
+                self.wide(WideKind::SetEq, d, 1, x, y)?;
+                self.test(d, op == Compare::Eq, to);
+            }
+            Compare::Lt => {
+                self.wide(WideKind::SetLt, d, 1, x, y)?;
+                self.test(d, true, to);
+            }
+            _ => {
+                self.wide(WideKind::SetLt, d, 1, y, x)?;
+                self.test(d, false, to);
+            }
+        }
+        Ok(())
+    }
+}

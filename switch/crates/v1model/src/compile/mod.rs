@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From BMv2 JSON to a `Program`: a program is compiled once, into flat code over 64-bit slots.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `layout` | where headers and fields lie among a packet's slots |
+//! | `names` | names and ids of the JSON to dense ids |
+//! | `expr` | expressions as typed trees with ranges |
+//! | `code`, `emit` | the operations, and the assembler |
+//! | `lower` | expressions to operations |
+//! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
+
+mod action;
+mod calculation;
+pub(crate) mod code;
+mod control;
+mod emit;
+mod expr;
+mod io;
+pub(crate) mod layout;
+mod lower;
+mod names;
+mod parser;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use code::{ErrorCodes, Op, Program};
+use emit::Emitter;
+use expr::ExprReader;
+use layout::Layout;
+use names::Names;
+
+use crate::json::{Json, Load};
+use crate::pipeline::Std;
+use crate::schema::{ActionId, DigestId, DigestSchema, Schema};
+
+/// egress_spec that means drop.
+const DROP_PORT: u64 = 511;
+
+/// Newest minor version of the format 2.x that is understood.
+const MINOR_MAX: u64 = 24;
+
+/// A compiled program, the shapes of its objects, and where its fields are.
+pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
+    check_version(root)?;
+    let layout = Layout::from_json(root)?;
+    let mut schema = Schema::default();
+    let mut names = Names::default();
+    names.read_externs(root, &mut schema)?;
+    let action_list = root.list("actions")?;
+    let mut params = Vec::new();
+    for json in &action_list {
+        let id = ActionId(schema.actions.len() as u32);
+        let (action, places) = control::action_schema(json, id)?;
+        names.actions.insert(json.get("id")?.i64()?, id.0);
+        schema.actions.push(action);
+        params.push(places);
+    }
+    let arg_limbs = schema
+        .actions
+        .iter()
+        .map(|a| a.arg_limbs())
+        .max()
+        .unwrap_or(0);
+    let mut e = Emitter::new(&layout, arg_limbs);
+    for json in root.list("calculations")? {
+        let name = json.str_at("name")?.to_string();
+        let calculation = calculation::calculation(&layout, &name, &json)?;
+        names
+            .calculations
+            .insert(name, e.program.calculations.len() as u16);
+        e.program.calculations.push(calculation);
+    }
+    learn_lists(root, &layout, &mut names, &mut schema, &mut e.program)?;
+    field_lists(root, &layout, &mut names, &mut e.program)?;
+    e.program.headers = layout.types.iter().map(io::header_io).collect();
+    e.program.stacks = layout.stacks.iter().map(stack_code).collect();
+    e.program.error_codes = error_codes(root)?;
+    e.program.drop_port = DROP_PORT;
+    for (field, name) in Std::ALL {
+        e.program.std[field as usize] = name
+            .iter()
+            .find_map(|name| layout.field_named(name))
+            .map(|f| (f.slot, f.width.min(64) as u8));
+    }
+    let direct = table::Direct::from_json(&layout, root)?;
+    let shared = control::Controls {
+        layout: &layout,
+        names: &names,
+        direct: &direct,
+        actions: &action_list,
+        params: &params,
+    };
+    let reader = ExprReader {
+        layout: &layout,
+        names: &names,
+        params: &[],
+    };
+    e.program.parser_start = parser::parser(&mut e, &reader, root)?;
+    let mut selectors = Vec::new();
+    for (which, name) in ["ingress", "egress"].into_iter().enumerate() {
+        let start = control::control(&mut e, &shared, root, name, &mut schema, &mut selectors)?;
+        *[&mut e.program.ingress_start, &mut e.program.egress_start][which] = start;
+    }
+    control::actions(&mut e, &shared)?;
+    e.program.checksums = calculation::checksums(&mut e, &reader, root)?;
+    deparser(&mut e, &reader, root)?;
+    Ok((e.finish(), schema, layout))
+}
+
+fn check_version(root: &Json) -> Load<()> {
+    let Some(meta) = root.opt("__meta__") else {
+        return Ok(());
+    };
+    let Some(version) = meta.opt("version") else {
+        return Ok(());
+    };
+    let [major, minor] = version.tuple()?;
+    match (major.u64()?, minor.u64()?) {
+        (2, 0..=MINOR_MAX) => Ok(()),
+        (major, minor) => version.fail(format!(
+            "format {major}.{minor} is not understood; 2.0 to 2.{MINOR_MAX} are"
+        )),
+    }
+}
+
+fn stack_code(stack: &layout::Stack) -> code::StackCode {
+    code::StackCode {
+        base: stack.base,
+        stride: stack.stride,
+        count: stack.count,
+        next: stack.next,
+        members: stack
+            .members
+            .iter()
+            .map(|m| (m.offset, m.ty as u16, m.siblings.clone().into()))
+            .collect(),
+    }
+}
+
+/// Numbers of the core errors: as the JSON gives them, the others behind its largest (as BMv2 does).
+fn error_codes(root: &Json) -> Load<ErrorCodes> {
+    let mut known = std::collections::HashMap::new();
+    let mut next = 0;
+    for error in root.list("errors")? {
+        let [name, value] = error.tuple()?;
+        known.insert(name.str()?, value.u64()?);
+        next = next.max(value.u64()? + 1);
+    }
+    let mut code = |name: &'static str| {
+        *known.entry(name).or_insert_with(|| {
+            next += 1;
+            next - 1
+        })
+    };
+    let (no_error, packet_too_short) = (code("NoError"), code("PacketTooShort"));
+    let (no_match, stack_out_of_bounds) = (code("NoMatch"), code("StackOutOfBounds"));
+    let header_too_short = code("HeaderTooShort");
+    code("ParserTimeout");
+    let parser_invalid_argument = code("ParserInvalidArgument");
+    Ok(ErrorCodes {
+        no_error,
+        packet_too_short,
+        no_match,
+        stack_out_of_bounds,
+        header_too_short,
+        parser_invalid_argument,
+    })
+}
+
+fn learn_lists(
+    root: &Json,
+    layout: &Layout,
+    names: &mut Names,
+    schema: &mut Schema,
+    program: &mut Program,
+) -> Load<()> {
+    for json in root.list("learn_lists")? {
+        let id = DigestId(schema.digests.len() as u32);
+        names.digests.insert(json.get("id")?.u64()?, id.0);
+        let (mut members, mut widths) = (Vec::new(), Vec::new());
+        for element in json.list("elements")? {
+            let ty = element.get("type")?;
+            if ty.str()? != "field" {
+                return ty.fail(format!(
+                    "a digest consists of fields, not of `{}`",
+                    ty.str()?
+                ));
+            }
+            let field = layout.field(&element.get("value")?)?;
+            members.push((field.slot, field.width));
+            widths.push(field.width);
+        }
+        program.digests.push(members);
+        schema.digests.push(DigestSchema {
+            id,
+            name: json.str_at("name")?.to_string(),
+            widths,
+        });
+    }
+    Ok(())
+}
+
+fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Program) -> Load<()> {
+    for json in root.list("field_lists")? {
+        names
+            .field_lists
+            .insert(json.get("id")?.u64()?, program.field_lists.len() as u32);
+        let mut fields = Vec::new();
+        for element in json.list("elements")? {
+            let ty = element.get("type")?;
+            if ty.str()? != "field" {
+                return ty.fail(format!(
+                    "a field list consists of fields, not of `{}`",
+                    ty.str()?
+                ));
+            }
+            let field = layout.field(&element.get("value")?)?;
+            fields.push((field.slot, crate::bits::limbs_for(field.width) as u16));
+        }
+        program.field_lists.push(fields);
+    }
+    Ok(())
+}
+
+fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
+    let deparsers = root.list("deparsers")?;
+    let Some(json) = deparsers.first() else {
+        return Ok(());
+    };
+    if let Some(second) = deparsers.get(1) {
+        return second.fail("v1model has one deparser");
+    }
+    for header_json in json.list("order")? {
+        let index = reader.layout.header(&header_json)?;
+        let header = &reader.layout.headers[index];
+        if reader.layout.types[header.ty]
+            .fields
+            .iter()
+            .map(|f| f.width)
+            .sum::<u32>()
+            % 8
+            != 0
+        {
+            return header_json.fail(format!(
+                "header `{}` is not a whole number of bytes",
+                header.name
+            ));
+        }
+        e.program
+            .deparser
+            .push((header.valid, header.base, header.ty as u16));
+    }
+    let primitives = json.list("primitives")?;
+    if !primitives.is_empty() {
+        e.program.deparser_start = e.here();
+        action::primitives(e, reader, &primitives)?;
+        e.op(Op::End);
+    }
+    Ok(())
+}

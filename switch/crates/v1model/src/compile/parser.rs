@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parser: its states as operations.
+
+use std::collections::HashMap;
+
+use super::action;
+use super::code::{Case, Op, Select};
+use super::emit::{index16, Emitter, Label, END};
+use super::expr::{Expr, ExprReader};
+use super::layout::Slot;
+use super::lower::Place;
+use crate::bits::limbs_for;
+use crate::json::{Json, Load};
+
+/// Compiles the parser; returns its start.
+pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<Label> {
+    let parsers = root.list("parsers")?;
+    let Some(json) = parsers.first() else {
+        return Ok(END);
+    };
+    if let Some(second) = parsers.get(1) {
+        return second.fail("v1model has one parser");
+    }
+    let states_json = json.list("parse_states")?;
+    let mut states = HashMap::new();
+    for state in &states_json {
+        states.insert(state.str_at("name")?, e.label());
+    }
+    let compiler = Parser { reader, states };
+    for state in &states_json {
+        e.place(compiler.states[state.str_at("name")?]);
+        for op in state.list("parser_ops")? {
+            compiler.operation(e, &op)?;
+            e.end_statement();
+        }
+        compiler.transition(e, state)?;
+        e.end_statement();
+    }
+    match json.opt("init_state") {
+        Some(init) => compiler.state(&init),
+        None => Ok(END),
+    }
+}
+
+struct Parser<'p> {
+    reader: &'p ExprReader<'p>,
+    states: HashMap<&'p str, Label>,
+}
+
+impl Parser<'_> {
+    fn state(&self, json: &Json) -> Load<Label> {
+        let name = json.str()?;
+        match self.states.get(name) {
+            Some(&label) => Ok(label),
+            None => json.fail(format!("there is no parser state `{name}`")),
+        }
+    }
+
+    fn next_state(&self, transition: &Json) -> Load<Label> {
+        transition
+            .opt("next_state")
+            .map_or(Ok(END), |next| self.state(&next))
+    }
+
+    fn operation(&self, e: &mut Emitter, json: &Json) -> Load<()> {
+        let op_json = json.get("op")?;
+        let p = json.list("parameters")?;
+        let op = op_json.str()?;
+        let need = match op {
+            "extract_VL" | "set" | "verify" => 2,
+            _ => 1,
+        };
+        if p.len() != need {
+            return json.fail(format!("`{op}` takes {need} parameters, found {}", p.len()));
+        }
+        let fail = |m: String| json.error(m);
+        match op {
+            "extract" => self.extract(e, &p[0], None)?,
+            "extract_VL" => {
+                let length = self.reader.data(&p[1])?;
+                let bits = e.modular(&length, 1, None).map_err(fail)?;
+                self.extract(e, &p[0], Some(bits))?;
+            }
+            "set" => {
+                let place = match self.reader.data(&p[0])? {
+                    expr @ (Expr::Field(_) | Expr::Element { .. }) => {
+                        Place::of(expr).expect("a place")
+                    }
+                    _ => return p[0].fail("cannot be assigned to"),
+                };
+                if p[1].str_at("type")? == "lookahead" {
+                    self.set_lookahead(e, &place, &p[1])?;
+                } else {
+                    let value = self.reader.data(&p[1])?;
+                    e.assign(&place, &value).map_err(fail)?;
+                }
+            }
+            "verify" => {
+                let cond = self.reader.cond(&p[0])?;
+                let end = e.label();
+                e.branch(&cond, true, end).map_err(fail)?;
+                let error = self.reader.data(&p[1])?;
+                let code = e.modular(&error, 1, None).map_err(fail)?;
+                e.op(Op::ParserError { code });
+                e.place(end);
+            }
+            "shift" => {
+                let bytes = p[0].u64()?;
+                let bits = e.constant(bytes * 8).map_err(fail)?;
+                e.op(Op::Advance { bits });
+            }
+            "advance" => {
+                let amount = self.reader.data(&p[0])?;
+                let bits = e.modular(&amount, 1, None).map_err(fail)?;
+                e.op(Op::Advance { bits });
+            }
+            "primitive" => {
+                action::primitives(e, self.reader, &p)?;
+            }
+            other => return op_json.fail(format!("there is no parser operation `{other}`")),
+        }
+        Ok(())
+    }
+
+    fn extract(&self, e: &mut Emitter, target: &Json, bits: Option<Slot>) -> Load<()> {
+        let ty = target.get("type")?;
+        let value = target.get("value")?;
+        let layout = self.reader.layout;
+        let check_varbit = |index: usize| -> Load<()> {
+            let ty = &layout.types[index];
+            match (ty.varbit, bits) {
+                (Some(_), None) => target.fail(format!(
+                    "`{}` has a varbit field: its length is needed",
+                    ty.name
+                )),
+                (None, Some(_)) => target.fail(format!("`{}` has no varbit field", ty.name)),
+                _ => Ok(()),
+            }
+        };
+        match ty.str()? {
+            "regular" => {
+                let index = layout.header(&value)?;
+                check_varbit(layout.headers[index].ty)?;
+                let header = e
+                    .element(&super::expr::HeaderRef::Fixed(index))
+                    .map_err(|m| target.error(m))?;
+                e.op(match bits {
+                    None => Op::Extract { header },
+                    Some(bits) => Op::ExtractVarbit { header, bits },
+                });
+            }
+            kind @ ("stack" | "union_stack") => {
+                let (stack, member) = if kind == "stack" {
+                    (layout.stack(&value)?, 0)
+                } else {
+                    let [stack, member] = value.tuple()?;
+                    let index = layout.stack(&stack)?;
+                    (index, self.reader.union_member(index, &member)?)
+                };
+                check_varbit(layout.stacks[stack].members[member].ty)?;
+                let (stack, member) = (stack as u16, member as u16);
+                e.op(match bits {
+                    None => Op::ExtractNext { stack, member },
+                    Some(bits) => Op::ExtractNextVarbit {
+                        stack,
+                        member,
+                        bits,
+                    },
+                });
+            }
+            other => {
+                return ty.fail(format!(
+                    "cannot extract to `{other}`: regular, stack or union_stack"
+                ))
+            }
+        }
+        Ok(())
+    }
+
+    /// Offset and width in bits of a `lookahead`.
+    fn lookahead(&self, json: &Json) -> Load<(u32, u16)> {
+        let [offset, width] = json.get("value")?.tuple()?;
+        match width.u32()? {
+            bits @ 1..=65535 => Ok((offset.u32()?, bits as u16)),
+            bits => width.fail(format!("{bits} bits of lookahead; 1 to 65535 are possible")),
+        }
+    }
+
+    fn set_lookahead(&self, e: &mut Emitter, place: &Place, json: &Json) -> Load<()> {
+        let fail = |m: String| json.error(m);
+        let (offset, width) = self.lookahead(json)?;
+        let own = limbs_for(u32::from(width));
+        let limbs = limbs_for(place.width());
+        let temp = e.temp(own.max(limbs)).map_err(fail)?;
+        let zero = e.wide_constant(&vec![0; own.max(limbs)]).map_err(fail)?;
+        if limbs > own {
+            e.op(Op::MoveWide {
+                d: temp,
+                a: zero,
+                limbs: limbs as u16,
+            });
+        }
+        e.op(Op::Lookahead {
+            d: temp,
+            offset,
+            width,
+        });
+        if place.width() < u32::from(width) {
+            let a = super::code::Operand {
+                slot: temp,
+                limbs: limbs as u16,
+                signed: false,
+            };
+            e.wide(
+                super::code::WideKind::Mask(place.width()),
+                temp,
+                limbs,
+                a,
+                a,
+            )
+            .map_err(fail)?;
+        }
+        e.store(place, temp).map_err(fail)
+    }
+
+    fn transition(&self, e: &mut Emitter, state: &Json) -> Load<()> {
+        let transitions = state.list("transitions")?;
+        let key = state.list("transition_key")?;
+        let mut parts = Vec::new();
+        for part in &key {
+            parts.push(self.key_part(e, part)?);
+        }
+        let limbs: usize = parts.iter().map(|&(_, limbs, _)| usize::from(limbs)).sum();
+        let narrow = parts.len() == 1 && limbs == 1;
+        let mut select = Select {
+            parts,
+            narrow: Vec::new(),
+            cases: Vec::new(),
+            default: END,
+        };
+        let mut all_narrow = narrow;
+        for transition in &transitions {
+            let to = self.next_state(transition)?;
+            let ty = transition.opt("type").map_or(Ok("hexstr"), |t| t.str())?;
+            let value = transition.opt("value");
+            let is_default = ty == "default"
+                || value
+                    .as_ref()
+                    .is_some_and(|v| v.str().is_ok_and(|v| v == "default"));
+            if is_default {
+                // Nothing behind the default can match.
+                select.default = to;
+                break;
+            }
+            let value = transition.get("value")?;
+            match ty {
+                "hexstr" => {
+                    let (values, masks) = self.case(&select.parts, transition, &value)?;
+                    if narrow {
+                        select.narrow.push((values[0], masks[0], to));
+                    }
+                    select.cases.push(Case::Masked { values, masks, to });
+                }
+                "parse_vset" => {
+                    let set = self.reader.names.value_set(&value)?;
+                    if let Some(mask) = transition.opt("mask") {
+                        let bits: u32 = select.parts.iter().map(|p| p.2.div_ceil(8) * 8).sum();
+                        let ones = mask.hexstr()?;
+                        let (_, full) = self.split(&select.parts, &ones, &mask)?;
+                        let whole = select.parts.iter().map(|p| p.2).sum::<u32>();
+                        if full != whole {
+                            return mask.fail(format!(
+                                "a mask over a parser value set of {bits} bits must be all ones"
+                            ));
+                        }
+                    }
+                    all_narrow = false;
+                    select.cases.push(Case::ValueSet { set, to });
+                }
+                other => {
+                    return transition.fail(format!(
+                        "transitions are of type hexstr, parse_vset or default, not `{other}`"
+                    ))
+                }
+            }
+        }
+        if !all_narrow {
+            select.narrow.clear();
+        } else {
+            select.cases.clear();
+        }
+        if select.cases.is_empty() && select.narrow.is_empty() {
+            e.op(Op::Jump { to: select.default });
+            return Ok(());
+        }
+        let index =
+            index16(e.program.selects.len(), "parser states").map_err(|m| state.error(m))?;
+        e.program.selects.push(select);
+        e.op(Op::Select { select: index });
+        Ok(())
+    }
+
+    /// Code that brings a part of the key to a slot: slot, limbs, width.
+    fn key_part(&self, e: &mut Emitter, json: &Json) -> Load<(Slot, u16, u32)> {
+        let fail = |m: String| json.error(m);
+        if json.str_at("type")? == "lookahead" {
+            let (offset, width) = self.lookahead(json)?;
+            let limbs = limbs_for(u32::from(width));
+            let d = e.temp(limbs).map_err(fail)?;
+            e.op(Op::Lookahead { d, offset, width });
+            return Ok((d, limbs as u16, u32::from(width)));
+        }
+        let expr = self.reader.data(json)?;
+        let (limbs, width, signed) = match &expr {
+            Expr::Field(field) => (limbs_for(field.width), field.width, field.signed),
+            Expr::Element { width, signed, .. } => (limbs_for(*width), *width, *signed),
+            _ => {
+                let range = expr.range();
+                (range.limbs(), range.bits.max(1), range.signed)
+            }
+        };
+        if limbs == 0 {
+            return json.fail("a key field has no bits");
+        }
+        // The bits as they lie in the field, whatever their sign.
+        let slot = match &expr {
+            Expr::Field(field) => field.slot,
+            _ if signed => {
+                let temp = e.temp(limbs).map_err(fail)?;
+                e.modular(&expr, limbs, Some((temp, width))).map_err(fail)?
+            }
+            _ => e.modular(&expr, limbs, None).map_err(fail)?,
+        };
+        Ok((slot, limbs as u16, width))
+    }
+
+    /// A value in which each part has been padded to bytes, as limbs by part; and the number of ones in it.
+    fn split(
+        &self,
+        parts: &[(Slot, u16, u32)],
+        value: &crate::json::Integer,
+        json: &Json,
+    ) -> Load<(Vec<u64>, u32)> {
+        let bits: u32 = parts.iter().map(|p| p.2.div_ceil(8) * 8).sum();
+        if value.is_negative() || value.bits() > bits {
+            return json.fail(format!(
+                "the value does not fit in the {bits} bits of the key"
+            ));
+        }
+        let all = value.to_limbs(limbs_for(bits).max(1));
+        let bit = |i: u32| all[i as usize / 64] >> (i % 64) & 1;
+        let (mut out, mut ones, mut end) = (Vec::new(), 0, bits);
+        for &(_, limbs, width) in parts {
+            let start = end - width.div_ceil(8) * 8;
+            for limb in 0..u32::from(limbs) {
+                let take = (width - limb * 64).min(64);
+                let value = (0..take).fold(0, |v, i| v | bit(start + limb * 64 + i) << i);
+                ones += value.count_ones();
+                out.push(value);
+            }
+            end = start;
+        }
+        Ok((out, ones))
+    }
+
+    fn case(
+        &self,
+        parts: &[(Slot, u16, u32)],
+        transition: &Json,
+        value: &Json,
+    ) -> Load<(Vec<u64>, Vec<u64>)> {
+        let (mut values, _) = self.split(parts, &value.hexstr()?, value)?;
+        let masks = match transition.opt("mask") {
+            Some(mask) => self.split(parts, &mask.hexstr()?, &mask)?.0,
+            None => vec![u64::MAX; values.len()],
+        };
+        for (value, mask) in values.iter_mut().zip(&masks) {
+            *value &= mask;
+        }
+        Ok((values, masks))
+    }
+}

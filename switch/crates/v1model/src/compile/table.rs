@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables, their entries and action profiles: from JSON to schema, and to what the packet path needs.
+
+use std::collections::HashMap;
+
+use super::code::{Calculation, TableCode};
+use super::emit::END;
+use super::layout::{Field, Layout};
+use super::names::{meter_unit, Names};
+use crate::bits::{limbs_for, Bits};
+use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, KeyMatch};
+use crate::json::{Integer, Json, Load};
+use crate::schema::*;
+
+/// Direct counters and meters by the name of their table.
+#[derive(Default)]
+pub(crate) struct Direct {
+    counters: HashMap<String, String>,
+    meters: HashMap<String, (DirectMeterSchema, Option<Field>)>,
+}
+
+impl Direct {
+    /// Reads the direct ones of `counter_arrays` and `meter_arrays`.
+    pub fn from_json(layout: &Layout, root: &Json) -> Load<Direct> {
+        let mut direct = Direct::default();
+        for json in root.list("counter_arrays")? {
+            if json.bool_or("is_direct", false)? {
+                let table = json.str_at("binding")?.to_string();
+                direct
+                    .counters
+                    .insert(table, json.str_at("name")?.to_string());
+            }
+        }
+        for json in root.list("meter_arrays")? {
+            if json.bool_or("is_direct", false)? {
+                let table = json.str_at("binding")?.to_string();
+                let schema = DirectMeterSchema {
+                    name: json.str_at("name")?.to_string(),
+                    unit: meter_unit(&json)?,
+                };
+                let target = match json.opt("result_target") {
+                    Some(target) => Some(layout.field(&target)?),
+                    None => None,
+                };
+                direct.meters.insert(table, (schema, target));
+            }
+        }
+        Ok(direct)
+    }
+}
+
+/// A value cut to its field, or an error when it does not fit.
+fn bits(json: &Json, width: u32, value: &Integer) -> Load<Bits> {
+    if value.is_negative() || value.bits() > width {
+        return json.fail(format!("the value does not fit in {width} bits"));
+    }
+    Ok(Bits::from_limbs(width, &value.to_limbs(limbs_for(width))))
+}
+
+/// A `hexstr` of `width` bits.
+fn hex_bits(json: &Json, width: u32) -> Load<Bits> {
+    bits(json, width, &json.hexstr()?)
+}
+
+/// The action and arguments in `{action_id, action_data}`.
+fn action_call(json: &Json, names: &Names, actions: &[ActionSchema]) -> Load<ActionCall> {
+    let action = names.action(&json.get("action_id")?)?;
+    let params = &actions[action.index()].params;
+    let data = json.list("action_data")?;
+    if data.len() != params.len() {
+        return json.fail(format!(
+            "the action takes {} arguments, found {}",
+            params.len(),
+            data.len()
+        ));
+    }
+    let mut args = Vec::new();
+    for (json, param) in data.iter().zip(params) {
+        args.push(hex_bits(json, param.width)?);
+    }
+    Ok(ActionCall { action, args })
+}
+
+/// Reads the action profiles of a pipeline; `calculations` gets the selectors' hashes.
+pub(crate) fn profiles(
+    pipeline: &Json,
+    layout: &Layout,
+    schema: &mut Schema,
+    calculations: &mut Vec<Calculation>,
+    selectors: &mut Vec<Option<u16>>,
+) -> Load<()> {
+    for json in pipeline.list("action_profiles")? {
+        let id = ProfileId(schema.profiles.len() as u32);
+        let name = json.str_at("name")?.to_string();
+        let selector = json.opt("selector");
+        selectors.push(match &selector {
+            Some(selector) => {
+                let name = format!("selector of {name}");
+                calculations.push(super::calculation::calculation(layout, &name, selector)?);
+                Some((calculations.len() - 1) as u16)
+            }
+            None => None,
+        });
+        schema.profiles.push(ProfileSchema {
+            id,
+            name,
+            max_size: json.u32_at("max_size")?,
+            selector: selector.is_some(),
+            tables: Vec::new(),
+            actions: Vec::new(),
+        });
+    }
+    Ok(())
+}
+
+/// A table of the JSON: its schema goes to `schema.tables`, its packet-path half is returned (without next nodes).
+pub(crate) fn table(
+    json: &Json,
+    layout: &Layout,
+    names: &Names,
+    direct: &Direct,
+    schema: &mut Schema,
+    selectors: &[Option<u16>],
+) -> Load<TableCode> {
+    let id = TableId(schema.tables.len() as u32);
+    let name = json.str_at("name")?.to_string();
+    let mut code = TableCode {
+        key: Vec::new(),
+        masks: None,
+        key_limbs: 0,
+        next_hit: Vec::new(),
+        next_miss: Vec::new(),
+        next_none: END,
+        meter: None,
+        profile: None,
+        selector: None,
+    };
+    let keys = key(json, layout, &mut code)?;
+    let mut actions = Vec::new();
+    for action in json.list("action_ids")? {
+        actions.push(names.action(&action)?);
+    }
+    if actions.is_empty() {
+        actions = actions_by_name(json, schema)?;
+    }
+    let profile = table_profile(json, id, &actions, schema)?;
+    code.profile = profile.map(|p| p.0);
+    code.selector = profile.and_then(|p| selectors[p.index()]);
+    let direct_meter = direct.meters.get(&name).map(|(meter, target)| {
+        code.meter = target.map(|f| (f.slot, f.width.min(64) as u8));
+        meter.clone()
+    });
+    let direct_counter = match direct.counters.get(&name) {
+        Some(counter) => Some(counter.clone()),
+        None if json.bool_or("with_counters", false)? => Some(name.clone()),
+        None => None,
+    };
+    let (mut default_action, mut const_default_action) = (None, false);
+    if let Some(entry) = json.opt("default_entry") {
+        default_action = Some(action_call(&entry, names, &schema.actions)?);
+        const_default_action =
+            entry.bool_or("action_const", false)? || entry.bool_or("action_entry_const", false)?;
+    }
+    let const_entries = match json.opt("entries") {
+        Some(entries) => Some(const_entries(&entries, &keys, names, &schema.actions)?),
+        None => None,
+    };
+    let entries = const_entries
+        .as_ref()
+        .map_or(0, |e: &Vec<Entry>| e.len() as u32);
+    schema.tables.push(TableSchema {
+        id,
+        name,
+        keys,
+        max_size: json
+            .opt("max_size")
+            .map_or(Ok(entries), |j| j.u32())?
+            .max(entries),
+        actions,
+        direct_counter,
+        direct_meter,
+        profile,
+        support_timeout: json.bool_or("support_timeout", false)?,
+        const_entries,
+        default_action,
+        const_default_action,
+    });
+    Ok(code)
+}
+
+fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema>> {
+    let mut keys = Vec::new();
+    let mut masks = Vec::new();
+    let mut masked = false;
+    for part in json.list("key")? {
+        let kind_json = part.get("match_type")?;
+        let target = part.get("target")?;
+        let kind = match kind_json.str()? {
+            "exact" | "valid" => MatchKind::Exact,
+            "lpm" => MatchKind::Lpm,
+            "ternary" => MatchKind::Ternary,
+            "range" => MatchKind::Range,
+            "optional" => MatchKind::Optional,
+            other => return kind_json.fail(format!("there is no match kind `{other}`")),
+        };
+        let field = if target.is_array() {
+            layout.field(&target)?
+        } else {
+            let header = layout.header(&target)?;
+            layout
+                .field_of(header, "$valid$")
+                .expect("every header has one")
+        };
+        if field.varbit_bits.is_some() {
+            return target.fail("a varbit field cannot be matched");
+        }
+        let limbs = limbs_for(field.width);
+        code.key.push((field.slot, limbs as u16));
+        code.key_limbs += limbs as u16;
+        match part.opt("mask") {
+            Some(mask) => {
+                masked = true;
+                masks.extend(bits(&mask, field.width, &mask.hexstr()?)?.to_limbs());
+            }
+            None => masks.extend(vec![u64::MAX; limbs]),
+        }
+        let name = match part.opt("name") {
+            Some(name) => name.str()?.to_string(),
+            None if target.is_array() => {
+                format!("{}.{}", target.at(0)?.str()?, target.at(1)?.str()?)
+            }
+            None => format!("{}.$valid$", target.str()?),
+        };
+        keys.push(KeySchema {
+            name,
+            kind,
+            width: field.width,
+        });
+    }
+    if masked {
+        code.masks = Some(masks);
+    }
+    Ok(keys)
+}
+
+fn actions_by_name(json: &Json, schema: &Schema) -> Load<Vec<ActionId>> {
+    let mut out = Vec::new();
+    for action in json.list("actions")? {
+        let name = action.str()?;
+        match schema.actions.iter().find(|a| a.name == name) {
+            Some(found) => out.push(found.id),
+            None => return action.fail(format!("there is no action `{name}`")),
+        }
+    }
+    Ok(out)
+}
+
+fn table_profile(
+    json: &Json,
+    id: TableId,
+    actions: &[ActionId],
+    schema: &mut Schema,
+) -> Load<Option<ProfileId>> {
+    let ty = json.get("type")?;
+    match ty.str()? {
+        "simple" => Ok(None),
+        "indirect" | "indirect_ws" => {
+            let profile_json = json.get("action_profile")?;
+            let name = profile_json.str()?;
+            let Some(profile) = schema.profiles.iter_mut().find(|p| p.name == name) else {
+                return profile_json.fail(format!("there is no action profile `{name}`"));
+            };
+            profile.tables.push(id);
+            if profile.actions.is_empty() {
+                profile.actions = actions.to_vec();
+            }
+            Ok(Some(profile.id))
+        }
+        other => ty.fail(format!(
+            "tables are simple, indirect or indirect_ws, not `{other}`"
+        )),
+    }
+}
+
+/// The program's own entries. BMv2 JSON orders by the smallest priority number first, P4Runtime by the largest.
+fn const_entries(
+    json: &Json,
+    keys: &[KeySchema],
+    names: &Names,
+    actions: &[ActionSchema],
+) -> Load<Vec<Entry>> {
+    let entries = json.items()?;
+    let needs_priority = keys.iter().any(|k| {
+        matches!(
+            k.kind,
+            MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
+        )
+    });
+    let mut out = Vec::new();
+    for entry in &entries {
+        let match_key = entry.get("match_key")?;
+        let parts = match_key.items()?;
+        if parts.len() != keys.len() {
+            return match_key.fail(format!(
+                "the table has {} key fields, found {}",
+                keys.len(),
+                parts.len()
+            ));
+        }
+        let mut matches = Vec::new();
+        for (part, key) in parts.iter().zip(keys) {
+            matches.push(entry_match(part, key)?);
+        }
+        let priority_json = entry.opt("priority");
+        let priority = match &priority_json {
+            Some(priority) if needs_priority => {
+                let number = i64::from(i32::MAX) - priority.i64()?;
+                i32::try_from(number).map_err(|_| priority.error("the priority is out of range"))?
+            }
+            None if needs_priority => return entry.fail("`priority` is missing"),
+            _ => 0,
+        };
+        let call = action_call(&entry.get("action_entry")?, names, actions)?;
+        out.push(Entry {
+            key: EntryKey { matches, priority },
+            action: EntryAction::Direct(call),
+            idle_timeout: 0,
+            cookie: 0,
+        });
+    }
+    Ok(out)
+}
+
+fn and(a: &Bits, b: &Bits) -> Bits {
+    let limbs: Vec<u64> = a
+        .to_limbs()
+        .iter()
+        .zip(b.to_limbs())
+        .map(|(a, b)| a & b)
+        .collect();
+    Bits::from_limbs(a.width(), &limbs)
+}
+
+fn prefix_mask(width: u32, prefix_len: u32) -> Bits {
+    let mut limbs = Bits::ones(width).to_limbs();
+    let low = width - prefix_len;
+    for (i, limb) in limbs.iter_mut().enumerate() {
+        let start = i as u32 * 64;
+        if low >= start + 64 {
+            *limb = 0;
+        } else if low > start {
+            *limb &= u64::MAX << (low - start);
+        }
+    }
+    Bits::from_limbs(width, &limbs)
+}
+
+fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {
+    let width = key.width;
+    let kind = json.str_at("match_type")?;
+    let value = || -> Load<Bits> {
+        let value = json.get("key")?;
+        if let Ok(valid) = value.bool() {
+            return bits(&value, width, &Integer::from_u64(u64::from(valid)));
+        }
+        hex_bits(&value, width)
+    };
+    Ok(match key.kind {
+        MatchKind::Exact => KeyMatch::Exact(value()?),
+        MatchKind::Lpm => {
+            let value = value()?;
+            let prefix_len = match json.opt("prefix_length") {
+                Some(len) => len.u32()?,
+                None => width,
+            };
+            if prefix_len > width {
+                return json.fail(format!(
+                    "prefix length {prefix_len} is above the width {width}"
+                ));
+            }
+            KeyMatch::Lpm {
+                value: and(&value, &prefix_mask(width, prefix_len)),
+                prefix_len,
+            }
+        }
+        MatchKind::Ternary => {
+            let value = value()?;
+            let mask = match kind {
+                "lpm" => prefix_mask(width, json.u32_at("prefix_length")?.min(width)),
+                _ => match json.opt("mask") {
+                    Some(mask) => hex_bits(&mask, width)?,
+                    None => Bits::ones(width),
+                },
+            };
+            KeyMatch::Ternary {
+                value: and(&value, &mask),
+                mask,
+            }
+        }
+        MatchKind::Range => KeyMatch::Range {
+            low: hex_bits(&json.get("start")?, width)?,
+            high: hex_bits(&json.get("end")?, width)?,
+        },
+        MatchKind::Optional => {
+            let mask = match json.opt("mask") {
+                Some(mask) => hex_bits(&mask, width)?,
+                None => Bits::ones(width),
+            };
+            if mask.is_zero() {
+                KeyMatch::Optional(None)
+            } else if mask == Bits::ones(width) {
+                KeyMatch::Optional(Some(value()?))
+            } else {
+                return json.fail("an optional field is matched whole or not at all");
+            }
+        }
+    })
+}

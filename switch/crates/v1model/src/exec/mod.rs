@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine that runs a compiled program on a packet: one loop over flat operations; it allocates nothing,
+//! takes no lock and parses nothing.
+
+pub(crate) mod calculate;
+pub(crate) mod frame;
+pub(crate) mod headers;
+pub(crate) mod wide;
+
+use std::fmt::Write;
+
+use crate::compile::code::{Case, Message, Op, Pc, Program, Select};
+use crate::effects::{Again, CloneRequest, Effects, LogSink};
+use crate::entry::Nanos;
+use crate::packet::Packet;
+use crate::pipeline::Std;
+use crate::state::State;
+use crate::table::Target;
+
+/// Buffers that the machine reuses from packet to packet.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// A lookup key.
+    key: Vec<u64>,
+    /// The input of a hash.
+    bytes: Vec<u8>,
+    /// Digests asked for, by id; sampled at the end of the control.
+    digests: Vec<bool>,
+    any_digest: bool,
+    /// By calculation: the Internet checksum, summed without writing its input down.
+    direct_sums: Vec<bool>,
+}
+
+impl Scratch {
+    /// Buffers for this program.
+    pub fn new(program: &Program, hashes: &[crate::externs::Hash]) -> Scratch {
+        let direct = program.calculations.iter().zip(hashes);
+        Scratch {
+            key: Vec::with_capacity(64),
+            bytes: Vec::with_capacity(2048),
+            digests: vec![false; program.digests.len()],
+            any_digest: false,
+            direct_sums: direct
+                .map(|(c, h)| h.is_csum16() && calculate::sums_directly(c))
+                .collect(),
+        }
+    }
+}
+
+/// A program at work on one packet.
+pub(crate) struct Machine<'m> {
+    pub program: &'m Program,
+    pub state: &'m mut State,
+    pub scratch: &'m mut Scratch,
+    pub fx: &'m mut Effects,
+    pub now: Nanos,
+}
+
+#[inline(always)]
+fn mask(w: u8) -> u64 {
+    u64::MAX >> (64 - u32::from(w))
+}
+
+/// Shift distances from 64 on shift everything out.
+#[inline(always)]
+fn shl(a: u64, b: u64) -> u64 {
+    if b < 64 {
+        a << b
+    } else {
+        0
+    }
+}
+
+#[inline(always)]
+fn shr(a: u64, b: u64) -> u64 {
+    if b < 64 {
+        a >> b
+    } else {
+        0
+    }
+}
+
+impl Machine<'_> {
+    /// Runs from `pc` to the end of the parser, control or condition.
+    pub fn run(&mut self, packet: &mut Packet, mut pc: Pc) {
+        let program = self.program;
+        let ops = program.ops.as_slice();
+        let mut exited = false;
+        let mut return_to: Pc = 0;
+        macro_rules! s {
+            ($slot:expr) => {
+                packet.slots[usize::from($slot)]
+            };
+        }
+        macro_rules! branch {
+            ($cond:expr, $to:expr) => {
+                if $cond {
+                    pc = $to;
+                    continue;
+                }
+            };
+        }
+        loop {
+            match ops[pc as usize] {
+                Op::Move { d, a, w } => s!(d) = s!(a) & mask(w),
+                Op::MoveWide { d, a, limbs } => {
+                    let a = usize::from(a);
+                    packet
+                        .slots
+                        .copy_within(a..a + usize::from(limbs), usize::from(d));
+                }
+                Op::Add { d, a, b, w } => s!(d) = s!(a).wrapping_add(s!(b)) & mask(w),
+                Op::Sub { d, a, b, w } => s!(d) = s!(a).wrapping_sub(s!(b)) & mask(w),
+                Op::Mul { d, a, b, w } => s!(d) = s!(a).wrapping_mul(s!(b)) & mask(w),
+                Op::And { d, a, b, w } => s!(d) = s!(a) & s!(b) & mask(w),
+                Op::Or { d, a, b, w } => s!(d) = (s!(a) | s!(b)) & mask(w),
+                Op::Xor { d, a, b, w } => s!(d) = (s!(a) ^ s!(b)) & mask(w),
+                Op::Not { d, a, w } => s!(d) = !s!(a) & mask(w),
+                Op::Shl { d, a, b, w } => s!(d) = shl(s!(a), s!(b)) & mask(w),
+                Op::ShrU { d, a, b, w } => s!(d) = shr(s!(a), s!(b)) & mask(w),
+                Op::ShrS { d, a, b, w } => {
+                    s!(d) = ((s!(a) as i64) >> s!(b).min(63)) as u64 & mask(w);
+                }
+                Op::DivU { d, a, b, w } => s!(d) = s!(a).checked_div(s!(b)).unwrap_or(0) & mask(w),
+                Op::ModU { d, a, b, w } => s!(d) = s!(a).checked_rem(s!(b)).unwrap_or(0) & mask(w),
+                Op::SignExtend { d, a, from, w } => {
+                    let up = 64 - u32::from(from);
+                    s!(d) = (((s!(a) << up) as i64) >> up) as u64 & mask(w);
+                }
+                Op::SatU { d, a, bits, w } => s!(d) = s!(a).min(mask(bits)) & mask(w),
+                Op::SatSU { d, a, bits, w } => {
+                    s!(d) = ((s!(a) as i64).max(0) as u64).min(mask(bits)) & mask(w);
+                }
+                Op::SatS { d, a, bits, w } => {
+                    let most = (mask(bits) >> 1) as i64;
+                    s!(d) = (s!(a) as i64).clamp(-most - 1, most) as u64 & mask(w);
+                }
+                Op::Wide { index } => {
+                    wide::run(&mut packet.slots, &program.wide[usize::from(index)])
+                }
+                Op::Jump { to } => branch!(true, to),
+                Op::BrEq { a, b, to } => branch!(s!(a) == s!(b), to),
+                Op::BrNe { a, b, to } => branch!(s!(a) != s!(b), to),
+                Op::BrLtU { a, b, to } => branch!(s!(a) < s!(b), to),
+                Op::BrLeU { a, b, to } => branch!(s!(a) <= s!(b), to),
+                Op::BrLtS { a, b, to } => branch!((s!(a) as i64) < s!(b) as i64, to),
+                Op::BrLeS { a, b, to } => branch!(s!(a) as i64 <= s!(b) as i64, to),
+                Op::LoadElement {
+                    d,
+                    element,
+                    offset,
+                    limbs,
+                } => {
+                    let (d, limbs) = (usize::from(d), usize::from(limbs));
+                    match headers::block(&program.elements[usize::from(element)], &packet.slots) {
+                        Some(base) => {
+                            let a = base + usize::from(offset);
+                            packet.slots.copy_within(a..a + limbs, d);
+                        }
+                        None => packet.slots[d..d + limbs].fill(0),
+                    }
+                }
+                Op::StoreElement {
+                    a,
+                    element,
+                    offset,
+                    limbs,
+                } => {
+                    let element = &program.elements[usize::from(element)];
+                    if let Some(base) = headers::block(element, &packet.slots) {
+                        let (a, d) = (usize::from(a), base + usize::from(offset));
+                        packet.slots.copy_within(a..a + usize::from(limbs), d);
+                    }
+                }
+                Op::SetValid { header } => {
+                    headers::set_valid(program, packet, &program.elements[usize::from(header)]);
+                }
+                Op::SetInvalid { header } => {
+                    headers::set_invalid(program, packet, &program.elements[usize::from(header)]);
+                }
+                Op::CopyHeader { d, a } => {
+                    let (to, from) = (
+                        &program.elements[usize::from(d)],
+                        &program.elements[usize::from(a)],
+                    );
+                    headers::copy(program, &mut packet.slots, to, from);
+                }
+                Op::SetHeadersEqual { d, a, b } => {
+                    let (x, y) = (
+                        &program.elements[usize::from(a)],
+                        &program.elements[usize::from(b)],
+                    );
+                    s!(d) = u64::from(headers::equal(program, &packet.slots, x, y));
+                }
+                Op::Push { stack, n } => {
+                    let n = s!(n);
+                    headers::push(&program.stacks[usize::from(stack)], &mut packet.slots, n);
+                }
+                Op::Pop { stack, n } => {
+                    let n = s!(n);
+                    headers::pop(&program.stacks[usize::from(stack)], &mut packet.slots, n);
+                }
+                Op::Count { counter, index } => {
+                    self.state.counters[usize::from(counter)]
+                        .count(s!(index), packet.ingress_bytes);
+                }
+                Op::Meter { meter, index, d, w } => {
+                    let meter = &mut self.state.meters[usize::from(meter)];
+                    if let Some(color) = meter.execute(s!(index), self.now, packet.ingress_bytes) {
+                        s!(d) = u64::from(color) & mask(w);
+                    }
+                }
+                Op::RegisterRead {
+                    register,
+                    index,
+                    d,
+                    w,
+                } => {
+                    if let Some(value) =
+                        self.state.registers[usize::from(register)].read_u64(s!(index))
+                    {
+                        s!(d) = value & mask(w);
+                    }
+                }
+                Op::RegisterReadWide {
+                    register,
+                    index,
+                    d,
+                    limbs,
+                } => {
+                    if let Some(value) = self.state.registers[usize::from(register)].read(s!(index))
+                    {
+                        let d = usize::from(d);
+                        packet.slots[d..d + usize::from(limbs)].copy_from_slice(value);
+                    }
+                }
+                Op::RegisterWrite { register, index, a } => {
+                    self.state.registers[usize::from(register)].write_u64(s!(index), s!(a));
+                }
+                Op::RegisterWriteWide {
+                    register,
+                    index,
+                    a,
+                    limbs,
+                } => {
+                    let a = usize::from(a);
+                    let value = &packet.slots[a..a + usize::from(limbs)];
+                    self.state.registers[usize::from(register)].write(s!(index), value);
+                }
+                Op::Hash {
+                    calculation,
+                    d,
+                    base,
+                    size,
+                    w,
+                } => {
+                    let hash = self.calculate(packet, usize::from(calculation));
+                    s!(d) = (hash % s!(size).max(1)).wrapping_add(s!(base)) & mask(w);
+                }
+                Op::Random { d, low, high, w } => {
+                    if let Some(value) = self.state.random.uniform(s!(low), s!(high)) {
+                        s!(d) = value & mask(w);
+                    }
+                }
+                Op::Digest { digest } => {
+                    self.scratch.digests[digest.index()] = true;
+                    self.scratch.any_digest = true;
+                }
+                Op::Clone { session, list } => {
+                    self.fx.clone = Some(CloneRequest {
+                        session: s!(session) as u32,
+                        field_list: list,
+                    });
+                }
+                Op::Resubmit { list } => self.fx.resubmit = Some(Again { field_list: list }),
+                Op::Recirculate { list } => self.fx.recirculate = Some(Again { field_list: list }),
+                Op::Truncate { a } => {
+                    packet.truncate_bytes = u32::try_from(s!(a)).unwrap_or(u32::MAX);
+                }
+                Op::MarkToDrop => {
+                    if let Some((slot, w)) = program.std[Std::EgressSpec as usize] {
+                        s!(slot) = program.drop_port & mask(w);
+                    }
+                    if let Some((slot, _)) = program.std[Std::McastGrp as usize] {
+                        s!(slot) = 0;
+                    }
+                }
+                Op::Exit => exited = true,
+                Op::Log { message } => {
+                    let message = &program.messages[usize::from(message)];
+                    self.fx.log.message(message, &packet.slots);
+                }
+                Op::Assert { a, message } => {
+                    if s!(a) == 0 {
+                        self.fx.assertion_failed = true;
+                        let message = &program.messages[usize::from(message)];
+                        self.fx.log.message(message, &packet.slots);
+                    }
+                }
+                Op::Extract { header } => {
+                    let element = &program.elements[usize::from(header)];
+                    let io = &program.headers[usize::from(element.header)];
+                    let at = packet.start + packet.parsed;
+                    if packet.end - at < io.fixed_bytes as usize {
+                        return self.parser_error(packet, program.error_codes.packet_too_short);
+                    }
+                    let base = usize::from(element.base);
+                    frame::extract(io, &packet.buffer, at, &mut packet.slots, base);
+                    headers::mark_valid(&mut packet.slots, base, &element.siblings);
+                    packet.parsed += io.fixed_bytes as usize;
+                }
+                Op::ExtractVarbit { header, bits } => {
+                    let element = &program.elements[usize::from(header)];
+                    let (bits, base) = (s!(bits), usize::from(element.base));
+                    if !self.extract_varbit(packet, element.header, base, bits) {
+                        return;
+                    }
+                    headers::mark_valid(&mut packet.slots, base, &element.siblings);
+                }
+                Op::ExtractNext { stack, member } => {
+                    if !self.extract_next(packet, stack, member, None) {
+                        return;
+                    }
+                }
+                Op::ExtractNextVarbit {
+                    stack,
+                    member,
+                    bits,
+                } => {
+                    let bits = s!(bits);
+                    if !self.extract_next(packet, stack, member, Some(bits)) {
+                        return;
+                    }
+                }
+                Op::Lookahead { d, offset, width } => {
+                    let at = (packet.start + packet.parsed) * 8 + offset as usize;
+                    if at + usize::from(width) > packet.end * 8 {
+                        return self.parser_error(packet, program.error_codes.packet_too_short);
+                    }
+                    frame::lookahead(
+                        &packet.buffer,
+                        at,
+                        u32::from(width),
+                        &mut packet.slots,
+                        usize::from(d),
+                    );
+                }
+                Op::Advance { bits } => {
+                    let bits = s!(bits);
+                    if bits % 8 != 0 {
+                        return self
+                            .parser_error(packet, program.error_codes.parser_invalid_argument);
+                    }
+                    let left = packet.end - packet.start - packet.parsed;
+                    if bits / 8 > left as u64 {
+                        return self.parser_error(packet, program.error_codes.packet_too_short);
+                    }
+                    packet.parsed += (bits / 8) as usize;
+                }
+                Op::ParserError { code } => {
+                    let code = s!(code);
+                    return self.parser_error(packet, code);
+                }
+                Op::Select { select } => {
+                    pc = self.select(packet, &program.selects[usize::from(select)]);
+                    continue;
+                }
+                Op::Apply { table } => {
+                    let (action, next) = self.apply(packet, usize::from(table));
+                    match action {
+                        Some(action) => {
+                            return_to = next;
+                            pc = action;
+                        }
+                        None => pc = next,
+                    }
+                    continue;
+                }
+                Op::Return => {
+                    pc = return_to;
+                    continue;
+                }
+                Op::ReturnOrExit => {
+                    if exited {
+                        return;
+                    }
+                    pc = return_to;
+                    continue;
+                }
+                Op::CheckExit => {
+                    if exited {
+                        return;
+                    }
+                }
+                Op::End => return,
+            }
+            pc += 1;
+        }
+    }
+
+    /// Value of a calculation.
+    #[inline]
+    pub fn calculate(&mut self, packet: &Packet, index: usize) -> u64 {
+        let calculation = &self.program.calculations[index];
+        if self.scratch.direct_sums[index] {
+            return calculate::csum16_of_words(calculation, packet);
+        }
+        let (hash, bytes) = (&mut self.state.hashes[index], &mut self.scratch.bytes);
+        calculate::calculate(self.program, calculation, hash, packet, bytes)
+    }
+
+    fn parser_error(&self, packet: &mut Packet, code: u64) {
+        if let Some((slot, w)) = self.program.std[Std::ParserError as usize] {
+            packet.slots[usize::from(slot)] = code & mask(w);
+        }
+    }
+
+    /// False after a parser error.
+    fn extract_varbit(&self, packet: &mut Packet, header: u16, base: usize, bits: u64) -> bool {
+        let (program, codes) = (self.program, self.program.error_codes);
+        let io = &program.headers[usize::from(header)];
+        if bits % 8 != 0 {
+            self.parser_error(packet, codes.parser_invalid_argument);
+            return false;
+        }
+        let at = packet.start + packet.parsed;
+        let bytes = u64::from(io.fixed_bytes) + bits / 8;
+        if bytes > (packet.end - at) as u64 {
+            self.parser_error(packet, codes.packet_too_short);
+            return false;
+        }
+        let most = io.varbit.map_or(0, |(_, most)| most);
+        if bits > u64::from(most) {
+            self.parser_error(packet, codes.header_too_short);
+            return false;
+        }
+        frame::extract_varbit(io, &packet.buffer, at, bits as u32, &mut packet.slots, base);
+        packet.parsed += bytes as usize;
+        true
+    }
+
+    /// Extracts to the first free element of a stack; false after a parser error.
+    fn extract_next(
+        &self,
+        packet: &mut Packet,
+        stack: u16,
+        member: u16,
+        bits: Option<u64>,
+    ) -> bool {
+        let program = self.program;
+        let stack = &program.stacks[usize::from(stack)];
+        let (offset, header, siblings) = &stack.members[usize::from(member)];
+        let next = packet.slots[usize::from(stack.next)];
+        if next >= u64::from(stack.count) {
+            self.parser_error(packet, program.error_codes.stack_out_of_bounds);
+            return false;
+        }
+        let base = usize::from(stack.base)
+            + next as usize * usize::from(stack.stride)
+            + usize::from(*offset);
+        match bits {
+            Some(bits) => {
+                if !self.extract_varbit(packet, *header, base, bits) {
+                    return false;
+                }
+            }
+            None => {
+                let io = &program.headers[usize::from(*header)];
+                let at = packet.start + packet.parsed;
+                if packet.end - at < io.fixed_bytes as usize {
+                    self.parser_error(packet, program.error_codes.packet_too_short);
+                    return false;
+                }
+                frame::extract(io, &packet.buffer, at, &mut packet.slots, base);
+                packet.parsed += io.fixed_bytes as usize;
+            }
+        }
+        headers::mark_valid(&mut packet.slots, base, siblings);
+        packet.slots[usize::from(stack.next)] += 1;
+        true
+    }
+
+    #[inline]
+    fn select(&mut self, packet: &Packet, select: &Select) -> Pc {
+        if !select.narrow.is_empty() {
+            let key = packet.slots[usize::from(select.parts[0].0)];
+            for &(value, mask, to) in &select.narrow {
+                if key & mask == value {
+                    return to;
+                }
+            }
+            return select.default;
+        }
+        self.select_wide(packet, select)
+    }
+
+    fn select_wide(&mut self, packet: &Packet, select: &Select) -> Pc {
+        let key = &mut self.scratch.key;
+        key.clear();
+        for &(slot, limbs, _) in &select.parts {
+            let slot = usize::from(slot);
+            key.extend_from_slice(&packet.slots[slot..slot + usize::from(limbs)]);
+        }
+        for case in &select.cases {
+            match case {
+                Case::Masked { values, masks, to } => {
+                    if key
+                        .iter()
+                        .zip(masks)
+                        .zip(values)
+                        .all(|((key, mask), value)| key & mask == *value)
+                    {
+                        return *to;
+                    }
+                }
+                Case::ValueSet { set, to } => {
+                    let mut joined = [0u64; 64];
+                    let width: u32 = select.parts.iter().map(|p| p.2).sum();
+                    let limbs = (width.div_ceil(64) as usize).min(joined.len());
+                    join(packet, select, &mut joined[..limbs]);
+                    if self.state.value_sets[*set as usize].contains(&joined[..limbs]) {
+                        return *to;
+                    }
+                }
+            }
+        }
+        select.default
+    }
+
+    /// Looks a packet up: the action's code, if there is one, and where to go on after it.
+    #[inline]
+    fn apply(&mut self, packet: &mut Packet, index: usize) -> (Option<Pc>, Pc) {
+        let program = self.program;
+        let code = &program.tables[index];
+        let key = &mut self.scratch.key;
+        key.clear();
+        for &(slot, limbs) in &code.key {
+            let slot = usize::from(slot);
+            if limbs == 1 {
+                key.push(packet.slots[slot]);
+            } else {
+                key.extend_from_slice(&packet.slots[slot..slot + usize::from(limbs)]);
+            }
+        }
+        if let Some(masks) = &code.masks {
+            for (key, mask) in key.iter_mut().zip(masks) {
+                *key &= mask;
+            }
+        }
+        let bytes = packet.ingress_bytes;
+        let lookup = self.state.tables[index].lookup(key, self.now, bytes);
+        let (hit, entry) = (lookup.hit, lookup.entry);
+        let args = usize::from(program.args);
+        let mut target = lookup.target;
+        let mut place = None;
+        if let Target::Action(action, limbs) = target {
+            packet.slots[args..args + limbs.len()].copy_from_slice(limbs);
+            place = Some(action);
+            target = Target::None;
+        }
+        let target = match target {
+            Target::Member(member) => Some((member, false)),
+            Target::Group(group) => Some((group, true)),
+            _ => None,
+        };
+        if let (Some((which, is_group)), Some(profile)) = (target, code.profile) {
+            let profile = profile as usize;
+            let member = if is_group {
+                let hash = match code.selector {
+                    Some(selector) => self.calculate(packet, usize::from(selector)),
+                    None => 0,
+                };
+                self.state.profiles[profile].select(which, hash)
+            } else {
+                Some(which)
+            };
+            if let Some((action, limbs)) =
+                member.and_then(|m| self.state.profiles[profile].member(m))
+            {
+                packet.slots[args..args + limbs.len()].copy_from_slice(limbs);
+                place = Some(action);
+            }
+        }
+        if let (Some((slot, w)), Some(entry)) = (code.meter, entry) {
+            let color = self.state.tables[index].meter_color(entry, self.now, bytes);
+            packet.slots[usize::from(slot)] = u64::from(color) & mask(w);
+        }
+        match place {
+            Some(action) => {
+                let next = if hit { &code.next_hit } else { &code.next_miss };
+                (Some(program.actions[action.index()]), next[action.index()])
+            }
+            None => (None, code.next_none),
+        }
+    }
+
+    /// Samples the digests that the control asked for.
+    pub fn sample_digests(&mut self, packet: &Packet) {
+        if !self.scratch.any_digest {
+            return;
+        }
+        self.scratch.any_digest = false;
+        for (index, asked) in self.scratch.digests.iter_mut().enumerate() {
+            if !std::mem::take(asked) {
+                continue;
+            }
+            let id = crate::schema::DigestId(index as u32);
+            self.fx.digests.push_with(id, |bytes| {
+                for &(slot, width) in &self.program.digests[index] {
+                    let slot = usize::from(slot);
+                    for byte in (0..width.div_ceil(8) as usize).rev() {
+                        bytes.push((packet.slots[slot + byte / 8] >> (8 * (byte % 8))) as u8);
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// The parts of a select's key as one number, the first part most significant.
+fn join(packet: &Packet, select: &Select, out: &mut [u64]) {
+    let mut low = 0usize;
+    for &(slot, limbs, width) in select.parts.iter().rev() {
+        for i in 0..usize::from(limbs) {
+            let value = packet.slots[usize::from(slot) + i];
+            let at = low + i * 64;
+            let (word, shift) = (at / 64, at % 64);
+            if word < out.len() {
+                out[word] |= value << shift;
+            }
+            if shift > 0 && word + 1 < out.len() {
+                out[word + 1] |= value >> (64 - shift);
+            }
+        }
+        low += width as usize;
+    }
+}
+
+impl LogSink {
+    /// Formats a message of the program.
+    pub(crate) fn message(&mut self, message: &Message, slots: &[u64]) {
+        self.line(|text| {
+            text.push_str(&message.texts[0]);
+            for (value, following) in message.values.iter().zip(&message.texts[1..]) {
+                let first = usize::from(value.slot);
+                let limbs = &slots[first..first + usize::from(value.limbs)];
+                let _ = match limbs {
+                    [limb] if value.signed => write!(text, "{}", *limb as i64),
+                    [limb] => write!(text, "{limb}"),
+                    limbs => limbs
+                        .iter()
+                        .rev()
+                        .try_for_each(|limb| write!(text, "{limb:016x}")),
+                };
+                text.push_str(following);
+            }
+        });
+    }
+}

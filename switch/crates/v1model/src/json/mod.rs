@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A cursor over the BMv2 JSON that knows where it is, so that every error names its JSON pointer.
+
+use std::fmt;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::error::LoadError;
+
+mod integer;
+
+pub(crate) use integer::Integer;
+
+/// Result of reading the JSON.
+pub(crate) type Load<T> = Result<T, LoadError>;
+
+/// A value of the document and the way to it.
+#[derive(Clone)]
+pub(crate) struct Json<'a> {
+    value: &'a Value,
+    way: Option<Rc<Way<'a>>>,
+}
+
+struct Way<'a> {
+    parent: Option<Rc<Way<'a>>>,
+    step: Step<'a>,
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl fmt::Display for Way<'_> {
+    /// The JSON pointer (RFC 6901).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = &self.parent {
+            parent.fmt(f)?;
+        }
+        match self.step {
+            Step::Key(key) => write!(f, "/{key}"),
+            Step::Index(index) => write!(f, "/{index}"),
+        }
+    }
+}
+
+impl<'a> Json<'a> {
+    /// The whole document.
+    pub fn root(value: &'a Value) -> Json<'a> {
+        Json { value, way: None }
+    }
+
+    fn step(&self, value: &'a Value, step: Step<'a>) -> Json<'a> {
+        Json {
+            value,
+            way: Some(Rc::new(Way {
+                parent: self.way.clone(),
+                step,
+            })),
+        }
+    }
+
+    /// An error here.
+    pub fn error(&self, message: impl Into<String>) -> LoadError {
+        let path = self
+            .way
+            .as_ref()
+            .map_or("/".to_string(), |way| way.to_string());
+        LoadError::new(path, message)
+    }
+
+    /// Fails here.
+    pub fn fail<T>(&self, message: impl Into<String>) -> Load<T> {
+        Err(self.error(message))
+    }
+
+    fn expected<T>(&self, what: &str) -> Load<T> {
+        let found = match self.value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+        };
+        self.fail(format!("expected {what}, found {found}"))
+    }
+
+    /// The value at `key`; absent and null are None.
+    pub fn opt(&self, key: &'a str) -> Option<Json<'a>> {
+        match self.value.get(key) {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(self.step(value, Step::Key(key))),
+        }
+    }
+
+    /// The value at `key`, which must be there.
+    pub fn get(&self, key: &'a str) -> Load<Json<'a>> {
+        match self.opt(key) {
+            Some(json) => Ok(json),
+            None => self.fail(format!("`{key}` is missing")),
+        }
+    }
+
+    /// The string at `key`.
+    pub fn str_at(&self, key: &'a str) -> Load<&'a str> {
+        self.get(key)?.str()
+    }
+
+    /// The items of this array.
+    pub fn items(&self) -> Load<Vec<Json<'a>>> {
+        match self.value {
+            Value::Array(items) => Ok(items
+                .iter()
+                .enumerate()
+                .map(|(i, value)| self.step(value, Step::Index(i)))
+                .collect()),
+            _ => self.expected("an array"),
+        }
+    }
+
+    /// The items of the array at `key`; none when absent.
+    pub fn list(&self, key: &'a str) -> Load<Vec<Json<'a>>> {
+        self.opt(key).map_or(Ok(Vec::new()), |json| json.items())
+    }
+
+    /// Item `index` of this array.
+    pub fn at(&self, index: usize) -> Load<Json<'a>> {
+        match self.value {
+            Value::Array(items) => match items.get(index) {
+                Some(value) => Ok(self.step(value, Step::Index(index))),
+                None => self.fail(format!(
+                    "has {} items, item {index} is missing",
+                    items.len()
+                )),
+            },
+            _ => self.expected("an array"),
+        }
+    }
+
+    /// Exactly `N` items of this array.
+    pub fn tuple<const N: usize>(&self) -> Load<[Json<'a>; N]> {
+        let items = self.items()?;
+        let found = items.len();
+        items
+            .try_into()
+            .map_err(|_| self.error(format!("expected {N} items, found {found}")))
+    }
+
+    /// Keys and values of this object.
+    pub fn members(&self) -> Load<Vec<(&'a str, Json<'a>)>> {
+        match self.value {
+            Value::Object(map) => Ok(map
+                .iter()
+                .map(|(key, value)| (key.as_str(), self.member(key, value)))
+                .collect()),
+            _ => self.expected("an object"),
+        }
+    }
+
+    fn member(&self, key: &'a str, value: &'a Value) -> Json<'a> {
+        self.step(value, Step::Key(key))
+    }
+
+    /// True for null.
+    pub fn is_null(&self) -> bool {
+        self.value.is_null()
+    }
+
+    /// True for an array.
+    pub fn is_array(&self) -> bool {
+        self.value.is_array()
+    }
+
+    /// True for a string.
+    pub fn is_str(&self) -> bool {
+        self.value.is_string()
+    }
+
+    /// A string.
+    pub fn str(&self) -> Load<&'a str> {
+        match self.value {
+            Value::String(text) => Ok(text),
+            _ => self.expected("a string"),
+        }
+    }
+
+    /// A boolean.
+    pub fn bool(&self) -> Load<bool> {
+        match self.value {
+            Value::Bool(value) => Ok(*value),
+            _ => self.expected("a boolean"),
+        }
+    }
+
+    /// The boolean at `key`, `default` when absent.
+    pub fn bool_or(&self, key: &'a str, default: bool) -> Load<bool> {
+        self.opt(key).map_or(Ok(default), |json| json.bool())
+    }
+
+    /// A non-negative integer.
+    pub fn u64(&self) -> Load<u64> {
+        match self.value.as_u64() {
+            Some(value) => Ok(value),
+            None => self.expected("a non-negative integer"),
+        }
+    }
+
+    /// A non-negative integer below 2^32.
+    pub fn u32(&self) -> Load<u32> {
+        let value = self.u64()?;
+        u32::try_from(value).map_err(|_| self.error(format!("{value} is above {}", u32::MAX)))
+    }
+
+    /// The non-negative integer below 2^32 at `key`.
+    pub fn u32_at(&self, key: &'a str) -> Load<u32> {
+        self.get(key)?.u32()
+    }
+
+    /// An integer (object ids may be negative in hand-made files).
+    pub fn i64(&self) -> Load<i64> {
+        match self.value.as_i64() {
+            Some(value) => Ok(value),
+            None => self.expected("an integer"),
+        }
+    }
+
+    /// A `hexstr`, e.g. `0x0800` or `-0x01`.
+    pub fn hexstr(&self) -> Load<Integer> {
+        let text = self.str()?;
+        Integer::from_hexstr(text).ok_or_else(|| {
+            self.error(format!(
+                "`{text}` is no hexadecimal value such as 0x0800 or -0x01"
+            ))
+        })
+    }
+}
