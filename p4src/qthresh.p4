@@ -73,7 +73,9 @@ control LaneIngress(inout headers_t hdr,
                 admit.apply(meta);
             }
         }
-        report.apply(hdr, meta);
+        if (meta.tell == 1) {
+            report.apply(hdr, meta);
+        }
 
         if (meta.reason != REASON_NONE) {
             drops.count((bit<32>)(meta.port ++ meta.reason));

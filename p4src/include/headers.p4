@@ -124,6 +124,8 @@ struct metadata_t {
     bit<16>   dst_port;
     bit<6>    dscp;               // 0 where there is no IP header
     bit<3>    pcp;                // 0 where there is no VLAN tag
+    bit<16>   l2_length;          // bytes in front of the IP header
+    bit<16>   tcp_header;         // bytes; 0 where there is none
 
     // What ingress decided. A packet is dropped when reason is not REASON_NONE.
     reason_t  reason;
@@ -149,6 +151,7 @@ struct metadata_t {
     bit<16>   length;             // bytes of the frame
     time_us_t now;                // ingress time
     bit<1>    report_due;         // the port's report period is over
+    bit<1>    tell;               // there may be something to tell the controller
 
     // A T_res sample that this packet, an ACK, completes (control/t_res.p4).
     bit<1>    t_res_valid;

@@ -24,6 +24,7 @@ parser LaneParser(packet_in packet,
 
     state parse_ethernet {
         packet.extract(hdr.ethernet);
+        meta.l2_length = 14;
         transition select(hdr.ethernet.ether_type) {
             ETHERTYPE_IPV4: parse_ipv4;
             ETHERTYPE_IPV6: parse_ipv6;
@@ -35,6 +36,7 @@ parser LaneParser(packet_in packet,
     state parse_vlan {
         packet.extract(hdr.vlan);
         meta.pcp = hdr.vlan.pcp;
+        meta.l2_length = 18;
         transition select(hdr.vlan.ether_type) {
             ETHERTYPE_IPV4: parse_ipv4;
             ETHERTYPE_IPV6: parse_ipv6;
@@ -82,6 +84,7 @@ parser LaneParser(packet_in packet,
         packet.extract(hdr.tcp);
         meta.src_port = hdr.tcp.src_port;
         meta.dst_port = hdr.tcp.dst_port;
+        meta.tcp_header = (bit<16>)(hdr.tcp.data_offset ++ 2w0);
         transition accept;
     }
 

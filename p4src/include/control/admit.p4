@@ -41,8 +41,10 @@ control Admit(inout metadata_t meta) {
                 report_flows.write((bit<32>)meta.port, flows + 1);
             }
         }
-        meta.report_due = (meta.report_period_us != 0 && meta.now - start >= (time_us_t)meta.report_period_us)
-                          ? 1w1 : 1w0;
+        if (meta.report_period_us != 0 && meta.now - start >= (time_us_t)meta.report_period_us) {
+            meta.report_due = 1;
+            meta.tell = 1;
+        }
     }
 
     apply {

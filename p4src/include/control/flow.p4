@@ -78,6 +78,7 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
         bit<32> owner;
         bit<32> index = (bit<32>)meta.flow_hash[FALLBACK_BITS-1:0];
         meta.slot = FLOWS + index;
+        meta.tell = 1;
         flow_occupancy.read(waiting, FLOWS + index);
         fallback_owner.read(owner, index);
         collision = (waiting != 0 && owner != meta.flow_hash) ? 1w1 : 1w0;

@@ -85,6 +85,7 @@ control TResMatch(in headers_t hdr, inout metadata_t meta) {
                 t_res_mark.write(index, 1w0 ++ mark[62:0]);
                 if (ahead == 0) {
                     meta.t_res_valid = 1;
+                    meta.tell = 1;
                     meta.t_res_us = (bit<32>)(meta.now - mark[47:0]);
                     meta.t_res_about = expect[31:0];
                 }

@@ -8,9 +8,7 @@
 control Validate(inout headers_t hdr,
                  inout metadata_t meta,
                  inout standard_metadata_t standard_metadata) {
-    bit<32> l2_length = 14;
-    bit<32> l3_header;
-    bit<32> l4_header = 0;
+    bit<16> headers_length;
 
     apply {
         if (standard_metadata.parser_error != error.NoError) {
@@ -23,32 +21,30 @@ control Validate(inout headers_t hdr,
             } else {
                 meta.reason = REASON_PARSER;
             }
-        } else {
-            if (hdr.vlan.isValid()) {
-                l2_length = 18;
-            }
-            if (hdr.tcp.isValid()) {
-                l4_header = (bit<32>)(hdr.tcp.data_offset ++ 2w0);
-            }
-            if (hdr.ipv4.isValid()) {
-                l3_header = (bit<32>)(hdr.ipv4.ihl ++ 2w0);
+        } else if (hdr.ipv4.isValid()) {
+            headers_length = (bit<16>)(hdr.ipv4.ihl ++ 2w0) + meta.tcp_header;
+            meta.tcp_payload_len = hdr.ipv4.total_len - headers_length;
+            // One test for a good packet; which test failed is asked only then.
+            if (standard_metadata.checksum_error == 1
+                || hdr.ipv4.total_len < headers_length
+                || hdr.ipv4.total_len |+| meta.l2_length > meta.length
+                || hdr.ipv4.ttl <= 1) {
                 if (standard_metadata.checksum_error == 1) {
                     meta.reason = REASON_BAD_CHECKSUM;
-                } else if ((bit<32>)hdr.ipv4.total_len < l3_header + l4_header
-                           || (bit<32>)hdr.ipv4.total_len + l2_length > standard_metadata.packet_length) {
+                } else if (hdr.ipv4.total_len < headers_length
+                           || hdr.ipv4.total_len |+| meta.l2_length > meta.length) {
                     meta.reason = REASON_BAD_LENGTH;
-                } else if (hdr.ipv4.ttl <= 1) {
+                } else {
                     meta.reason = REASON_TTL;
                 }
-                meta.tcp_payload_len = hdr.ipv4.total_len - (bit<16>)(l3_header + l4_header);
-            } else if (hdr.ipv6.isValid()) {
-                if ((bit<32>)hdr.ipv6.payload_len < l4_header
-                    || (bit<32>)hdr.ipv6.payload_len + 40 + l2_length > standard_metadata.packet_length) {
-                    meta.reason = REASON_BAD_LENGTH;
-                } else if (hdr.ipv6.hop_limit <= 1) {
-                    meta.reason = REASON_TTL;
-                }
-                meta.tcp_payload_len = hdr.ipv6.payload_len - (bit<16>)l4_header;
+            }
+        } else if (hdr.ipv6.isValid()) {
+            meta.tcp_payload_len = hdr.ipv6.payload_len - meta.tcp_header;
+            if (hdr.ipv6.payload_len < meta.tcp_header
+                || hdr.ipv6.payload_len |+| (meta.l2_length + 40) > meta.length) {
+                meta.reason = REASON_BAD_LENGTH;
+            } else if (hdr.ipv6.hop_limit <= 1) {
+                meta.reason = REASON_TTL;
             }
         }
     }
