@@ -19,9 +19,12 @@ from types import TracebackType
 from typing import Any
 
 import fl_state
+from fairlane_switch.process import find_binary
+from fairlane_switch.wire import LinkOptions
+from fairlane_switch.wire import WireLink as WireSettings
 from fl_links import VethLink, WireLink
-from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SwitchOptions, find_binary
-from fl_topology import CPU_PORT, Direction, Endpoint, Topology
+from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SwitchOptions
+from fl_topology import CPU_PORT, Endpoint, Topology
 from mininet.net import Mininet
 
 BASE_GRPC_PORT = 50050
@@ -41,8 +44,6 @@ class NetworkOptions:
     """P4 program below `p4src/compiled/`."""
     seed: int = 1
     """Seed of the wire's random numbers."""
-    bin_dir: Path | None = None
-    """Where the binaries are; the release build of this tree by default."""
 
     @property
     def name(self) -> str:
@@ -126,7 +127,6 @@ class Network:
                 grpc=f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * self.options.instance + number}",
                 ports=topology.ports[name],
                 log_dir=self.folder / "log",
-                bin_dir=self.options.bin_dir,
             )
             self.switches[name] = self.mininet.addSwitch(
                 self.prefix + name, cls=SWITCH_CLASSES[self.options.target], options=options
@@ -141,15 +141,8 @@ class Network:
             if link.is_emulated:
                 ends = (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
                 params = {"cls": WireLink, "wire_ends": ends}
-                self.wire_links.append(
-                    {
-                        "name": link.name,
-                        "a": {"interface": ends[0]},
-                        "b": {"interface": ends[1]},
-                        "a_to_b": _wire_direction(link.a_to_b),
-                        "b_to_a": _wire_direction(link.b_to_a),
-                    }
-                )
+                forward, back = (LinkOptions(**way.model_dump()) for way in (link.a_to_b, link.b_to_a))
+                self.wire_links.append(WireSettings(link.name, *ends, forward, back).encode())
             self.mininet.addLink(self._node(link.a), self._node(link.b), port1=link.a.port, port2=link.b.port, **params)
         self.mininet.build()
         for name, host in self.hosts.items():
@@ -178,7 +171,7 @@ class Network:
         config, ready = self.folder / "links.json", self.folder / "wire.ready"
         config.write_text(json.dumps({"links": self.wire_links}, indent=1) + "\n")
         command = [
-            find_binary("fairlane-wire", self.options.bin_dir),
+            str(find_binary("fairlane-wire")),
             "--config",
             str(config),
             "--control",
@@ -247,10 +240,6 @@ class Network:
             ],
             "routes": [asdict(route) for route in self.topology.routes(name)],
         }
-
-
-def _wire_direction(direction: Direction) -> dict[str, Any]:
-    return direction.model_dump()
 
 
 def with_link(topology: Topology, name: str, **changes: Any) -> Topology:

@@ -9,8 +9,6 @@ A switch node knows its interfaces and how to start and stop its process; what i
 from __future__ import annotations
 
 import ipaddress
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -18,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairlane_switch.process import find_binary
 from fl_links import offloads_off, quiet
 from fl_state import OwnedProcess, stop_processes
 from fl_topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
@@ -91,7 +90,6 @@ class SwitchOptions:
     grpc: str
     ports: dict[int, PortSpec]
     log_dir: Path
-    bin_dir: Path | None = None
 
 
 class P4Switch(Switch):
@@ -168,7 +166,7 @@ class EmbeddedSwitch(P4Switch):
     def command(self) -> list[str]:
         options = self.options
         command = [
-            find_binary("fairlane-switch", options.bin_dir),
+            str(find_binary("fairlane-switch")),
             "--device-id",
             str(options.device_id),
             "--grpc",
@@ -191,7 +189,7 @@ class SimpleSwitchGrpc(P4Switch):
     def command(self) -> list[str]:
         options = self.options
         command = [
-            find_binary("simple_switch_grpc", None),
+            str(find_binary("simple_switch_grpc")),
             "--no-p4",
             "--device-id",
             str(options.device_id),
@@ -212,7 +210,7 @@ class SimpleSwitchGrpc(P4Switch):
             if spec.rate_bps:
                 lines.append(f"set_queue_rate {max(1, round(spec.rate_bps / 8 / mean_frame_bytes))} {port}")
             lines.append(f"set_queue_depth {spec.queue_packets} {port}")
-        command = [find_binary("simple_switch_CLI", None), "--thrift-port", str(self.thrift_port)]
+        command = [str(find_binary("simple_switch_CLI")), "--thrift-port", str(self.thrift_port)]
         done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60)
         if done.returncode != 0 or "Error" in done.stdout:
             raise RuntimeError(f"{self.name}: {' '.join(command)}: {(done.stderr or done.stdout).strip()[-300:]}")
@@ -224,20 +222,3 @@ class SimpleSwitchGrpc(P4Switch):
 
 
 SWITCH_CLASSES: dict[str, type[P4Switch]] = {"embedded": EmbeddedSwitch, "bmv2": SimpleSwitchGrpc}
-
-
-def find_binary(name: str, folder: Path | None) -> str:
-    """Path of a binary: `folder`, `$FAIRLANE_BIN_DIR`, the release build of this tree, then PATH. Raises RuntimeError that says how to get it."""
-    places = [
-        folder,
-        os.environ.get("FAIRLANE_BIN_DIR"),
-        Path(__file__).parent.parent / "switch" / "target" / "release",
-    ]
-    for place in places:
-        if place and (Path(place) / name).is_file():
-            return str(Path(place) / name)
-    found = shutil.which(name)
-    if found:
-        return found
-    hint = "run 'make setup'" if name.startswith("fairlane") else "README.md says where BMv2 comes from"
-    raise RuntimeError(f"{name} is not there: {hint}")
