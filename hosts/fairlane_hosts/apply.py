@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 import threading
@@ -93,13 +94,23 @@ def read_host(path: Path | None = None) -> HostTcp:
     return in_namespace(path, lambda: HostTcp((_SYSCTL / _DEFAULT_CC).read_text().strip(), _read_sysctls()))
 
 
+def _hint(name: str, value: str, error: OSError) -> str:
+    if error.errno not in (errno.EPERM, errno.EACCES):
+        return ""
+    if os.geteuid() == 0 and name == _DEFAULT_CC:
+        return (
+            f"the kernel restricts {value!r} in namespaces; allow it for the whole machine: sysctl -w "
+            f'net.ipv4.tcp_allowed_congestion_control="$(sysctl -n net.ipv4.tcp_allowed_congestion_control) {value}"'
+        )
+    return "run it as root"
+
+
 def _write(name: str, value: str) -> None:
     try:
         (_SYSCTL / name).write_text(value)
     except OSError as error:
-        raise HostsError(
-            "sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}", "run it as root"
-        ) from error
+        hint = _hint(name, value, error)
+        raise HostsError("sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}", hint) from error
 
 
 def _write_all(values: Mapping[str, int], congestion_control: str) -> None:
