@@ -103,7 +103,7 @@ class Network:
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run (a controller, a traffic generator), so that `make stop` ends it."""
-        self._remember(fl_state.OwnedProcess.of(pid, what))
+        self._remember(fl_state.OwnedProcess.of_child(pid, what))
 
     def grpc(self, switch: str) -> str:
         """P4Runtime address of a switch."""
@@ -183,7 +183,7 @@ class Network:
             self.wire_process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        self._remember(fl_state.OwnedProcess.of(self.wire_process.pid, "fairlane-wire"))
+        self._remember(fl_state.OwnedProcess.of_child(self.wire_process.pid, "fairlane-wire"))
         deadline = time.monotonic() + WIRE_READY_TIMEOUT_S
         while not ready.exists():
             if self.wire_process.poll() is not None or time.monotonic() > deadline:

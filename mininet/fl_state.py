@@ -46,6 +46,11 @@ class OwnedProcess:
             raise ProcessLookupError(f"process {pid} ({what}) is gone")
         return cls(pid, starttime, what)
 
+    @classmethod
+    def of_child(cls, pid: int, what: str) -> OwnedProcess:
+        """Describe a process that we have just started; one that ended at once is described as never alive."""
+        return cls(pid, start_time(pid) or -1, what)
+
     def is_alive(self) -> bool:
         """True while this very process runs (a zombie does not)."""
         return start_time(self.pid) == self.starttime

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real runs of the launcher: the Mininet CLI works, everything that was made is removed, also after a crash. Needs root."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fl_state
+import pytest
+
+HERE = Path(__file__).parent
+INSTANCE = "90"
+"""Far from what a user's run or the demo uses."""
+START_TIMEOUT_S = 60.0
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
+
+
+def launcher(*arguments: str) -> list[str]:
+    """The launcher's command line."""
+    return [sys.executable, str(HERE / "run.py"), "--instance", INSTANCE, *arguments]
+
+
+def ours() -> list[str]:
+    """Interfaces of this instance in the root namespace."""
+    return [name for name in os.listdir("/sys/class/net") if re.match(rf"n{INSTANCE}(h|s|w)", name)]  # noqa: PTH208
+
+
+@pytest.fixture(autouse=True)
+def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """State goes to the test's own folder, and nothing is left behind."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    yield
+    fl_state.clean(INSTANCE)
+
+
+@needs_root
+def test_the_cli_pings_through_both_switches_and_leaves_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "commands"
+    script.write_text(f"nodes\nn{INSTANCE}h1 ping -c 3 -i 0.2 -W 2 10.0.3.3\n")
+    done = subprocess.run(launcher("--script", str(script)), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 0, done.stderr
+    assert "3 packets transmitted, 3 received, 0% packet loss" in done.stdout
+    round_trip = re.search(r"rtt min/avg/max/mdev = ([0-9.]+)/", done.stdout)
+    assert round_trip is not None
+    assert float(round_trip.group(1)) >= 8.0  # 2 · (1 + 2 + 1) ms of propagation
+    assert ours() == []
+    assert fl_state.instances() == []
+
+
+@needs_root
+def test_stop_removes_everything_after_a_crash(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as output:
+        process = subprocess.Popen(
+            launcher(), stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
+        )
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while "mininet>" not in (tmp_path / "out").read_text(errors="replace"):
+        assert process.poll() is None, (tmp_path / "out").read_text()
+        assert time.monotonic() < deadline, (tmp_path / "out").read_text()
+        time.sleep(0.1)
+    state = fl_state.read(INSTANCE)
+    assert state is not None
+    started = [fl_state.OwnedProcess(item["pid"], item["starttime"], item["what"]) for item in state["pids"]]
+    assert {"fairlane-wire", "fairlane run"} <= {item.what for item in started}
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=10)
+    assert ours()
+    done = subprocess.run([sys.executable, str(HERE / "stop.py"), INSTANCE], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "removed" in done.stdout
+    assert [item.what for item in started if item.is_alive()] == []
+    assert ours() == []
+    assert fl_state.instances() == []
+
+
+@needs_root
+def test_the_same_instance_does_not_start_twice(sleeping_instance: None) -> None:
+    del sleeping_instance
+    done = subprocess.run(launcher("--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 2
+    assert f"topology {INSTANCE} is running already: 'make stop' ends it" in done.stderr
+
+
+@pytest.fixture
+def sleeping_instance() -> Iterator[None]:
+    """An instance that looks alive."""
+    process = subprocess.Popen(["sleep", "60"])
+    fl_state.write(INSTANCE, {"pids": [fl_state.OwnedProcess.of(process.pid, "sleeper").as_json()], "interfaces": []})
+    yield
+    process.kill()
+    process.wait(timeout=10)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "not JSON"), ('{"hosts": {}, "switches": {}}', "/links: Field required")],
+)
+def test_a_bad_topology_starts_nothing(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(content)
+    done = subprocess.run(launcher("--topology", str(path)), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert ours() == []
+
+
+@needs_root
+def test_a_missing_binary_is_named_and_nothing_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    broken = folder / "fairlane-switch"
+    broken.write_text("#!/bin/sh\necho 'no such pipeline' >&2\nexit 2\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("FAIRLANE_BIN_DIR", str(folder))
+    done = subprocess.run(launcher("--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 2
+    assert "does not serve 127.0.0.1:" in done.stderr
+    assert "no such pipeline" in done.stderr
+    assert ours() == []
