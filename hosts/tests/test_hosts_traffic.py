@@ -15,7 +15,7 @@ import pytest
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.traffic.goodput import goodput
 from fairlane_hosts.traffic.options import SendOptions, SinkOptions, parse_endpoint
-from fairlane_hosts.traffic.records import read_records, read_summary
+from fairlane_hosts.traffic.records import Record, read_records, read_summary
 from hosts_bed import HOSTS_ROOT, finish, wait_until
 
 MS = 1_000_000
@@ -76,7 +76,7 @@ def test_destinations_of_both_families() -> None:
 
 
 def test_goodput_is_bytes_in_a_common_window() -> None:
-    records = [
+    records: list[Record] = [
         *({"t_ns": t * 100 * MS, "peer": "a:1", "bytes": t * 1000} for t in range(11)),
         *({"t_ns": t * 100 * MS, "peer": "b:2", "bytes": max(0, t - 5) * 3000} for t in range(11)),
         {"summary": {}},
