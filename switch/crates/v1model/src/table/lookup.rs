@@ -2,9 +2,7 @@
 //! The packet path through a table: from key to action, counting and stamping on the way; allocates nothing.
 
 use super::call::{ActionWord, Callee};
-use super::hash::Seeds;
-use super::hash_index::HashIndex;
-use super::records::{EntryIndex, Records};
+use super::records::EntryIndex;
 use super::{Index, Table};
 use crate::entry::Nanos;
 use crate::schema::ActionId;
@@ -39,7 +37,7 @@ impl Table {
     #[inline]
     pub fn lookup(&mut self, key: &[u64], now: Nanos, packet_len: u32) -> Lookup<'_> {
         let found = match &self.index {
-            Index::Exact(index) => find_exact(index, &self.seeds, &self.records, key),
+            Index::Exact(exact) => exact.find(&self.records, key),
             Index::Keyless => None,
             Index::Lpm(space) => space.longest(&self.records, key),
             Index::Priority(space) => space.best(&self.records, key),
@@ -96,32 +94,4 @@ fn target(word: ActionWord, args: &[u64]) -> Target<'_> {
         Callee::Member(place) => Target::Member(place),
         Callee::Group(place) => Target::Group(place),
     }
-}
-
-/// The entry whose key equals `key`.
-#[inline(always)]
-pub fn find_exact(index: &HashIndex, seeds: &Seeds, records: &Records, key: &[u64]) -> Option<u32> {
-    match key.len() {
-        1 => find_exact_n::<1>(index, seeds, records, key),
-        2 => find_exact_n::<2>(index, seeds, records, key),
-        3 => find_exact_n::<3>(index, seeds, records, key),
-        4 => find_exact_n::<4>(index, seeds, records, key),
-        5 => find_exact_n::<5>(index, seeds, records, key),
-        6 => find_exact_n::<6>(index, seeds, records, key),
-        n => index.find(seeds.hash(n, |i| key[i]), |at| records.key(at) == key),
-    }
-}
-
-#[inline(always)]
-fn find_exact_n<const N: usize>(
-    index: &HashIndex,
-    seeds: &Seeds,
-    records: &Records,
-    key: &[u64],
-) -> Option<u32> {
-    let key: &[u64; N] = key.try_into().ok()?;
-    index.find(seeds.hash(N, |i| key[i]), |at| {
-        let value = &records.key(at)[..N];
-        (0..N).fold(0, |diff, i| diff | (key[i] ^ value[i])) == 0
-    })
 }

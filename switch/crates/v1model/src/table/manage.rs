@@ -3,7 +3,6 @@
 
 use super::call::{pack_call, unpack_call, ActionWord, Callee};
 use super::key::{self, PackedKey};
-use super::lookup::find_exact;
 use super::records::EntryHandle;
 use super::{Index, Table};
 use crate::entry::{ActionCall, Entry, EntryKey, EntryStats, MeterConfig, Nanos};
@@ -71,17 +70,18 @@ impl Table {
         let at = self.records.add();
         let layout = self.records.layout;
         let record = self.records.record_mut(at);
-        record[layout.key_at..][..layout.key_limbs].copy_from_slice(&packed.value);
+        let value = match &self.index {
+            Index::Exact(exact) => &exact.pack(&packed.value),
+            _ => &packed.value,
+        };
+        record[layout.key_at..][..layout.key_limbs].copy_from_slice(value);
         record[layout.range_at..][..layout.range_limbs].copy_from_slice(&packed.ranges);
         self.records.set_priority(at, packed.priority);
         self.records.set_action(at, word, args);
         self.records.set_last_hit(at, now);
         match &mut self.index {
             Index::Keyless => unreachable!("refused above"),
-            Index::Exact(index) => {
-                let value = &packed.value;
-                index.insert(self.seeds.hash(value.len(), |i| value[i]), at);
-            }
+            Index::Exact(exact) => exact.insert(&self.records, at),
             Index::Lpm(space) | Index::Priority(space) => {
                 space.insert(&mut self.records, at, &packed)
             }
@@ -310,7 +310,7 @@ impl Table {
     fn find(&self, key: &PackedKey) -> Option<u32> {
         match &self.index {
             Index::Keyless => None,
-            Index::Exact(index) => find_exact(index, &self.seeds, &self.records, &key.value),
+            Index::Exact(exact) => exact.find(&self.records, &key.value),
             Index::Lpm(space) | Index::Priority(space) => space.find(&self.records, key),
         }
     }
@@ -333,10 +333,7 @@ impl Table {
         let word = self.records.action(at);
         match &mut self.index {
             Index::Keyless => unreachable!("a keyless table has no entries"),
-            Index::Exact(index) => {
-                let value = &packed.value;
-                index.remove(self.seeds.hash(value.len(), |i| value[i]), at);
-            }
+            Index::Exact(exact) => exact.remove(&self.records, at),
             Index::Lpm(space) | Index::Priority(space) => {
                 space.remove(&mut self.records, at, packed)
             }
@@ -366,12 +363,18 @@ impl Table {
     }
 
     fn packed(&self, at: u32) -> PackedKey {
-        let value = self.records.key(at).to_vec();
-        let mask = match &self.index {
-            Index::Keyless | Index::Exact(_) => vec![u64::MAX; value.len()],
-            Index::Lpm(space) | Index::Priority(space) => {
-                space.mask(self.records.cold(at).tuple).to_vec()
+        let words = self.records.key(at);
+        let (value, mask) = match &self.index {
+            Index::Exact(exact) => {
+                let value = exact.unpack(words);
+                let mask = vec![u64::MAX; value.len()];
+                (value, mask)
             }
+            Index::Lpm(space) | Index::Priority(space) => {
+                let mask = space.mask(self.records.cold(at).tuple).to_vec();
+                (words.to_vec(), mask)
+            }
+            Index::Keyless => unreachable!("a keyless table has no entries"),
         };
         PackedKey {
             value,

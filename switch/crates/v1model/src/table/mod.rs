@@ -7,13 +7,15 @@
 //! | `manage` | insert, modify, delete, read: checked first, then applied |
 //! | `key`, `call` | control-plane values ⇄ limbs, with the errors a client sees |
 //! | `records` | one arena of u64 words, one record an entry |
-//! | `hash`, `hash_index` | hash of limbs; open addressing from hash to record |
+//! | `hash`, `hash_index` | hash of words; open addressing from hash to record |
+//! | `exact` | exact match: one hash index, narrow fields packed together |
 //! | `tuples` | longest prefix, ternary, range: one hash index for each mask |
 //! | `ageing` | idle time-outs |
 //! | `profile`, `value_set` | action profiles and selectors; parser value sets |
 
 mod ageing;
 mod call;
+mod exact;
 mod hash;
 mod hash_index;
 mod key;
@@ -39,8 +41,7 @@ use crate::error::{ControlError, ErrorKind};
 use crate::externs::Meters;
 use crate::schema::{ActionSchema, MatchKind, TableSchema};
 use ageing::Ageing;
-use hash::Seeds;
-use hash_index::HashIndex;
+use exact::Exact;
 use records::Records;
 use tuples::TupleSpace;
 
@@ -50,7 +51,7 @@ enum Index {
     /// No key: every lookup misses.
     Keyless,
     /// All fields exact.
-    Exact(HashIndex),
+    Exact(Exact),
     /// One longest-prefix field, the others exact.
     Lpm(TupleSpace),
     /// Ternary, range or optional fields: the largest priority wins.
@@ -70,7 +71,6 @@ struct DefaultEntry {
 #[derive(Clone)]
 pub struct Table {
     index: Index,
-    seeds: Seeds,
     records: Records,
     default: DefaultEntry,
     ageing: Option<Ageing>,
@@ -118,12 +118,15 @@ impl Table {
             }
             Index::Lpm(TupleSpace::new(&schema.keys))
         } else {
-            Index::Exact(HashIndex::new(schema.max_size))
+            Index::Exact(Exact::new(&schema.keys, schema.max_size))
         };
         let mut table = Table {
             records: Records::new(records::Layout::new(
                 matches!(index, Index::Priority(_)),
-                schema.key_limbs(),
+                match &index {
+                    Index::Exact(exact) => exact.words(),
+                    _ => schema.key_limbs(),
+                },
                 if schema.profile.is_some() {
                     0
                 } else {
@@ -135,7 +138,6 @@ impl Table {
                 schema.max_size,
             )),
             index,
-            seeds: Seeds::random(),
             default: DefaultEntry::default(),
             ageing: schema.support_timeout.then(Ageing::new),
             meters: schema

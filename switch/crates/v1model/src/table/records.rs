@@ -24,6 +24,13 @@ pub struct EntryHandle {
     pub generation: u32,
 }
 
+/// Eight words that lie in one cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u64; WORDS]);
+
+const WORDS: usize = 8;
+
 /// Where the parts of a record are, in words.
 ///
 /// ```text
@@ -71,7 +78,7 @@ impl Layout {
             hit_at: ageing.then_some(hit_at),
             range_at,
             range_limbs,
-            stride: range_at + range_limbs,
+            stride: aligned(range_at + range_limbs),
             max_size,
         }
     }
@@ -79,6 +86,15 @@ impl Layout {
     /// Most entries of the table.
     pub fn max_size(&self) -> u32 {
         self.max_size
+    }
+}
+
+/// The least distance of records of this many words at which none lies in more cache lines than it must.
+fn aligned(words: usize) -> usize {
+    if words <= WORDS {
+        words.next_power_of_two()
+    } else {
+        words.next_multiple_of(WORDS)
     }
 }
 
@@ -99,7 +115,7 @@ pub struct Cold {
 #[derive(Clone)]
 pub struct Records {
     pub layout: Layout,
-    words: Vec<u64>,
+    lines: Vec<Line>,
     cold: Vec<Cold>,
     free: Vec<u32>,
 }
@@ -108,7 +124,7 @@ impl Records {
     pub fn new(layout: Layout) -> Self {
         Records {
             layout,
-            words: Vec::new(),
+            lines: Vec::new(),
             cold: Vec::new(),
             free: Vec::new(),
         }
@@ -142,10 +158,12 @@ impl Records {
             let more = (self.layout.max_size as usize)
                 .min(RESERVED)
                 .saturating_sub(at);
-            self.words.reserve_exact(more * self.layout.stride);
+            self.lines
+                .reserve_exact((more * self.layout.stride).div_ceil(WORDS));
             self.cold.reserve_exact(more);
         }
-        self.words.resize((at + 1) * self.layout.stride, 0);
+        let lines = ((at + 1) * self.layout.stride).div_ceil(WORDS);
+        self.lines.resize(lines, Line([0; WORDS]));
         self.cold.push(Cold {
             live: true,
             ..Cold::default()
@@ -180,13 +198,25 @@ impl Records {
     #[inline(always)]
     pub fn record(&self, at: u32) -> &[u64] {
         let stride = self.layout.stride;
-        &self.words[at as usize * stride..][..stride]
+        &self.words()[at as usize * stride..][..stride]
     }
 
     #[inline(always)]
     pub fn record_mut(&mut self, at: u32) -> &mut [u64] {
         let stride = self.layout.stride;
-        &mut self.words[at as usize * stride..][..stride]
+        let words = self.lines.len() * WORDS;
+        // SAFETY: as in `words`, and `self` is borrowed mutably for as long as the slice lives.
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast::<u64>(), words) };
+        &mut words[at as usize * stride..][..stride]
+    }
+
+    #[inline(always)]
+    fn words(&self) -> &[u64] {
+        // SAFETY: a `Line` is eight words without padding, so the lines are that many initialised words in a row.
+        unsafe {
+            std::slice::from_raw_parts(self.lines.as_ptr().cast::<u64>(), self.lines.len() * WORDS)
+        }
     }
 
     pub fn cold(&self, at: u32) -> &Cold {

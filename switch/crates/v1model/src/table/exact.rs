@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Exact tables: a hash index over keys whose narrow fields share words, so that a record fits a cache line.
+
+use super::hash::Seeds;
+use super::hash_index::HashIndex;
+use super::records::Records;
+use crate::bits::limbs_for;
+use crate::schema::KeySchema;
+
+/// Where a limb of a lookup key goes in its word.
+#[derive(Clone, Copy)]
+struct Place {
+    shift: u8,
+    /// Bits of the limb.
+    bits: u8,
+}
+
+/// The entries of an exact table.
+#[derive(Clone)]
+pub struct Exact {
+    index: HashIndex,
+    seeds: Seeds,
+    /// One for each limb, in order; empty where packing saves no word.
+    places: Vec<Place>,
+    /// Of each word, the number of limbs that it and the words before it hold.
+    ends: Vec<usize>,
+    words: usize,
+}
+
+impl Exact {
+    pub fn new(keys: &[KeySchema], max_size: u32) -> Self {
+        let mut places = Vec::new();
+        let mut ends: Vec<usize> = Vec::new();
+        let mut used = 64;
+        for key in keys {
+            for i in 0..limbs_for(key.width) as u32 {
+                let bits = (key.width - 64 * i).min(64);
+                if used + bits > 64 {
+                    ends.push(places.len());
+                    used = 0;
+                }
+                places.push(Place {
+                    shift: used as u8,
+                    bits: bits as u8,
+                });
+                used += bits;
+                *ends.last_mut().expect("a word was begun") = places.len();
+            }
+        }
+        let words = ends.len();
+        if words == places.len() {
+            places.clear();
+        }
+        Exact {
+            index: HashIndex::new(max_size),
+            seeds: Seeds::random(),
+            places,
+            ends,
+            words,
+        }
+    }
+
+    /// Words that a key takes in its record.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The key as it stands in a record.
+    pub fn pack(&self, key: &[u64]) -> Vec<u64> {
+        if self.places.is_empty() {
+            return key.to_vec();
+        }
+        (0..self.words).map(|w| self.word(key, w)).collect()
+    }
+
+    /// Word `w` of a packed key.
+    #[inline(always)]
+    fn word(&self, key: &[u64], w: usize) -> u64 {
+        let start = if w == 0 { 0 } else { self.ends[w - 1] };
+        let end = self.ends[w];
+        key[start..end]
+            .iter()
+            .zip(&self.places[start..end])
+            .fold(0, |word, (limb, place)| word | limb << (place.shift & 63))
+    }
+
+    /// The limbs of a key from its record; the inverse of `pack`.
+    pub fn unpack(&self, words: &[u64]) -> Vec<u64> {
+        if self.places.is_empty() {
+            return words.to_vec();
+        }
+        let mut limbs = Vec::with_capacity(self.places.len());
+        for (word, &end) in words.iter().zip(&self.ends) {
+            for place in &self.places[limbs.len()..end] {
+                limbs.push(word >> place.shift & (u64::MAX >> (64 - place.bits)));
+            }
+        }
+        limbs
+    }
+
+    /// The entry whose key equals `key`.
+    #[inline(always)]
+    pub fn find(&self, records: &Records, key: &[u64]) -> Option<u32> {
+        if self.places.is_empty() {
+            match *key {
+                [a] => self.find_words(records, [a]),
+                [a, b] => self.find_words(records, [a, b]),
+                [a, b, c] => self.find_words(records, [a, b, c]),
+                _ => self
+                    .index
+                    .find(self.seeds.hash(key.len(), |i| key[i]), |at| {
+                        records.key(at) == key
+                    }),
+            }
+        } else {
+            match self.words {
+                1 => self.find_packed::<1>(records, key),
+                2 => self.find_packed::<2>(records, key),
+                3 => self.find_packed::<3>(records, key),
+                4 => self.find_packed::<4>(records, key),
+                5 => self.find_packed::<5>(records, key),
+                6 => self.find_packed::<6>(records, key),
+                7 => self.find_packed::<7>(records, key),
+                8 => self.find_packed::<8>(records, key),
+                _ => self.find_long(records, key),
+            }
+        }
+    }
+
+    /// Adds the entry whose record holds its packed key already.
+    pub fn insert(&mut self, records: &Records, at: u32) {
+        self.index.insert(self.hash_of(records, at), at);
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, records: &Records, at: u32) {
+        self.index.remove(self.hash_of(records, at), at);
+    }
+
+    fn hash_of(&self, records: &Records, at: u32) -> u64 {
+        let words = records.key(at);
+        self.seeds.hash(words.len(), |i| words[i])
+    }
+
+    #[inline(always)]
+    fn find_packed<const W: usize>(&self, records: &Records, key: &[u64]) -> Option<u32> {
+        let mut words = [0u64; W];
+        let mut start = 0;
+        for (word, &end) in words.iter_mut().zip(&self.ends) {
+            for (limb, place) in key[start..end].iter().zip(&self.places[start..end]) {
+                *word |= limb << (place.shift & 63);
+            }
+            start = end;
+        }
+        self.find_words(records, words)
+    }
+
+    #[inline(always)]
+    fn find_words<const W: usize>(&self, records: &Records, words: [u64; W]) -> Option<u32> {
+        self.index.find(self.seeds.hash(W, |i| words[i]), |at| {
+            let stored = &records.key(at)[..W];
+            (0..W).fold(0, |diff, i| diff | (words[i] ^ stored[i])) == 0
+        })
+    }
+
+    /// Keys of more than eight packed words (1,024 bits of narrow fields): word by word, without a copy of the key.
+    #[cold]
+    fn find_long(&self, records: &Records, key: &[u64]) -> Option<u32> {
+        self.index
+            .find(self.seeds.hash(self.words, |w| self.word(key, w)), |at| {
+                records
+                    .key(at)
+                    .iter()
+                    .enumerate()
+                    .all(|(w, &stored)| self.word(key, w) == stored)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::MatchKind;
+
+    fn exact(widths: &[u32]) -> Exact {
+        let keys: Vec<_> = widths
+            .iter()
+            .map(|&width| KeySchema {
+                name: String::new(),
+                kind: MatchKind::Exact,
+                width,
+            })
+            .collect();
+        Exact::new(&keys, 16)
+    }
+
+    #[test]
+    fn narrow_fields_share_words_and_come_back() {
+        // IPv4 and IPv6 5-tuples, one wide field, odd widths.
+        for (widths, words) in [
+            (vec![32, 32, 8, 16, 16], 2),
+            (vec![128, 128, 8, 16, 16], 5),
+            (vec![64], 1),
+            (vec![9], 1),
+            (vec![65, 63], 2),
+            (vec![48, 48, 16], 2),
+        ] {
+            let exact = exact(&widths);
+            assert_eq!(exact.words(), words, "{widths:?}");
+            let mut key = Vec::new();
+            for &w in &widths {
+                for i in 0..limbs_for(w) as u32 {
+                    let bits = (w - 64 * i).min(64);
+                    key.push(0xfeed_beef_dead_cafe_u64.rotate_left(w) & (u64::MAX >> (64 - bits)));
+                }
+            }
+            assert_eq!(exact.unpack(&exact.pack(&key)), key, "{widths:?}");
+        }
+    }
+}
