@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -33,7 +34,7 @@ from finsy.p4entity import P4Entity
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.switch.faults import failed_updates, translate
 
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.2
 DIGEST_QUEUE_LISTS = 10_000
 READER_IDS = 2**31
@@ -148,7 +149,25 @@ class SwitchClient:
         if switch is not None:
             await switch.__aexit__(None, None, None)
 
+    async def _probe(self, timeout_s: float) -> None:
+        """Ask TCP whether anybody listens. gRPC would wait ever longer between attempts (one process shares its
+        back-off over all channels), and a switch that comes back should be found at once."""
+        host, _, port = self.endpoint.grpc.rpartition(":")
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_connection(host.strip("[]"), int(port)), timeout_s)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise FairlaneError(
+                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._timeout_s:g} s"
+            ) from None
+        except OSError as ex:
+            reason = os.strerror(ex.errno) if ex.errno and ex.errno > 0 else str(ex)
+            raise FairlaneError(
+                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: {reason.lower()}"
+            ) from None
+        writer.close()
+
     async def _connect(self, timeout_s: float) -> None:
+        await self._probe(timeout_s)
         options = SwitchOptions(
             p4info=self._pipeline.p4info if self._pipeline else None,
             p4blob=self._pipeline.json if self._pipeline else None,

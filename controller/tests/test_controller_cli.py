@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line without a switch: plan, errors with names and ranges, exit codes, JSON."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from fairlane_controller.cli.main import main, make_app
+from test_controller_state import good_state, write_state
+from typer.testing import CliRunner
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Exit code and standard output of `fairlane ARGUMENTS` as typer's runner sees it."""
+    result = CliRunner().invoke(make_app(with_plugins=False), list(arguments))
+    return result.exit_code, result.output
+
+
+def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Exit code and standard error of the whole command."""
+    with pytest.raises(SystemExit) as caught:
+        main(list(arguments))
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, capsys.readouterr().err
+
+
+def test_plan_of_the_papers_third_link() -> None:
+    code, output = run("plan", "--rate", "2Mbit", "--delay", "2ms", "--packet", "1000", "--flows", "2", "--json")
+    assert code == 0
+    plan = json.loads(output)
+    assert plan["t_d_s"] == pytest.approx(0.004)
+    assert plan["t_res_s"] == pytest.approx(0.004)
+    assert plan["w_best_packets"] == pytest.approx(2.5)
+    assert plan["qthresh_packets"] == 4
+
+
+def test_plan_takes_a_measured_t_res() -> None:
+    _, output = run("plan", "--rate", "5Mbit", "--t-res", "6.8ms", "--k", "1", "--json")
+    assert json.loads(output)["w_best_packets"] == pytest.approx(0.0068 * 5e6 / 8000 / 2 + 2)
+
+
+def test_plan_for_people() -> None:
+    code, output = run("plan", "--rate", "2Mbit", "--delay", "2ms")
+    assert code == 0
+    assert "Qthresh" in output
+    assert "4 packets" in output
+
+
+@pytest.mark.parametrize(
+    "command", ["init", "run", "status", "flows", "measure", "threshold", "scheme", "table", "plan"]
+)
+def test_every_command_has_help(command: str) -> None:
+    code, output = run(command, "--help")
+    assert code == 0
+    assert "Usage" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("plan", "--rate", "2Zbit"), 2, "unknown unit 'Zbit'; examples: 512kbit"),
+        (("plan", "--rate", "0"), 2, "rate_bps 0.0 is out of range"),
+        (("plan", "--rate", "2Mbit", "--capacity", "1"), 2, "capacity 1 is out of range: it must be between 2 and 65535 packets"),
+        (("plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight -1.0 is out of range"),
+        (("status", "--switch", "s1:50051"), 3, "unknown switch 's1:50051'; did you mean 's1'?"),
+        (("status", "--switch", "s1=127.0.0.1"), 2, "must be NAME=HOST:PORT"),
+        (("status", "--switch", "s1=127.0.0.1:99999"), 2, "with a port of 1 to 65535"),
+        (("status", "--switch", "s3"), 3, "unknown switch 's3'; did you mean"),
+        (("scheme", "set", "droptail"), 3, "unknown scheme 'droptail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh"),
+        (("init", "--scheme", "qtresh"), 3, "unknown scheme 'qtresh'; did you mean 'qthresh'?"),
+        (("threshold", "set"), 2, "needs PACKETS, --weight, or both"),
+        (("run", "--flow-idle", "1ms"), 2, "--flow-idle 1ms is out of range: it must be between 1s and 86400s"),
+        (("init",), 3, "the compiled program a.json does not exist"),
+        (("init", "-s", "s1=127.0.0.1:1"), 3, "this command needs the run state of a topology"),
+        (("measure", "--for", "3"), 2, "--for '3' has no unit"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_a_code(
+    arguments: tuple[str, ...],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    write_state(tmp_path / "0", good_state())
+    got, text = failing(capsys, *arguments)
+    assert got == code
+    assert message in text
+    assert text.count("\n") == 1
+
+
+def test_no_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    code, text = failing(capsys, "status")
+    assert code == 3
+    assert "no topology is running" in text
+
+
+def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = failing(capsys, "plan", "--rate", "fast", "--json")
+    assert code == 2
+    error = json.loads(text)["error"]
+    assert error["code"] == "bad_input"
+    assert "--rate 'fast'" in error["message"]
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A loopback TCP port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    "arguments", [("flows",), ("threshold", "show"), ("threshold", "set", "5", "-p", "3"), ("table",), ("measure",)]
+)
+@pytest.mark.timeout(30)
+def test_a_dead_switch_is_named(
+    arguments: tuple[str, ...], closed_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = failing(capsys, *arguments, "-s", f"s1=127.0.0.1:{closed_port}")
+    assert code == 4
+    assert f"switch s1 at 127.0.0.1:{closed_port} does not answer" in text
+
+
+@pytest.mark.timeout(30)
+def test_status_of_a_dead_switch_still_shows_the_rest(closed_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["status", "--json", "-s", f"s1=127.0.0.1:{closed_port}"])
+    assert caught.value.code == 4
+    data = json.loads(capsys.readouterr().out)
+    assert data["switches"][0]["reachable"] is False
+    assert data["switches"][0]["error"]["code"] == "switch_unreachable"
+
+
+@pytest.mark.timeout(30)
+def test_a_switch_that_accepts_and_says_nothing_is_given_up(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        code, text = failing(capsys, "flows", "-s", f"s1=127.0.0.1:{port}")
+    assert code == 4
+    assert f"switch s1 at 127.0.0.1:{port}" in text

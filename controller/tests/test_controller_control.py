@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop's control socket: answers, errors, strange clients, permissions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop.control import SOCKET_FILE, ControlServer, ask, loop_runs
+
+
+async def handler(request: dict[str, Any]) -> Any:
+    match request["op"]:
+        case "echo":
+            return request
+        case "refuse":
+            raise FairlaneError(ErrorCode.OUT_OF_RANGE, "threshold 500 is out of range")
+        case "hang":
+            return await asyncio.sleep(60)
+        case _:
+            return int(request["missing"])
+
+
+async def test_answers_and_errors_come_back(tmp_path: Path) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        assert await ask(tmp_path, {"op": "echo", "x": 1}) == {"op": "echo", "x": 1}
+        with pytest.raises(FairlaneError, match="threshold 500 is out of range") as caught:
+            await ask(tmp_path, {"op": "refuse"})
+        assert caught.value.code is ErrorCode.OUT_OF_RANGE
+        with pytest.raises(FairlaneError, match="bad request: KeyError"):
+            await ask(tmp_path, {"op": "other"})
+
+
+async def test_only_the_owner_may_connect(tmp_path: Path) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        assert stat.S_IMODE((tmp_path / SOCKET_FILE).stat().st_mode) == 0o600
+
+
+async def test_no_loop(tmp_path: Path) -> None:
+    with pytest.raises(FairlaneError, match="no control loop runs") as caught:
+        await ask(tmp_path, {"op": "echo"})
+    assert caught.value.code is ErrorCode.NO_LOOP
+    assert not loop_runs(tmp_path)
+
+
+async def test_a_socket_that_a_killed_loop_left_is_no_loop_and_is_replaced(tmp_path: Path) -> None:
+    import socket
+
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(tmp_path / SOCKET_FILE))
+    left.close()
+    assert (tmp_path / SOCKET_FILE).exists()
+    with pytest.raises(FairlaneError, match="no control loop runs"):
+        await ask(tmp_path, {"op": "echo"})
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        assert await ask(tmp_path, {"op": "echo"}) == {"op": "echo"}
+
+
+async def test_a_loop_that_hangs_is_told_from_one_that_is_gone(tmp_path: Path) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        with pytest.raises(FairlaneError, match="did not answer within") as caught:
+            await ask(tmp_path, {"op": "hang"}, timeout_s=0.1)
+        assert caught.value.code is ErrorCode.TIMED_OUT
+
+
+@pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"{}\n", b'{"op": 7}\n'])
+async def test_strange_requests_are_answered_with_an_error(tmp_path: Path, line: bytes) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / SOCKET_FILE))
+        writer.write(line)
+        answer = json.loads(await asyncio.wait_for(reader.readline(), 5))
+        assert answer["ok"] is False
+        assert answer["error"]["code"] == "bad_input"
+        writer.close()

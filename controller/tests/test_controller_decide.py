@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a threshold changes: agreement, hysteresis, rate limit, bounds, stale measurements (virtual time)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+from fairlane_controller.loop.decide import DecideOptions, Decision, Outcome, ThresholdDecider, bounded_capacity
+from fairlane_controller.measure.estimators import Estimate
+from fairlane_controller.measure.port import PortMeasurement
+from hypothesis import given
+from hypothesis import strategies as st
+
+K = 1.5
+
+
+def measured(t_res_s: float, *, rate_bps: float = 2e6, age_s: float = 0.1, count: int = 50) -> PortMeasurement:
+    def estimate(value: float) -> Estimate:
+        return Estimate(value, count, age_s, 0.0)
+
+    return PortMeasurement(estimate(rate_bps), estimate(t_res_s), estimate(1000.0), estimate(2.0), 3)
+
+
+def t_res_for(exact_packets: float) -> float:
+    """The T_res at 2 Mbit/s, 1000 bytes, 2 flows for which (9) gives exactly this: T_D is 4 ms."""
+    return (exact_packets / K - 2.0) * 2 * 0.004
+
+
+def step(decider: ThresholdDecider, now_s: float, measurement: PortMeasurement, capacity: int = 50) -> Decision:
+    decision = decider.evaluate(now_s, measurement, weight=1.0, k=K, capacity_packets=capacity)
+    if decision.outcome is Outcome.WRITE:
+        assert decision.qthresh_packets is not None
+        decider.written(now_s, decision.qthresh_packets)
+    return decision
+
+
+def test_first_threshold_needs_agreement() -> None:
+    decider = ThresholdDecider(DecideOptions(samples=3))
+    outcomes = [step(decider, i * 0.25, measured(t_res_for(5.0))).outcome for i in range(4)]
+    assert outcomes == [Outcome.HOLD, Outcome.HOLD, Outcome.WRITE, Outcome.HOLD]
+    assert decider.in_force_packets == 5
+
+
+def test_a_restarted_loop_leaves_a_right_value_alone() -> None:
+    decider = ThresholdDecider(DecideOptions(), in_force_packets=5)
+    decisions = [step(decider, i * 0.25, measured(t_res_for(5.2))) for i in range(20)]
+    assert {d.outcome for d in decisions} == {Outcome.HOLD}
+
+
+def test_noise_about_a_boundary_never_writes() -> None:
+    rng = random.Random(3)
+    decider = ThresholdDecider(DecideOptions(margin_packets=0.1), in_force_packets=5)
+    for i in range(2000):
+        step(decider, i * 0.25, measured(t_res_for(5.5 + rng.uniform(-0.09, 0.09))))
+    assert decider.in_force_packets == 5
+
+
+def test_disagreeing_evaluations_never_write() -> None:
+    decider = ThresholdDecider(DecideOptions(samples=3), in_force_packets=5)
+    for i in range(100):
+        step(decider, i * 0.25, measured(t_res_for(7.0 if i % 2 else 9.0)))
+    assert decider.in_force_packets == 5
+
+
+@given(st.lists(st.floats(min_value=0.0, max_value=0.2), min_size=50, max_size=200))
+def test_at_most_one_write_a_second_whatever_comes(t_res: list[float]) -> None:
+    decider = ThresholdDecider(DecideOptions(samples=1, min_write_interval_s=1.0))
+    writes = [
+        i * 0.25 for i, value in enumerate(t_res) if step(decider, i * 0.25, measured(value)).outcome is Outcome.WRITE
+    ]
+    assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(writes))
+
+
+def test_a_change_follows_within_a_second() -> None:
+    decider = ThresholdDecider(DecideOptions(), in_force_packets=5)
+    written = [
+        i * 0.25 for i in range(1, 20) if step(decider, i * 0.25, measured(t_res_for(11.0))).outcome is Outcome.WRITE
+    ]
+    assert written == [0.75]
+    assert decider.in_force_packets == 11
+
+
+@pytest.mark.parametrize(
+    ("measurement", "reason"),
+    [
+        (PortMeasurement(None, None, None, None), "no measurement of BW"),
+        (measured(0.01, count=1), "1 of 2 measurements of BW"),
+        (measured(0.01, count=3), "3 of 5 measurements of T_res"),
+        (measured(0.01, age_s=11.0), "BW was last measured 11.0 s ago"),
+    ],
+)
+def test_nothing_to_go_by_keeps_the_last_threshold(measurement: PortMeasurement, reason: str) -> None:
+    decider = ThresholdDecider(DecideOptions(), in_force_packets=7)
+    for i in range(10):
+        decision = step(decider, i * 0.25, measurement)
+        assert decision.outcome is Outcome.NOT_READY
+        assert reason in decision.reason
+    assert decider.in_force_packets == 7
+
+
+def test_bounds() -> None:
+    decider = ThresholdDecider(DecideOptions(samples=1))
+    step(decider, 0.0, measured(10.0), capacity=50)
+    assert decider.in_force_packets == 50
+    decider = ThresholdDecider(DecideOptions(samples=1))
+    step(decider, 0.0, measured(0.0), capacity=2)
+    assert decider.in_force_packets == 2
+
+
+@given(st.integers(0, 100_000), st.floats(min_value=1 / 256, max_value=255))
+def test_the_effective_threshold_fits_the_port(capacity: int, weight: float) -> None:
+    most = bounded_capacity(capacity, weight)
+    assert 2 <= most <= 65_535
+    if capacity >= 2 * max(1.0, weight):
+        assert most * max(weight, 1.0) <= max(capacity, 2) + 1e-6
+
+
+def test_a_decision_explains_itself() -> None:
+    decider = ThresholdDecider(DecideOptions(samples=1), in_force_packets=4)
+    data = step(decider, 0.0, measured(t_res_for(8.0))).to_json()
+    assert (data["outcome"], data["previous_packets"], data["qthresh_packets"]) == ("write", 4, 8)
+    assert data["reason"] == "changed from 4 to 8"
+    assert math.isclose(data["plan"]["qthresh_exact_packets"], 8.0)
+    assert data["plan"]["rate_bps"] == 2e6

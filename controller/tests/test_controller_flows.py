@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slots: one flow each, all in range, given back, adopted after a restart, and never more than there are."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from fairlane_controller.loop.flows import FlowKey, FlowTable
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+
+def key(number: int, version: int = 4) -> FlowKey:
+    base = ipaddress.ip_address("10.0.0.1") if version == 4 else ipaddress.ip_address("2001:db8::1")
+    return FlowKey(base, base + 1, 6, number, 5001)
+
+
+def test_matches_round_trip() -> None:
+    for version in (4, 6):
+        one = key(7, version)
+        assert FlowKey.from_match(one.table, one.match) == one
+
+
+def test_digest_has_ipv4_in_the_low_bits() -> None:
+    digest = {"ip_version": 4, "src": 0x0A000001, "dst": 0x0A000002, "protocol": 6, "src_port": 7, "dst_port": 5001}
+    assert FlowKey.from_digest(digest) == key(7)
+    assert str(key(7)) == "tcp 10.0.0.1:7 > 10.0.0.2:5001"
+    assert str(key(7, 6)) == "tcp [2001:db8::1]:7 > [2001:db8::2]:5001"
+
+
+def test_ipv4_and_ipv6_share_the_slots() -> None:
+    table = FlowTable()
+    assert {table.allocate(key(1)), table.allocate(key(1, 6))} == {0, 1}
+
+
+def test_a_known_flow_gets_no_second_slot() -> None:
+    table = FlowTable()
+    assert table.allocate(key(1)) == 0
+    assert table.allocate(key(1)) is None
+    assert table.missed == 0
+
+
+def test_a_full_table_counts_what_it_missed() -> None:
+    table = FlowTable(capacity=2)
+    assert [table.allocate(key(i)) for i in range(4)] == [0, 1, None, None]
+    assert table.missed == 2
+    table.release(key(0))
+    assert table.allocate(key(9)) == 0
+
+
+def test_the_slot_freed_longest_ago_is_used_first() -> None:
+    table = FlowTable(capacity=3)
+    for i in range(3):
+        table.allocate(key(i))
+    for i in (2, 0, 1):
+        table.release(key(i))
+    assert [table.allocate(key(10 + i)) for i in range(3)] == [2, 0, 1]
+
+
+def test_adoption_finds_doubled_slots() -> None:
+    table = FlowTable()
+    doubled = table.adopt([(key(1), 5), (key(2), 5), (key(3), 2)])
+    assert doubled == [key(2)]
+    assert (table.slot(key(1)), table.slot(key(3))) == (5, 2)
+    assert sorted(s for s in (table.allocate(key(i)) for i in range(10, 14)) if s is not None) == [6, 7, 8, 9]
+
+
+def test_a_slot_beyond_the_range_is_not_adopted() -> None:
+    table = FlowTable(capacity=8)
+    assert table.adopt([(key(1), 8)]) == [key(1)]
+    assert len(table) == 0
+
+
+class Slots(RuleBasedStateMachine):
+    """Any order of arrivals, departures and restarts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = FlowTable(capacity=6)
+        self.alive: set[int] = set()
+
+    @rule(number=st.integers(0, 11))
+    def arrive(self, number: int) -> None:
+        slot = self.table.allocate(key(number))
+        if number in self.alive or len(self.alive) == 6:
+            assert slot is None
+        else:
+            assert slot is not None
+            self.alive.add(number)
+
+    @rule(number=st.integers(0, 11))
+    def leave(self, number: int) -> None:
+        assert (self.table.release(key(number)) is not None) == (number in self.alive)
+        self.alive.discard(number)
+
+    @rule()
+    def restart(self) -> None:
+        held = list(self.table.items())
+        self.table = FlowTable(capacity=6)
+        assert self.table.adopt(held) == []
+
+    @invariant()
+    def one_slot_each(self) -> None:
+        slots = [slot for _, slot in self.table.items()]
+        assert len(set(slots)) == len(slots) == len(self.alive)
+        assert all(0 <= slot < 6 for slot in slots)
+
+
+TestSlots = Slots.TestCase
+
+
+@given(st.lists(st.integers(0, 65_535), max_size=50, unique=True))
+def test_adopt_then_allocate_never_collides(slots: list[int]) -> None:
+    table = FlowTable()
+    table.adopt((key(i), slot) for i, slot in enumerate(slots))
+    new = table.allocate(key(60_000))
+    assert new is not None
+    assert new not in slots

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line and the loop against real switches: set-up, changes, refusals, killed loops, killed switches."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+import socket
+import struct
+
+import pytest
+from live_switch import LiveSwitch, wait_until
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def threshold(switch: LiveSwitch) -> dict[str, object]:
+    """The one row of `threshold show`."""
+    (row,) = switch.json("threshold", "show")
+    return row
+
+
+def test_init_writes_once(bare_switch: LiveSwitch) -> None:
+    assert "no program yet" in bare_switch.fairlane("status")
+    message = bare_switch.fairlane("threshold", "show", code=5)
+    assert "has no program yet: load it with `fairlane init`" in message
+    (first,) = bare_switch.json("init", "--scheme", "qthresh")
+    assert first == {"switch": "s1", "routes": 3, "managed_ports": [3], "written": 5}
+    (second,) = bare_switch.json("init")
+    assert second["written"] == 0
+    (status,) = bare_switch.json("status")["switches"]
+    assert status["reachable"] is True
+    assert [(p["port"], p["capacity_packets"], p["schemes"]) for p in status["ports"]] == [(3, 50, {"0": "qthresh"})]
+    routes = bare_switch.json("table", "ipv4_lpm")
+    assert sorted(r["match"] for r in routes) == ["dst=0xa000100/24", "dst=0xa000300/24"]
+
+
+def test_init_keeps_what_the_switch_holds(switch: LiveSwitch) -> None:
+    switch.fairlane("threshold", "set", "9")
+    switch.fairlane("init")
+    assert threshold(switch)["qthresh_packets"] == 9
+
+
+def test_threshold_by_hand(switch: LiveSwitch) -> None:
+    (done,) = switch.json("threshold", "set", "5", "--weight", "2")
+    assert (done["qthresh_packets"], done["weight"], done["via"]) == (5, 2.0, "direct")
+    row = threshold(switch)
+    assert (row["qthresh_packets"], row["weight"], row["effective_packets"], row["mode"]) == (5, 2.0, 10, "manual")
+    switch.fairlane("threshold", "set", "--weight", "1.5")
+    row = threshold(switch)
+    assert (row["qthresh_packets"], row["effective_packets"], row["mode"]) == (5, 7, "manual")
+    switch.fairlane("threshold", "auto", "--k", "2")
+    row = threshold(switch)
+    assert (row["qthresh_packets"], row["mode"], row["k"]) == (5, "auto", 2.0)
+
+
+REFUSALS = [
+    (("threshold", "set", "51"), 2, "threshold 51 is out of range: it must be between 1 and 50 packets"),
+    (("threshold", "set", "0"), 2, "threshold 0 is out of range: it must be between 1 and 50 packets"),
+    (("threshold", "set", "30", "-w", "2"), 2, "threshold 30 is out of range: it must be between 1 and 25 packets"),
+    (("threshold", "set", "5", "-w", "300"), 2, "weight 300.0 is out of range: it must be between 0.00390625 and 255"),
+    (("threshold", "set", "5", "-w", "0.1"), 2, "would admit nothing: the weight must be at least 0.2"),
+    (("threshold", "set", "5", "-c", "8"), 2, "class 8 is out of range: it must be between 0 and 7"),
+    (("threshold", "set", "5", "-p", "4"), 3, "port 4 is not managed; managed ports: 3"),
+    (("threshold", "set", "5", "-p", "600"), 2, "port 600 is out of range: it must be between 1 and 509"),
+    (("threshold", "auto", "--k", "0"), 2, "k 0 is out of range: it must be between 0.1 and 100"),
+    (("table", "polciy"), 3, "unknown table 'polciy'; did you mean 'policy'?"),
+]
+
+
+def test_refusals_change_nothing(switch: LiveSwitch) -> None:
+    before = threshold(switch)
+    for arguments, code, message in REFUSALS:
+        assert message in switch.fairlane(*arguments, code=code)
+        assert threshold(switch) == before, arguments
+
+
+def test_schemes(switch: LiveSwitch) -> None:
+    switch.fairlane("threshold", "set", "7", "-w", "2")
+    (done,) = switch.json("scheme", "set", "drop_tail")
+    assert done["scheme"] == "drop_tail"
+    assert threshold(switch)["scheme"] == "drop_tail"
+    switch.fairlane("scheme", "set", "qthresh")
+    row = threshold(switch)
+    assert (row["scheme"], row["qthresh_packets"], row["weight"], row["mode"]) == ("qthresh", 7, 2.0, "manual")
+
+
+def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
+    with switch.loop():
+        (done,) = switch.json("threshold", "set", "8")
+        assert done["via"] == "loop"
+        assert threshold(switch)["qthresh_packets"] == 8
+        assert "between 1 and 50 packets" in switch.fairlane("threshold", "set", "51", code=2)
+        status = switch.json("status")
+        assert status["loop_running"] is True
+        assert status["loop"][0]["connected"] is True
+        assert status["loop"][0]["policies"][0]["mode"] == "manual"
+        assert "a control loop runs for" in switch.fairlane("run", code=7)
+        assert "stop it before `init`" in switch.fairlane("init", code=7)
+    assert [event["policy"]["qthresh_packets"] for event in switch.events("changed")] == [8]
+
+
+def test_a_loop_stops_on_sigterm_with_exit_code_0(switch: LiveSwitch) -> None:
+    with switch.loop() as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+    assert not (switch.folder / "controller.sock").exists()
+    assert threshold(switch)["scheme"] == "qthresh"
+
+
+def test_a_killed_loop_leaves_thresholds_and_a_new_one_goes_on(switch: LiveSwitch) -> None:
+    with switch.loop() as process:
+        switch.fairlane("threshold", "set", "8", "-w", "1.5")
+        process.kill()
+        process.wait(timeout=10)
+    assert threshold(switch)["qthresh_packets"] == 8
+    assert switch.json("status")["loop_running"] is False
+    with switch.loop():
+        taken = switch.events("took_over")[-1]
+        assert taken["policies"] == [{"port": 3, "class": 0, "scheme": "qthresh", "qthresh_packets": 8, "weight": 1.5}]
+        assert switch.json("status")["loop"][0]["policies"][0]["mode"] == "manual"
+        row = threshold(switch)
+        assert (row["qthresh_packets"], row["weight"], row["mode"]) == (8, 1.5, "manual")
+
+
+def test_a_killed_switch_is_restored_by_the_loop(switch: LiveSwitch) -> None:
+    with switch.loop():
+        switch.fairlane("threshold", "set", "8")
+        switch.kill()
+        wait_until("the loop to notice", lambda: switch.loop_status()["error"])
+        message = switch.fairlane("threshold", "set", "9", code=4)
+        assert f"switch s1 at 127.0.0.1:{switch.grpc_port} does not answer" in message
+        switch.start()
+        wait_until("the loop to restore the switch", lambda: switch.loop_status()["connected"])
+        assert switch.events("restored")
+        row = threshold(switch)
+        assert (row["qthresh_packets"], row["mode"]) == (8, "manual")
+        assert len(switch.json("table", "ipv4_lpm")) == 2
+
+
+# ---- with frames -------------------------------------------------------------------------------------------------
+
+
+def udp_frame(source_port: int, *, destination: str = "10.0.3.1") -> bytes:
+    """An Ethernet frame with an IPv4 UDP datagram of 100 bytes from 10.0.1.1."""
+    udp = struct.pack("!HHHH", source_port, 5001, 108, 0) + bytes(100)
+    source, target = ipaddress.IPv4Address("10.0.1.1").packed, ipaddress.IPv4Address(destination).packed
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, source, target)
+    words = struct.unpack("!10H", header)
+    total = sum(words)
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    header = header[:10] + struct.pack("!H", ~total & 0xFFFF) + header[12:]
+    return bytes.fromhex("0800000001fe080000000111") + b"\x08\x00" + header + udp
+
+
+def send(switch: LiveSwitch, *frames: bytes) -> None:
+    """Put frames on the wire of port 1."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+        wire.bind((switch.interfaces[1] + "x", 0))
+        for frame in frames:
+            wire.send(frame)
+
+
+def flow_names(switch: LiveSwitch) -> set[str]:
+    """The flows that have an entry."""
+    return {row["flow"] for row in switch.json("flows")}
+
+
+def test_new_flows_get_entries_that_a_restarted_loop_adopts(wired_switch: LiveSwitch) -> None:
+    switch = wired_switch
+    names = {f"udp 10.0.1.1:{port} > 10.0.3.1:5001" for port in (1001, 1002, 1003)}
+    with switch.loop() as process:
+        send(switch, *(udp_frame(port) for port in (1001, 1002, 1003)))
+        wait_until("three flow entries", lambda: flow_names(switch) == names)
+        send(switch, udp_frame(1001), udp_frame(1001))
+        rows = {row["src_port"]: row for row in switch.json("flows")}
+        assert sorted(row["slot"] for row in rows.values()) == [0, 1, 2]
+        wait_until("two packets counted", lambda: packets(switch, 1001) == 2)
+        process.kill()
+        process.wait(timeout=10)
+    assert flow_names(switch) == names
+    with switch.loop():
+        assert switch.events("took_over")[-1]["flows"] == 3
+        send(switch, udp_frame(1004))
+        wait_until("the fourth entry", lambda: len(flow_names(switch)) == 4)
+        assert sorted(row["slot"] for row in switch.json("flows")) == [0, 1, 2, 3]
+        assert packets(switch, 1001) == 2
+
+
+def packets(switch: LiveSwitch, source_port: int) -> int:
+    """Packets counted by the flow's direct counter."""
+    return next(int(row["packets"]) for row in switch.json("flows") if row["src_port"] == source_port)
+
+
+def test_idle_flows_age_out(wired_switch: LiveSwitch) -> None:
+    switch = wired_switch
+    with switch.loop("--flow-idle", "2s"):
+        send(switch, udp_frame(1001))
+        wait_until("the entry", lambda: len(flow_names(switch)) == 1)
+        wait_until("the entry to age out", lambda: not flow_names(switch), 30)
+        assert switch.loop_status()["flows"] == 0
+        send(switch, udp_frame(1001))
+        wait_until("the flow's next entry", lambda: len(flow_names(switch)) == 1)

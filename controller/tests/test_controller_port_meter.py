@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BW, T_res, L_D and N_C out of reports and samples, against a link whose truth is known (virtual time, seeded)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+from fairlane_controller.measure.port import MeasureOptions, PortMeter, PortReport, TResSample
+
+
+@dataclass
+class TrueLink:
+    """What the data plane would say of a busy link: reports each 200 ms, a T_res sample each 50 ms and flow."""
+
+    rate_bps: float
+    t_res_s: float
+    frame_bytes: int = 1014
+    flows: int = 2
+    includes_t_d: bool = True
+    delayed_ack_share: float = 0.2
+    seed: int = 1
+    now_s: float = 0.0
+    rng: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+
+    def run(self, meter: PortMeter, seconds: float) -> None:
+        end = self.now_s + seconds
+        tick = 0
+        while self.now_s < end:
+            self.now_s += 0.05
+            tick += 1
+            for flow in range(self.flows):
+                meter.on_t_res(self.now_s, self.sample(flow))
+            if tick % 4 == 0:
+                meter.on_report(self.now_s, self.report())
+
+    def sample(self, flow: int) -> TResSample:
+        t_d_s = 8 * self.frame_bytes / self.rate_bps if self.includes_t_d else 0.0
+        late = 0.040 if self.rng.random() < self.delayed_ack_share else self.rng.random() * 0.0002
+        return TResSample(flow, self.frame_bytes, round((self.t_res_s + t_d_s + late) * 1e6))
+
+    def report(self) -> PortReport:
+        packets = max(1, int(0.2 * self.rate_bps / (8 * self.frame_bytes)))
+        size = packets * self.frame_bytes
+        return PortReport(200_000, round(8e6 * size / self.rate_bps), size, packets, self.flows, 3, 3000)
+
+
+@pytest.mark.parametrize(("rate_bps", "t_res_s"), [(512e3, 0.0128), (1.5e6, 0.0068), (2e6, 0.0068), (5e6, 0.0068)])
+@pytest.mark.parametrize("includes_t_d", [True, False])
+def test_within_5_percent_of_the_truth(rate_bps: float, t_res_s: float, includes_t_d: bool) -> None:
+    meter = PortMeter(MeasureOptions(sample_includes_t_d=includes_t_d))
+    link = TrueLink(rate_bps, t_res_s, includes_t_d=includes_t_d)
+    link.run(meter, 5.0)
+    got = meter.measurement(link.now_s)
+    assert got.bw_bps is not None
+    assert got.t_res_s is not None
+    assert got.l_d_bytes is not None
+    assert got.n_c is not None
+    assert got.bw_bps.value == pytest.approx(rate_bps, rel=0.001)
+    assert got.t_res_s.value == pytest.approx(t_res_s, rel=0.05)
+    assert got.l_d_bytes.value == pytest.approx(1014)
+    assert got.n_c.value == 2
+    assert got.t_res_s.count >= 100
+    assert got.t_res_s.age_s < 0.1
+
+
+def test_a_hand_over_shows_within_a_second() -> None:
+    meter = PortMeter(MeasureOptions())
+    link = TrueLink(5e6, 0.007)
+    link.run(meter, 10.0)
+    link.rate_bps, link.t_res_s = 1e6, 0.100
+    link.run(meter, 1.0)
+    got = meter.measurement(link.now_s)
+    assert got.bw_bps is not None
+    assert got.t_res_s is not None
+    assert got.bw_bps.value == pytest.approx(1e6, rel=0.01)
+    assert got.t_res_s.value == pytest.approx(0.100, rel=0.1)
+
+
+def test_samples_before_the_first_report_are_kept_for_it() -> None:
+    meter = PortMeter(MeasureOptions())
+    link = TrueLink(2e6, 0.007, delayed_ack_share=0.0)
+    for i in range(10):
+        meter.on_t_res(i * 0.01, link.sample(0))
+    assert meter.measurement(0.1).t_res_s is None
+    meter.on_report(0.2, link.report())
+    got = meter.measurement(0.2).t_res_s
+    assert got is not None
+    assert got.count == 10
+    assert got.value == pytest.approx(0.007, rel=0.05)
+
+
+def test_an_interval_in_which_nothing_waited_says_nothing_of_the_line() -> None:
+    meter = PortMeter(MeasureOptions())
+    meter.on_report(0.0, PortReport(200_000, 0, 0, 0, 1))
+    got = meter.measurement(0.0)
+    assert got.bw_bps is None
+    assert got.l_d_bytes is None
+    assert got.n_c is not None
+    assert got.n_c.value == 1
+
+
+def test_a_flow_that_some_intervals_miss_still_counts() -> None:
+    meter = PortMeter(MeasureOptions())
+    for i in range(25):
+        meter.on_report(i * 0.2, PortReport(200_000, 190_000, 50_000, 50, 2 if i % 3 == 0 else 1))
+    got = meter.measurement(5.0).n_c
+    assert got is not None
+    assert got.value == 2
+
+
+def test_flows_with_different_paths_give_the_middle_one() -> None:
+    meter = PortMeter(MeasureOptions(sample_includes_t_d=False))
+    for i in range(20):
+        for flow, t_res_us in ((1, 5_000), (2, 10_000), (3, 80_000)):
+            meter.on_t_res(i * 0.05, TResSample(flow, 1000, t_res_us))
+    got = meter.measurement(1.0).t_res_s
+    assert got is not None
+    assert got.value == pytest.approx(0.010)
+
+
+def test_flows_held_apart_are_bounded() -> None:
+    meter = PortMeter(MeasureOptions(sample_includes_t_d=False, max_flows=16))
+    for flow in range(1000):
+        meter.on_t_res(0.001 * flow, TResSample(flow, 1000, 5000))
+    got = meter.measurement(1.0).t_res_s
+    assert got is not None
+    assert got.count == 16
+
+
+def test_a_sample_below_its_own_serialisation_is_discarded() -> None:
+    meter = PortMeter(MeasureOptions())
+    link = TrueLink(2e6, 0.007)
+    meter.on_report(0.0, link.report())
+    meter.on_t_res(0.1, TResSample(1, 1014, 100))
+    assert meter.discarded == 1
+    assert meter.measurement(0.1).t_res_s is None
+
+
+def test_plain_data_has_no_infinity() -> None:
+    meter = PortMeter(MeasureOptions(sample_includes_t_d=False))
+    meter.on_t_res(0.0, TResSample(1, 1000, 5000))
+    data = meter.measurement(0.5).to_json()
+    assert data["t_res_s"] == {"value": pytest.approx(0.005), "count": 1, "age_s": 0.5, "uncertainty": None}
+    assert data["bw_bps"] is None

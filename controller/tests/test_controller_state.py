@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run-state file and the loop's own: read, refused with the place of what is wrong, replaced in one step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.loop_state import LOOP_STATE_FILE, Mode, PolicyState, read_loop_state
+from fairlane_controller.state.run_state import find_folder, read_run_state
+
+
+def good_state() -> dict[str, Any]:
+    return {
+        "name": "0",
+        "target": "embedded",
+        "program": "qthresh",
+        "pids": [{"pid": 1, "what": "ignored here"}],
+        "switches": [
+            {
+                "name": "s1",
+                "device_id": 1,
+                "grpc": "127.0.0.1:50051",
+                "json": "a.json",
+                "p4info": "a.p4info.txtpb",
+                "ports": [
+                    {"port": 1, "interface": "s1-eth1", "rate_bps": 0, "queue_packets": 1000},
+                    {
+                        "port": 3,
+                        "interface": "s1-eth3",
+                        "rate_bps": 2_000_000,
+                        "queue_packets": 50,
+                        "bottleneck": True,
+                    },
+                ],
+                "routes": [{"prefix": "10.0.1.1/32", "port": 1, "mac": "08:00:00:00:01:11"}],
+            },
+            {"name": "s2", "device_id": 2, "grpc": "127.0.0.1:50052", "ports": [{"port": 1, "rate_bps": 10_000_000}]},
+        ],
+    }
+
+
+def write_state(folder: Path, data: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = data if isinstance(data, str) else json.dumps(data)
+    (folder / "state.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_topology_is_read(tmp_path: Path) -> None:
+    state = read_run_state(write_state(tmp_path, good_state()))
+    s1, s2 = state.switches
+    assert (s1.grpc, s1.device_id, s1.routes[0].mac) == ("127.0.0.1:50051", 1, "08:00:00:00:01:11")
+    assert [p.port for p in state.managed_ports(s1)] == [3]
+    assert state.managed_ports(s2) == ()
+
+
+def test_without_a_bottleneck_every_shaped_port_is_managed(tmp_path: Path) -> None:
+    data = good_state()
+    del data["switches"][0]["ports"][1]["bottleneck"]
+    state = read_run_state(write_state(tmp_path, data))
+    assert [[p.port for p in state.managed_ports(s)] for s in state.switches] == [[3], [1]]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("switches/0/grpc", None, r"/switches/0/grpc: Field required"),
+        ("switches/0/ports/0/port", 600, r"/switches/0/ports/0/port: .*511"),
+        ("switches/0/ports/0/rate_bps", "fast", r"/switches/0/ports/0/rate_bps"),
+        ("switches/0/routes/0/prefix", "10.0.0.300/24", r"/switches/0/routes/0/prefix"),
+        ("switches/0/routes/0/mac", "zz", r"/switches/0/routes/0/mac.*08:00:00:00:01:11"),
+        ("switches/1/name", "s1", r"the name 's1' occurs twice"),
+        ("name", None, r"/name: Field required"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, place: str, value: object, message: str) -> None:
+    data = good_state()
+    *steps, last = place.split("/")
+    inner: Any = data
+    for step in steps:
+        inner = inner[int(step)] if step.isdigit() else inner[step]
+    if value is None:
+        del inner[last]
+    else:
+        inner[last] = value
+    with pytest.raises(FairlaneError, match=message) as caught:
+        read_run_state(write_state(tmp_path, data))
+    assert caught.value.code is ErrorCode.BAD_FILE
+
+
+def test_malformed_json_is_named_by_line(tmp_path: Path) -> None:
+    with pytest.raises(FairlaneError, match=r"state\.json, line 2, column 1"):
+        read_run_state(write_state(tmp_path, '{"name":\n}'))
+    with pytest.raises(FairlaneError, match="must be a JSON object"):
+        read_run_state(write_state(tmp_path, "[]"))
+
+
+def test_the_running_topology_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    with pytest.raises(FairlaneError, match="no topology is running"):
+        find_folder(None)
+    write_state(tmp_path / "0", good_state())
+    assert find_folder(None) == tmp_path / "0"
+    assert find_folder("0") == tmp_path / "0"
+    assert find_folder(str(tmp_path / "0")) == tmp_path / "0"
+    write_state(tmp_path / "b", good_state())
+    with pytest.raises(FairlaneError, match=r"several topologies are running \(0, b\)"):
+        find_folder(None)
+    with pytest.raises(FairlaneError, match="no running topology 'c'"):
+        find_folder("c")
+
+
+def test_settings_outlive_the_process(tmp_path: Path) -> None:
+    store = LoopStore(tmp_path)
+    assert store.policy("s1", 3, 0).mode is Mode.AUTO
+    with store.changed("s1", 3, 0, PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)):
+        pass
+    again = LoopStore(tmp_path).policy("s1", 3, 0)
+    assert (again.mode, again.weight, again.pinned_packets) == (Mode.MANUAL, 2.0, 7)
+    assert [p.name for p in tmp_path.iterdir()] == [LOOP_STATE_FILE]
+
+
+def test_settings_go_back_when_the_switch_refuses(tmp_path: Path) -> None:
+    store = LoopStore(tmp_path)
+    with (
+        pytest.raises(FairlaneError, match="refused"),
+        store.changed("s1", 3, 0, PolicyState(mode=Mode.MANUAL)),
+    ):
+        raise FairlaneError(ErrorCode.REFUSED, "refused")
+    assert store.policy("s1", 3, 0).mode is Mode.AUTO
+    assert read_loop_state(tmp_path).policy("s1", 3, 0).mode is Mode.AUTO
+
+
+def test_a_broken_loop_file_is_refused_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / LOOP_STATE_FILE
+    path.write_text('{"policies": {"s1/3/0": {"weight": -1}}}', encoding="utf-8")
+    with pytest.raises(FairlaneError, match="mend it or remove it"):
+        LoopStore(tmp_path)
+    assert "-1" in path.read_text(encoding="utf-8")
+
+
+def test_the_event_log_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    log = EventLog(path, max_bytes=2000)
+    for i in range(100):
+        log.write("threshold", switch="s1", number=i)
+    log.close()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert json.loads(lines[-1])["number"] == 99
+    assert path.stat().st_size < 2500
+    assert (tmp_path / "events.jsonl.1").stat().st_size < 2500
+    assert log.lost == 0
