@@ -39,8 +39,8 @@ class AgentOptions:
     sweep_period_s: float = 30.0
     "Flow entries whose idle notification was lost are found in this time."
     flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
-    connect_timeout_s: float = 5.0
-    retry_s: float = 0.5
+    connect_timeout_s: float = 2.0
+    retry_s: float = 0.2
     "Between two attempts to reach a switch that does not answer."
 
 
@@ -110,6 +110,9 @@ class SwitchAgent:
                 await self._serve(client)
             finally:
                 self._client = None
+                self.last_error = FairlaneError(
+                    ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost"
+                )
         self._event("disconnected")
 
     async def _wait_for_promotion(self, client: SwitchClient) -> None:

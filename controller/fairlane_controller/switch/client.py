@@ -190,6 +190,8 @@ class SwitchClient:
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: handshake failed: {ex}") from None
         self._switch = switch
+        for event in (self.disconnected, self.down, self.promoted):
+            event.clear()
         switch.ee.add_listener(SwitchEvent.CHANNEL_DOWN, self._on_disconnected)  # pyright: ignore[reportUnknownMemberType]
         switch.ee.add_listener(SwitchEvent.BECOME_BACKUP, self._on_down)  # pyright: ignore[reportUnknownMemberType]
         switch.ee.add_listener(SwitchEvent.BECOME_PRIMARY, self._on_primary)  # pyright: ignore[reportUnknownMemberType]
