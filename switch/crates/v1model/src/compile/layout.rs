@@ -485,7 +485,7 @@ fn header_type(json: &Json) -> Load<HeaderType> {
             }
         }
         let signed = match field.items()?.get(2) {
-            Some(signed) => signed.bool()?,
+            Some(signed) => signed.bool().or_else(|_| Ok(signed.u64()? != 0))?,
             None => false,
         };
         if field.items()?.len() > 3 {
