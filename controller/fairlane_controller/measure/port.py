@@ -46,8 +46,9 @@ class MeasureOptions:
     t_res_quantile: float = 0.25
     """Low, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious
     retransmission can make a rare sample small."""
-    n_c_quantile: float = 0.9
-    "High, because a flow with few packets is missed in some intervals and none is ever counted twice."
+    n_c_quantile: float = 0.75
+    """Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow
+    that gets its entry is counted twice in that interval, in its fallback slot and in its own."""
     n_c_window_s: float = 5.0
     max_flows: int = 256
     "Flows whose T_res is held apart; the one heard longest ago goes first."
