@@ -29,12 +29,25 @@ pub struct ClockPair {
 /// A stamp older than this is a stepped wall clock, not a frame that waited.
 const STAMP_AGE_MAX: Nanos = 1_000_000_000;
 
+/// Reads further apart than this are read again: the thread was interrupted in between.
+const READ_GAP_MAX: Nanos = 1_000;
+const READ_TRIES: usize = 4;
+
 impl ClockPair {
     pub fn read() -> Self {
-        let monotonic = monotonic_now();
-        Self {
-            monotonic,
-            realtime: read(libc::CLOCK_REALTIME),
+        let mut before = monotonic_now();
+        let mut tries = 0;
+        loop {
+            let realtime = read(libc::CLOCK_REALTIME);
+            let after = monotonic_now();
+            tries += 1;
+            if after - before <= READ_GAP_MAX || tries == READ_TRIES {
+                return Self {
+                    monotonic: before + (after - before) / 2,
+                    realtime,
+                };
+            }
+            before = after;
         }
     }
 

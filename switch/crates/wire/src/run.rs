@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::emulator::{Departure, Emulator};
 use crate::port::Port;
 use crate::request::{self, PortReport, Ports};
-use crate::wakeup::WakeupLatency;
+use crate::wakeup::{LookBudget, WakeupLatency};
 use netio::clock::{monotonic_now, ClockPair, Nanos};
 use netio::poll::{Interest, Poller, Ready};
 use netio::socket::{TxSocket, TX_BATCH};
@@ -79,22 +79,36 @@ impl Wire {
         let mut departures: Vec<Departure> = Vec::with_capacity(TX_BATCH);
         let mut events: Vec<Ready> = Vec::with_capacity(256);
         let mut mend_at = Nanos::MAX;
+        let mut budget = LookBudget::new(monotonic_now());
         loop {
             let more = self.send_due(&mut departures);
             if mend_at == Nanos::MAX && self.ports.iter().any(Port::is_suspect) {
                 mend_at = monotonic_now() + MEND_EVERY;
             }
-            let wake = match self.emulator.next_event() {
-                _ if more => Some(0),
-                Some(next) => Some(next.saturating_sub(self.wakeup.lead()).min(mend_at)),
+            let now = monotonic_now();
+            let lead = if budget.allows(now) {
+                self.wakeup.lead()
+            } else {
+                0
+            };
+            let next = if more {
+                Some(now)
+            } else {
+                self.emulator.next_event()
+            };
+            let wake = match next {
+                Some(next) => Some(next.saturating_sub(lead).min(mend_at)),
                 None => Some(mend_at).filter(|at| *at != Nanos::MAX),
             };
-            let timeout = wake.map(|wake| wake.saturating_sub(monotonic_now()));
+            let timeout = wake.map(|wake| wake.saturating_sub(now));
             events.clear();
             events.extend(self.poller.wait(timeout)?);
             let clock = ClockPair::read();
-            if let (Some(wake), true, true) = (wake, events.is_empty(), timeout != Some(0)) {
-                self.wakeup.learn(wake, clock.monotonic);
+            match (wake, timeout) {
+                _ if !events.is_empty() => {}
+                (_, Some(0)) => budget.spend(clock.monotonic - now),
+                (Some(wake), _) => self.wakeup.learn(wake, clock.monotonic),
+                (None, _) => {}
             }
             for event in &events {
                 if event.token == SIGNAL_TOKEN {

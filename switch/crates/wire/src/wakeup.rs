@@ -2,7 +2,8 @@
 //! How much earlier than needed to ask for a wake-up: the machine's own wake-up latency, learnt while running.
 //!
 //! An idle virtual CPU takes some 50 µs to come back from a timer. The loop asks for its wake-up that much early
-//! and looks for the rest, so that it is in time and yet seldom awake for nothing.
+//! and looks for the rest, so that it is in time and yet seldom awake for nothing. Looking has a budget: a
+//! real-time thread that never sleeps would starve others, and be stopped for 50 ms of each second by the kernel.
 
 use traffic::Nanos;
 
@@ -43,6 +44,43 @@ impl WakeupLatency {
     }
 }
 
+/// Share of the time that may go into looking: one part in this many.
+const BUDGET_SHARE: Nanos = 4;
+/// Budget that can be saved up.
+const BUDGET_MAX: Nanos = 5_000_000;
+
+/// Time that may still go into looking instead of sleeping.
+#[derive(Debug, Clone)]
+pub struct LookBudget {
+    left: Nanos,
+    last: Nanos,
+}
+
+impl LookBudget {
+    /// A full budget.
+    pub fn new(now: Nanos) -> Self {
+        Self {
+            left: BUDGET_MAX,
+            last: now,
+        }
+    }
+
+    /// Whether there is budget left at `now`.
+    pub fn allows(&mut self, now: Nanos) -> bool {
+        let earned = now.saturating_sub(self.last) / BUDGET_SHARE;
+        if earned > 0 {
+            self.left = (self.left + earned).min(BUDGET_MAX);
+            self.last = now;
+        }
+        self.left > 0
+    }
+
+    /// Looking has taken this long.
+    pub fn spend(&mut self, duration: Nanos) {
+        self.left = self.left.saturating_sub(duration);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +112,28 @@ mod tests {
         }
         assert_eq!(latency.lead(), 0);
         assert_eq!(WakeupLatency::new(0).lead(), 0);
+    }
+
+    #[test]
+    fn looking_takes_a_quarter_of_the_time_at_most() {
+        let mut budget = LookBudget::new(0);
+        let (mut now, mut looked) = (0, 0);
+        while now < 10_000_000_000 {
+            if budget.allows(now) {
+                budget.spend(1_000);
+                looked += 1_000;
+            }
+            now += 1_000;
+        }
+        assert!(looked <= 2_500_000_000 + BUDGET_MAX, "{looked}");
+        assert!(looked >= 2_400_000_000, "{looked}");
+    }
+
+    #[test]
+    fn a_budget_saved_up_is_bounded() {
+        let mut budget = LookBudget::new(0);
+        assert!(budget.allows(1 << 50));
+        budget.spend(BUDGET_MAX);
+        assert!(!budget.allows(1 << 50));
     }
 }
