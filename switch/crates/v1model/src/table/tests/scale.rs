@@ -2,7 +2,6 @@
 //! 65,536 entries: all found, none lost over deletes and inserts, and how long a lookup and an insert take.
 
 use super::*;
-use std::time::Instant;
 
 const ENTRIES: u64 = 65_536;
 
@@ -116,8 +115,11 @@ fn full_table_of_routes_and_of_masks() {
 
 /// Nanoseconds that this thread has run; other threads' turns do not count.
 fn cpu_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split(' ').next().unwrap().parse().unwrap()
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the result, and the clock exists on Linux.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    assert_eq!(failed, 0);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// `cargo test --release -p v1model -- --ignored --nocapture nanoseconds`
@@ -134,14 +136,16 @@ fn nanoseconds_and_bytes() {
         let all: Vec<Entry> = (0..entries).map(flow_entry).collect();
         let keys: Vec<[u64; 5]> = (0..entries).map(flow).collect();
         let with_entries = resident();
-        let mut slowest = 0;
-        let start = Instant::now();
+        let mut slowest = Vec::new();
+        let start = cpu_ns();
         for e in &all {
-            let one = Instant::now();
+            let one = cpu_ns();
             f.insert(e, 1).unwrap();
-            slowest = slowest.max(one.elapsed().as_nanos());
+            slowest.push(cpu_ns() - one);
         }
-        let insert = start.elapsed().as_nanos() as f64 / entries as f64;
+        let insert = (cpu_ns() - start) as f64 / entries as f64;
+        slowest.sort_unstable_by_key(|&ns| std::cmp::Reverse(ns));
+        let slowest = (slowest[0], slowest[entries as usize / 10_000]);
         let memory = resident() - with_entries;
         let rounds = 4_000_000u64;
         let mut sum = 0u64;
@@ -169,8 +173,8 @@ fn nanoseconds_and_bytes() {
         let same = time(&order[..1]);
         println!(
             "exact, 5 limbs, {entries} entries: {random:.1} ns a lookup in random order, {same:.1} ns of one flow; \
-             insert {insert:.0} ns, slowest {slowest} ns; {} bytes an entry resident (sum {sum}, {} before)",
-            memory / entries, before
+             insert {insert:.0} ns, slowest {} ns, 99.99 % within {} ns; {} bytes an entry resident (sum {sum}, {} before)",
+            slowest.0, slowest.1, memory / entries, before
         );
     }
     lpm_and_ternary();
