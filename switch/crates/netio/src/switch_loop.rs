@@ -8,7 +8,7 @@ use crate::clock::{monotonic_now, ClockPair, Nanos};
 use crate::link_watch::LinkWatch;
 use crate::poll::{Interest, Poller};
 use crate::port_io::{Change, PortBinding, PortIo};
-use crate::socket::{InterfaceError, RingOptions, TxSocket};
+use crate::socket::{InterfaceError, RingOptions, RxCounters, TxSocket};
 use crate::tx_batch::TxBatch;
 use crate::wake::WakeFd;
 use device::config::PORT_MAX;
@@ -134,15 +134,17 @@ impl SwitchLoop {
         Ok((switch_loop, handle, stop_handle))
     }
 
-    /// Runs until it is stopped; returns the device as it was then.
+    /// Runs until it is stopped; returns the device as it was then, and the frames that each port lost at reception.
     ///
     /// # Errors
     /// The system's error when waiting itself fails.
-    pub fn run(mut self) -> io::Result<Device> {
+    pub fn run(mut self) -> io::Result<(Device, Vec<(u32, RxCounters)>)> {
         let mut busy_until = 0;
         loop {
             if self.stop.load(Ordering::Acquire) {
-                return Ok(self.device);
+                let lost = self.ports.iter_mut().map(|io| (io.port, io.counters()));
+                let lost = lost.collect();
+                return Ok((self.device, lost));
             }
             // What stands in the rings after this reading is for the next turn.
             let clock = ClockPair::read();

@@ -1,4 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The binary fairlane-switch: options, start-up, signals.
+//!
+//! Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed while running, 2 could not start.
 
-fn main() {}
+mod options;
+mod port_options;
+mod quantity;
+mod ready;
+mod run;
+mod stats_log;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let options = match options::Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => error.exit(),
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(options.log_level)
+        .with_writer(std::io::stderr)
+        .init();
+    match run::run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(run::Failure::Start(message)) => {
+            eprintln!("fairlane-switch: {message}");
+            ExitCode::from(2)
+        }
+        Err(run::Failure::Running(message)) => {
+            eprintln!("fairlane-switch: {message}");
+            ExitCode::from(1)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line.
+
+use crate::port_options::PortOptions;
+use clap::Parser;
+use device::config::PORT_MAX;
+use netio::PortBinding;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A v1model switch on Linux interfaces, controlled by P4Runtime.
+#[derive(Parser, Debug)]
+#[command(name = "fairlane-switch", version)]
+pub struct Options {
+    /// Device id that P4Runtime clients name
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub device_id: u64,
+    /// Address of the P4Runtime server; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:50051", value_name = "ADDRESS:PORT")]
+    pub grpc: SocketAddr,
+    /// Port of packet-in and packet-out
+    #[arg(long, default_value_t = 510, value_parser = clap::value_parser!(u32).range(0..=PORT_MAX as i64))]
+    pub cpu_port: u32,
+    /// P4 program to start with: BMv2 JSON made by p4c; without it frames are dropped until P4Runtime brings one
+    #[arg(long, value_name = "FILE.json", requires = "p4info")]
+    pub pipeline: Option<PathBuf>,
+    /// P4Info of that program, text format
+    #[arg(long, value_name = "FILE.p4info.txtpb", requires = "pipeline")]
+    pub p4info: Option<PathBuf>,
+    /// Interface of a port, as in 1@s1-eth1; may be given often
+    #[arg(short, long = "interface", value_name = "PORT@INTERFACE", value_parser = parse_binding)]
+    pub interface: Vec<PortBinding>,
+    /// Options of a port, as in 2:rate=2Mbit,queue_packets=50,queue_bytes=75000,queue_cells=1000,queues=8
+    #[arg(long = "port", value_name = "PORT:KEY=VALUE,...", value_parser = PortOptions::parse)]
+    pub port: Vec<PortOptions>,
+    /// Least severe messages to print: error, warn, info, debug or trace
+    #[arg(long, default_value = "info")]
+    pub log_level: tracing::Level,
+    /// Print the program's log_msg lines
+    #[arg(long)]
+    pub log_msg: bool,
+    /// File descriptor to write the line "ready" to, and close, when the switch serves
+    #[arg(long, value_name = "N")]
+    pub ready_fd: Option<i32>,
+    /// File to write the ready line to when the switch serves
+    #[arg(long, value_name = "PATH")]
+    pub ready_file: Option<PathBuf>,
+    /// Look instead of sleep for so long around a frame or a departure, microseconds (costs CPU time)
+    #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub spin_us: u64,
+    /// Real-time scheduling of the packet thread
+    #[arg(long, value_enum, default_value_t = Realtime::Auto)]
+    pub realtime: Realtime,
+    /// Frames that the kernel keeps for each interface while the switch is busy
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(32..=65_536))]
+    pub ring_frames: u32,
+}
+
+/// Whether to ask for real-time scheduling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Realtime {
+    /// If it is permitted.
+    Auto,
+    /// Or do not start.
+    On,
+    /// Never.
+    Off,
+}
+
+fn parse_binding(text: &str) -> Result<PortBinding, String> {
+    let (port, interface) = text
+        .split_once('@')
+        .ok_or_else(|| format!("\"{text}\" is not PORT@INTERFACE, as in 1@s1-eth1"))?;
+    Ok(PortBinding {
+        port: parse_port(port)?,
+        interface: interface.to_owned(),
+    })
+}
+
+/// A port number.
+pub fn parse_port(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(port) if port <= PORT_MAX => Ok(port),
+        _ => Err(format!(
+            "\"{text}\" is not a port number from 0 to {PORT_MAX}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_is_port_at_interface() {
+        assert_eq!(
+            parse_binding("3@s1-eth3"),
+            Ok(PortBinding {
+                port: 3,
+                interface: "s1-eth3".to_owned()
+            })
+        );
+        assert!(parse_binding("s1-eth3")
+            .unwrap_err()
+            .contains("PORT@INTERFACE"));
+        assert!(parse_binding("511@x").unwrap_err().contains("0 to 510"));
+    }
+
+    #[test]
+    fn the_command_line_of_the_design_is_accepted() {
+        let options = Options::try_parse_from(
+            "fairlane-switch --device-id 1 --grpc 127.0.0.1:50051 --cpu-port 510 -i 1@s1-eth1 -i 2@s1-eth2 \
+             --port 2:rate=2Mbit,queue_packets=50,queues=8 --log-level info --ready-fd 3"
+                .split_whitespace(),
+        )
+        .unwrap();
+        assert_eq!(options.interface.len(), 2);
+        assert_eq!(options.port[0].config.rate_bps, 2_000_000);
+        assert_eq!(options.port[0].config.queue_limits.packets, 50);
+    }
+}

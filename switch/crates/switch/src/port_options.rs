@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Options of one port on the command line: `2:rate=2Mbit,queue_packets=50`.
+
+use crate::options::parse_port;
+use crate::quantity;
+use device::PortConfig;
+
+/// A port and its options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortOptions {
+    /// The port.
+    pub port: u32,
+    /// Its options; those not named have their defaults.
+    pub config: PortConfig,
+}
+
+const KEYS: &str =
+    "rate, queues, queue_packets, queue_bytes, queue_cells, port_packets, port_bytes, port_cells";
+
+impl PortOptions {
+    /// Parses `PORT:KEY=VALUE,...`.
+    ///
+    /// # Errors
+    /// A sentence naming the part that is wrong and what is allowed.
+    pub fn parse(text: &str) -> Result<PortOptions, String> {
+        let (port, list) = text
+            .split_once(':')
+            .ok_or_else(|| format!("\"{text}\" is not PORT:KEY=VALUE,..."))?;
+        let port = parse_port(port)?;
+        let mut config = PortConfig::default();
+        for part in list.split(',') {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("port {port}: \"{part}\" is not KEY=VALUE; keys: {KEYS}"))?;
+            let named = |e: String| format!("port {port}: {key}: {e}");
+            match key {
+                "rate" => config.rate_bps = quantity::rate_bps(value).map_err(named)?,
+                "queues" => config.queues = quantity::count(value).map_err(named)? as usize,
+                "queue_packets" => {
+                    config.queue_limits.packets = quantity::count(value).map_err(named)?
+                }
+                "queue_bytes" => {
+                    config.queue_limits.bytes = quantity::bytes(value).map_err(named)?
+                }
+                "queue_cells" => {
+                    config.queue_limits.cells = quantity::count(value).map_err(named)?
+                }
+                "port_packets" => {
+                    config.port_limits.packets = quantity::count(value).map_err(named)?
+                }
+                "port_bytes" => config.port_limits.bytes = quantity::bytes(value).map_err(named)?,
+                "port_cells" => config.port_limits.cells = quantity::count(value).map_err(named)?,
+                _ => return Err(format!("port {port}: unknown key \"{key}\"; keys: {KEYS}")),
+            }
+        }
+        config.check(port).map_err(|e| e.message)?;
+        Ok(PortOptions { port, config })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_understood() {
+        let text = "3:rate=10Mbit,queues=4,queue_packets=50,queue_bytes=75kB,queue_cells=1600,\
+                    port_packets=100,port_bytes=1MB,port_cells=9999";
+        let config = PortOptions::parse(text).unwrap().config;
+        assert_eq!(config.rate_bps, 10_000_000);
+        assert_eq!(config.queues, 4);
+        assert_eq!(config.queue_limits.bytes, 75_000);
+        assert_eq!(config.port_limits.cells, 9_999);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        for (text, part) in [
+            ("rate=1Mbit", "PORT:KEY=VALUE"),
+            ("x:rate=1Mbit", "not a port number from 0 to 510"),
+            ("1:speed=1Mbit", "unknown key \"speed\"; keys: rate, queues"),
+            ("1:rate", "\"rate\" is not KEY=VALUE"),
+            (
+                "1:rate=fast",
+                "port 1: rate: \"fast\" is not a rate such as 2Mbit",
+            ),
+            ("1:queues=0", "0 queues; 1 to 4096 are allowed"),
+            ("1:queue_packets=0", "a queue capacity of 0 packets"),
+            ("1:rate=2000Gbit", "is above 1000000000000 bit/s"),
+        ] {
+            let error = PortOptions::parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Start-up and end: interfaces and device first, then the server, then "ready"; a signal stops both.
+
+use crate::options::{Options, Realtime};
+use crate::port_options::PortOptions;
+use crate::{ready, stats_log};
+use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
+use netio::socket::RingOptions;
+use netio::{thread, LoopOptions, SwitchLoop};
+use p4rt::{Server, ServerOptions};
+use std::path::Path;
+use std::time::Duration;
+use tokio::signal::unix::{signal, SignalKind};
+use tokio::sync::mpsc;
+
+/// Why the program ends with an error; the text is one sentence.
+pub enum Failure {
+    /// Before it served.
+    Start(String),
+    /// After.
+    Running(String),
+}
+
+/// BMv2 JSON and P4Info.
+type Program = (Vec<u8>, Vec<u8>);
+
+/// Batches of events that may wait for the server.
+const EVENT_BATCHES: usize = 64;
+/// How often lines of log_msg are fetched.
+const LOG_PERIOD: Duration = Duration::from_millis(50);
+
+/// Runs the switch until SIGTERM or SIGINT.
+pub fn run(options: Options) -> Result<(), Failure> {
+    let program = read_program(&options).map_err(Failure::Start)?;
+    let device = make_device(&options).map_err(Failure::Start)?;
+    let (events_in, events) = mpsc::channel(EVENT_BATCHES);
+    let loop_options = LoopOptions {
+        spin_ns: options.spin_us * 1_000,
+        ring: RingOptions {
+            frames: options.ring_frames as usize,
+        },
+    };
+    let (switch_loop, handle, stop) =
+        SwitchLoop::open(device, &options.interface, loop_options, events_in)
+            .map_err(|e| Failure::Start(e.to_string()))?;
+    let realtime = options.realtime;
+    let (ended_in, ended) = tokio::sync::oneshot::channel();
+    let (scheduled_in, scheduled) = std::sync::mpsc::channel();
+    let packets = std::thread::Builder::new()
+        .name("packets".to_owned())
+        .spawn(move || {
+            thread::no_timer_slack();
+            let result = match realtime {
+                Realtime::Off => Ok(()),
+                _ => thread::schedule_realtime(),
+            };
+            // Both receivers are gone when the start failed at the same moment; then nobody wants to know.
+            let _ = scheduled_in.send(result);
+            let result = switch_loop.run();
+            let _ = ended_in.send(());
+            result
+        })
+        .map_err(|e| Failure::Start(format!("cannot start a thread: {e}")))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::Start(format!("cannot start the runtime: {e}")))?;
+    let served = match (scheduled.recv(), options.realtime) {
+        (Ok(Err(e)), Realtime::On) => Err(Failure::Start(format!(
+            "--realtime on: real-time scheduling is not permitted here: {e}"
+        ))),
+        (scheduled, _) => {
+            if let Ok(Err(e)) = scheduled {
+                tracing::debug!("no real-time scheduling: {e}");
+            }
+            runtime.block_on(serve(&options, program, handle, events, ended))
+        }
+    };
+    stop.stop();
+    let result = packets
+        .join()
+        .map_err(|_| Failure::Running("the packet thread panicked".to_owned()))?;
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let (device, lost) =
+        result.map_err(|e| Failure::Running(format!("waiting for frames failed: {e}")))?;
+    stats_log::log(&device, &lost);
+    served
+}
+
+async fn serve(
+    options: &Options,
+    program: Option<Program>,
+    handle: DeviceHandle,
+    events: mpsc::Receiver<Vec<device::Event>>,
+    ended: tokio::sync::oneshot::Receiver<()>,
+) -> Result<(), Failure> {
+    let start = |e: String| Failure::Start(e);
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| start(e.to_string()))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| start(e.to_string()))?;
+    let server_options = ServerOptions {
+        addr: options.grpc,
+        device_id: options.device_id,
+        cpu_port: Some(options.cpu_port),
+    };
+    let server = Server::bind(server_options, handle.clone(), events)
+        .await
+        .map_err(|e| start(e.to_string()))?;
+    if let Some((json, p4info)) = program {
+        server.preload(json, &p4info).await.map_err(|e| {
+            let shown = |path: &Option<std::path::PathBuf>| {
+                path.as_deref()
+                    .map(Path::display)
+                    .map(|d| d.to_string())
+                    .unwrap_or_default()
+            };
+            start(format!(
+                "cannot load {} with {}: {e}",
+                shown(&options.pipeline),
+                shown(&options.p4info)
+            ))
+        })?;
+    }
+    let line = ready::line(server.local_addr(), options.device_id);
+    if options.log_msg {
+        tokio::spawn(print_log(handle));
+    }
+    ready::tell(&line, options.ready_file.as_deref(), options.ready_fd).map_err(start)?;
+    let shutdown = async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+            _ = ended => tracing::error!("the packet thread ended"),
+        }
+    };
+    server
+        .run(shutdown)
+        .await
+        .map_err(|e| Failure::Running(e.to_string()))
+}
+
+/// Fetches lines of log_msg and prints them until the switch is gone.
+async fn print_log(handle: DeviceHandle) {
+    if handle
+        .call(|device, _| device.set_logging(true))
+        .await
+        .is_err()
+    {
+        return;
+    }
+    while let Ok(text) = handle.call(|device, _| device.take_log()).await {
+        for line in text.lines() {
+            tracing::info!(target: "log_msg", "{line}");
+        }
+        tokio::time::sleep(LOG_PERIOD).await;
+    }
+}
+
+fn read_program(options: &Options) -> Result<Option<Program>, String> {
+    let (Some(pipeline), Some(p4info)) = (&options.pipeline, &options.p4info) else {
+        return Ok(None);
+    };
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+    };
+    Ok(Some((read(pipeline)?, read(p4info)?)))
+}
+
+fn make_device(options: &Options) -> Result<Device, String> {
+    let mut device = Device::new(DeviceConfig {
+        cpu_port: Some(options.cpu_port),
+        ..DeviceConfig::default()
+    });
+    for (i, binding) in options.interface.iter().enumerate() {
+        if binding.port == options.cpu_port {
+            return Err(format!(
+                "port {} is the CPU port and cannot be an interface; --cpu-port names another one",
+                binding.port
+            ));
+        }
+        if let Some(twin) = options.interface[..i]
+            .iter()
+            .find(|b| b.interface == binding.interface)
+        {
+            return Err(format!(
+                "interface \"{}\" is given for port {} and for port {}",
+                binding.interface, twin.port, binding.port
+            ));
+        }
+        let config = options
+            .port
+            .iter()
+            .rev()
+            .find(|p| p.port == binding.port)
+            .map_or_else(PortConfig::default, |p| p.config);
+        device
+            .add_port(binding.port, config)
+            .map_err(|e| e.message)?;
+    }
+    for PortOptions { port, .. } in &options.port {
+        if device.port(*port).is_none() || *port == options.cpu_port {
+            return Err(format!(
+                "--port {port}: port {port} has no interface; give it one by -i {port}@NAME"
+            ));
+        }
+    }
+    Ok(device)
+}
