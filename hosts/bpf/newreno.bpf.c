@@ -37,7 +37,15 @@ void BPF_PROG(fl_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
 	fl_close(sk, &tcp);
 }
 
-// Nothing to decide: fl_open() puts right what a skipped callback left.
+// Nothing to decide in the next three: fl_open() puts right what a skipped callback left.
+SEC("struct_ops/pkts_acked")
+void BPF_PROG(fl_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
+	struct cc_tcp tcp;
+
+	fl_open(sk, &tcp);
+	fl_close(sk, &tcp);
+}
+
 SEC("struct_ops/set_state")
 void BPF_PROG(fl_set_state, struct sock *sk, __u8 new_state) {
 	struct cc_tcp tcp;
@@ -69,6 +77,7 @@ struct tcp_congestion_ops FL_NAME = {
 	.init = (void *)fl_init,
 	.ssthresh = (void *)fl_ssthresh,
 	.cong_avoid = (void *)fl_cong_avoid,
+	.pkts_acked = (void *)fl_pkts_acked,
 	.set_state = (void *)fl_set_state,
 	.cwnd_event = (void *)fl_cwnd_event,
 	.undo_cwnd = (void *)fl_undo_cwnd,

@@ -39,7 +39,11 @@ void BPF_PROG(fl_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
 
 SEC("struct_ops/pkts_acked")
 void BPF_PROG(fl_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
+	struct cc_tcp tcp;
+
+	fl_open(sk, &tcp);
 	vegas_pkts_acked(&fl_priv(sk)->alg.vegas, sample->rtt_us);
+	fl_close(sk, &tcp);
 }
 
 SEC("struct_ops/set_state")

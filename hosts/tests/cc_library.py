@@ -41,6 +41,7 @@ class Tcp(_Words):
     snd_cwnd: int
     snd_cwnd_cnt: int
     snd_ssthresh: int
+    prior_cwnd: int
     snd_una: int
     snd_nxt: int
     high_seq: int

@@ -128,9 +128,15 @@ def test_the_guard_leaves_sane_values_alone(cc: ctypes.CDLL, good: int) -> None:
     assert (tcp.snd_cwnd, tcp.snd_ssthresh, guard.repairs) == (7, good, 0)
 
 
-def test_the_guard_puts_back_the_last_good_ssthresh(cc: ctypes.CDLL) -> None:
-    guard, tcp = Guard(), make_tcp(cwnd=20, ssthresh=12)
+@pytest.mark.parametrize(
+    ("last_good", "prior_cwnd", "expected"),
+    [(12, 20, 10), (12, 3, 2), (12, 0, 12), (12, 600_000_000, 12), (INFINITE_SSTHRESH, 0, 2)],
+)
+def test_the_guard_puts_back_half_the_window_before_or_the_last_good_value(
+    cc: ctypes.CDLL, last_good: int, prior_cwnd: int, expected: int
+) -> None:
+    guard, tcp = Guard(), make_tcp(cwnd=20, ssthresh=last_good)
     cc.t_guard_check(byref(guard), byref(tcp))
-    tcp.snd_ssthresh, tcp.snd_cwnd = 2183148773, 600_000_000  # as measured
+    tcp.prior_cwnd, tcp.snd_ssthresh, tcp.snd_cwnd = prior_cwnd, 2183148773, 600_000_000  # as measured
     cc.t_guard_check(byref(guard), byref(tcp))
-    assert (tcp.snd_ssthresh, tcp.snd_cwnd, guard.repairs) == (12, 12, 2)
+    assert (tcp.snd_ssthresh, tcp.snd_cwnd, guard.repairs) == (expected, expected, 2)
