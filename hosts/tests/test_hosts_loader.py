@@ -210,6 +210,28 @@ def test_a_killed_holder_leaves_nothing_after_cleanup(private: list[loader.Progr
 
 
 @needs_root
+def test_without_struct_ops_links_a_killed_holder_leaves_names_until_cleanup(
+    private: list[loader.Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of kernels before 6.4, taken here on purpose."""
+    (program,) = private
+    monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
+    with loader.acquire(private) as lease:
+        assert lease.status.survives_kill
+    gone(program.name)
+    with loader.acquire(private) as lease:
+        os.kill(lease.status.pid, signal.SIGKILL)
+        wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+        assert program.name in loader.available()
+        with pytest.raises(HostsError, match=r"the name is registered already.*\n  `fairlane hosts cleanup`") as caught:
+            loader.acquire(private)
+        assert caught.value.code == "name-taken"
+        assert loader.cleanup(names=[program.name]) == [program.name]
+        assert program.name not in loader.available()
+        assert loader.cleanup(names=[program.name]) == []
+
+
+@needs_root
 def test_cleanup_spares_what_is_in_use_unless_forced(private: list[loader.Program]) -> None:
     (program,) = private
     with loader.acquire(private):
@@ -217,23 +239,6 @@ def test_cleanup_spares_what_is_in_use_unless_forced(private: list[loader.Progra
         assert program.name in loader.available()
         assert loader.cleanup(force=True, names=[program.name]) == [program.name]
         gone(program.name)
-
-
-@needs_root
-def test_cleanup_removes_a_registration_without_a_link(private: list[loader.Program]) -> None:
-    """What a killed holder leaves on a kernel before 6.4: the classic registration, made here with bpftool."""
-    (program,) = private
-    tool = next(
-        (p for p in ("/usr/sbin/bpftool", "/sbin/bpftool", "/usr/local/sbin/bpftool") if Path(p).exists()), None
-    )
-    if tool is None:
-        pytest.skip("needs bpftool to make the leftover")
-    subprocess.run([tool, "struct_ops", "register", str(program.path)], check=True, capture_output=True, timeout=20)
-    assert program.name in loader.available()
-    with pytest.raises(HostsError, match=r"the name is registered already.*\n  `fairlane hosts cleanup`"):
-        loader.acquire(private)
-    assert loader.cleanup(names=[program.name]) == [program.name]
-    assert program.name not in loader.available()
 
 
 @needs_root

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane hosts`: what it prints, as a table and as JSON, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_hosts import apply, build
+from fairlane_hosts.commands import app
+from fairlane_hosts.variants import VARIANTS
+from hosts_bed import bed, run
+from typer.testing import CliRunner
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+
+
+def call(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def write_state(root: Path, name: str, hosts: dict[str, int]) -> None:
+    folder = root / name
+    folder.mkdir()
+    rows = [{"name": host, "pid": pid, "ip": "10.0.0.1"} for host, pid in hosts.items()]
+    (folder / "state.json").write_text(json.dumps({"name": name, "hosts": rows}))
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def host(state: Path) -> Generator[tuple[str, int]]:
+    """A host of a running topology: a shell in a namespace, as Mininet has it."""
+    build.build_all()
+    with bed() as network:
+        name = network.senders[0]
+        shell = subprocess.Popen(["ip", "netns", "exec", name, "sleep", "120"])
+        write_state(state, "0", {"h1": shell.pid})
+        try:
+            yield name, shell.pid
+        finally:
+            shell.kill()
+            shell.wait(timeout=5)
+
+
+def test_list_names_every_variant_and_what_it_is_not() -> None:
+    rows: list[dict[str, Any]] = json.loads(call("list", "--json"))
+    assert [row["name"] for row in rows] == list(VARIANTS)
+    assert all(row["is_not"] and row["paper"] for row in rows)
+    (vegas,) = [row for row in rows if row["name"] == "vegas"]
+    assert vegas["parameters"] == {"FL_INITIAL_WINDOW": 2, "FL_ALPHA": 1, "FL_BETA": 3, "FL_GAMMA": 1}
+    assert "fl_vegas" in call("list")
+
+
+def test_without_a_running_topology_it_says_how_to_start_one(state: Path) -> None:
+    del state
+    for arguments in (["show"], ["use", "h1", "vegas"]):
+        assert "no topology runs" in call(*arguments, code=2)
+
+
+def test_with_several_it_asks_which(state: Path) -> None:
+    write_state(state, "0", {"h1": 1})
+    write_state(state, "k", {"h1": 1})
+    assert "several topologies run: 0, k" in call("show", code=2)
+    assert "no topology called 'x' runs" in call("show", "--run", "x", code=2)
+
+
+def test_a_broken_state_is_named(state: Path) -> None:
+    write_state(state, "0", {})
+    (state / "0" / "state.json").write_text('{"hosts": [{"pid": "x"}]}')
+    assert "is not a run's state" in call("show", code=2)
+
+
+def test_unknown_names_are_answered_with_those_that_there_are(state: Path) -> None:
+    write_state(state, "0", {"h1": os.getpid(), "h2": os.getpid()})
+    assert "no host is called 'h9'; there are h1, h2" in call("use", "h9", "vegas", code=2)
+    assert "no TCP variant is called 'tahoo'" in call("use", "h1", "tahoo", code=2)
+
+
+@needs_root
+def test_use_changes_one_host_and_show_reads_it_back(host: tuple[str, int]) -> None:
+    name, pid = host
+    ours = apply.read_host()
+    assert "h1 uses vegas (fl_vegas) for new connections" in call("use", "h1", "vegas")
+    assert run("ip", "netns", "exec", name, "sysctl", "-n", "net.ipv4.tcp_congestion_control").strip() == "fl_vegas"
+    assert run("ip", "netns", "exec", name, "sysctl", "-n", "net.ipv4.tcp_sack").strip() == "0"
+    shown: dict[str, Any] = json.loads(call("show", "--json"))
+    (row,) = shown["hosts"]
+    assert (row["name"], row["pid"], row["variant"], row["congestion_control"]) == ("h1", pid, "vegas", "fl_vegas")
+    assert "fl_vegas" in shown["loaded"], "held for as long as the host's shell lives"
+    assert apply.read_host() == ours
+    assert json.loads(call("use", "h1", "newreno", "--json"))["variant"] == "newreno"
+
+
+@needs_root
+def test_check_tries_the_loading_itself() -> None:
+    build.build_all()
+    rows: list[dict[str, Any]] = json.loads(call("check", "--json"))
+    assert rows[-1]["what"] == "loading"
+    assert all(row["ok"] for row in rows), rows
+
+
+def test_check_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLANE_HOSTS_BUILD", str(tmp_path))
+    output = call("check", code=1)
+    assert "FAIL compiled programs: missing in" in output
+    assert "python -m fairlane_hosts.build" in output
