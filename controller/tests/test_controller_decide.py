@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from fairlane_controller.loop.decide import DecideOptions, Decision, Outcome, ThresholdDecider, bounded_capacity
@@ -89,7 +90,8 @@ def test_a_change_follows_within_a_second() -> None:
         (PortMeasurement(None, None, None, None), "no measurement of BW"),
         (measured(0.01, count=1), "1 of 2 measurements of BW"),
         (measured(0.01, count=3), "3 of 5 measurements of T_res"),
-        (measured(0.01, age_s=11.0), "BW was last measured 11.0 s ago"),
+        (measured(0.01, age_s=4.0), "BW was last measured 4.0 s ago"),
+        (replace(measured(0.01), n_c=None), "no measurement of N_C"),
     ],
 )
 def test_nothing_to_go_by_keeps_the_last_threshold(measurement: PortMeasurement, reason: str) -> None:

@@ -21,8 +21,10 @@ class DecideOptions:
     "How far the exact value must be past the rounding boundary of the value in force."
     min_write_interval_s: float = 1.0
     "At most one write in this time and policy."
-    max_age_s: float = 10.0
-    "Older measurements decide nothing: the last threshold stays."
+    max_age_s: float = 3.0
+    "A queue that was not busy for this long decides nothing: the last threshold stays for the next flows."
+    max_t_res_age_s: float = 10.0
+    "T_res comes from single packets and may be this old."
     min_bw_count: int = 2
     "Reports of the drain rate before the first decision."
     min_t_res_count: int = 5
@@ -73,11 +75,12 @@ class ThresholdDecider:
         assert measured.bw_bps is not None
         assert measured.t_res_s is not None
         assert measured.l_d_bytes is not None
+        assert measured.n_c is not None
         plan = qthresh.plan(
             measured.bw_bps.value,
             measured.t_res_s.value,
             measured.l_d_bytes.value,
-            max(1.0, measured.n_c.value if measured.n_c else 1.0),
+            max(1.0, measured.n_c.value),
             k=k,
             weight=1.0,  # the data plane multiplies by the class's weight
             capacity_packets=bounded_capacity(capacity_packets, weight),
@@ -93,16 +96,17 @@ class ThresholdDecider:
     def _ready(self, measured: PortMeasurement) -> tuple[bool, str]:
         options = self.options
         needs = (
-            ("BW", measured.bw_bps, options.min_bw_count),
-            ("T_res", measured.t_res_s, options.min_t_res_count),
-            ("L_D", measured.l_d_bytes, 1),
+            ("BW", measured.bw_bps, options.min_bw_count, options.max_age_s),
+            ("T_res", measured.t_res_s, options.min_t_res_count, options.max_t_res_age_s),
+            ("L_D", measured.l_d_bytes, 1, options.max_age_s),
+            ("N_C", measured.n_c, 1, options.max_age_s),
         )
-        for name, estimate, count in needs:
+        for name, estimate, count, max_age_s in needs:
             if estimate is None:
                 return False, f"no measurement of {name} yet"
             if estimate.count < count:
                 return False, f"{estimate.count} of {count} measurements of {name}"
-            if estimate.age_s > options.max_age_s:
+            if estimate.age_s > max_age_s:
                 return False, f"{name} was last measured {estimate.age_s:.1f} s ago: nothing to go by"
         return True, ""
 
