@@ -405,8 +405,15 @@ fn pack_member(
     call: &ActionCall,
 ) -> Result<(ActionId, Vec<u64>), ControlError> {
     let place = || format!("action profile {}: member {id}", schema.name);
-    let (_, args) = pack_call(&schema.actions, actions, call, place)?;
-    Ok((call.action, args))
+    // Each table that shares the profile has its own copy of an action: any of them may be named.
+    let same = |&a: &ActionId| {
+        let (named, own) = (actions.get(call.action.index())?, &actions[a.index()]);
+        (named.name == own.name && named.params == own.params).then_some(a)
+    };
+    let action = schema.actions.iter().find_map(same).unwrap_or(call.action);
+    let call = ActionCall { action, args: call.args.clone() };
+    let (_, args) = pack_call(&schema.actions, actions, &call, place)?;
+    Ok((action, args))
 }
 
 fn no_member(schema: &ProfileSchema, id: u32) -> ControlError {
