@@ -162,7 +162,7 @@ impl Control<'_> {
             }
             Node::Table(json, index) => {
                 let mut code = e.program.tables[usize::from(*index)].clone();
-                self.next_nodes(json, schema, *index, &mut code)?;
+                self.next_nodes(json, schema, &mut code)?;
                 let table = &schema.tables[usize::from(*index)];
                 // A table of the compiler's making: no key, one action for ever.
                 if table.keys.is_empty()
@@ -216,7 +216,6 @@ impl Control<'_> {
         &self,
         json: &Json,
         schema: &Schema,
-        index: u16,
         code: &mut TableCode,
     ) -> Load<()> {
         let base = self.next(json, "base_default_next")?;
@@ -225,7 +224,6 @@ impl Control<'_> {
         code.next_miss = vec![base; count];
         code.next_none = base;
         let next_json = json.get("next_tables")?;
-        let table = &schema.tables[usize::from(index)];
         for (name, target) in next_json.members()? {
             let to = if target.is_null() {
                 END
@@ -239,11 +237,9 @@ impl Control<'_> {
                     code.next_none = to;
                 }
                 _ => {
-                    let actions = table
-                        .actions
-                        .iter()
-                        .chain(table.default_action.as_ref().map(|d| &d.action));
-                    for &action in actions.filter(|a| schema.actions[a.index()].name == name) {
+                    // All of this name: a member of a shared profile may name another table's copy.
+                    let copies = schema.actions.iter().filter(|a| a.name == name);
+                    for action in copies.map(|a| a.id) {
                         code.next_hit[action.index()] = to;
                         code.next_miss[action.index()] = to;
                     }
