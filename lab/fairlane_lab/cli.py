@@ -37,6 +37,10 @@ def demo(
         str, typer.Option(help="Thresholds to run: auto (the controller's own) or packets, with commas.")
     ] = "auto",
     link: Annotated[list[str] | None, typer.Option(help="Only this link of the paper; repeat for several.")] = None,
+    reno: Annotated[
+        str, typer.Option(help="Variant that stands for TCP Reno; `fairlane hosts list` has them.")
+    ] = "reno",
+    vegas: Annotated[str, typer.Option(help="Variant that stands for TCP Vegas.")] = "vegas",
     seed: Annotated[int, typer.Option(help="Seed of the emulated links.")] = 1,
     results: Annotated[Path | None, typer.Option(help="Where run folders go; default results/ of this tree.")] = None,
 ) -> None:
@@ -65,6 +69,7 @@ def demo(
         target=target,
         seed=seed,
         qthresh=_thresholds(qthresh),
+        variants=(reno, vegas),
     )
     folder = new_folder(experiment.EXPERIMENT, results)
     columns = (

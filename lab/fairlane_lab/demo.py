@@ -19,10 +19,10 @@ from typing import Any
 
 from fairlane_hosts import loader
 
-from fairlane_lab.dumbbell import SINK_PORT, Dumbbell, RunError, RunOptions
+from fairlane_lab.dumbbell import SINK_PORT, Dumbbell, RunError, RunOptions, StalledError
 from fairlane_lab.measures import spread
 from fairlane_lab.paper import LINKS, PaperLink, paper_rows
-from fairlane_lab.queue_sampler import QueueSampler
+from fairlane_lab.queue_sampler import QueueSampler, SamplerLoop
 from fairlane_lab.results import metadata
 
 EXPERIMENT = "demo"
@@ -30,6 +30,9 @@ FIRST_INSTANCE = 1
 LOOP_READY_TIMEOUT_S = 60.0
 BETWEEN_RUNS_S = 0.5
 """A queue of 50 packets at 512 kbit/s drains in 0.8 s; the senders reset their connections at the end."""
+
+STALLED_RUNS_LIMIT = 2
+"""How often one run is made again because this machine stood still."""
 
 Tell = Callable[[str, float], None]
 """Told what happens now and how many seconds of the plan are done."""
@@ -49,6 +52,8 @@ class DemoOptions:
     qthresh: tuple[int | None, ...] = (None,)
     """Thresholds to run; None is the controller's own."""
     drop_tail: bool = True
+    variants: tuple[str, str] = ("reno", "vegas")
+    """Variants of hosts/ that stand for the paper's TCP Reno and TCP Vegas."""
 
     def plan(self) -> list[RunOptions]:
         """Every run, in order; all links run it at the same time."""
@@ -77,15 +82,16 @@ def run(options: DemoOptions, folder: Path, tell: Tell) -> dict[str, Any]:
 
     Raises RunError or RuntimeError; whatever was started is removed in any case.
     """
-    about = {**metadata(), "variants": ["reno", "vegas"]}
+    about = {**metadata(), "variants": list(options.variants)}
     cells: list[dict[str, Any]] = []
     with ExitStack() as stack:
         tell("loading the TCP senders", 0.0)
         stack.enter_context(loader.acquire())
+        samplers = stack.enter_context(SamplerLoop())
         dumbbells: list[Dumbbell] = []
         for number, link in enumerate(options.links):
             tell(f"starting the {link.link} dumbbell", 0.0)
-            dumbbell = Dumbbell(link, FIRST_INSTANCE + number, options.target, options.seed + number)
+            dumbbell = Dumbbell(link, FIRST_INSTANCE + number, options.target, options.seed + number, options.variants)
             stack.callback(dumbbell.stop)
             dumbbell.start()
             dumbbells.append(dumbbell)
@@ -93,15 +99,8 @@ def run(options: DemoOptions, folder: Path, tell: Tell) -> dict[str, Any]:
         stack.callback(_end_loop, _start_loop(dumbbells))
         done_s = 0.0
         for order, planned in enumerate(options.plan()):
-            name = "drop-tail" if planned.scheme == "drop_tail" else f"Qthresh {planned.qthresh or 'by the controller'}"
-            tell(f"{name}, Vegas {planned.offset_s:+.1f} s", done_s)
-            cells += _run_all(
-                dumbbells,
-                planned,
-                order,
-                folder,
-                lambda s, name=name, base=done_s, p=planned: tell(f"{name}, Vegas {p.offset_s:+.1f} s", base + s),
-            )
+            experiment = _Run(planned, order, folder, samplers)
+            cells += experiment.run(dumbbells, lambda text, seconds, base=done_s: tell(text, base + seconds))
             done_s += _run_seconds(planned)
     rows = summarise(cells, {d.link.link: d.true_t_res_s() for d in dumbbells})
     return {
@@ -116,27 +115,52 @@ def run(options: DemoOptions, folder: Path, tell: Tell) -> dict[str, Any]:
     }
 
 
-def _run_all(
-    dumbbells: Sequence[Dumbbell], planned: RunOptions, order: int, folder: Path, progress: Callable[[float], None]
-) -> list[dict[str, Any]]:
-    with ExitStack() as stack:
-        samplers: list[QueueSampler] = []
+@dataclass(frozen=True)
+class _Run:
+    """One planned run on all dumbbells at the same time."""
+
+    planned: RunOptions
+    order: int
+    folder: Path
+    samplers: SamplerLoop
+
+    def run(self, dumbbells: Sequence[Dumbbell], tell: Tell) -> list[dict[str, Any]]:
+        """The cells, also written to the run folder. A run during which this machine stood still is made again."""
+        planned = self.planned
+        name = "drop-tail" if planned.scheme == "drop_tail" else f"Qthresh {planned.qthresh or 'by the controller'}"
+        text = f"{name}, Vegas {planned.offset_s:+.1f} s"
+        stalled = 0
+        while True:
+            try:
+                cells = self._once(dumbbells, lambda seconds, text=text: tell(text, seconds))
+                break
+            except StalledError as error:
+                stalled += 1
+                if stalled > STALLED_RUNS_LIMIT:
+                    raise RunError(f"{error}; {stalled} times in a row: this machine is too busy") from None
+                text = f"{name}, again: {error}"
+        (self.folder / "cells").mkdir(exist_ok=True)
+        for cell in cells:
+            path = self.folder / "cells" / f"{self.order:02d}-{cell['link']}-{cell['scheme']}.json"
+            path.write_text(json.dumps(cell, separators=(",", ":")) + "\n")
+        return cells
+
+    def _once(self, dumbbells: Sequence[Dumbbell], progress: Callable[[float], None]) -> list[dict[str, Any]]:
+        planned = self.planned
+        with ExitStack() as stack:
+            queues: list[QueueSampler] = []
+            for dumbbell in dumbbells:
+                dumbbell.use_scheme(planned.scheme, planned.qthresh)
+                dumbbell.begin(planned, self.folder / "raw" / f"{self.order:02d}-{dumbbell.link.link}")
+                queues.append(stack.enter_context(self.samplers.sample(dumbbell.endpoint(), SINK_PORT)))
+            started = time.monotonic()
+            while (passed := time.monotonic() - started) < planned.duration_s + abs(planned.offset_s):
+                progress(passed)
+                time.sleep(0.25)
         for dumbbell in dumbbells:
-            dumbbell.use_scheme(planned.scheme, planned.qthresh)
-            raw = folder / "raw" / f"{order:02d}-{dumbbell.link.link}"
-            dumbbell.begin(planned, raw)
-            samplers.append(stack.enter_context(QueueSampler(dumbbell.endpoint(), SINK_PORT)))
-        started = time.monotonic()
-        while (passed := time.monotonic() - started) < planned.duration_s + abs(planned.offset_s):
-            progress(passed)
-            time.sleep(0.25)
-        cells = [{"order": order, **d.end(sampler)} for d, sampler in zip(dumbbells, samplers, strict=True)]
-    (folder / "cells").mkdir(exist_ok=True)
-    for cell in cells:
-        path = folder / "cells" / f"{order:02d}-{cell['link']}-{cell['scheme']}.json"
-        path.write_text(json.dumps(cell, separators=(",", ":")) + "\n")
-    time.sleep(BETWEEN_RUNS_S)
-    return cells
+            dumbbell.wait()
+        time.sleep(BETWEEN_RUNS_S)
+        return [{"order": self.order, **d.cell(queue)} for d, queue in zip(dumbbells, queues, strict=True)]
 
 
 def _start_loop(dumbbells: Sequence[Dumbbell]) -> subprocess.Popen[bytes]:

@@ -6,8 +6,8 @@
     h2 (Vegas) ─10M,1ms─┘  ▲
                            queue of 50 packets, the rule
 
-`Dumbbell` owns the topology; a control loop of the caller's serves it. `begin` starts the two flows, `end` returns a
-`Cell`, which is plain data.
+`Dumbbell` owns the topology; a control loop of the caller's serves it. `begin` starts the two flows, `wait` waits for
+them, `cell` returns what they did as plain data.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,16 @@ LEAD_S = 0.8
 """From starting the senders' processes to the first flow's start: time to connect."""
 SAMPLE_MS = 50
 SERIES_STEP_S = 0.5
+STALL_S = 0.5
+"""A gap this long between two samples of a sender means that the machine, not the network, held it up."""
 
 
 class RunError(RuntimeError):
     """A measured run that cannot be trusted; the text says why."""
+
+
+class StalledError(RunError):
+    """This machine stood still for a while during the run: the run says nothing, another may."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +94,18 @@ class _Running:
 class Dumbbell:
     """A dumbbell with the bottleneck of `link`."""
 
-    def __init__(self, link: PaperLink, instance: int, target: str = "embedded", seed: int = 1) -> None:
+    def __init__(
+        self,
+        link: PaperLink,
+        instance: int,
+        target: str = "embedded",
+        seed: int = 1,
+        variants: tuple[str, str] = ("reno", "vegas"),
+    ) -> None:
         base = fl_topology.load(REPOSITORY / "mininet" / "topologies" / "dumbbell.json")
         topology = fl_net.with_link(base, "s1-s2", delay_us=round(link.delay_ms * 1000), bandwidth_bps=link.rate_bps)
         self.link = link
+        self.variants = dict(zip(SENDERS, variants, strict=True))
         self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance=instance, target=target, seed=seed))
         self._running: _Running | None = None
 
@@ -104,7 +119,7 @@ class Dumbbell:
         self.network.start()
         for name in (*SENDERS, "receiver"):
             host = self.network.hosts[SENDERS.get(name, RECEIVER)]
-            use_on_host(find_variant(name if name in SENDERS else "reno"), namespace_of(pid=host.pid))
+            use_on_host(find_variant(self.variants.get(name, "reno")), namespace_of(pid=host.pid))
 
     def shape(self) -> None:
         """Put rates and queues in force on a target that takes them only once its program is loaded (BMv2)."""
@@ -144,7 +159,7 @@ class Dumbbell:
         first_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
         starts = {"reno": max(0.0, -options.offset_s), "vegas": max(0.0, options.offset_s)}
         for name, host in SENDERS.items():
-            arguments = ["send", "--to", f"{address}:{SINK_PORT}", "--cc", name, "--mss", str(MSS_BYTES)]
+            arguments = ["send", "--to", f"{address}:{SINK_PORT}", "--cc", self.variants[name], "--mss", str(MSS_BYTES)]
             arguments += [
                 "--seconds",
                 str(total_s - starts[name]),
@@ -156,20 +171,27 @@ class Dumbbell:
         together_ns = first_ns + round(abs(options.offset_s) * 1e9)
         self._running = _Running(options, processes, together_ns, folder)
 
-    def end(self, queue: QueueSampler | None = None) -> dict[str, Any]:
-        """Wait for the senders and return the cell: goodputs in the common window, series, what the controller measured.
+    def wait(self) -> None:
+        """Wait until the senders have ended. Raises RunError when one does not, or broke."""
+        assert self._running is not None
+        self._end_processes(self._running, kill=False)
 
-        Raises RunError when a flow broke, used another congestion control, or the numbers cannot be true.
+    def cell(self, queue: QueueSampler | None = None) -> dict[str, Any]:
+        """What the last run gave: goodputs in the common window, series, what the controller measured.
+
+        Raises StalledError, or RunError when a flow used another congestion control or the numbers cannot be true.
         """
         running = self._running
         assert running is not None
-        self._end_processes(running, kill=False)
         self._running = None
         folder, options = running.folder, running.options
         start_s = running.together_ns / 1e9 + options.warmup_s
         end_s = running.together_ns / 1e9 + options.duration_s
         zero_s = running.together_ns / 1e9 - abs(options.offset_s)
-        senders = {name: _Sender.read(folder / f"{name}.jsonl", name) for name in SENDERS}
+        senders = {name: _Sender.read(folder / f"{name}.jsonl", self.variants[name]) for name in SENDERS}
+        gap_s = max(sender.largest_gap_s(start_s, end_s) for sender in senders.values())
+        if gap_s > STALL_S:
+            raise StalledError(f"{self.link.link}: this machine stood still for {gap_s:.1f} s")
         received = _received(folder / "sink.jsonl")
         flows: dict[str, Any] = {}
         for name, sender in senders.items():
@@ -257,6 +279,11 @@ class _Sender:
     @property
     def local_port(self) -> int:
         return int(self.local.rpartition(":")[2])
+
+    def largest_gap_s(self, start_s: float, end_s: float) -> float:
+        """Longest time between two samples inside a window of CLOCK_MONOTONIC seconds; the window's length without samples."""
+        times = [t for t, _ in self.cwnd if start_s <= t <= end_s]
+        return max((b - a for a, b in pairwise([start_s, *times, end_s])), default=end_s - start_s)
 
     @classmethod
     def read(cls, path: Path, variant: str) -> _Sender:
