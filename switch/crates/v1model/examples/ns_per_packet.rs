@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prints the nanoseconds that one packet takes in the pipeline alone, stage by stage, with 1 to 65,536 flows.
+//!
+//! `cargo run --release -p v1model --example ns_per_packet [-- PROGRAM.json]`; the default program is qthresh, whose
+//! tables are then filled so that a packet takes its longest way: route, port limit, class, flow, threshold, admission.
+
+use std::hint::black_box;
+
+use v1model::{
+    ActionCall, Bits, Effects, Entry, EntryAction, EntryKey, KeyMatch, MatchKind, Pipeline, Std,
+};
+
+const PORT_OUT: u64 = 2;
+
+fn main() {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../p4src/compiled/qthresh.json");
+    let path = std::env::args().nth(1).unwrap_or_else(|| default.to_string());
+    let json = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    println!("{path}");
+    println!("{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "flows", "path", "total ns", "load", "parse", "ingress", "egress", "deparse");
+    for flows in [1usize, 1_000, 65_536] {
+        let mut pipeline = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
+        if pipeline.find_table("LaneIngress.flow.flow_v4").is_none() {
+            run(&mut pipeline, flows, "as is");
+            continue;
+        }
+        routes(&mut pipeline);
+        run(&mut pipeline, flows, "plain");
+        limits(&mut pipeline);
+        for flow in 0..flows {
+            insert_flow(&mut pipeline, flow);
+        }
+        run(&mut pipeline, flows, "counted");
+    }
+}
+
+fn insert(pipeline: &mut Pipeline, table: &str, matches: &[u64], action: &str, args: &[u64]) {
+    let id = pipeline.find_table(table).unwrap_or_else(|| panic!("no table {table}"));
+    let keys = pipeline.table_schema(id).keys.clone();
+    let mut out = Vec::new();
+    for (key, &value) in keys.iter().zip(matches) {
+        let bits = Bits::from_u64(key.width, value).expect("fits");
+        out.push(match key.kind {
+            MatchKind::Exact => KeyMatch::Exact(bits),
+            MatchKind::Lpm => KeyMatch::Lpm { value: bits, prefix_len: 8 },
+            _ => panic!("{table}: not needed here"),
+        });
+    }
+    let action = pipeline.table_action(id, action).unwrap_or_else(|| panic!("no action {action}"));
+    let params = pipeline.action_schema(action).params.clone();
+    let args = params.iter().zip(args).map(|(p, &v)| Bits::from_u64(p.width, v).expect("fits")).collect();
+    let entry = Entry {
+        key: EntryKey { matches: out, priority: 0 },
+        action: EntryAction::Direct(ActionCall { action, args }),
+        idle_timeout: 0,
+        cookie: 0,
+    };
+    pipeline.table_insert(id, &entry, 0).unwrap_or_else(|e| panic!("{table}: {e}"));
+}
+
+fn routes(pipeline: &mut Pipeline) {
+    let forward = "LaneIngress.route.forward";
+    insert(pipeline, "LaneIngress.route.ipv4_lpm", &[10 << 24], forward, &[0x0800_0000_0202, PORT_OUT]);
+}
+
+fn limits(pipeline: &mut Pipeline) {
+    let limit = "LaneIngress.port_limit.set_port_limit";
+    insert(pipeline, "LaneIngress.port_limit.port_limit", &[PORT_OUT], limit, &[1000, 1 << 30, 1_000_000]);
+    let threshold = "LaneIngress.policy.set_qthresh";
+    insert(pipeline, "LaneIngress.policy.policy", &[PORT_OUT, 0], threshold, &[1000, 1]);
+}
+
+fn insert_flow(pipeline: &mut Pipeline, flow: usize) {
+    let (src, dst, src_port) = addresses(flow);
+    let table = "LaneIngress.flow.flow_v4";
+    insert(pipeline, table, &[src, dst, 6, src_port, 5001], "LaneIngress.flow.set_flow", &[flow as u64]);
+}
+
+/// Source, destination, source port.
+fn addresses(flow: usize) -> (u64, u64, u64) {
+    ((10 << 24) + 0x100 + (flow as u64 >> 12), (10 << 24) + 0x201, 10_000 + (flow as u64 & 0xfff))
+}
+
+fn checksum(header: &[u8]) -> u16 {
+    v1model::externs::checksum::csum16(header)
+}
+
+/// A TCP data segment of 100 bytes.
+fn frame(flow: usize) -> Vec<u8> {
+    let (src, dst, src_port) = addresses(flow);
+    let mut f = vec![0u8; 114];
+    f[..6].copy_from_slice(&[8, 0, 0, 0, 1, 1]);
+    f[6..12].copy_from_slice(&[8, 0, 0, 0, 1, 0x11]);
+    f[12..14].copy_from_slice(&0x0800u16.to_be_bytes());
+    f[14] = 0x45;
+    f[16..18].copy_from_slice(&100u16.to_be_bytes());
+    f[22] = 64;
+    f[23] = 6;
+    f[26..30].copy_from_slice(&(src as u32).to_be_bytes());
+    f[30..34].copy_from_slice(&(dst as u32).to_be_bytes());
+    let sum = checksum(&f[14..34]);
+    f[24..26].copy_from_slice(&sum.to_be_bytes());
+    f[34..36].copy_from_slice(&(src_port as u16).to_be_bytes());
+    f[36..38].copy_from_slice(&5001u16.to_be_bytes());
+    f[46] = 0x50;
+    f[47] = 0x10;
+    f
+}
+
+/// CPU time of this thread, ns: other processes of a busy machine do not count.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a valid timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Packets of a batch; each stage runs over the whole batch before the next, as a switch with queues does.
+const BATCH: usize = 64;
+const BATCHES: usize = 8_000;
+
+fn run(pipeline: &mut Pipeline, flows: usize, what: &str) {
+    // Flows in an order that no prefetcher guesses.
+    let frames: Vec<Vec<u8>> = (0..flows).map(|i| frame(i * 40_503 % flows)).collect();
+    let mut packets: Vec<_> = (0..BATCH).map(|_| pipeline.new_packet()).collect();
+    let mut fx = Effects::new();
+    let (mut now, mut sent) = (1_000_000u64, 0u64);
+    let mut samples = [const { Vec::new() }; 6];
+    for batch in 0..BATCHES {
+        let mut at = [cpu_ns(); 6];
+        for (i, packet) in packets.iter_mut().enumerate() {
+            now += 1_000;
+            packet.load(&frames[(batch * BATCH + i) % flows]);
+            pipeline.reset(packet);
+            pipeline.std_set(packet, Std::IngressPort, 1);
+            pipeline.std_set(packet, Std::PacketLength, 114);
+            pipeline.std_set(packet, Std::IngressGlobalTimestamp, now / 1_000);
+        }
+        at[1] = cpu_ns();
+        for packet in &mut packets {
+            pipeline.parse(packet, &mut fx);
+        }
+        at[2] = cpu_ns();
+        for packet in &mut packets {
+            fx.clear();
+            pipeline.ingress(packet, now, &mut fx);
+        }
+        at[3] = cpu_ns();
+        for packet in &mut packets {
+            fx.clear();
+            pipeline.std_set(packet, Std::EgressPort, PORT_OUT);
+            pipeline.egress(packet, now, &mut fx);
+        }
+        at[4] = cpu_ns();
+        for packet in &mut packets {
+            sent += u64::from(pipeline.std_get(packet, Std::EgressSpec) != 511);
+            pipeline.deparse(packet);
+            black_box(packet.frame());
+        }
+        at[5] = cpu_ns();
+        for stage in 0..5 {
+            samples[stage].push(at[stage + 1] - at[stage]);
+        }
+        samples[5].push(at[5] - at[0]);
+    }
+    assert!(what == "as is" || sent == (BATCH * BATCHES) as u64, "{sent} packets are forwarded, not all");
+    let median = |samples: &mut Vec<u64>| {
+        samples.sort_unstable();
+        format!("{:.1}", samples[samples.len() / 2] as f64 / BATCH as f64)
+    };
+    let [load, parse, ingress, egress, deparse, total] = &mut samples;
+    println!(
+        "{flows:>8} {what:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        median(total), median(load), median(parse), median(ingress), median(egress), median(deparse)
+    );
+}
