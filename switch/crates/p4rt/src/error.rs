@@ -11,8 +11,13 @@ use crate::proto::{p4rt, rpc};
 /// finsy and other clients look for "no … forwarding pipeline config" in a FAILED_PRECONDITION.
 pub const NO_PIPELINE: &str = "No forwarding pipeline config set for this device";
 
-/// Bytes of error texts in one status: clients refuse trailers beyond their metadata limit (finsy: 64 KiB, in base64).
-const TEXT_BUDGET_BYTES: usize = 12 * 1024;
+/// Bytes of one status: clients refuse trailers beyond their metadata limit (finsy: 64 KiB, which is 48 KiB before
+/// base64). The codes of all updates go first; texts fill what is left, those of the first errors.
+const DETAILS_BYTES: usize = 46 * 1024;
+/// Bytes that one update takes without its text.
+const BARE_ERROR_BYTES: usize = 45;
+/// Bytes of texts that even a huge batch gets.
+const MIN_TEXT_BYTES: usize = 1024;
 
 /// Why one update or one read request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +116,9 @@ pub fn batch_status(call: &str, results: &[Result<(), Refusal>]) -> Result<(), S
         }
         None => String::new(),
     };
-    let mut budget = TEXT_BUDGET_BYTES;
+    let mut budget = DETAILS_BYTES
+        .saturating_sub(results.len() * BARE_ERROR_BYTES)
+        .max(MIN_TEXT_BYTES);
     let details = results.iter().map(|r| any_error(r, &mut budget)).collect();
     let status = rpc::Status {
         code: Code::Unknown as i32,

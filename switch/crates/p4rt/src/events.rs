@@ -77,7 +77,13 @@ fn packet_in(shared: &Shared, loaded: Option<&Loaded>, frame: Vec<u8>) {
 }
 
 fn digest(shared: &Shared, loaded: &Loaded, id: DigestId, sample: &[u8]) {
-    let Some(binding) = loaded.binding.digests.items.iter().find(|d| d.digest == id) else {
+    let Some(binding) = loaded
+        .binding
+        .digests
+        .items
+        .iter()
+        .find(|d| d.digests.contains(&id))
+    else {
         return;
     };
     let list = shared.digests().take(binding.id, sample, shared.now());

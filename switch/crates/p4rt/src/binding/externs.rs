@@ -61,7 +61,8 @@ pub struct RegisterBinding {
 pub struct DigestBinding {
     pub id: u32,
     pub name: String,
-    pub digest: DigestId,
+    /// One for each place of the program that sends it.
+    pub digests: Vec<DigestId>,
     /// Bits of each member, in the order of the sample.
     pub widths: Vec<u32>,
     pub shape: DataShape,
@@ -256,17 +257,28 @@ pub(super) fn bind_digests(
     let mut items = Vec::new();
     for digest in &info.digests {
         let preamble = preamble("digest", &digest.preamble)?;
-        let id = pipeline
-            .find_digest(&preamble.name)
+        let own = || {
+            pipeline
+                .schema()
+                .digests
+                .iter()
+                .filter(|d| d.name == preamble.name)
+        };
+        let first = own()
+            .next()
             .ok_or_else(|| absent("digest", &preamble.name, &names!(pipeline, digests)))?;
         let place = format!("digest {}", preamble.name);
-        let widths = pipeline.schema().digests[id.index()].widths.clone();
         let shape = data::shape(info, digest.type_spec.as_ref()).map_err(|e| e.at(&place))?;
-        shape.check_leaves(&widths).map_err(|e| e.at(&place))?;
+        for schema in own() {
+            shape
+                .check_leaves(&schema.widths)
+                .map_err(|e| e.at(&place))?;
+        }
+        let (digests, widths) = (own().map(|d| d.id).collect(), first.widths.clone());
         items.push(DigestBinding {
             id: preamble.id,
             name: preamble.name.clone(),
-            digest: id,
+            digests,
             widths,
             shape,
         });
@@ -295,6 +307,7 @@ pub(super) fn bind_value_sets(
                 id: field.id,
                 name: field.name.clone(),
                 kind,
+                optional_as_ternary: false,
                 width,
             });
         }

@@ -18,6 +18,8 @@ pub struct FieldBinding {
     pub id: u32,
     pub name: String,
     pub kind: MatchKind,
+    /// `kind` is optional, but the pipeline matches it as ternary: p4c has no other form for it.
+    pub optional_as_ternary: bool,
     /// Width in bits in the pipeline.
     pub width: u32,
 }
@@ -110,12 +112,9 @@ fn bind_table(
     let preamble = preamble("table", &table.preamble)?;
     let place = format!("table {}", preamble.name);
     let Some(id) = pipeline.find_table(&preamble.name) else {
-        let known: Vec<&str> = pipeline
-            .schema()
-            .tables
-            .iter()
-            .map(|t| t.name.as_str())
-            .collect();
+        let tables = pipeline.schema().tables.iter().map(|t| t.name.as_str());
+        // p4c makes tables of its own out of statements between tables.
+        let known: Vec<&str> = tables.filter(|name| !name.starts_with("tbl_")).collect();
         return Err(absent("table", &preamble.name, &known));
     };
     let schema = pipeline.table_schema(id);
@@ -211,7 +210,8 @@ fn bind_fields(
             )));
         }
         let kind = field_kind(field).map_err(|e| e.at(&format!("match field {}", field.name)))?;
-        if kind != key.kind {
+        let optional_as_ternary = kind == MatchKind::Optional && key.kind == MatchKind::Ternary;
+        if kind != key.kind && !optional_as_ternary {
             return Err(Refusal::invalid(format!(
                 "match field {}: {kind:?} in P4Info, {:?} in the device config",
                 field.name, key.kind
@@ -223,6 +223,7 @@ fn bind_fields(
             id: field.id,
             name: field.name.clone(),
             kind,
+            optional_as_ternary,
             width: key.width,
         });
     }

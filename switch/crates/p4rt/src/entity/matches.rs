@@ -143,9 +143,16 @@ fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMat
             }
             Ok(KeyMatch::Range { low, high })
         }
-        (MatchKind::Optional, Some(FieldMatchType::Optional(m))) => Ok(KeyMatch::Optional(Some(
-            bytestring::decode(&m.value, width)?,
-        ))),
+        (MatchKind::Optional, Some(FieldMatchType::Optional(m))) => {
+            let value = bytestring::decode(&m.value, width)?;
+            Ok(match field.optional_as_ternary {
+                true => KeyMatch::Ternary {
+                    value,
+                    mask: Bits::ones(width),
+                },
+                false => KeyMatch::Optional(Some(value)),
+            })
+        }
         (kind, Some(other)) => Err(Refusal::invalid(format!(
             "it is matched as {}, not as {}",
             kind_name(kind),
@@ -165,7 +172,8 @@ fn any(field: &FieldBinding) -> Result<KeyMatch, Refusal> {
             value: Bits::zero(width),
             prefix_len: 0,
         }),
-        MatchKind::Ternary => Ok(KeyMatch::Ternary {
+        MatchKind::Optional if !field.optional_as_ternary => Ok(KeyMatch::Optional(None)),
+        MatchKind::Ternary | MatchKind::Optional => Ok(KeyMatch::Ternary {
             value: Bits::zero(width),
             mask: Bits::zero(width),
         }),
@@ -173,7 +181,6 @@ fn any(field: &FieldBinding) -> Result<KeyMatch, Refusal> {
             low: Bits::zero(width),
             high: Bits::ones(width),
         }),
-        MatchKind::Optional => Ok(KeyMatch::Optional(None)),
     }
 }
 
@@ -184,13 +191,13 @@ pub fn encode_key(table: &TableBinding, key: &EntryKey) -> Vec<FieldMatch> {
         .filter_map(|(f, m)| {
             Some(FieldMatch {
                 field_id: f.id,
-                field_match_type: Some(encode(m)?),
+                field_match_type: Some(encode(f, m)?),
             })
         })
         .collect()
 }
 
-fn encode(key: &KeyMatch) -> Option<FieldMatchType> {
+fn encode(field: &FieldBinding, key: &KeyMatch) -> Option<FieldMatchType> {
     match key {
         KeyMatch::Exact(value) => Some(FieldMatchType::Exact(Exact {
             value: bytestring::encode(value),
@@ -201,6 +208,11 @@ fn encode(key: &KeyMatch) -> Option<FieldMatchType> {
             prefix_len: *prefix_len as i32,
         })),
         KeyMatch::Ternary { mask, .. } if mask.is_zero() => None,
+        KeyMatch::Ternary { value, .. } if field.optional_as_ternary => {
+            Some(FieldMatchType::Optional(Optional {
+                value: bytestring::encode(value),
+            }))
+        }
         KeyMatch::Ternary { value, mask } => Some(FieldMatchType::Ternary(Ternary {
             value: bytestring::encode(value),
             mask: bytestring::encode(mask),
