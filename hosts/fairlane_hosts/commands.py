@@ -99,7 +99,10 @@ def check_machine(json_output: Json = False) -> None:
         for item in checks:
             mend = "" if item.ok else f": {item.hint}"
             _out.print(
-                f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{mend}", markup=False, highlight=False
+                f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{mend}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
             )
     if not all(item.ok for item in checks):
         raise typer.Exit(1)

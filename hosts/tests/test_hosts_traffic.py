@@ -123,7 +123,7 @@ def test_samples_hold_what_the_design_promises(tmp_path: Path) -> None:
     assert all(set(wanted.split()) <= set(sample) for sample in samples)
     for flow in (0, 1):
         times = [sample["t_ns"] for sample in samples if sample["flow"] == flow]
-        assert 9 <= len(times) <= 13
+        assert 4 <= len(times) <= 12  # a slot that a busy machine misses is left out, never made up for
         assert times == sorted(times)
     summary = last["summary"]
     assert start_ns <= summary["start_ns"] < start_ns + 100 * MS

@@ -19,6 +19,7 @@ from .records import Record, RecordWriter
 from .signals import StopSignal
 
 _CHUNK = memoryview(bytes(256 * 1024))
+_CHUNKS_PER_TURN = 2  # then the other flows and the samples have their turn, however fast the path is
 _NOTSENT_BYTES = (
     128 * 1024
 )  # the kernel's queue of unsent bytes: full enough for any window of the papers, small at the end
@@ -164,7 +165,8 @@ class _Sender:
                     break
                 if now_ns >= self.next_sample_ns:
                     self._sample_all(now_ns)
-                    self.next_sample_ns += self.options.sample_ms * 1_000_000
+                    period_ns = self.options.sample_ms * 1_000_000
+                    self.next_sample_ns += period_ns * ((now_ns - self.next_sample_ns) // period_ns + 1)
                 self._start_due(now_ns)
                 for fd, events in self.poll.poll(self._timeout_s()):
                     if fd in self.by_fd:
@@ -195,7 +197,9 @@ class _Sender:
 
     def _write(self, flow: _Flow) -> None:
         try:
-            while flow.writing:
+            for _ in range(_CHUNKS_PER_TURN):
+                if not flow.writing:
+                    break
                 chunk = _CHUNK if flow.left is None or flow.left >= len(_CHUNK) else _CHUNK[: flow.left]
                 sent = flow.connection.send(chunk)
                 flow.written += sent
