@@ -98,7 +98,7 @@ def measure(probe: Path, *, delay_us: int, rate_pps: int, seconds: float, busy: 
     with tempfile.TemporaryDirectory(prefix="fairlane-bench-") as folder, namespaces() as (probe_ns, wire_ns):
         link = WireLink("a-b", "wa", "wb", options, options)
         with start_wire([link], folder=Path(folder), netns=wire_ns) as wire:
-            command = ["ip", "netns", "exec", probe_ns, "nice", "-n", "-20", probe, "--from", "pa", "--to", "pb"]
+            command = ["ip", "netns", "exec", probe_ns, probe, "--from", "pa", "--to", "pb"]
             command += ["--delay-us", str(delay_us), "--rate-pps", str(rate_pps), "--seconds", str(seconds)]
             with busy_machine() if busy else contextlib.nullcontext():
                 before = cpu_ns(wire.process.pid)

@@ -49,10 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut poller = Poller::new()?;
     poller.add(ring.as_fd(), 0, Interest::Read)?;
     realtime::no_timer_slack();
-    if options.rate_pps > 0 {
-        // A probe that is not scheduled between its clock and its send would blame the link.
-        realtime::schedule_realtime()?;
-    }
+    // A probe that is not scheduled between its clock and its send would blame the link.
+    realtime::schedule_realtime()?;
 
     let length = options.length as usize;
     let mut frames = vec![vec![0u8; length]; TX_BATCH];

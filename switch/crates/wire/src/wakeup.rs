@@ -10,10 +10,10 @@ use traffic::Nanos;
 /// One step of the estimate.
 const STEP: Nanos = 250;
 /// A latency above the estimate moves it this many steps up, one below a single step down: the estimate settles
-/// where one in ten is above, the 90th percentile.
-const STEPS_UP: Nanos = 9;
+/// where one in four is above, the 75th percentile. A higher one would look longer for nothing.
+const STEPS_UP: Nanos = 3;
 
-/// An estimate of the 90th percentile of the wake-up latency.
+/// An estimate of the 75th percentile of the wake-up latency.
 #[derive(Debug, Clone)]
 pub struct WakeupLatency {
     estimate: Nanos,
@@ -47,12 +47,13 @@ impl WakeupLatency {
 /// Share of the time that may go into looking: one part in this many.
 const BUDGET_SHARE: Nanos = 4;
 /// Budget that can be saved up.
-const BUDGET_MAX: Nanos = 5_000_000;
+const BUDGET_MAX: i64 = 5_000_000;
 
 /// Time that may still go into looking instead of sleeping.
 #[derive(Debug, Clone)]
 pub struct LookBudget {
-    left: Nanos,
+    /// Nanoseconds; negative is a debt that has to be earned first.
+    left: i64,
     last: Nanos,
 }
 
@@ -69,7 +70,7 @@ impl LookBudget {
     pub fn allows(&mut self, now: Nanos) -> bool {
         let earned = now.saturating_sub(self.last) / BUDGET_SHARE;
         if earned > 0 {
-            self.left = (self.left + earned).min(BUDGET_MAX);
+            self.left = self.left.saturating_add_unsigned(earned).min(BUDGET_MAX);
             self.last = now;
         }
         self.left > 0
@@ -77,7 +78,7 @@ impl LookBudget {
 
     /// Looking has taken this long.
     pub fn spend(&mut self, duration: Nanos) {
-        self.left = self.left.saturating_sub(duration);
+        self.left = self.left.saturating_sub_unsigned(duration);
     }
 }
 
@@ -86,18 +87,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_estimate_settles_at_the_ninetieth_percentile() {
+    fn the_estimate_settles_at_the_third_quartile() {
         let mut latency = WakeupLatency::new(100_000);
         let mut sum = 0;
         for k in 0..20_000u64 {
-            // 10, 20, …, 100 µs, mixed; the 90th percentile lies between 90 and 100.
+            // 5, 15, …, 95 µs, mixed: three quarters are below 80.
             latency.learn(1_000_000, 1_000_000 + 10_000 * (1 + k * 7 % 10) - 5_000);
             if k >= 10_000 {
                 sum += latency.lead();
             }
         }
         let mean = sum / 10_000;
-        assert!((80_000..=96_000).contains(&mean), "{mean}");
+        assert!((65_000..=85_000).contains(&mean), "{mean}");
     }
 
     #[test]
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn looking_takes_a_quarter_of_the_time_at_most() {
         let mut budget = LookBudget::new(0);
-        let (mut now, mut looked) = (0, 0);
+        let (mut now, mut looked) = (0u64, 0u64);
         while now < 10_000_000_000 {
             if budget.allows(now) {
                 budget.spend(1_000);
@@ -125,7 +126,7 @@ mod tests {
             }
             now += 1_000;
         }
-        assert!(looked <= 2_500_000_000 + BUDGET_MAX, "{looked}");
+        assert!(looked <= 2_500_000_000 + 6_000_000, "{looked}");
         assert!(looked >= 2_400_000_000, "{looked}");
     }
 
@@ -133,7 +134,7 @@ mod tests {
     fn a_budget_saved_up_is_bounded() {
         let mut budget = LookBudget::new(0);
         assert!(budget.allows(1 << 50));
-        budget.spend(BUDGET_MAX);
+        budget.spend(BUDGET_MAX as u64);
         assert!(!budget.allows(1 << 50));
     }
 }
