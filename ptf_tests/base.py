@@ -12,6 +12,7 @@ port 2 ────┤  switch  │
 
 from __future__ import annotations
 
+import functools
 import queue
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ from packets import FiveTuple, forwarded, frame, host_mac
 FAST_PORTS = (1, 2)
 SLOW_PORT = 3
 SERVICE_S = 0.2
+ATTEMPTS = 6
 SLOW_RATE_BPS = 4000
 CPU_PORT = 510
 UNLIMITED = 0xFFFFFFFF
@@ -53,8 +55,34 @@ def the_client() -> P4RuntimeClient:
     return _client
 
 
+class TooSlow(Exception):
+    """This machine took longer than SERVICE_S for what the test needs to happen within it."""
+
+
 class LaneTest(BaseTest):
     """Arbitration, a fresh pipeline, routes to every port, and the words that the tests use."""
+
+    def __init_subclass__(cls) -> None:
+        """Starts a test again that the machine was too slow for: nothing was learnt about the switch."""
+        super().__init_subclass__()
+        if "runTest" not in cls.__dict__:
+            return
+        run_once = cls.__dict__["runTest"]
+
+        @functools.wraps(run_once)
+        def run_test(self: LaneTest) -> None:
+            for _ in range(ATTEMPTS - 1):
+                try:
+                    return run_once(self)
+                except TooSlow:
+                    self.tearDown()
+                    self.setUp()
+            try:
+                run_once(self)
+            except TooSlow:
+                self.fail(f"the machine was {ATTEMPTS} times too slow for this test: {SERVICE_S} s")
+
+        cls.runTest = run_test
 
     dataplane: Any
     switch: P4RuntimeClient
@@ -82,6 +110,11 @@ class LaneTest(BaseTest):
         self._sent = 0  # to the slow port
         self._already_out = 0
         self._window_end: float | None = None  # None: the slow port is idle
+
+    def tearDown(self) -> None:
+        if self._window_end is not None:  # not drained: the next test wants an idle port
+            self.receive_count(SLOW_PORT, timeout_s=SERVICE_S * 2)
+        super().tearDown()
 
     @property
     def is_embedded(self) -> bool:
@@ -237,16 +270,23 @@ class LaneTest(BaseTest):
     # ---- lanes ------------------------------------------------------------------------------------
 
     def burst(self, five_tuple: FiveTuple, count: int, **options: Any) -> None:
-        """`count` frames of 100 bytes for the slow port, all within one service time of the first on the wire."""
-        frames = [bytes(frame(five_tuple, fill=i % 256, **options)) for i in range(count)]
+        """`count` frames of 100 bytes of one flow for the slow port: see bursts."""
+        self.bursts((five_tuple, count, options))
+
+    def bursts(self, *orders: tuple[FiveTuple, int] | tuple[FiveTuple, int, dict[str, Any]]) -> None:
+        """Bursts (flow, count[, options of frame]) that ingress handles within one service time of the line.
+
+        The first frame into the idle port is on the wire, and no longer counted, before the second is sent.
+        Raises TooSlow when the switch may have sent a second frame meanwhile: the test starts again.
+        """
+        frames: list[bytes] = []
+        for five_tuple, count, *options in orders:
+            frames += [bytes(frame(five_tuple, fill=i % 256, **(options[0] if options else {}))) for i in range(count)]
         if self._window_end is None:
             self._start_line(frames.pop(0))
         for one in frames:
             self.dataplane.send(0, 1, one)
-            self._sent += 1
-        assert self._window_end is not None
-        if frames:
-            self.assertLess(time.monotonic(), self._window_end, "the machine was too slow for this test")
+        self.count_sent(len(frames))
 
     def _start_line(self, first: bytes) -> None:
         """Sends one frame into the empty queue and returns when it is on the wire, so that no race is left."""
@@ -267,9 +307,16 @@ class LaneTest(BaseTest):
         cells += [fy.P4CounterEntry("drops", index=port << 4 | r) for r in (REASON_QTHRESH, REASON_PORT_FULL)]
         return sum(entry.packet_count for entry in self.switch.read(cells))
 
+    def count_sent(self, packets: int) -> None:
+        """Says that a test sent packets for the slow port in its own way, and settles."""
+        self._sent += packets
+        self.settle()
+
     def settle(self) -> None:
-        """Returns when ingress has decided about every packet of the bursts (BMv2 lags behind its interfaces)."""
-        wait_until(lambda: self.arrivals() == self._sent, f"{self._sent} packets handled", 2.0)
+        """Returns when ingress has decided about every packet sent to the slow port, its line still busy with one."""
+        wait_until(lambda: self.arrivals() == self._sent, f"{self._sent} packets handled", 5.0)
+        if self._window_end is not None and time.monotonic() > self._window_end:
+            raise TooSlow
 
     def drain(self, expected: int) -> None:
         """Exactly `expected` packets come out of the slow port, and it is idle then."""
@@ -279,6 +326,11 @@ class LaneTest(BaseTest):
         # One more would come within one service time.
         count += self.receive_count(SLOW_PORT, timeout_s=SERVICE_S * 1.5)
         self.assertEqual(count, expected, f"drops {{(port, reason): packets}}: {self.all_drops()}")
+        self.slow_port_is_idle()
+
+    def slow_port_is_idle(self) -> None:
+        """Says that nothing waits: the next burst starts with a frame that goes on the wire at once."""
+        self._sent = self.arrivals()
         self._already_out = 0
         self._window_end = None
 

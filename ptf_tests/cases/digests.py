@@ -204,8 +204,7 @@ class PortReport(LaneTest):
         for number in range(3):
             self.add_flow(flow(number), number)
         self.limit_port(report_period_us=1_000_000)
-        self.burst(flow(0), 4)
-        self.burst(flow(1), 2)
+        self.bursts((flow(0), 4), (flow(1), 2))
         self.drain(6)
         # 6 services: the first began with nothing waiting behind it, after the last nothing followed; 4 are timed.
         # This packet finds the period over.

@@ -16,7 +16,6 @@ from base import (
     SLOW_PORT,
     LaneTest,
 )
-from client import wait_until
 from packets import FiveTuple, arp_request, flow, flow6, frame
 
 
@@ -133,8 +132,7 @@ class FlowWeight(LaneTest):
         self.set_qthresh(2, weight=256)
         self.add_flow(flow(1), 1, weight=768)
         self.add_flow(flow(2), 2)
-        self.burst(flow(1), 8)
-        self.burst(flow(2), 8)
+        self.bursts((flow(1), 8), (flow(2), 8))
         # flow 1: one on the wire and 6 waiting; flow 2: 2 waiting
         self.drain(1 + 6 + 2)
         self.assertEqual(self.counter("flow_drops", 1), (1, 100))
@@ -151,8 +149,7 @@ class ThresholdPerClass(LaneTest):
         self.set_qthresh(3, traffic_class=5)
         self.add_flow(flow(1), 1)
         self.add_flow(flow(2), 2)
-        self.burst(flow(1), 5, dscp=46)
-        self.burst(flow(2), 5)
+        self.bursts((flow(1), 5, {"dscp": 46}), (flow(2), 5))
         self.drain(1 + 3 + 1)
         self.assertEqual(self.admitted(traffic_class=5), (4, 400))
         self.assertEqual(self.admitted(traffic_class=0), (1, 100))
@@ -164,8 +161,7 @@ class ClassFromVlanPriority(LaneTest):
     def runTest(self) -> None:
         self.limit_port()
         self.insert("flow_class", {"pcp": "3/&0x7"}, "set_class", priority=1, traffic_class=3)
-        self.burst(flow(1), 1, vlan=9, pcp=3)
-        self.burst(flow(1), 1, vlan=9, pcp=2)
+        self.bursts((flow(1), 1, {"vlan": 9, "pcp": 3}), (flow(1), 1, {"vlan": 9, "pcp": 2}))
         self.drain(2)
         self.assertEqual(self.admitted(traffic_class=3), (1, 100))
         self.assertEqual(self.admitted(traffic_class=0), (1, 100))
@@ -179,9 +175,7 @@ class FlowsAreIndependent(LaneTest):
         self.set_qthresh(3)
         for number in range(3):
             self.add_flow(flow(number), number)
-        self.burst(flow(0), 10)
-        self.burst(flow(1), 3)
-        self.burst(flow(2), 2)
+        self.bursts((flow(0), 10), (flow(1), 3), (flow(2), 2))
         self.drain(1 + 3 + 3 + 2)
         self.assertEqual(self.all_drops(), {(SLOW_PORT, REASON_QTHRESH): 6})
         self.assertEqual(self.counter("flow_drops", 0), (6, 600))
@@ -205,9 +199,7 @@ class FiveTupleTellsFlowsApart(LaneTest):
         self.set_qthresh(1)
         for number, five_tuple in enumerate((first, *others)):
             self.add_flow(five_tuple, number)
-        self.burst(first, 4)
-        for five_tuple in others:
-            self.burst(five_tuple, 2)
+        self.bursts((first, 4), *((five_tuple, 2) for five_tuple in others))
         self.drain(1 + 1 + len(others))
         self.assertEqual(self.drops(REASON_QTHRESH)[0], 2 + len(others))
 
@@ -221,7 +213,6 @@ class ThresholdChangesLive(LaneTest):
         self.set_qthresh(4)
         self.add_flow(flow(), 1)
         self.burst(flow(), 1 + 4)
-        self.settle()
         self.modify("policy", policy, "set_qthresh", qthresh=1, weight=256)
         self.burst(flow(), 2)
         self.drain(5)
@@ -279,7 +270,7 @@ class PortFullBeforeThreshold(LaneTest):
         self.set_qthresh(3)
         for number in range(3):
             self.add_flow(flow(number), number)
-            self.burst(flow(number), 3)
+        self.bursts(*((flow(number), 3) for number in range(3)))
         self.drain(1 + 5)
         self.assertEqual(self.all_drops(), {(SLOW_PORT, REASON_PORT_FULL): 3})
         self.assert_no_occupancy(0, 1, 2)
@@ -304,7 +295,6 @@ class ManagedWhileQueued(LaneTest):
 
     def runTest(self) -> None:
         self.burst(flow(), 5)
-        self.settle()
         self.limit_port()
         self.set_qthresh(2)
         self.burst(flow(), 4)
@@ -321,7 +311,6 @@ class EntryWhileQueued(LaneTest):
         self.limit_port()
         self.set_qthresh(2)
         self.burst(flow(), 1 + 2)
-        self.settle()
         self.add_flow(flow(), 9)
         self.burst(flow(), 4)
         self.drain(1 + 2 + 2)
@@ -339,7 +328,6 @@ class EntryDeletedWhileQueued(LaneTest):
         self.set_qthresh(2)
         self.add_flow(flow(), 9)
         self.burst(flow(), 1 + 2)
-        self.settle()
         self.switch.write(-fy.P4TableEntry(table, match=fy.Match(**match)))
         self.burst(flow(), 4)
         self.drain(1 + 2 + 2)
@@ -352,14 +340,16 @@ class WithoutFlow(LaneTest):
     def runTest(self) -> None:
         self.limit_port(packets=4)
         self.set_qthresh(1)
-        self.burst(flow(), 1)
         self.insert("l2", {"hdr.ethernet.ether_type": "0x0806/&0xffff"}, "l2_forward", priority=1, port=SLOW_PORT)
+        arp, packet_out = bytes(arp_request(1, 3)), bytes(frame(flow(77)))
+        self.burst(flow(), 1)
         for _ in range(2):
-            self.send(arp_request(1, 3))
-        wait_until(lambda: self.arrivals() == 3, "two ARP frames queued", 1.0)
+            self.send(arp)
+        self.count_sent(2)
         for _ in range(4):
-            self.switch.send_packet_out(bytes(frame(flow(77))), SLOW_PORT)
-        wait_until(lambda: self.drops(REASON_PORT_FULL)[0] == 2, "two packet-outs refused")
+            self.switch.send_packet_out(packet_out, SLOW_PORT)
+        self.count_sent(4)
+        self.assertEqual(self.drops(REASON_PORT_FULL)[0], 2)
         self.drain(1 + 4)
         self.assertEqual(self.counter("flow_drops", NO_FLOW_SLOT)[0], 2)
         self.assert_no_occupancy(NO_FLOW_SLOT)
@@ -396,8 +386,7 @@ class OccupancyReturnsToZero(LaneTest):
         self.assert_no_occupancy(*range(len(flows)), *(f.fallback_slot() for f in flows))
         # On any target: the port takes as much again as it did when it was fresh.
         before = self.drops(REASON_PORT_FULL)[0]
-        self._window_end = None
-        for number in range(9):
-            self.burst(flow(100 + number), 1)
+        self.slow_port_is_idle()
+        self.bursts(*((flow(100 + number), 1) for number in range(9)))
         self.drain(9)
         self.assertEqual(self.drops(REASON_PORT_FULL)[0], before)
