@@ -29,10 +29,9 @@ mod tuples;
 mod value_set;
 
 pub use call::{pack_call, unpack_call, ActionWord, Callee};
-pub use lookup::{Lookup, Target};
+pub use lookup::Target;
 pub use manage::StoredEntry;
 pub use profile::Profile;
-pub use records::{EntryHandle, EntryIndex};
 pub use value_set::ValueSet;
 
 use crate::bits::limbs_for;
@@ -175,11 +174,6 @@ impl Table {
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.records.len()
-    }
-
-    /// True without entries.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

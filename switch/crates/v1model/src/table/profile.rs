@@ -411,7 +411,10 @@ fn pack_member(
         (named.name == own.name && named.params == own.params).then_some(a)
     };
     let action = schema.actions.iter().find_map(same).unwrap_or(call.action);
-    let call = ActionCall { action, args: call.args.clone() };
+    let call = ActionCall {
+        action,
+        args: call.args.clone(),
+    };
     let (_, args) = pack_call(&schema.actions, actions, &call, place)?;
     Ok((action, args))
 }

@@ -6,6 +6,7 @@ mod errors;
 mod model;
 mod scale;
 
+use super::records::EntryHandle;
 use super::*;
 use crate::bits::Bits;
 use crate::entry::{ActionCall, Entry, EntryKey};
@@ -114,6 +115,10 @@ impl Fixture {
         self.table
             .modify(&self.schema, e, word, &args, now)
             .map(|_| ())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.table.len() == 0
     }
 
     /// The argument of `set` for this key; `None` on a miss.

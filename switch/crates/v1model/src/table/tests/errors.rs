@@ -2,6 +2,7 @@
 //! What is refused, with which kind and which words, and that nothing changes then.
 
 use super::*;
+use crate::table::records::EntryHandle;
 
 fn kind_and_text(result: Result<EntryHandle, ControlError>) -> (ErrorKind, String) {
     let e = result.unwrap_err();
@@ -92,7 +93,7 @@ fn bad_keys_name_table_field_and_what_is_allowed() {
     for (matches, priority, text) in cases {
         let got = kind_and_text(f.insert(&entry(matches, priority, 1), 0));
         assert_eq!(got, (ErrorKind::InvalidArgument, text.to_string()));
-        assert!(f.table.is_empty());
+        assert!(f.is_empty());
     }
     f.insert(&entry(good(), 1, 1), 0).unwrap();
     assert_eq!(

@@ -117,7 +117,9 @@ fn field(kind: MatchKind, width: u32, seed: u64) -> KeyMatch {
                 high: bits(width, v.max(w)),
             }
         }
-        MatchKind::Optional => KeyMatch::Optional((seed / 20 % 3 != 0).then(|| bits(width, v))),
+        MatchKind::Optional => {
+            KeyMatch::Optional((!(seed / 20).is_multiple_of(3)).then(|| bits(width, v)))
+        }
     }
 }
 

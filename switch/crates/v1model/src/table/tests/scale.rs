@@ -73,7 +73,7 @@ fn full_table_of_flows() {
         );
     }
     f.table.clear(&f.schema, |_| {}).unwrap();
-    assert!(f.table.is_empty());
+    assert!(f.is_empty());
     assert_eq!(f.look(&flow(1), 6), None);
 }
 
@@ -115,7 +115,10 @@ fn full_table_of_routes_and_of_masks() {
 
 /// Nanoseconds that this thread has run; other threads' turns do not count.
 fn cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is a valid place for the result, and the clock exists on Linux.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     assert_eq!(failed, 0);
@@ -193,12 +196,12 @@ fn lpm_and_ternary() {
             .unwrap();
     }
     measure("lpm, 512 routes of 3 lengths", &mut f, |i| {
-        0x0a00_0000 + (i % 512 << 8) + 1
+        0x0a00_0000 + ((i % 512) << 8) + 1
     });
     for masks in [1u32, 8, 64] {
         let mut f = Fixture::new(schema(&[("dst", MatchKind::Ternary, 32)], 1024));
         for i in 0..512u64 {
-            let mask = u128::from(u32::MAX << (i as u32 % masks / 2) & !(i as u32 % masks));
+            let mask = u128::from((u32::MAX << (i as u32 % masks / 2)) & !(i as u32 % masks));
             let value = bits(32, u128::from(0x0a00_0000 + (i << 8)) & mask);
             let e = entry(
                 vec![KeyMatch::Ternary {
@@ -211,7 +214,7 @@ fn lpm_and_ternary() {
             let _ = f.insert(&e, 0);
         }
         let name = format!("ternary, {} entries of {masks} masks", f.table.len());
-        measure(&name, &mut f, |i| 0x0a00_0000 + (i % 512 << 8));
+        measure(&name, &mut f, |i| 0x0a00_0000 + ((i % 512) << 8));
     }
     let mut f = Fixture::new(schema(&[("port", MatchKind::Range, 16)], 1024));
     for i in 0..64u64 {
