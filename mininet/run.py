@@ -8,10 +8,14 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import fl_topology
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.loader import Lease
 from fl_net import Network, NetworkOptions
+from fl_variants import apply_variants
 from mininet.cli import CLI
 
 HERE = Path(__file__).parent
@@ -58,14 +62,23 @@ def start_controller(network: Network) -> None:
     network.adopt(loop.pid, "fairlane run")
 
 
+def _close(lease: Lease | None) -> None:
+    if lease is not None:
+        lease.close()
+
+
 def main() -> int:
     """Run until the CLI is left."""
     chosen = options()
     try:
         topology = fl_topology.load(chosen.topology)
-        with Network(
-            topology, NetworkOptions(instance=chosen.instance, target=chosen.target, seed=chosen.seed)
-        ) as network:
+        with (
+            ExitStack() as stack,
+            Network(
+                topology, NetworkOptions(instance=chosen.instance, target=chosen.target, seed=chosen.seed)
+            ) as network,
+        ):
+            stack.callback(_close, apply_variants(network))
             if not chosen.no_controller:
                 start_controller(network)
             print(
@@ -73,7 +86,7 @@ def main() -> int:
             )
             print("try in another terminal: fairlane status · fairlane threshold show · fairlane flows")
             CLI(network.mininet, script=str(chosen.script) if chosen.script else None)
-    except (fl_topology.TopologyError, RuntimeError) as error:
+    except (fl_topology.TopologyError, RuntimeError, HostsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -23,7 +23,7 @@ from typing import Any
 
 from fairlane_controller.loop.control import ask
 from fairlane_controller.switch.client import Endpoint
-from fairlane_hosts.apply import namespace_of, use_on_host
+from fairlane_hosts.loader import Lease
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.measures import fairness, rate_series, true_t_res_s, window_rate_bps
@@ -35,6 +35,7 @@ sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a 
 
 import fl_net
 import fl_topology
+from fl_variants import apply_variants
 
 IP_PACKET_BYTES = 1000
 """Length of the paper's packets at the IP layer."""
@@ -108,6 +109,7 @@ class Dumbbell:
         self.variants = dict(zip(SENDERS, variants, strict=True))
         self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance=instance, target=target, seed=seed))
         self._running: _Running | None = None
+        self._lease: Lease | None = None
 
     @property
     def state(self) -> Path:
@@ -117,9 +119,7 @@ class Dumbbell:
     def start(self) -> None:
         """Start the topology and give every host its TCP variant. Raises RuntimeError when something does not start."""
         self.network.start()
-        for name in (*SENDERS, "receiver"):
-            host = self.network.hosts[SENDERS.get(name, RECEIVER)]
-            use_on_host(find_variant(self.variants.get(name, "reno")), namespace_of(pid=host.pid))
+        self._lease = apply_variants(self.network, {SENDERS[flow]: variant for flow, variant in self.variants.items()})
 
     def shape(self) -> None:
         """Put rates and queues in force on a target that takes them only once its program is loaded (BMv2)."""
@@ -131,6 +131,9 @@ class Dumbbell:
         if self._running is not None:
             self._end_processes(self._running, kill=True)
         self.network.stop()
+        if self._lease is not None:
+            self._lease.close()
+            self._lease = None
 
     def ask(self, request: dict[str, Any]) -> Any:
         """Ask the control loop (see `fairlane_controller.loop.control`). Raises FairlaneError."""
