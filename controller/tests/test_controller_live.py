@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import ipaddress
 import signal
 import socket
 import struct
+from pathlib import Path
 
 import pytest
+from fairlane_controller.cli.main import main
 from live_switch import LiveSwitch, wait_until
 
 pytestmark = pytest.mark.timeout(120)
@@ -91,13 +95,61 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         assert done["via"] == "loop"
         assert threshold(switch)["qthresh_packets"] == 8
         assert "between 1 and 50 packets" in switch.fairlane("threshold", "set", "51", code=2)
+        assert switch.json("scheme", "set", "drop_tail")[0]["via"] == "loop"
+        assert threshold(switch)["scheme"] == "drop_tail"
+        switch.fairlane("scheme", "set", "qthresh")
+        assert (threshold(switch)["qthresh_packets"], threshold(switch)["mode"]) == (8, "manual")
+        switch.fairlane("threshold", "auto", "--weight", "2")
+        assert (threshold(switch)["qthresh_packets"], threshold(switch)["weight"]) == (8, 2.0)
+        assert threshold(switch)["mode"] == "auto"
+        switch.fairlane("threshold", "set", "9")
         status = switch.json("status")
         assert status["loop_running"] is True
         assert status["loop"][0]["connected"] is True
         assert status["loop"][0]["policies"][0]["mode"] == "manual"
         assert "a control loop runs for" in switch.fairlane("run", code=7)
         assert "stop it before `init`" in switch.fairlane("init", code=7)
-    assert [event["policy"]["qthresh_packets"] for event in switch.events("changed")] == [8]
+    assert [event["policy"]["qthresh_packets"] for event in switch.events("changed")] == [8, None, 8, 8, 9]
+    (measured,) = switch.json("measure", "--for", "0.1s")
+    assert (measured["switch"], measured["port"], measured["bw_bps"]) == ("s1", 3, None)
+
+
+def test_one_process_runs_the_loops_of_several_topologies(switch: LiveSwitch, tmp_path: Path) -> None:
+    folder = tmp_path / "second"
+    folder.mkdir()
+    second = LiveSwitch(switch.target, folder)
+    second.write_state()
+    second.start()
+    try:
+        second.fairlane("init", "--scheme", "qthresh")
+        with switch.loop("--state", str(folder)):
+            assert second.json("threshold", "set", "7")[0]["via"] == "loop"
+            assert switch.json("threshold", "set", "5")[0]["via"] == "loop"
+            assert (threshold(switch)["qthresh_packets"], threshold(second)["qthresh_packets"]) == (5, 7)
+    finally:
+        second.kill()
+
+
+def test_the_newest_writer_wins_and_the_loop_waits_for_it_to_go(switch: LiveSwitch) -> None:
+    with switch.loop():
+        # By address alone the command knows nothing of the loop and becomes the primary for its one write.
+        address = f"s1=127.0.0.1:{switch.grpc_port}@1"
+        main_by_address("threshold", "set", "7", "-s", address)
+        assert threshold(switch)["qthresh_packets"] == 7
+        wait_until("the loop to be primary again", lambda: switch.loop_status()["connected"])
+        wait_until("the loop to have read the new value", lambda: loop_threshold(switch) == 7)
+
+
+def loop_threshold(switch: LiveSwitch) -> object:
+    """The threshold as the loop knows it."""
+    policies = switch.loop_status()["policies"]
+    return policies[0]["qthresh_packets"] if policies else None
+
+
+def main_by_address(*arguments: str) -> None:
+    """`fairlane ARGUMENTS` without the run state."""
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(list(arguments))
 
 
 def test_a_loop_stops_on_sigterm_with_exit_code_0(switch: LiveSwitch) -> None:
