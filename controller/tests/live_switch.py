@@ -25,6 +25,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 COMPILED = REPOSITORY / "p4src" / "compiled"
 TARGETS = ("embedded", "bmv2")
 DEADLINE_S = 20.0
+RATE_BPS = 2_000_000
+QUEUE_PACKETS = 50
 
 
 def binary(target: str) -> str | None:
@@ -78,6 +80,8 @@ class LiveSwitch:
             command += ["--", "--grpc-server-addr", grpc, "--cpu-port", "510"]
         else:
             command = [path, "--device-id", "1", "--grpc", grpc, "--cpu-port", "510", *ports]
+            if 3 in self.interfaces:
+                command += ["--port", f"3:rate={RATE_BPS},queue_packets={QUEUE_PACKETS}"]
         log = (self.folder / "switch.log").open("ab")
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         log.close()
@@ -112,7 +116,7 @@ class LiveSwitch:
                     "p4info": str(COMPILED / "qthresh.p4info.txtpb"),
                     "ports": [
                         {"port": 1, "rate_bps": 0, "queue_packets": 1000},
-                        {"port": 3, "rate_bps": 2_000_000, "queue_packets": 50, "bottleneck": True},
+                        {"port": 3, "rate_bps": RATE_BPS, "queue_packets": QUEUE_PACKETS, "bottleneck": True},
                     ],
                     "routes": [
                         {"prefix": "10.0.1.0/24", "port": 1, "mac": "08:00:00:00:01:11"},

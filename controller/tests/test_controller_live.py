@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import ipaddress
 import signal
-import socket
-import struct
 from pathlib import Path
 
 import pytest
@@ -188,69 +185,3 @@ def test_a_killed_switch_is_restored_by_the_loop(switch: LiveSwitch) -> None:
         row = threshold(switch)
         assert (row["qthresh_packets"], row["mode"]) == (8, "manual")
         assert len(switch.json("table", "ipv4_lpm")) == 2
-
-
-# ---- with frames -------------------------------------------------------------------------------------------------
-
-
-def udp_frame(source_port: int, *, destination: str = "10.0.3.1") -> bytes:
-    """An Ethernet frame with an IPv4 UDP datagram of 100 bytes from 10.0.1.1."""
-    udp = struct.pack("!HHHH", source_port, 5001, 108, 0) + bytes(100)
-    source, target = ipaddress.IPv4Address("10.0.1.1").packed, ipaddress.IPv4Address(destination).packed
-    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, source, target)
-    words = struct.unpack("!10H", header)
-    total = sum(words)
-    total = (total & 0xFFFF) + (total >> 16)
-    total = (total & 0xFFFF) + (total >> 16)
-    header = header[:10] + struct.pack("!H", ~total & 0xFFFF) + header[12:]
-    return bytes.fromhex("0800000001fe080000000111") + b"\x08\x00" + header + udp
-
-
-def send(switch: LiveSwitch, *frames: bytes) -> None:
-    """Put frames on the wire of port 1."""
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
-        wire.bind((switch.interfaces[1] + "x", 0))
-        for frame in frames:
-            wire.send(frame)
-
-
-def flow_names(switch: LiveSwitch) -> set[str]:
-    """The flows that have an entry."""
-    return {row["flow"] for row in switch.json("flows")}
-
-
-def test_new_flows_get_entries_that_a_restarted_loop_adopts(wired_switch: LiveSwitch) -> None:
-    switch = wired_switch
-    names = {f"udp 10.0.1.1:{port} > 10.0.3.1:5001" for port in (1001, 1002, 1003)}
-    with switch.loop() as process:
-        send(switch, *(udp_frame(port) for port in (1001, 1002, 1003)))
-        wait_until("three flow entries", lambda: flow_names(switch) == names)
-        send(switch, udp_frame(1001), udp_frame(1001))
-        rows = {row["src_port"]: row for row in switch.json("flows")}
-        assert sorted(row["slot"] for row in rows.values()) == [0, 1, 2]
-        wait_until("two packets counted", lambda: packets(switch, 1001) == 2)
-        process.kill()
-        process.wait(timeout=10)
-    assert flow_names(switch) == names
-    with switch.loop():
-        assert switch.events("took_over")[-1]["flows"] == 3
-        send(switch, udp_frame(1004))
-        wait_until("the fourth entry", lambda: len(flow_names(switch)) == 4)
-        assert sorted(row["slot"] for row in switch.json("flows")) == [0, 1, 2, 3]
-        assert packets(switch, 1001) == 2
-
-
-def packets(switch: LiveSwitch, source_port: int) -> int:
-    """Packets counted by the flow's direct counter."""
-    return next(int(row["packets"]) for row in switch.json("flows") if row["src_port"] == source_port)
-
-
-def test_idle_flows_age_out(wired_switch: LiveSwitch) -> None:
-    switch = wired_switch
-    with switch.loop("--flow-idle", "2s"):
-        send(switch, udp_frame(1001))
-        wait_until("the entry", lambda: len(flow_names(switch)) == 1)
-        wait_until("the entry to age out", lambda: not flow_names(switch), 30)
-        assert switch.loop_status()["flows"] == 0
-        send(switch, udp_frame(1001))
-        wait_until("the flow's next entry", lambda: len(flow_names(switch)) == 1)
