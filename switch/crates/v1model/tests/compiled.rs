@@ -13,7 +13,8 @@ const P4C_VERSION: &str = "1.2.5.16";
 fn compiled_programs_are_current() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/p4");
     let version = Command::new("p4c-bm2-ss").arg("--version").output();
-    let version = version.map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
+    let version =
+        version.map(|o| String::from_utf8_lossy(&[o.stdout, o.stderr].concat()).into_owned());
     if !version.is_ok_and(|v| v.contains(P4C_VERSION)) {
         eprintln!("p4c-bm2-ss {P4C_VERSION} is not installed: nothing compared");
         return;
