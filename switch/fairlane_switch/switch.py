@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting `fairlane-switch`: typed options of the switch and its ports, and the running process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairlane_switch.process import ManagedProcess, find_binary
+
+READY = "fairlane-switch: ready"
+
+
+@dataclass(frozen=True)
+class PortOptions:
+    """One port of a switch: its interface, and what its queues hold."""
+
+    port: int
+    """Port number, 0 to 510."""
+    interface: str
+    """Linux interface of the port, in the namespace that the switch runs in."""
+    rate_bps: int = 0
+    """Rate in bit/s; 0 is unlimited."""
+    queues: int | None = None
+    """Number of queues, the larger number first; None: the switch's default (8)."""
+    queue_packets: int | None = None
+    """Packets that may wait in each queue; None: the switch's default (1000)."""
+    queue_bytes: int | None = None
+    """Bytes that may wait in each queue; None: no limit."""
+    queue_cells: int | None = None
+    """ATM cells that may wait in each queue; None: no limit."""
+
+    def arguments(self) -> list[str]:
+        """The port's part of the command line."""
+        keys = {
+            "rate": self.rate_bps or None,
+            "queues": self.queues,
+            "queue_packets": self.queue_packets,
+            "queue_bytes": self.queue_bytes,
+            "queue_cells": self.queue_cells,
+        }
+        set_keys = ",".join(f"{key}={value}" for key, value in keys.items() if value is not None)
+        return ["-i", f"{self.port}@{self.interface}", *(["--port", f"{self.port}:{set_keys}"] if set_keys else [])]
+
+
+@dataclass(frozen=True)
+class SwitchOptions:
+    """A switch."""
+
+    ports: Sequence[PortOptions] = field(default_factory=tuple)
+    """Its ports, the CPU port not among them."""
+    device_id: int = 1
+    """Device id that P4Runtime clients name."""
+    grpc: str = "127.0.0.1:0"
+    """Address of the P4Runtime server; port 0 takes a free one."""
+    cpu_port: int = 510
+    """Port of packet-in and packet-out."""
+    pipeline: Path | None = None
+    """BMv2 JSON to start with; None: P4Runtime brings it."""
+    p4info: Path | None = None
+    """P4Info of that program, text format."""
+    log_level: str = "info"
+    """Least severe messages on standard error: error, warn, info, debug or trace."""
+    spin_us: int = 0
+    """Look instead of sleep for so long around a frame or a departure (costs CPU time)."""
+    realtime: str = "auto"
+    """Real-time scheduling of the packet thread: auto, on or off."""
+
+    def arguments(self) -> list[str]:
+        """The command line, without the program's name. Raises ValueError when only one of program and P4Info is given."""
+        if (self.pipeline is None) != (self.p4info is None):
+            raise ValueError("a program needs both: pipeline (BMv2 JSON) and p4info")
+        words = ["--device-id", str(self.device_id), "--grpc", self.grpc, "--cpu-port", str(self.cpu_port)]
+        words += ["--log-level", self.log_level, "--spin-us", str(self.spin_us), "--realtime", self.realtime]
+        if self.pipeline is not None and self.p4info is not None:
+            words += ["--pipeline", str(self.pipeline), "--p4info", str(self.p4info)]
+        for port in self.ports:
+            words += port.arguments()
+        return words
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A running switch. A context manager: leaving it stops the switch."""
+
+    process: ManagedProcess
+    """The process: pid and start time for the run state, what it said."""
+    grpc: str
+    """Address that its P4Runtime server listens on."""
+    options: SwitchOptions
+
+    def stop(self, timeout_s: float = 5.0) -> int:
+        """Stop it; returns its exit code, 0 when all was well."""
+        return self.process.stop(timeout_s)
+
+    def __enter__(self) -> Switch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def start_switch(options: SwitchOptions, *, netns: str | None = None, timeout_s: float = 10.0) -> Switch:
+    """Start a switch (root is needed) and wait until it serves.
+
+    Raises BinaryNotFoundError when it is not built, ProcessFailedError with the switch's own words when it cannot start.
+    """
+    prefix = ["ip", "netns", "exec", netns] if netns else []
+    command = [find_binary("fairlane-switch"), *options.arguments()]
+    process = ManagedProcess.start(command, ready=READY, timeout_s=timeout_s, prefix=prefix)
+    words = dict(word.split("=", 1) for word in process.ready_line.split() if "=" in word)
+    return Switch(process, words["grpc"], options)
