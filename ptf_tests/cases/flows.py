@@ -56,6 +56,22 @@ class CountersAreExact(LaneTest):
         self.assertEqual(self.all_drops(), {})
 
 
+class CounterIsReset(LaneTest):
+    """A controller that gives a flow_id to another flow sets its drop counter back to 0."""
+
+    def runTest(self) -> None:
+        self.limit_port()
+        self.set_qthresh(1)
+        self.add_flow(flow(), 1)
+        self.burst(flow(), 4)
+        self.drain(2)
+        self.assertEqual(self.counter("flow_drops", 1), (2, 200))
+        self.switch.write(
+            ~fy.P4CounterEntry("flow_drops", index=1, data=fy.P4CounterData(byte_count=0, packet_count=0))
+        )
+        self.assertEqual(self.counter("flow_drops", 1), (0, 0))
+
+
 class FallbackHoldsTheThreshold(LaneTest):
     """A flow without an entry is held to the threshold by its hashed slot, and collides with nothing."""
 
