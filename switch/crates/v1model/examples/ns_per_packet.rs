@@ -13,11 +13,19 @@ use v1model::{
 const PORT_OUT: u64 = 2;
 
 fn main() {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../p4src/compiled/qthresh.json");
-    let path = std::env::args().nth(1).unwrap_or_else(|| default.to_string());
+    let default = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../p4src/compiled/qthresh.json"
+    );
+    let path = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| default.to_string());
     let json = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     println!("{path}");
-    println!("{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "flows", "path", "total ns", "load", "parse", "ingress", "egress", "deparse");
+    println!(
+        "{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "flows", "path", "total ns", "load", "parse", "ingress", "egress", "deparse"
+    );
     for flows in [1usize, 1_000, 65_536] {
         let mut pipeline = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
         if pipeline.find_table("LaneIngress.flow.flow_v4").is_none() {
@@ -35,50 +43,94 @@ fn main() {
 }
 
 fn insert(pipeline: &mut Pipeline, table: &str, matches: &[u64], action: &str, args: &[u64]) {
-    let id = pipeline.find_table(table).unwrap_or_else(|| panic!("no table {table}"));
+    let id = pipeline
+        .find_table(table)
+        .unwrap_or_else(|| panic!("no table {table}"));
     let keys = pipeline.table_schema(id).keys.clone();
     let mut out = Vec::new();
     for (key, &value) in keys.iter().zip(matches) {
         let bits = Bits::from_u64(key.width, value).expect("fits");
         out.push(match key.kind {
             MatchKind::Exact => KeyMatch::Exact(bits),
-            MatchKind::Lpm => KeyMatch::Lpm { value: bits, prefix_len: 8 },
+            MatchKind::Lpm => KeyMatch::Lpm {
+                value: bits,
+                prefix_len: 8,
+            },
             _ => panic!("{table}: not needed here"),
         });
     }
-    let action = pipeline.table_action(id, action).unwrap_or_else(|| panic!("no action {action}"));
+    let action = pipeline
+        .table_action(id, action)
+        .unwrap_or_else(|| panic!("no action {action}"));
     let params = pipeline.action_schema(action).params.clone();
-    let args = params.iter().zip(args).map(|(p, &v)| Bits::from_u64(p.width, v).expect("fits")).collect();
+    let args = params
+        .iter()
+        .zip(args)
+        .map(|(p, &v)| Bits::from_u64(p.width, v).expect("fits"))
+        .collect();
     let entry = Entry {
-        key: EntryKey { matches: out, priority: 0 },
+        key: EntryKey {
+            matches: out,
+            priority: 0,
+        },
         action: EntryAction::Direct(ActionCall { action, args }),
         idle_timeout: 0,
         cookie: 0,
     };
-    pipeline.table_insert(id, &entry, 0).unwrap_or_else(|e| panic!("{table}: {e}"));
+    pipeline
+        .table_insert(id, &entry, 0)
+        .unwrap_or_else(|e| panic!("{table}: {e}"));
 }
 
 fn routes(pipeline: &mut Pipeline) {
     let forward = "LaneIngress.route.forward";
-    insert(pipeline, "LaneIngress.route.ipv4_lpm", &[10 << 24], forward, &[0x0800_0000_0202, PORT_OUT]);
+    insert(
+        pipeline,
+        "LaneIngress.route.ipv4_lpm",
+        &[10 << 24],
+        forward,
+        &[0x0800_0000_0202, PORT_OUT],
+    );
 }
 
 fn limits(pipeline: &mut Pipeline) {
     let limit = "LaneIngress.port_limit.set_port_limit";
-    insert(pipeline, "LaneIngress.port_limit.port_limit", &[PORT_OUT], limit, &[1000, 1 << 30, 1_000_000]);
+    insert(
+        pipeline,
+        "LaneIngress.port_limit.port_limit",
+        &[PORT_OUT],
+        limit,
+        &[1000, 1 << 30, 1_000_000],
+    );
     let threshold = "LaneIngress.policy.set_qthresh";
-    insert(pipeline, "LaneIngress.policy.policy", &[PORT_OUT, 0], threshold, &[1000, 1]);
+    insert(
+        pipeline,
+        "LaneIngress.policy.policy",
+        &[PORT_OUT, 0],
+        threshold,
+        &[1000, 1],
+    );
 }
 
 fn insert_flow(pipeline: &mut Pipeline, flow: usize) {
     let (src, dst, src_port) = addresses(flow);
     let table = "LaneIngress.flow.flow_v4";
-    insert(pipeline, table, &[src, dst, 6, src_port, 5001], "LaneIngress.flow.set_flow", &[flow as u64]);
+    insert(
+        pipeline,
+        table,
+        &[src, dst, 6, src_port, 5001],
+        "LaneIngress.flow.set_flow",
+        &[flow as u64],
+    );
 }
 
 /// Source, destination, source port.
 fn addresses(flow: usize) -> (u64, u64, u64) {
-    ((10 << 24) + 0x100 + (flow as u64 >> 12), (10 << 24) + 0x201, 10_000 + (flow as u64 & 0xfff))
+    (
+        (10 << 24) + 0x100 + (flow as u64 >> 12),
+        (10 << 24) + 0x201,
+        10_000 + (flow as u64 & 0xfff),
+    )
 }
 
 fn checksum(header: &[u8]) -> u16 {
@@ -109,7 +161,10 @@ fn frame(flow: usize) -> Vec<u8> {
 
 /// CPU time of this thread, ns: other processes of a busy machine do not count.
 fn cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the pointer is to a valid timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -163,7 +218,10 @@ fn run(pipeline: &mut Pipeline, flows: usize, what: &str) {
         }
         samples[5].push(at[5] - at[0]);
     }
-    assert!(what == "as is" || sent == (BATCH * BATCHES) as u64, "{sent} packets are forwarded, not all");
+    assert!(
+        what == "as is" || sent == (BATCH * BATCHES) as u64,
+        "{sent} packets are forwarded, not all"
+    );
     let median = |samples: &mut Vec<u64>| {
         samples.sort_unstable();
         format!("{:.1}", samples[samples.len() / 2] as f64 / BATCH as f64)
@@ -171,6 +229,11 @@ fn run(pipeline: &mut Pipeline, flows: usize, what: &str) {
     let [load, parse, ingress, egress, deparse, total] = &mut samples;
     println!(
         "{flows:>8} {what:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        median(total), median(load), median(parse), median(ingress), median(egress), median(deparse)
+        median(total),
+        median(load),
+        median(parse),
+        median(ingress),
+        median(egress),
+        median(deparse)
     );
 }

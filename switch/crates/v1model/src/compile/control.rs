@@ -212,12 +212,7 @@ impl Control<'_> {
         Ok(())
     }
 
-    fn next_nodes(
-        &self,
-        json: &Json,
-        schema: &Schema,
-        code: &mut TableCode,
-    ) -> Load<()> {
+    fn next_nodes(&self, json: &Json, schema: &Schema, code: &mut TableCode) -> Load<()> {
         let base = self.next(json, "base_default_next")?;
         let count = schema.actions.len();
         code.next_hit = vec![base; count];

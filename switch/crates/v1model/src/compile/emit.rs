@@ -181,13 +181,26 @@ impl<'x> Emitter<'x> {
         Ok(id)
     }
 
+    /// Where each label leads: through jumps to the first operation that is none.
+    fn label_targets(&self) -> Vec<Pc> {
+        let place = |label: Label| self.labels[label as usize].expect("every label is placed");
+        let target = |label: usize| {
+            let mut pc = place(label as Label);
+            // A loop of jumps alone would have no end: so many jumps no program has.
+            for _ in 0..self.labels.len() {
+                match self.program.ops.get(pc as usize) {
+                    Some(Op::Jump { to }) => pc = place(*to),
+                    _ => break,
+                }
+            }
+            pc
+        };
+        (0..self.labels.len()).map(target).collect()
+    }
+
     /// Puts the places of labels into the code and makes the template of a fresh packet.
     pub fn finish(mut self) -> Program {
-        let labels: Vec<Pc> = self
-            .labels
-            .iter()
-            .map(|l| l.expect("every label is placed"))
-            .collect();
+        let labels = self.label_targets();
         let fix = |pc: &mut Pc| *pc = labels[*pc as usize];
         let program = &mut self.program;
         for op in &mut program.ops {

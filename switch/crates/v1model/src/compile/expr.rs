@@ -319,7 +319,7 @@ impl ExprReader<'_> {
     pub fn cond(&self, json: &Json) -> Load<Cond> {
         match self.value(json)? {
             Value::Bool(cond) => Ok(cond),
-            Value::Data(expr) => Ok(Cond::NonZero(expr)),
+            Value::Data(expr) => Ok(non_zero(expr)),
             other => json.fail(format!("expected a boolean, found {}", other.what())),
         }
     }
@@ -472,7 +472,7 @@ impl ExprReader<'_> {
             )),
             "not" => Value::Bool(negate(self.cond(&right()?)?)),
             "~" => Value::Data(Expr::Not(Box::new(self.data(&right()?)?))),
-            "d2b" => Value::Bool(Cond::NonZero(self.data(&right()?)?)),
+            "d2b" => Value::Bool(non_zero(self.data(&right()?)?)),
             "b2d" => Value::Data(Expr::FromBool(Box::new(self.cond(&right()?)?))),
             "two_comp_mod" => {
                 Value::Data(Expr::TwoCompMod(Box::new(self.data(&left()?)?), width()?))
@@ -571,6 +571,41 @@ impl ExprReader<'_> {
                 .collect(),
         }
     }
+}
+
+/// `expr` as a boolean; the way from boolean to number and back is no way.
+fn non_zero(expr: Expr) -> Cond {
+    match expr {
+        Expr::FromBool(cond) => *cond,
+        expr => Cond::NonZero(expr),
+    }
+}
+
+/// `a op b` where one of them changes nothing.
+fn fold(op: Arith, a: Expr, b: Expr) -> Expr {
+    let zero = |e: &Expr| matches!(e, Expr::Const(value) if value.bits() == 0);
+    match op {
+        Arith::Add | Arith::Or | Arith::Xor if zero(&b) => a,
+        Arith::Add | Arith::Or | Arith::Xor if zero(&a) => b,
+        Arith::Sub | Arith::Shl | Arith::Shr if zero(&b) => a,
+        Arith::And => match (&a, &b) {
+            (x, Expr::Const(mask)) if covers(mask, x) => a,
+            (Expr::Const(mask), x) if covers(mask, x) => b,
+            _ => Expr::Arith(op, Box::new(a), Box::new(b)),
+        },
+        _ => Expr::Arith(op, Box::new(a), Box::new(b)),
+    }
+}
+
+/// True when `x & mask` is x, whatever x is.
+fn covers(mask: &Integer, x: &Expr) -> bool {
+    let range = x.range();
+    let ones = Integer::from_hexstr(&format!(
+        "{}{}",
+        ["0", "1", "3", "7"][mask.bits() as usize % 4],
+        "f".repeat(mask.bits() as usize / 4)
+    ));
+    !range.signed && !mask.is_negative() && range.bits <= mask.bits() && ones.as_ref() == Some(mask)
 }
 
 /// The opposite of `cond`.
