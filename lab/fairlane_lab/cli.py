@@ -37,6 +37,7 @@ def demo(
         str, typer.Option(help="Thresholds to run: auto (the controller's own) or packets, with commas.")
     ] = "auto",
     link: Annotated[list[str] | None, typer.Option(help="Only this link of the paper; repeat for several.")] = None,
+    drop_tail: Annotated[bool, typer.Option(help="Run drop-tail first.")] = True,
     reno: Annotated[
         str, typer.Option(help="Variant that stands for TCP Reno; `fairlane hosts list` has them.")
     ] = "reno",
@@ -69,6 +70,7 @@ def demo(
         target=target,
         seed=seed,
         qthresh=_thresholds(qthresh),
+        drop_tail=drop_tail,
         variants=(reno, vegas),
     )
     folder = new_folder(experiment.EXPERIMENT, results)
