@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from fairlane_controller.cli.main import main
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.switch import program
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.policies import Policy, Scheme
 from live_switch import LiveSwitch, wait_until
 
 pytestmark = pytest.mark.timeout(120)
@@ -185,3 +191,33 @@ def test_a_killed_switch_is_restored_by_the_loop(switch: LiveSwitch) -> None:
         row = threshold(switch)
         assert (row["qthresh_packets"], row["mode"]) == (8, "manual")
         assert len(switch.json("table", "ipv4_lpm")) == 2
+
+
+async def test_a_backup_waits_and_takes_over(switch: LiveSwitch) -> None:
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}", 1)
+    async with SwitchClient(endpoint, write=True, election_id=2**62):
+        refused = subprocess.run(
+            switch.command("threshold", "set", "7"), capture_output=True, text=True, timeout=60, check=False
+        )
+        assert refused.returncode == 5
+        assert "a controller with a higher election id is primary, so nothing can be written" in refused.stderr
+        loop = subprocess.Popen(switch.command("run"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        await asyncio.to_thread(wait_until, "the loop to be the backup", lambda: switch.events("backup"))
+        assert not switch.events("took_over")
+    try:
+        await asyncio.to_thread(wait_until, "the loop to take over", lambda: switch.events("took_over"))
+        assert switch.events("promoted")
+    finally:
+        loop.kill()
+        loop.wait(timeout=10)
+
+
+async def test_another_program_is_named_and_readers_write_nothing(switch: LiveSwitch) -> None:
+    names = [name for name in program.REQUIRED_TABLES if name != "policy"]
+    wrong = program.check_tables(set(names))
+    assert wrong is not None
+    assert "has no table 'policy': it is not qthresh" in wrong.message
+    async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}", 1)) as client:
+        assert program.check_tables(set(client.table_names())) is None
+        with pytest.raises(FairlaneError, match="opened for reading only"):
+            await client.put_entries([Policy(3, 0, Scheme.QTHRESH, 5).entry])

@@ -256,6 +256,12 @@ class SwitchClient:
                 ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane init`"
             )
 
+    def _need_writer(self) -> None:
+        """A reader may happen to be the primary when nobody else is there; it writes nothing all the same."""
+        self._need_pipeline()
+        if not self._write:
+            raise FairlaneError(ErrorCode.NOT_PRIMARY, f"{self.endpoint}: this client was opened for reading only")
+
     # ---- reads -------------------------------------------------------------------------------------------------
 
     async def read_table(self, name: str, *, counters: bool = False, idle: bool = False) -> list[P4TableEntry]:
@@ -294,7 +300,7 @@ class SwitchClient:
 
     async def write(self, updates: Sequence[Any]) -> None:
         """One batch of finsy updates (`+entry`, `~entry`, `-entry`); raises REFUSED with what the switch said."""
-        self._need_pipeline()
+        self._need_writer()
         if not updates:
             return
         try:
@@ -306,7 +312,7 @@ class SwitchClient:
 
     async def write_each(self, updates: Sequence[Any]) -> dict[int, GRPCStatusCode]:
         """As `write`, but says which updates the switch refused (index → code) instead of raising for them."""
-        self._need_pipeline()
+        self._need_writer()
         if not updates:
             return {}
         try:
