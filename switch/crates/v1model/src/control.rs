@@ -195,8 +195,8 @@ impl Pipeline {
         self.state.tables[table.index()].set_meter(schema, key, config.as_ref())
     }
 
-    /// Entries whose idle time-out has passed, each told once until hit again. A call looks at a bounded number of
-    /// entries; those that it did not come to are told by the next.
+    /// Entries whose idle time-out has passed, each told again after a further time-out without a hit (P4Runtime 1.5
+    /// §16.4). A call looks at a bounded number of entries; those that it did not come to are told by the next.
     pub fn expired(&mut self, now: Nanos, out: &mut Vec<(TableId, Entry)>) {
         let mut indices = Vec::new();
         for i in 0..self.state.tables.len() {

@@ -17,8 +17,6 @@ struct Alarm {
     handle: EntryHandle,
     /// The serial number of the alarm: another one in the entry makes it stale.
     serial: u32,
-    /// The stamp that the client was told to be too old, if any.
-    told: Option<Nanos>,
 }
 
 /// The alarms of one table.
@@ -49,7 +47,6 @@ impl Ageing {
                 due: records.last_hit(at).saturating_add(new),
                 handle: records.handle(at),
                 serial,
-                told: None,
             }));
         }
         if self.alarms.len() > 2 * self.live + 64 {
@@ -62,8 +59,9 @@ impl Ageing {
         self.alarms.peek().map(|Reverse(alarm)| alarm.due)
     }
 
-    /// Calls `tell` for entries that were not hit for their time-out by `now`, each once until it is hit again. Looks
-    /// at a bounded number of entries; the rest stay due.
+    /// Calls `tell` for entries that were not hit for their time-out by `now`, and again for each further time-out
+    /// without a hit (P4Runtime 1.5 §16.4: a notification may get lost). Looks at a bounded number of entries; the rest
+    /// stay due.
     pub fn expired(&mut self, records: &Records, now: Nanos, mut tell: impl FnMut(u32)) {
         for _ in 0..ALARMS_A_CALL {
             let Some(&Reverse(mut alarm)) = self.alarms.peek() else {
@@ -80,11 +78,7 @@ impl Ageing {
             let hit = records.last_hit(at);
             alarm.due = hit.saturating_add(idle_timeout);
             if alarm.due <= now {
-                if alarm.told != Some(hit) {
-                    tell(at);
-                    alarm.told = Some(hit);
-                }
-                // Look again: it may be hit, and then age anew.
+                tell(at);
                 alarm.due = now.saturating_add(idle_timeout);
             }
             self.alarms.push(Reverse(alarm));

@@ -284,8 +284,8 @@ impl Table {
         Ok(())
     }
 
-    /// Calls `tell` with the index of each entry whose time-out has passed by `now`, once until it is hit again; looks
-    /// at a bounded number of entries.
+    /// Calls `tell` with the index of each entry whose time-out has passed by `now`, and again after each further
+    /// time-out without a hit; looks at a bounded number of entries.
     pub fn expired(&mut self, now: Nanos, tell: impl FnMut(u32)) {
         if let Some(ageing) = &mut self.ageing {
             ageing.expired(&self.records, now, tell);
