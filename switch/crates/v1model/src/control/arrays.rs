@@ -67,8 +67,8 @@ impl Pipeline {
     pub fn register_get(&self, register: RegisterId, index: u32) -> ControlResult<Bits> {
         let schema = &self.schema.registers[register.index()];
         self.state.registers[register.index()]
-            .read(u64::from(index))
-            .map(|limbs| Bits::from_limbs(schema.width, limbs))
+            .get(u64::from(index))
+            .map(|limbs| Bits::from_limbs(schema.width, &limbs))
             .ok_or_else(|| out_of_range("register", &schema.name, index, schema.size))
     }
 

@@ -4,12 +4,21 @@
 /// One register array. Its memory is zero pages until an index is first written.
 #[derive(Clone)]
 pub struct Registers {
-    limbs: Vec<u64>,
+    cells: Cells,
     len: usize,
     width: u32,
     limbs_each: usize,
     /// The bits of the most significant limb that belong to the width.
     top_mask: u64,
+}
+
+/// Narrow registers take half the cache.
+#[derive(Clone)]
+enum Cells {
+    /// Up to 32 bits.
+    Narrow(Vec<u32>),
+    /// `limbs_each` limbs a register.
+    Wide(Vec<u64>),
 }
 
 impl Registers {
@@ -19,13 +28,17 @@ impl Registers {
         let width = width.max(1);
         let limbs_each = width.div_ceil(64) as usize;
         let top_bits = width - 64 * (limbs_each as u32 - 1);
-        let top_mask = u64::MAX >> (64 - top_bits);
+        let cells = if width <= 32 {
+            Cells::Narrow(vec![0; len])
+        } else {
+            Cells::Wide(vec![0; len * limbs_each])
+        };
         Registers {
-            limbs: vec![0; len * limbs_each],
+            cells,
             len,
             width,
             limbs_each,
-            top_mask,
+            top_mask: u64::MAX >> (64 - top_bits),
         }
     }
 
@@ -47,24 +60,35 @@ impl Registers {
         self.limbs_each
     }
 
-    /// The limbs at `index`, least significant first; `None` out of range.
+    /// The limbs at `index`, least significant first, in an array of more than 64 bits; `None` out of range, and in a
+    /// narrower array, where `read_u64` gives all there is.
     #[inline]
     pub fn read(&self, index: u64) -> Option<&[u64]> {
-        if index < self.len as u64 {
-            let at = index as usize * self.limbs_each;
-            Some(&self.limbs[at..at + self.limbs_each])
-        } else {
-            None
+        match &self.cells {
+            Cells::Wide(limbs) if self.limbs_each > 1 && index < self.len as u64 => {
+                Some(&limbs[index as usize * self.limbs_each..][..self.limbs_each])
+            }
+            _ => None,
         }
     }
 
     /// The low 64 bits at `index`: the whole value where the width is at most 64. `None` out of range.
-    #[inline]
+    #[inline(always)]
     pub fn read_u64(&self, index: u64) -> Option<u64> {
-        if index < self.len as u64 {
-            Some(self.limbs[index as usize * self.limbs_each])
-        } else {
-            None
+        if index >= self.len as u64 {
+            return None;
+        }
+        Some(match &self.cells {
+            Cells::Narrow(values) => u64::from(values[index as usize]),
+            Cells::Wide(limbs) => limbs[index as usize * self.limbs_each],
+        })
+    }
+
+    /// The value at `index` in limbs, least significant first, at any width; `None` out of range.
+    pub fn get(&self, index: u64) -> Option<Vec<u64>> {
+        match self.limbs_each {
+            1 => self.read_u64(index).map(|v| vec![v]),
+            _ => self.read(index).map(<[u64]>::to_vec),
         }
     }
 
@@ -72,11 +96,19 @@ impl Registers {
     /// out of range; the result says which it was.
     #[inline]
     pub fn write(&mut self, index: u64, value: &[u64]) -> bool {
-        if index >= self.len as u64 {
-            return false;
-        }
         let n = self.limbs_each;
-        let cell = &mut self.limbs[index as usize * n..][..n];
+        if n == 1 {
+            return self.write_u64(index, value.first().copied().unwrap_or(0));
+        }
+        let Cells::Wide(limbs) = &mut self.cells else {
+            return false;
+        };
+        let Some(cell) = limbs
+            .chunks_exact_mut(n)
+            .nth(usize::try_from(index).unwrap_or(usize::MAX))
+        else {
+            return false;
+        };
         for (i, limb) in cell.iter_mut().enumerate() {
             *limb = value.get(i).copied().unwrap_or(0);
         }
@@ -85,17 +117,19 @@ impl Registers {
     }
 
     /// Writes a value of at most 64 bits; upper limbs become zero.
-    #[inline]
+    #[inline(always)]
     pub fn write_u64(&mut self, index: u64, value: u64) -> bool {
         if index >= self.len as u64 {
             return false;
         }
-        if self.limbs_each == 1 {
-            self.limbs[index as usize] = value & self.top_mask;
-            true
-        } else {
-            self.write(index, &[value])
+        match &mut self.cells {
+            Cells::Narrow(values) => values[index as usize] = (value & self.top_mask) as u32,
+            Cells::Wide(limbs) if self.limbs_each == 1 => {
+                limbs[index as usize] = value & self.top_mask;
+            }
+            Cells::Wide(_) => return self.write(index, &[value]),
         }
+        true
     }
 }
 
@@ -110,7 +144,21 @@ mod tests {
         assert_eq!(r.read_u64(1), Some(0x345));
         assert_eq!(r.read_u64(0), Some(0));
         assert!(r.write(0, &[u64::MAX, 7]));
-        assert_eq!(r.read(0), Some(&[0xfff][..]));
+        assert_eq!(r.get(0), Some(vec![0xfff]));
+        assert_eq!(r.get(2), None);
+    }
+
+    #[test]
+    fn every_width_keeps_its_bits() {
+        for width in 1..=64 {
+            let mut r = Registers::new(3, width);
+            assert!(r.write(1, &[u64::MAX]));
+            let all = u64::MAX >> (64 - width);
+            assert_eq!(r.get(1), Some(vec![all]), "width {width}");
+            assert_eq!([r.read_u64(0), r.read_u64(2)], [Some(0); 2]);
+            assert!(r.write_u64(1, 1));
+            assert_eq!(r.read_u64(1), Some(1));
+        }
     }
 
     #[test]
@@ -137,6 +185,7 @@ mod tests {
         assert!(!r.write_u64(2, 1));
         assert!(!r.write(u64::MAX, &[1]));
         assert_eq!(r.read(2), None);
+        assert_eq!(r.get(2), None);
         assert_eq!(r.read_u64(u64::MAX), None);
     }
 }
