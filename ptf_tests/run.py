@@ -33,7 +33,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--program", default="qthresh", help="name of the compiled program")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("tests", nargs="*", help="test specs as ptf takes them, such as threshold.AtThreshold")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.target not in TARGETS:  # argparse does not check a default, here $TARGET
+        parser.error(f"TARGET={options.target}: choose from {', '.join(sorted(TARGETS))}")
+    return options
 
 
 def make_interfaces() -> tuple[dict[int, str], dict[int, str]]:
