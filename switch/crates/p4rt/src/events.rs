@@ -13,7 +13,7 @@ use crate::binding::DigestBinding;
 use crate::config::Loaded;
 use crate::digests::List;
 use crate::entity::profile;
-use crate::entity::table::TableFilter;
+use crate::entity::table_read::TableFilter;
 use crate::proto::p4rt::stream_message_response::Update;
 use crate::proto::p4rt::{DigestList, IdleTimeoutNotification, P4Data, PacketIn, TableEntry};
 use crate::shared::Shared;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::binding::Binding;
+use crate::entity::one_shot::OneShot;
 use crate::entity::pre::{CloneSession, Copy};
-use crate::entity::profile::{OneShot, WatchedGroup};
+use crate::entity::profile::WatchedGroup;
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::{
     ActionProfileGroup, CloneSessionEntry, MulticastGroupEntry, ValueSetMember,

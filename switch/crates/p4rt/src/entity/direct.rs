@@ -3,7 +3,7 @@
 
 use v1model::{EntryKey, EntryStats, MeterConfig, TableId};
 
-use super::{array, matches, modify_only, table, Verb};
+use super::{array, matches, modify_only, table_read, Verb};
 use crate::binding::{Binding, TableBinding};
 use crate::error::Refusal;
 use crate::proto::p4rt::{DirectCounterEntry, DirectMeterEntry, TableEntry};
@@ -143,7 +143,7 @@ impl DirectOp {
 pub fn encode_counter(entry: TableEntry, stats: &EntryStats) -> DirectCounterEntry {
     DirectCounterEntry {
         table_entry: Some(entry),
-        data: Some(table::counter_data(stats)),
+        data: Some(table_read::counter_data(stats)),
     }
 }
 

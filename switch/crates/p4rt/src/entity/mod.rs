@@ -8,9 +8,11 @@ pub mod array;
 pub mod digest;
 pub mod direct;
 pub mod matches;
+pub mod one_shot;
 pub mod pre;
 pub mod profile;
 pub mod table;
+pub mod table_read;
 pub mod value_set;
 
 use v1model::Nanos;

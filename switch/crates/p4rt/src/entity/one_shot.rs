@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One-shot action sets: an entry with its own hidden group and members (P4Runtime 1.5 §9.2.3).
+
+use tonic::Code;
+use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
+
+use super::action::{self, Place};
+use super::profile::{
+    check_size, refuse_mixing, watch_number, watch_port, weight, WatchedGroup, HIDDEN_IDS,
+};
+use crate::binding::{ProfileBinding, TableBinding};
+use crate::error::Refusal;
+use crate::proto::p4rt::action_profile_action::WatchKind;
+use crate::proto::p4rt::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
+use crate::proto::p4rt::ActionProfileActionSet;
+use crate::soft::Soft;
+
+/// A one-shot that is installed: the message to read back, and the hidden objects behind it.
+#[derive(Debug, Clone)]
+pub struct OneShot {
+    pub message: ActionProfileActionSet,
+    pub group_id: u32,
+    profile_id: u32,
+    members: Vec<u32>,
+    pub watched: WatchedGroup,
+}
+
+/// A checked one-shot.
+pub struct OneShotPlan {
+    message: ActionProfileActionSet,
+    profile: ProfileId,
+    profile_id: u32,
+    calls: Vec<(ActionCall, u32, Option<u32>)>,
+}
+
+/// # Errors
+/// INVALID_ARGUMENT for bad actions, weights and sizes, UNIMPLEMENTED for modes that the selector has not.
+#[allow(deprecated)]
+pub fn plan(
+    table: &TableBinding,
+    profile: &ProfileBinding,
+    set: &ActionProfileActionSet,
+) -> Result<OneShotPlan, Refusal> {
+    if !profile.selector {
+        return Err(Refusal::invalid(format!(
+            "the action profile {} has no selector, so it takes no action sets",
+            profile.name
+        )));
+    }
+    if set.action_selection_mode() == ActionSelectionMode::Random {
+        return Err(Refusal::unimplemented(
+            "the selection mode RANDOM is not supported; the selector hashes",
+        ));
+    }
+    let own = if profile.size_counts_members {
+        SizeSemantics::SumOfMembers
+    } else {
+        SizeSemantics::SumOfWeights
+    };
+    let semantics = set.size_semantics();
+    if semantics != SizeSemantics::DefaultSizeDeterminedByActionSelector && semantics != own {
+        return Err(Refusal::unimplemented(format!(
+            "the size semantics {} are not the selector's",
+            semantics.as_str_name()
+        )));
+    }
+    let mut calls = Vec::with_capacity(set.action_profile_actions.len());
+    for (index, item) in set.action_profile_actions.iter().enumerate() {
+        let at = |e: Refusal| e.at(&format!("action set: action {index}"));
+        let action = item
+            .action
+            .as_ref()
+            .ok_or_else(|| at(Refusal::invalid("the action is unset")))?;
+        let port = match &item.watch_kind {
+            None => None,
+            Some(WatchKind::Watch(port)) => watch_number(*port).map_err(at)?,
+            Some(WatchKind::WatchPort(port)) => watch_port(port).map_err(at)?,
+        };
+        let call = action::decode(table, action, Place::Entry).map_err(at)?;
+        calls.push((call, weight(profile, item.weight).map_err(at)?, port));
+    }
+    let members = calls
+        .iter()
+        .map(|(_, weight, port)| {
+            (
+                GroupMember {
+                    member: 0,
+                    weight: *weight,
+                },
+                *port,
+            )
+        })
+        .collect();
+    let group = WatchedGroup {
+        profile: profile.profile,
+        group_id: 0,
+        members,
+    };
+    check_size(
+        profile,
+        &group,
+        profile.max_group_size,
+        Code::InvalidArgument,
+    )?;
+    Ok(OneShotPlan {
+        message: set.clone(),
+        profile: profile.profile,
+        profile_id: profile.id,
+        calls,
+    })
+}
+
+impl OneShotPlan {
+    /// Makes the hidden members and their group; on an error none of them stays.
+    ///
+    /// # Errors
+    /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
+    pub fn install(self, pipeline: &mut Pipeline, soft: &mut Soft) -> Result<OneShot, Refusal> {
+        refuse_mixing(soft.members.get(&self.profile_id), "members", "a one-shot")?;
+        let mut members = Vec::with_capacity(self.calls.len());
+        let mut watched = Vec::with_capacity(self.calls.len());
+        let profile = self.profile;
+        let mut done: Result<(), Refusal> = Ok(());
+        for (call, weight, port) in &self.calls {
+            let id = hidden_id(soft, |id| {
+                pipeline.profile_member_get(profile, id).is_some()
+            });
+            if let Err(error) = pipeline.profile_member_insert(profile, id, call) {
+                done = Err(error.into());
+                break;
+            }
+            members.push(id);
+            watched.push((
+                GroupMember {
+                    member: id,
+                    weight: *weight,
+                },
+                *port,
+            ));
+        }
+        let group_id = hidden_id(soft, |id| pipeline.profile_group_get(profile, id).is_some());
+        let watched = WatchedGroup {
+            profile,
+            group_id,
+            members: watched,
+        };
+        if done.is_ok() {
+            let live = watched.live(&soft.ports_down);
+            done = pipeline
+                .profile_group_insert(profile, group_id, &live, 0)
+                .map_err(Refusal::from);
+        }
+        if let Err(error) = done {
+            for id in members {
+                pipeline.profile_member_delete(profile, id)?;
+            }
+            return Err(error);
+        }
+        *soft.one_shots.entry(self.profile_id).or_default() += 1;
+        Ok(OneShot {
+            message: self.message,
+            group_id,
+            profile_id: self.profile_id,
+            members,
+            watched,
+        })
+    }
+}
+
+fn hidden_id(soft: &mut Soft, used: impl Fn(u32) -> bool) -> u32 {
+    loop {
+        soft.next_hidden_id = soft.next_hidden_id.wrapping_add(1) | HIDDEN_IDS;
+        if !used(soft.next_hidden_id) {
+            return soft.next_hidden_id;
+        }
+    }
+}
+
+impl OneShot {
+    /// Takes the hidden group and its members away; no entry may point to the group any more.
+    pub fn remove(&self, pipeline: &mut Pipeline, soft: &mut Soft) {
+        let profile = self.watched.profile;
+        let group = pipeline.profile_group_delete(profile, self.group_id);
+        let members = self
+            .members
+            .iter()
+            .map(|id| pipeline.profile_member_delete(profile, *id));
+        for error in std::iter::once(group)
+            .chain(members)
+            .filter_map(Result::err)
+        {
+            tracing::error!(%error, group = self.group_id, "a one-shot left something behind");
+        }
+        if let Some(count) = soft.one_shots.get_mut(&self.profile_id) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
