@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test bed of the benchmarks: a probe in a namespace of its own, two veth pairs to whatever forwards between them.
+
+    pktgen ── pa ── da ▒ forwarder ▒ db ── pb      (pa and pb in the probe's namespace, da and db in ours)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import finsy as fy
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPILED = ROOT / "p4src" / "compiled"
+OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
+NETWORK = "10.0.2.0/24"
+FLOW_ADDRESSES = {"src": "10.0.1.1", "dst": "10.0.2.2"}
+UDP, UDP_PORT = 17, 5000
+BATCH = 1000
+
+
+def run(*command: str | Path, timeout_s: float = 60) -> str:
+    """Run a command that must succeed; returns its output. Raises RuntimeError with its own words."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def build_pktgen() -> Path:
+    """Path of the generator, an example of the crate `netio`; `$FAIRLANE_PKTGEN` names one that is built already."""
+    named = os.environ.get("FAIRLANE_PKTGEN")
+    if named:
+        return Path(named)
+    switch = ROOT / "switch"
+    command = ["cargo", "build", "--release", "--quiet", "--package", "netio", "--example", "pktgen"]
+    subprocess.run(command, cwd=switch, check=True, timeout=1800)
+    return Path(os.environ.get("CARGO_TARGET_DIR", switch / "target")) / "release" / "examples" / "pktgen"
+
+
+@dataclass(frozen=True)
+class Bed:
+    """The probe's namespace and our two interfaces."""
+
+    netns: str
+    pktgen: Path
+    left: str
+    """Our interface behind the one that the generator sends into."""
+    right: str
+    """Our interface before the one that frames arrive at."""
+
+    def probe_command(self, *arguments: str | int | float) -> list[str]:
+        """Command line of the generator in its namespace, on the first processor that it may use."""
+        return ["ip", "netns", "exec", self.netns, str(self.pktgen), *map(str, arguments)]
+
+    def probe(self, *arguments: str | int | float, timeout_s: float = 60) -> dict[str, Any]:
+        """Run the generator to its end; returns what it printed."""
+        result: dict[str, Any] = json.loads(run(*self.probe_command(*arguments), timeout_s=timeout_s))
+        return result
+
+    def arrived(self) -> int:
+        """Frames that arrived at `pb` so far, by the kernel's count."""
+        path = "/sys/class/net/pb/statistics/rx_packets"
+        return int(run("ip", "netns", "exec", self.netns, "cat", path))
+
+    def throughput_pps(self, *, seconds: float, length: int = 64, flows: int = 1, warm_up_s: float = 0.5) -> float:
+        """Frames a second that arrive while the generator sends as many as it can."""
+        command = self.probe_command(
+            "--from", "pa", "--seconds", seconds + warm_up_s + 1, "--length", length, "--flows", flows
+        )
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as generator:
+            try:
+                time.sleep(warm_up_s)  # not for readiness: the first moments are not measured
+                begin, frames = time.monotonic(), self.arrived()
+                time.sleep(seconds)
+                frames, elapsed = self.arrived() - frames, time.monotonic() - begin
+            finally:
+                generator.terminate()
+                generator.wait(timeout=10)
+        return frames / elapsed
+
+
+@contextlib.contextmanager
+def test_bed(pktgen: Path, mtu: int = 1500) -> Generator[Bed]:
+    """Make the namespace and the pairs; take them away at the end."""
+    tag = os.getpid() % 100_000
+    bed = Bed(f"dv{tag}p", pktgen, f"dv{tag}a", f"dv{tag}b")
+    run("ip", "netns", "add", bed.netns)
+    try:
+        for scope in ("all", "default"):
+            run("ip", "netns", "exec", bed.netns, "sysctl", "-qw", f"net.ipv6.conf.{scope}.disable_ipv6=1")
+        for ours, theirs in ((bed.left, "pa"), (bed.right, "pb")):
+            run("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", bed.netns)
+            Path(f"/proc/sys/net/ipv6/conf/{ours}/disable_ipv6").write_text("1")
+            for prefix, name in (((), ours), (("ip", "netns", "exec", bed.netns), theirs)):
+                for feature in OFFLOADS:
+                    subprocess.run([*prefix, "ethtool", "-K", name, feature, "off"], capture_output=True, timeout=30)
+                run(*prefix, "ip", "link", "set", name, "mtu", str(mtu), "up")
+        yield bed
+    finally:
+        run("ip", "netns", "del", bed.netns)
+
+
+def entries(flows: int, port: int = 2, max_packets: int = 900, qthresh: int = 60_000) -> list[fy.P4TableEntry]:
+    """Tables of qthresh.p4 for a managed port: every packet takes the whole way (flow, threshold, occupancy)."""
+    table = [
+        fy.P4TableEntry(
+            "ipv4_lpm",
+            match=fy.Match({"hdr.ipv4.dst": NETWORK}),
+            action=fy.Action("forward", dst_mac=0x080000000202, port=port),
+        ),
+        fy.P4TableEntry(
+            "port_limit",
+            match=fy.Match(egress_port=port),
+            action=fy.Action("set_port_limit", max_packets=max_packets, max_bytes=0xFFFFFFFF, report_period_us=0),
+        ),
+        fy.P4TableEntry(
+            "policy",
+            match=fy.Match(egress_port=port, traffic_class=0),
+            action=fy.Action("set_qthresh", qthresh=qthresh, weight=256),
+        ),
+    ]
+    table += [
+        fy.P4TableEntry(
+            "flow_v4",
+            match=fy.Match(**FLOW_ADDRESSES, protocol=UDP, src_port=flow, dst_port=UDP_PORT),
+            action=fy.Action("set_flow", flow_id=flow),
+        )
+        for flow in range(flows)
+    ]
+    return table
+
+
+def configure(grpc: str, table: list[fy.P4TableEntry], device_id: int = 1, timeout_s: float = 120) -> None:
+    """Push qthresh.p4 and the entries to a switch. Raises TimeoutError."""
+
+    async def push() -> None:
+        options = fy.SwitchOptions(
+            p4info=COMPILED / "qthresh.p4info.txtpb", p4blob=COMPILED / "qthresh.json", device_id=device_id
+        )
+        async with fy.Switch("bench", grpc, options) as switch:
+            for start in range(0, len(table), BATCH):
+                await switch.insert(table[start : start + BATCH])
+
+    asyncio.run(asyncio.wait_for(push(), timeout_s))
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process, MB (10^6 bytes)."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError(f"process {pid} has ended")

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The packet path allocates nothing once it has run in: counted by the global allocator.
+
+mod common;
+
+use common::*;
+use device::{Nanos, PortConfig, Replica, Transmit};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(at, layout) }
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Count(u64);
+
+impl Transmit for Count {
+    fn transmit(&mut self, _: u32, frame: &[u8], _: Nanos) {
+        self.0 += frame.len() as u64;
+    }
+}
+
+#[test]
+fn steady_state_allocates_nothing() {
+    let mut device = device(PortConfig {
+        rate_bps: 20_000_000,
+        ..PortConfig::default()
+    });
+    let replicas: Vec<_> = (1..4)
+        .map(|i| Replica {
+            port: i,
+            instance: i as u16,
+        })
+        .collect();
+    let group = device::MulticastGroup {
+        id: 3,
+        replicas: replicas.clone(),
+        metadata: vec![],
+    };
+    device.mcast_group_insert(group).unwrap();
+    let session = device::CloneSession {
+        id: 3,
+        replicas,
+        class_of_service: 0,
+        packet_length_bytes: 0,
+    };
+    device.clone_session_insert(session).unwrap();
+    let ops = [
+        FORWARD,
+        DROP,
+        MULTICAST,
+        CLONE_I2E,
+        CLONE_E2E,
+        RESUBMIT,
+        RECIRCULATE,
+        DIGEST,
+        TRUNCATE,
+        PRIORITY,
+    ];
+    let frames: Vec<_> = ops.iter().map(|&op| frame(op, 3, 1_000)).collect();
+    let mut tx = Count(0);
+    let mut now = 0;
+    let mut round = |device: &mut device::Device, tx: &mut Count, packets: u64| {
+        for i in 0..packets {
+            now += 50_000;
+            device.advance(now, tx);
+            device.receive(now, 0, &frames[(i % frames.len() as u64) as usize]);
+        }
+    };
+    round(&mut device, &mut tx, 20_000);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    round(&mut device, &mut tx, 100_000);
+    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert!(tx.0 > 0);
+    assert_eq!(allocated, 0, "allocations over 100,000 packets");
+}
