@@ -9,6 +9,7 @@ fail() { printf '[setup] error: %s\n' "$*" >&2; exit 2; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 SYSTEM_PYTHON=/usr/bin/python3
 VENV=.venv
+export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-1}"  # the certificates of this system, as pip and apt use them
 
 packages() {
     local wanted missing
