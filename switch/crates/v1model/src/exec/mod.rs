@@ -228,11 +228,9 @@ impl Machine<'_> {
                     d,
                     limbs,
                 } => {
-                    if let Some(value) = self.state.registers[usize::from(register)].read(s!(index))
-                    {
-                        let d = usize::from(d);
-                        packet.slots[d..d + usize::from(limbs)].copy_from_slice(value);
-                    }
+                    let (at, d) = (s!(index), usize::from(d));
+                    let out = &mut packet.slots[d..d + usize::from(limbs)];
+                    self.state.registers[usize::from(register)].read(at, out);
                 }
                 Op::RegisterWrite { register, index, a } => {
                     self.state.registers[usize::from(register)].write_u64(s!(index), s!(a));

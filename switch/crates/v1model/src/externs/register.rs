@@ -60,16 +60,19 @@ impl Registers {
         self.limbs_each
     }
 
-    /// The limbs at `index`, least significant first, in an array of more than 64 bits; `None` out of range, and in a
-    /// narrower array, where `read_u64` gives all there is.
+    /// Copies the value at `index` into `out` (`limbs_each` limbs, least significant first); out of range `out` stays as
+    /// it is, and the result is false.
     #[inline]
-    pub fn read(&self, index: u64) -> Option<&[u64]> {
-        match &self.cells {
-            Cells::Wide(limbs) if self.limbs_each > 1 && index < self.len as u64 => {
-                Some(&limbs[index as usize * self.limbs_each..][..self.limbs_each])
-            }
-            _ => None,
+    pub fn read(&self, index: u64, out: &mut [u64]) -> bool {
+        if index >= self.len as u64 {
+            return false;
         }
+        let n = self.limbs_each;
+        match &self.cells {
+            Cells::Narrow(values) => out[0] = u64::from(values[index as usize]),
+            Cells::Wide(limbs) => out[..n].copy_from_slice(&limbs[index as usize * n..][..n]),
+        }
+        true
     }
 
     /// The low 64 bits at `index`: the whole value where the width is at most 64. `None` out of range.
@@ -86,10 +89,8 @@ impl Registers {
 
     /// The value at `index` in limbs, least significant first, at any width; `None` out of range.
     pub fn get(&self, index: u64) -> Option<Vec<u64>> {
-        match self.limbs_each {
-            1 => self.read_u64(index).map(|v| vec![v]),
-            _ => self.read(index).map(<[u64]>::to_vec),
-        }
+        let mut out = vec![0; self.limbs_each];
+        self.read(index, &mut out).then_some(out)
     }
 
     /// Writes `value` (limbs, least significant first; missing ones are zero) cut to the width. Nothing is written
@@ -173,10 +174,10 @@ mod tests {
         let mut r = Registers::new(3, 130);
         assert_eq!(r.limbs_each(), 3);
         r.write(2, &[1, 2, 0xff]);
-        assert_eq!(r.read(2), Some(&[1, 2, 3][..]));
+        assert_eq!(r.get(2), Some(vec![1, 2, 3]));
         r.write_u64(2, 9);
-        assert_eq!(r.read(2), Some(&[9, 0, 0][..]));
-        assert_eq!(r.read(1), Some(&[0, 0, 0][..]));
+        assert_eq!(r.get(2), Some(vec![9, 0, 0]));
+        assert_eq!(r.get(1), Some(vec![0, 0, 0]));
     }
 
     #[test]
@@ -184,7 +185,6 @@ mod tests {
         let mut r = Registers::new(2, 32);
         assert!(!r.write_u64(2, 1));
         assert!(!r.write(u64::MAX, &[1]));
-        assert_eq!(r.read(2), None);
         assert_eq!(r.get(2), None);
         assert_eq!(r.read_u64(u64::MAX), None);
     }
