@@ -57,7 +57,7 @@ impl Digests {
     /// Switches a digest on or changes it (Some), or off (None).
     pub fn set(&mut self, digest_id: u32, config: Option<&Config>) {
         match config {
-            Some(config) => self.digests.entry(digest_id).or_default().config = config.clone(),
+            Some(config) => self.digests.entry(digest_id).or_default().config = *config,
             None => drop(self.digests.remove(&digest_id)),
         }
     }

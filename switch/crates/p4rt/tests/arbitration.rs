@@ -216,7 +216,7 @@ async fn many_clients_come_and_go() {
     for round in 0..3 {
         let mut sessions = Vec::new();
         for i in 0..20 {
-            let mut session = switch.session().await;
+            let session = switch.session().await;
             session.send(hello(DEVICE_ID, "", Some(100 + i))).await;
             sessions.push(session);
         }

@@ -33,7 +33,6 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &DigestEntry) -> Result<Digest
     let place = format!("digest {name}");
     let config = entry
         .config
-        .clone()
         .ok_or_else(|| Refusal::invalid(format!("{place}: the config is unset")))?;
     for (field, value) in [
         ("max_timeout_ns", config.max_timeout_ns),

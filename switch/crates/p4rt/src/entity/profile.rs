@@ -8,7 +8,7 @@ use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
 
 use super::action::{self, Place};
 use super::Verb;
-use crate::binding::{Binding, ProfileBinding, TableBinding};
+use crate::binding::{Binding, ProfileBinding};
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4rt::action_profile_group::member::WatchKind as MemberWatch;

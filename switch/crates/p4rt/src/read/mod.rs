@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
                     binding.digests.get(e.digest_id)?;
                 }
                 for (id, config) in soft.digests.iter().filter(|(id, _)| wild(e.digest_id, **id)) {
-                    let entry = DigestEntry { digest_id: *id, config: Some(config.clone()) };
+                    let entry = DigestEntry { digest_id: *id, config: Some(*config) };
                     self.push(Kind::DigestEntry(entry)).await?;
                 }
                 Ok(())

@@ -48,12 +48,15 @@ pub struct Switch {
     pub addr: std::net::SocketAddr,
     pub handle: DeviceHandle,
     clock: Arc<AtomicU64>,
-    sent: Arc<Mutex<Vec<(u32, Vec<u8>)>>>,
+    sent: Arc<Mutex<Frames>>,
     stop: Arc<AtomicBool>,
     wake: std_mpsc::Sender<()>,
 }
 
-struct Collect(Arc<Mutex<Vec<(u32, Vec<u8>)>>>);
+/// Frames that left, with their ports.
+type Frames = Vec<(u32, Vec<u8>)>;
+
+struct Collect(Arc<Mutex<Frames>>);
 
 impl Transmit for Collect {
     fn transmit(&mut self, port: u32, frame: &[u8], _at: Nanos) {
