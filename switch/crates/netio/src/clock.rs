@@ -18,6 +18,23 @@ pub fn monotonic_now() -> Nanos {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Sleeps until an instant, or a signal.
+pub fn sleep_until(instant: Nanos) {
+    let time = libc::timespec {
+        tv_sec: (instant / 1_000_000_000) as libc::time_t,
+        tv_nsec: (instant % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: plain system call with a valid struct; the time left is not asked for.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &time,
+            std::ptr::null_mut(),
+        )
+    };
+}
+
 /// Both clocks read together: turns packet stamps (`CLOCK_REALTIME`) into `CLOCK_MONOTONIC`.
 /// Read it anew for every batch; then a step of the wall clock spoils one batch at most.
 #[derive(Debug, Clone, Copy)]

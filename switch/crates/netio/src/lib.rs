@@ -5,11 +5,13 @@
 //! - [`poll`]: waiting for descriptors or an instant; an event descriptor to end the wait from elsewhere.
 //! - [`socket`]: packet sockets on interfaces.
 //! - [`link_watch`]: the kernel's word that an interface came, went or changed.
+//! - [`moderation`]: pausing where frames come densely.
 //! - [`tx_batch`]: frames gathered for one system call.
 //! - [`switch_loop`]: the thread that drives a device.
 
 pub mod clock;
 pub mod link_watch;
+pub mod moderation;
 pub mod poll;
 mod port_io;
 pub mod socket;

@@ -4,8 +4,9 @@
 //! The device's time is the time at which frames arrived in the kernel, and the exact instants of departures
 //! between them; so a late wake-up makes frames leave late but bends neither rates nor queue lengths.
 
-use crate::clock::{monotonic_now, ClockPair, Nanos};
+use crate::clock::{monotonic_now, sleep_until, ClockPair, Nanos};
 use crate::link_watch::LinkWatch;
+use crate::moderation::Moderation;
 use crate::poll::{Interest, Poller};
 use crate::port_io::{Change, PortBinding, PortIo};
 use crate::socket::{InterfaceError, RingOptions, RxCounters, TxSocket};
@@ -66,6 +67,7 @@ pub struct SwitchLoop {
     calls: Calls,
     events: Sender<Vec<Event>>,
     options: LoopOptions,
+    moderation: Moderation,
 }
 
 /// Why the loop cannot start.
@@ -130,6 +132,7 @@ impl SwitchLoop {
             calls,
             events,
             options,
+            moderation: Moderation::default(),
         };
         Ok((switch_loop, handle, stop_handle))
     }
@@ -158,6 +161,7 @@ impl SwitchLoop {
             self.tx.flush();
             self.note_failures();
             let events_wait = self.hand_on_events();
+            self.moderation.received(received);
             if received > 0 || called {
                 busy_until = clock.monotonic + self.options.spin_ns;
                 continue;
@@ -254,6 +258,10 @@ impl SwitchLoop {
             (None, true) => Some(now + EVENT_RETRY),
             (due, false) => due,
         };
+        if let Some(until) = self.moderation.pause_until(now) {
+            sleep_until(due.map_or(until, |due| due.min(until)));
+            return Ok(());
+        }
         let spin = self.options.spin_ns;
         let timeout = match due {
             Some(due) if due <= now + spin => Some(0),
