@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the nanoseconds that one packet takes in the pipeline alone, stage by stage, with 1 to 65,536 flows.
 //!
-//! `cargo run --release -p v1model --example ns_per_packet [-- PROGRAM.json]`; the default program is qthresh, whose
+//! `cargo run --release -p v1model --example ns_per_packet [-- PROGRAM.json [FLOWS]]`; the default program is qthresh, whose
 //! tables are then filled so that a packet takes its longest way: route, port limit, class, flow, threshold, admission.
 
 use std::hint::black_box;
@@ -26,7 +26,10 @@ fn main() {
         "{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "flows", "path", "total ns", "load", "parse", "ingress", "egress", "deparse"
     );
-    for flows in [1usize, 1_000, 65_536] {
+    let chosen = std::env::args()
+        .nth(2)
+        .map(|n| vec![n.parse().expect("a number of flows")]);
+    for flows in chosen.unwrap_or(vec![1usize, 1_000, 65_536]) {
         let mut pipeline = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
         if pipeline.find_table("LaneIngress.flow.flow_v4").is_none() {
             run(&mut pipeline, flows, "as is");

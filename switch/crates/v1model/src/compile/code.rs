@@ -17,6 +17,11 @@ pub(crate) enum Op {
         a: Slot,
         w: u8,
     },
+    /// `Program::moves[first..first + count]`, in the place of as many operations.
+    MoveRun {
+        first: u32,
+        count: u16,
+    },
     MoveWide {
         d: Slot,
         a: Slot,
@@ -509,6 +514,8 @@ pub(crate) struct TableCode {
     pub next_hit: Vec<Pc>,
     pub next_miss: Vec<Pc>,
     pub next_none: Pc,
+    /// On a hit that runs no action (an empty group).
+    pub next_hit_none: Pc,
     /// Direct meter: where the colour goes.
     pub meter: Option<(Slot, u8)>,
     /// Index of the action profile.
@@ -545,6 +552,8 @@ pub(crate) struct Program {
     pub ops: Vec<Op>,
     /// First operation of each action, by action.
     pub actions: Vec<Pc>,
+    /// (d, a, w) of the moves of `MoveRun`.
+    pub moves: Vec<(Slot, Slot, u8)>,
     pub wide: Vec<WideOp>,
     pub elements: Vec<Element>,
     pub headers: Vec<HeaderIo>,

@@ -218,6 +218,7 @@ impl Control<'_> {
         code.next_hit = vec![base; count];
         code.next_miss = vec![base; count];
         code.next_none = base;
+        code.next_hit_none = base;
         let next_json = json.get("next_tables")?;
         for (name, target) in next_json.members()? {
             let to = if target.is_null() {
@@ -226,7 +227,10 @@ impl Control<'_> {
                 self.label(&target)?
             };
             match name {
-                "__HIT__" => code.next_hit.fill(to),
+                "__HIT__" => {
+                    code.next_hit.fill(to);
+                    code.next_hit_none = to;
+                }
                 "__MISS__" => {
                     code.next_miss.fill(to);
                     code.next_none = to;

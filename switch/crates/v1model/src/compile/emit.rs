@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Emitter`: appends operations to a program; hands out constants, temporaries and labels.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::code::{Element, Op, Operand, Pc, Program, WideKind, WideOp};
 use super::expr::HeaderRef;
@@ -200,6 +200,7 @@ impl<'x> Emitter<'x> {
 
     /// Puts the places of labels into the code and makes the template of a fresh packet.
     pub fn finish(mut self) -> Program {
+        self.op(Op::End);
         let labels = self.label_targets();
         let fix = |pc: &mut Pc| *pc = labels[*pc as usize];
         let program = &mut self.program;
@@ -222,6 +223,7 @@ impl<'x> Emitter<'x> {
                 .chain(&mut table.next_miss)
                 .for_each(fix);
             fix(&mut table.next_none);
+            fix(&mut table.next_hit_none);
         }
         for select in &mut program.selects {
             select.narrow.iter_mut().for_each(|(_, _, to)| fix(to));
@@ -247,6 +249,7 @@ impl<'x> Emitter<'x> {
         ] {
             fix(start);
         }
+        fuse_moves(program, &labels);
         let mut template = vec![0u64; self.next_slot as usize];
         for (limbs, slot) in &self.constants {
             let slot = usize::from(*slot);
@@ -256,6 +259,32 @@ impl<'x> Emitter<'x> {
         program.headers_start = self.layout.headers_start as usize;
         program.state_end = self.layout.end as usize;
         self.program
+    }
+}
+
+/// Runs of moves that nothing jumps into become one operation; the others stay behind it, unused.
+fn fuse_moves(program: &mut Program, labels: &[Pc]) {
+    let targets: HashSet<Pc> = labels.iter().copied().collect();
+    let mut pc = 0;
+    while pc < program.ops.len() {
+        let mut run = Vec::new();
+        while let Some(Op::Move { d, a, w }) = program.ops.get(pc + run.len()) {
+            if run.len() == usize::from(u16::MAX)
+                || !run.is_empty() && targets.contains(&((pc + run.len()) as Pc))
+            {
+                break;
+            }
+            run.push((*d, *a, *w));
+        }
+        let count = run.len();
+        if count > 1 {
+            program.ops[pc] = Op::MoveRun {
+                first: program.moves.len() as u32,
+                count: count as u16,
+            };
+            program.moves.append(&mut run);
+        }
+        pc += count.max(1);
     }
 }
 

@@ -577,7 +577,21 @@ impl ExprReader<'_> {
 fn non_zero(expr: Expr) -> Cond {
     match expr {
         Expr::FromBool(cond) => *cond,
+        Expr::If(cond, a, b) => match (truth(&a), truth(&b)) {
+            (Some(true), Some(false)) => *cond,
+            (Some(false), Some(true)) => negate(*cond),
+            _ => Cond::If(cond, Box::new(non_zero(*a)), Box::new(non_zero(*b))),
+        },
+        Expr::Const(value) => Cond::Const(value.bits() != 0),
         expr => Cond::NonZero(expr),
+    }
+}
+
+/// Whether a constant is not 0.
+fn truth(expr: &Expr) -> Option<bool> {
+    match expr {
+        Expr::Const(value) => Some(value.bits() != 0),
+        _ => None,
     }
 }
 

@@ -135,6 +135,16 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// A layout without headers whose first `end` slots are taken.
+    #[cfg(test)]
+    pub fn blank(end: u32) -> Layout {
+        Layout {
+            end,
+            headers_start: end,
+            ..Layout::default()
+        }
+    }
+
     /// Reads `header_types`, `headers`, `header_stacks`, `header_unions`, `header_union_stacks`, `field_aliases`.
     pub fn from_json(root: &Json) -> Load<Layout> {
         let mut layout = Layout {

@@ -12,6 +12,7 @@
 
 mod action;
 mod calculation;
+mod check;
 pub(crate) mod code;
 mod control;
 mod emit;
@@ -107,7 +108,9 @@ pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
     control::actions(&mut e, &shared)?;
     e.program.checksums = calculation::checksums(&mut e, &reader, root)?;
     deparser(&mut e, &reader, root)?;
-    Ok((e.finish(), schema, layout))
+    let program = e.finish();
+    program.check().map_err(|message| root.error(message))?;
+    Ok((program, schema, layout))
 }
 
 fn check_version(root: &Json) -> Load<()> {

@@ -131,6 +131,7 @@ pub(crate) fn table(
         next_hit: Vec::new(),
         next_miss: Vec::new(),
         next_none: END,
+        next_hit_none: END,
         meter: None,
         profile: None,
         selector: None,

@@ -1,5 +1,331 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of compilation.
+//! Tests of compilation: what an expression computes, against integers of any size.
+
+use num_bigint::{BigInt, Sign};
+use proptest::prelude::*;
+
+use super::code::Op;
+use super::emit::Emitter;
+use super::expr::{Arith, Compare, Cond, Expr};
+use super::layout::{Field, Layout, ONE};
+use super::lower::Place;
+use crate::bits::limbs_for;
+use crate::json::Integer;
+
+/// Widths of the test's fields; every second one is signed.
+const WIDTHS: [u32; 8] = [1, 7, 8, 31, 48, 64, 65, 130];
+/// First slot of the fields.
+const FIRST: u16 = 2;
+
+fn fields() -> Vec<Field> {
+    let mut slot = FIRST;
+    let mut out = Vec::new();
+    for (i, &width) in WIDTHS.iter().enumerate() {
+        out.push(Field {
+            slot,
+            width,
+            signed: i % 2 == 1,
+            valid: ONE,
+            varbit_bits: None,
+        });
+        slot += limbs_for(width) as u16;
+    }
+    out
+}
+
+fn big(limbs: &[u64]) -> BigInt {
+    let bytes: Vec<u8> = limbs.iter().flat_map(|l| l.to_le_bytes()).collect();
+    BigInt::from_bytes_le(Sign::Plus, &bytes)
+}
+
+fn power(bits: u32) -> BigInt {
+    BigInt::from(1) << bits
+}
+
+/// The value modulo 2^bits, not negative.
+fn cut(value: &BigInt, bits: u32) -> BigInt {
+    let m = power(bits);
+    ((value % &m) + &m) % &m
+}
+
+fn signed(value: &BigInt, bits: u32) -> BigInt {
+    let low = cut(value, bits);
+    if low >= power(bits - 1) {
+        low - power(bits)
+    } else {
+        low
+    }
+}
+
+/// BMv2's arithmetic (data.h), on the values of `fields`.
+fn reference(expr: &Expr, values: &[BigInt]) -> BigInt {
+    let eval = |e: &Expr| reference(e, values);
+    match expr {
+        Expr::Const(value) => {
+            let limbs = big(&value.to_limbs(8));
+            if value.is_negative() {
+                limbs - power(512)
+            } else {
+                limbs
+            }
+        }
+        Expr::Field(field) => {
+            let index = fields().iter().position(|f| f == field).unwrap();
+            if field.signed {
+                signed(&values[index], field.width)
+            } else {
+                values[index].clone()
+            }
+        }
+        Expr::Arith(op, a, b) => {
+            let (a, b) = (eval(a), eval(b));
+            match op {
+                Arith::Add => a + b,
+                Arith::Sub => a - b,
+                Arith::Mul => a * b,
+                Arith::Div if b == BigInt::ZERO => b,
+                Arith::Mod if b == BigInt::ZERO => b,
+                Arith::Div => a / b,
+                Arith::Mod => a % b,
+                Arith::And => a & b,
+                Arith::Or => a | b,
+                Arith::Xor => a ^ b,
+                Arith::Shl => a << u64::try_from(b).unwrap(),
+                Arith::Shr => a >> u64::try_from(b).unwrap(),
+            }
+        }
+        Expr::Not(a) => !eval(a),
+        Expr::TwoCompMod(a, width) => signed(&eval(a), *width),
+        Expr::USatCast(a, width) => eval(a).clamp(BigInt::ZERO, power(*width) - 1),
+        Expr::SatCast(a, width) => eval(a).clamp(-power(width - 1), power(width - 1) - 1),
+        Expr::If(cond, a, b) => {
+            if holds(cond, values) {
+                eval(a)
+            } else {
+                eval(b)
+            }
+        }
+        Expr::FromBool(cond) => BigInt::from(u8::from(holds(cond, values))),
+        other => unreachable!("{other:?} is not generated"),
+    }
+}
+
+fn holds(cond: &Cond, values: &[BigInt]) -> bool {
+    match cond {
+        Cond::Const(value) => *value,
+        Cond::Compare(op, a, b) => {
+            let (a, b) = (reference(a, values), reference(b, values));
+            match op {
+                Compare::Eq => a == b,
+                Compare::Ne => a != b,
+                Compare::Lt => a < b,
+                Compare::Le => a <= b,
+                Compare::Gt => a > b,
+                Compare::Ge => a >= b,
+            }
+        }
+        Cond::And(a, b) => holds(a, values) && holds(b, values),
+        Cond::Or(a, b) => holds(a, values) || holds(b, values),
+        Cond::Not(a) => !holds(a, values),
+        Cond::Equal(a, b) => holds(a, values) == holds(b, values),
+        Cond::If(c, a, b) => holds(if holds(c, values) { a } else { b }, values),
+        Cond::NonZero(a) => reference(a, values) != BigInt::ZERO,
+        other => unreachable!("{other:?} is not generated"),
+    }
+}
+
+fn arb_const() -> impl Strategy<Value = Expr> {
+    let digits = proptest::collection::vec(0u8..16, 1..30);
+    let small = prop::sample::select(vec![
+        "0x0",
+        "0x1",
+        "0xff",
+        "0xffff",
+        "0xffffffff",
+        "0xffffffffffffffff",
+        "-0x1",
+    ]);
+    prop_oneof![
+        (any::<bool>(), digits).prop_map(|(negative, digits)| {
+            let hex: String = digits
+                .iter()
+                .map(|d| char::from_digit(u32::from(*d), 16).unwrap())
+                .collect();
+            Expr::Const(
+                Integer::from_hexstr(&format!("{}0x{hex}", if negative { "-" } else { "" }))
+                    .unwrap(),
+            )
+        }),
+        small.prop_map(|text| Expr::Const(Integer::from_hexstr(text).unwrap())),
+    ]
+}
+
+fn arb_shift() -> impl Strategy<Value = Expr> {
+    // By a constant, or by a field of 7 or 8 bits cut to 7.
+    prop_oneof![
+        (0u64..140).prop_map(|v| Expr::Const(Integer::from_u64(v))),
+        Just(Expr::Arith(
+            Arith::And,
+            Box::new(Expr::Field(fields()[2])),
+            Box::new(Expr::Const(Integer::from_u64(0x7f)))
+        )),
+    ]
+}
+
+fn arb_cond(expr: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strategy<Value = Cond> {
+    let op = prop::sample::select(vec![
+        Compare::Eq,
+        Compare::Ne,
+        Compare::Lt,
+        Compare::Le,
+        Compare::Gt,
+        Compare::Ge,
+    ]);
+    let leaf = prop_oneof![
+        (op, expr.clone(), expr.clone()).prop_map(|(op, a, b)| Cond::Compare(op, a, b)),
+        expr.prop_map(Cond::NonZero),
+        any::<bool>().prop_map(Cond::Const),
+    ];
+    leaf.prop_recursive(2, 6, 3, |inner| {
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            two.clone()
+                .prop_map(|(a, b)| Cond::And(Box::new(a), Box::new(b))),
+            two.clone()
+                .prop_map(|(a, b)| Cond::Or(Box::new(a), Box::new(b))),
+            two.clone()
+                .prop_map(|(a, b)| Cond::Equal(Box::new(a), Box::new(b))),
+            inner.clone().prop_map(|a| Cond::Not(Box::new(a))),
+            (inner.clone(), two).prop_map(|(c, (a, b))| Cond::If(
+                Box::new(c),
+                Box::new(a),
+                Box::new(b)
+            )),
+        ]
+    })
+}
+
+fn arb_expr() -> impl Strategy<Value = Expr> {
+    let field = (0..WIDTHS.len()).prop_map(|i| Expr::Field(fields()[i]));
+    let leaf = prop_oneof![3 => field, 1 => arb_const()];
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        let two = (inner.clone().prop_map(Box::new), inner.clone().prop_map(Box::new));
+        let op = prop::sample::select(vec![Arith::Add, Arith::Sub, Arith::Mul, Arith::And, Arith::Or, Arith::Xor]);
+        let unsigned = inner.clone().prop_map(|e| Box::new(Expr::USatCast(Box::new(e), 70)));
+        let divide = prop::sample::select(vec![Arith::Div, Arith::Mod]);
+        let shift = prop::sample::select(vec![Arith::Shl, Arith::Shr]);
+        prop_oneof![
+            4 => (op, two.clone()).prop_map(|(op, (a, b))| Expr::Arith(op, a, b)),
+            2 => (inner.clone().prop_map(Box::new), prop::sample::select(vec!["0xff", "0xffffffff", "0xffffffffffffffff", "0x1ffffffffffffffff"]))
+                .prop_map(|(a, m)| Expr::Arith(Arith::And, a, Box::new(Expr::Const(Integer::from_hexstr(m).unwrap())))),
+            1 => (divide, unsigned.clone(), unsigned).prop_map(|(op, a, b)| Expr::Arith(op, a, b)),
+            2 => (shift, inner.clone(), arb_shift()).prop_map(|(op, a, b)| Expr::Arith(op, Box::new(a), Box::new(b))),
+            1 => inner.clone().prop_map(|a| Expr::Not(Box::new(a))),
+            1 => (inner.clone(), 1u32..140).prop_map(|(a, w)| Expr::TwoCompMod(Box::new(a), w)),
+            1 => (inner.clone(), 1u32..140).prop_map(|(a, w)| Expr::USatCast(Box::new(a), w)),
+            1 => (inner.clone(), 1u32..140).prop_map(|(a, w)| Expr::SatCast(Box::new(a), w)),
+            1 => (arb_cond(inner.clone()), two).prop_map(|(c, (a, b))| Expr::If(Box::new(c), a, b)),
+            1 => arb_cond(inner).prop_map(|c| Expr::FromBool(Box::new(c))),
+        ]
+    })
+}
+
+/// Compiles `field[target] = expr`, runs it, and gives back all fields.
+fn compute(expr: &Expr, target: usize, start: &[Vec<u64>]) -> Vec<BigInt> {
+    let fields = fields();
+    let end: u32 = u32::from(FIRST) + WIDTHS.iter().map(|w| limbs_for(*w) as u32).sum::<u32>();
+    let layout = Layout::blank(end);
+    let mut e = Emitter::new(&layout, 0);
+    let place = Place::Slot {
+        slot: fields[target].slot,
+        width: fields[target].width,
+    };
+    e.assign(&place, expr).unwrap();
+    let program = e.finish();
+    program.check().unwrap();
+    let mut packet = crate::packet::Packet::with_slots(program.template.clone());
+    for (field, limbs) in fields.iter().zip(start) {
+        let slot = usize::from(field.slot);
+        packet.slots[slot..slot + limbs.len()].copy_from_slice(limbs);
+    }
+    let mut state = crate::state::State::new(&crate::schema::Schema::default(), &[], 1).unwrap();
+    let mut scratch = crate::exec::Scratch::new(&program, &[]);
+    let mut fx = crate::effects::Effects::new();
+    crate::exec::Machine {
+        program: &program,
+        state: &mut state,
+        scratch: &mut scratch,
+        fx: &mut fx,
+        now: 0,
+    }
+    .run(&mut packet, 1);
+    fields
+        .iter()
+        .map(|f| big(&packet.slots[usize::from(f.slot)..usize::from(f.slot) + limbs_for(f.width)]))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever the widths and signs, a field gets what infinite precision gives, cut to its width; no other changes.
+    #[test]
+    fn expressions_are_exact(
+        expr in arb_expr(),
+        target in 0..WIDTHS.len(),
+        random in proptest::collection::vec(prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), 0u64..3], 16),
+    ) {
+        let mut random = random.into_iter();
+        let start: Vec<Vec<u64>> = WIDTHS.iter().map(|&width| {
+            let mut limbs: Vec<u64> = random.by_ref().take(limbs_for(width)).collect();
+            crate::exec::wide::mask(&mut limbs, width);
+            limbs
+        }).collect();
+        let values: Vec<BigInt> = start.iter().map(|l| big(l)).collect();
+        let mut expected = values.clone();
+        expected[target] = cut(&reference(&expr, &values), WIDTHS[target]);
+        prop_assert_eq!(compute(&expr, target, &start), expected);
+    }
+}
+
+#[test]
+fn common_shapes_are_one_operation() {
+    let layout = Layout::blank(40);
+    let mut e = Emitter::new(&layout, 0);
+    let [a, b, ..] = fields()[..] else {
+        unreachable!()
+    };
+    let sum = Expr::Arith(
+        Arith::Add,
+        Box::new(Expr::Field(fields()[2])),
+        Box::new(Expr::Const(Integer::from_u64(1))),
+    );
+    let masked = Expr::Arith(
+        Arith::And,
+        Box::new(sum),
+        Box::new(Expr::Const(Integer::from_u64(0xff))),
+    );
+    e.assign(
+        &Place::Slot {
+            slot: fields()[2].slot,
+            width: 8,
+        },
+        &masked,
+    )
+    .unwrap();
+    e.assign(
+        &Place::Slot {
+            slot: b.slot,
+            width: b.width,
+        },
+        &Expr::Field(a),
+    )
+    .unwrap();
+    let ops = e.finish().ops;
+    assert!(matches!(ops[1], Op::Add { w: 8, .. }), "{ops:?}");
+    assert!(matches!(ops[2], Op::Move { .. }), "{ops:?}");
+    assert_eq!(ops.len(), 4);
+}
 
 /// `PROGRAM=x.json cargo test -p v1model dump -- --ignored --nocapture` prints a program's operations.
 #[test]

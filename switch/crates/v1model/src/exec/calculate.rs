@@ -4,7 +4,6 @@
 use crate::compile::code::{Calculation, Input, Program, WordRun};
 use crate::externs::checksum::csum16;
 use crate::externs::Hash;
-use crate::packet::Packet;
 
 /// Folds a one's complement sum of 64-bit words to 16 bits.
 #[inline]
@@ -42,8 +41,7 @@ pub(crate) fn sums_directly(calculation: &Calculation) -> bool {
 
 /// The Internet checksum of the calculation's input, without writing it down.
 #[inline]
-pub(crate) fn csum16_of_words(calculation: &Calculation, packet: &Packet) -> u64 {
-    let slots = &packet.slots;
+pub(crate) fn csum16_of_words(calculation: &Calculation, slots: &[u64], payload: &[u8]) -> u64 {
     let mut sum = 0u64;
     for run in calculation.words.iter().flatten() {
         if slots[usize::from(run.valid)] != 0 {
@@ -54,7 +52,7 @@ pub(crate) fn csum16_of_words(calculation: &Calculation, packet: &Packet) -> u64
         }
     }
     if calculation.payload {
-        let (next, carry) = sum.overflowing_add(u64::from(!csum16(packet.payload())));
+        let (next, carry) = sum.overflowing_add(u64::from(!csum16(payload)));
         sum = next + u64::from(carry);
     }
     u64::from(!(fold(sum) as u16))
@@ -65,11 +63,11 @@ pub(crate) fn calculate(
     program: &Program,
     calculation: &Calculation,
     hash: &mut Hash,
-    packet: &Packet,
+    slots: &[u64],
+    payload: &[u8],
     bytes: &mut Vec<u8>,
 ) -> u64 {
     bytes.clear();
-    let slots = &packet.slots;
     match &calculation.words {
         Some(runs) => {
             for run in runs {
@@ -85,7 +83,7 @@ pub(crate) fn calculate(
         None => write_inputs(program, calculation, slots, bytes),
     }
     if calculation.payload {
-        bytes.extend_from_slice(packet.payload());
+        bytes.extend_from_slice(payload);
     }
     hash.compute(bytes)
 }

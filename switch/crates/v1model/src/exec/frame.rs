@@ -59,6 +59,7 @@ fn write_number(bytes: &mut [u8], at: usize, width: u32, limbs: &[u64]) {
 }
 
 /// Reads `width` bits (any number) at bit `at` of `bytes` into the slots from `d` on.
+#[inline(never)]
 pub(crate) fn lookahead(bytes: &[u8], at: usize, width: u32, slots: &mut [u64], d: usize) {
     let limbs = width.div_ceil(64) as usize;
     read_number(bytes, at, width, &mut slots[d..d + limbs]);

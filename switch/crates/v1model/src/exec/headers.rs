@@ -3,7 +3,6 @@
 
 use super::frame::header_bytes;
 use crate::compile::code::{Element, HeaderIo, Program, StackCode};
-use crate::packet::Packet;
 
 /// First slot of a header's block; None when the index is beyond the stack.
 #[inline]
@@ -30,34 +29,47 @@ pub(crate) fn mark_valid(slots: &mut [u64], base: usize, siblings: &[i32]) {
 }
 
 /// `setValid`: the fields of a header that was invalid become 0.
-pub(crate) fn set_valid(program: &Program, packet: &mut Packet, element: &Element) {
-    let Some(base) = block(element, &packet.slots) else {
+#[inline(never)]
+pub(crate) fn set_valid(
+    program: &Program,
+    slots: &mut [u64],
+    length_bytes: &mut u32,
+    element: &Element,
+) {
+    let Some(base) = block(element, slots) else {
         return;
     };
-    if element.metadata || packet.slots[base] != 0 {
+    if element.metadata || slots[base] != 0 {
         return;
     }
     let io = &program.headers[usize::from(element.header)];
-    packet.slots[base..base + usize::from(io.slots)].fill(0);
-    mark_valid(&mut packet.slots, base, &element.siblings);
-    packet.length_bytes = packet.length_bytes.wrapping_add(io.fixed_bytes);
+    slots[base..base + usize::from(io.slots)].fill(0);
+    mark_valid(slots, base, &element.siblings);
+    *length_bytes = length_bytes.wrapping_add(io.fixed_bytes);
 }
 
 /// `setInvalid`.
-pub(crate) fn set_invalid(program: &Program, packet: &mut Packet, element: &Element) {
-    let Some(base) = block(element, &packet.slots) else {
+#[inline(never)]
+pub(crate) fn set_invalid(
+    program: &Program,
+    slots: &mut [u64],
+    length_bytes: &mut u32,
+    element: &Element,
+) {
+    let Some(base) = block(element, slots) else {
         return;
     };
-    if element.metadata || packet.slots[base] == 0 {
+    if element.metadata || slots[base] == 0 {
         return;
     }
     let io = &program.headers[usize::from(element.header)];
-    packet.slots[base] = 0;
-    let bytes = header_bytes(io, &packet.slots, base) as u32;
-    packet.length_bytes = packet.length_bytes.wrapping_sub(bytes);
+    slots[base] = 0;
+    let bytes = header_bytes(io, slots, base) as u32;
+    *length_bytes = length_bytes.wrapping_sub(bytes);
 }
 
 /// Assigns a header: its validity and, when it is valid, its fields.
+#[inline(never)]
 pub(crate) fn copy(program: &Program, slots: &mut [u64], to: &Element, from: &Element) {
     let (Some(d), Some(a)) = (block(to, slots), block(from, slots)) else {
         return;
@@ -77,6 +89,7 @@ pub(crate) fn copy(program: &Program, slots: &mut [u64], to: &Element, from: &El
 }
 
 /// Equality as P4_16 defines it: both invalid, or both valid with equal fields.
+#[inline(never)]
 pub(crate) fn equal(program: &Program, slots: &[u64], x: &Element, y: &Element) -> bool {
     let (Some(a), Some(b)) = (block(x, slots), block(y, slots)) else {
         return false;
@@ -97,6 +110,7 @@ fn stack_range(stack: &StackCode) -> std::ops::Range<usize> {
 }
 
 /// `push_front(n)`: P4_16, the new elements are invalid.
+#[inline(never)]
 pub(crate) fn push(stack: &StackCode, slots: &mut [u64], n: u64) {
     let n = n.min(u64::from(stack.count)) as usize;
     let next = &mut slots[usize::from(stack.next)];
@@ -108,6 +122,7 @@ pub(crate) fn push(stack: &StackCode, slots: &mut [u64], n: u64) {
 }
 
 /// `pop_front(n)`.
+#[inline(never)]
 pub(crate) fn pop(stack: &StackCode, slots: &mut [u64], n: u64) {
     let next = &mut slots[usize::from(stack.next)];
     *next = next.saturating_sub(n);

@@ -82,14 +82,36 @@ fn shr(a: u64, b: u64) -> u64 {
 
 impl Machine<'_> {
     /// Runs from `pc` to the end of the parser, control or condition.
-    pub fn run(&mut self, packet: &mut Packet, mut pc: Pc) {
+    ///
+    /// # Panics
+    /// When the packet was made by another pipeline.
+    pub fn run(&mut self, packet: &mut Packet, pc: Pc) {
+        // The slots apart from the packet, so that their place is known to be fixed.
+        let mut slots = std::mem::take(&mut packet.slots);
+        assert_eq!(
+            slots.len(),
+            self.program.template.len(),
+            "the packet is of another pipeline"
+        );
+        self.execute(packet, &mut slots, pc);
+        packet.slots = slots;
+    }
+
+    fn execute(&mut self, packet: &mut Packet, slots: &mut [u64], mut pc: Pc) {
         let program = self.program;
         let ops = program.ops.as_slice();
         let mut exited = false;
         let mut return_to: Pc = 0;
+        // SAFETY (both): `Program::check` has seen that every slot of an operation is below the template's length, which
+        // `run` compared with that of `slots`; that every jump leads to an operation; and that the last one is `End`.
         macro_rules! s {
             ($slot:expr) => {
-                packet.slots[usize::from($slot)]
+                *unsafe { slots.get_unchecked_mut(usize::from($slot)) }
+            };
+        }
+        macro_rules! fetch {
+            () => {
+                *unsafe { ops.get_unchecked(pc as usize) }
             };
         }
         macro_rules! branch {
@@ -101,13 +123,19 @@ impl Machine<'_> {
             };
         }
         loop {
-            match ops[pc as usize] {
+            match fetch!() {
                 Op::Move { d, a, w } => s!(d) = s!(a) & mask(w),
+                Op::MoveRun { first, count } => {
+                    let first = first as usize;
+                    for &(d, a, w) in &program.moves[first..first + usize::from(count)] {
+                        s!(d) = s!(a) & mask(w);
+                    }
+                    pc += u32::from(count);
+                    continue;
+                }
                 Op::MoveWide { d, a, limbs } => {
                     let a = usize::from(a);
-                    packet
-                        .slots
-                        .copy_within(a..a + usize::from(limbs), usize::from(d));
+                    slots.copy_within(a..a + usize::from(limbs), usize::from(d));
                 }
                 Op::Add { d, a, b, w } => s!(d) = s!(a).wrapping_add(s!(b)) & mask(w),
                 Op::Sub { d, a, b, w } => s!(d) = s!(a).wrapping_sub(s!(b)) & mask(w),
@@ -135,9 +163,7 @@ impl Machine<'_> {
                     let most = (mask(bits) >> 1) as i64;
                     s!(d) = (s!(a) as i64).clamp(-most - 1, most) as u64 & mask(w);
                 }
-                Op::Wide { index } => {
-                    wide::run(&mut packet.slots, &program.wide[usize::from(index)])
-                }
+                Op::Wide { index } => wide::run(slots, &program.wide[usize::from(index)]),
                 Op::Jump { to } => branch!(true, to),
                 Op::BrEq { a, b, to } => branch!(s!(a) == s!(b), to),
                 Op::BrNe { a, b, to } => branch!(s!(a) != s!(b), to),
@@ -152,12 +178,12 @@ impl Machine<'_> {
                     limbs,
                 } => {
                     let (d, limbs) = (usize::from(d), usize::from(limbs));
-                    match headers::block(&program.elements[usize::from(element)], &packet.slots) {
+                    match headers::block(&program.elements[usize::from(element)], slots) {
                         Some(base) => {
                             let a = base + usize::from(offset);
-                            packet.slots.copy_within(a..a + limbs, d);
+                            slots.copy_within(a..a + limbs, d);
                         }
-                        None => packet.slots[d..d + limbs].fill(0),
+                        None => slots[d..d + limbs].fill(0),
                     }
                 }
                 Op::StoreElement {
@@ -167,38 +193,48 @@ impl Machine<'_> {
                     limbs,
                 } => {
                     let element = &program.elements[usize::from(element)];
-                    if let Some(base) = headers::block(element, &packet.slots) {
+                    if let Some(base) = headers::block(element, slots) {
                         let (a, d) = (usize::from(a), base + usize::from(offset));
-                        packet.slots.copy_within(a..a + usize::from(limbs), d);
+                        slots.copy_within(a..a + usize::from(limbs), d);
                     }
                 }
                 Op::SetValid { header } => {
-                    headers::set_valid(program, packet, &program.elements[usize::from(header)]);
+                    headers::set_valid(
+                        program,
+                        slots,
+                        &mut packet.length_bytes,
+                        &program.elements[usize::from(header)],
+                    );
                 }
                 Op::SetInvalid { header } => {
-                    headers::set_invalid(program, packet, &program.elements[usize::from(header)]);
+                    headers::set_invalid(
+                        program,
+                        slots,
+                        &mut packet.length_bytes,
+                        &program.elements[usize::from(header)],
+                    );
                 }
                 Op::CopyHeader { d, a } => {
                     let (to, from) = (
                         &program.elements[usize::from(d)],
                         &program.elements[usize::from(a)],
                     );
-                    headers::copy(program, &mut packet.slots, to, from);
+                    headers::copy(program, slots, to, from);
                 }
                 Op::SetHeadersEqual { d, a, b } => {
                     let (x, y) = (
                         &program.elements[usize::from(a)],
                         &program.elements[usize::from(b)],
                     );
-                    s!(d) = u64::from(headers::equal(program, &packet.slots, x, y));
+                    s!(d) = u64::from(headers::equal(program, slots, x, y));
                 }
                 Op::Push { stack, n } => {
                     let n = s!(n);
-                    headers::push(&program.stacks[usize::from(stack)], &mut packet.slots, n);
+                    headers::push(&program.stacks[usize::from(stack)], slots, n);
                 }
                 Op::Pop { stack, n } => {
                     let n = s!(n);
-                    headers::pop(&program.stacks[usize::from(stack)], &mut packet.slots, n);
+                    headers::pop(&program.stacks[usize::from(stack)], slots, n);
                 }
                 Op::Count { counter, index } => {
                     self.state.counters[usize::from(counter)]
@@ -228,9 +264,9 @@ impl Machine<'_> {
                     d,
                     limbs,
                 } => {
-                    let (at, d) = (s!(index), usize::from(d));
-                    let out = &mut packet.slots[d..d + usize::from(limbs)];
-                    self.state.registers[usize::from(register)].read(at, out);
+                    let (index, d) = (s!(index), usize::from(d));
+                    self.state.registers[usize::from(register)]
+                        .read(index, &mut slots[d..d + usize::from(limbs)]);
                 }
                 Op::RegisterWrite { register, index, a } => {
                     self.state.registers[usize::from(register)].write_u64(s!(index), s!(a));
@@ -242,8 +278,9 @@ impl Machine<'_> {
                     limbs,
                 } => {
                     let a = usize::from(a);
-                    let value = &packet.slots[a..a + usize::from(limbs)];
-                    self.state.registers[usize::from(register)].write(s!(index), value);
+                    let index = s!(index);
+                    let value = &slots[a..a + usize::from(limbs)];
+                    self.state.registers[usize::from(register)].write(index, value);
                 }
                 Op::Hash {
                     calculation,
@@ -252,7 +289,8 @@ impl Machine<'_> {
                     size,
                     w,
                 } => {
-                    let hash = self.calculate(packet, usize::from(calculation));
+                    let hash =
+                        self.calculate_slots(slots, packet.payload(), usize::from(calculation));
                     s!(d) = (hash % s!(size).max(1)).wrapping_add(s!(base)) & mask(w);
                 }
                 Op::Random { d, low, high, w } => {
@@ -286,37 +324,30 @@ impl Machine<'_> {
                 Op::Exit => exited = true,
                 Op::Log { message } => {
                     let message = &program.messages[usize::from(message)];
-                    self.fx.log.message(message, &packet.slots);
+                    self.fx.log.message(message, slots);
                 }
                 Op::Assert { a, message } => {
                     if s!(a) == 0 {
                         self.fx.assertion_failed = true;
                         let message = &program.messages[usize::from(message)];
-                        self.fx.log.message(message, &packet.slots);
+                        self.fx.log.message(message, slots);
                     }
                 }
                 Op::Extract { header } => {
-                    let element = &program.elements[usize::from(header)];
-                    let io = &program.headers[usize::from(element.header)];
-                    let at = packet.start + packet.parsed;
-                    if packet.end - at < io.fixed_bytes as usize {
-                        return self.parser_error(packet, program.error_codes.packet_too_short);
+                    if !self.extract(packet, slots, usize::from(header)) {
+                        return;
                     }
-                    let base = usize::from(element.base);
-                    frame::extract(io, &packet.buffer, at, &mut packet.slots, base);
-                    headers::mark_valid(&mut packet.slots, base, &element.siblings);
-                    packet.parsed += io.fixed_bytes as usize;
                 }
                 Op::ExtractVarbit { header, bits } => {
                     let element = &program.elements[usize::from(header)];
                     let (bits, base) = (s!(bits), usize::from(element.base));
-                    if !self.extract_varbit(packet, element.header, base, bits) {
+                    if !self.extract_varbit(packet, slots, element.header, base, bits) {
                         return;
                     }
-                    headers::mark_valid(&mut packet.slots, base, &element.siblings);
+                    headers::mark_valid(slots, base, &element.siblings);
                 }
                 Op::ExtractNext { stack, member } => {
-                    if !self.extract_next(packet, stack, member, None) {
+                    if !self.extract_next(packet, slots, stack, member, None) {
                         return;
                     }
                 }
@@ -326,45 +357,39 @@ impl Machine<'_> {
                     bits,
                 } => {
                     let bits = s!(bits);
-                    if !self.extract_next(packet, stack, member, Some(bits)) {
+                    if !self.extract_next(packet, slots, stack, member, Some(bits)) {
                         return;
                     }
                 }
                 Op::Lookahead { d, offset, width } => {
                     let at = (packet.start + packet.parsed) * 8 + offset as usize;
                     if at + usize::from(width) > packet.end * 8 {
-                        return self.parser_error(packet, program.error_codes.packet_too_short);
+                        return self.parser_error(slots, program.error_codes.packet_too_short);
                     }
-                    frame::lookahead(
-                        &packet.buffer,
-                        at,
-                        u32::from(width),
-                        &mut packet.slots,
-                        usize::from(d),
-                    );
+                    frame::lookahead(&packet.buffer, at, u32::from(width), slots, usize::from(d));
                 }
                 Op::Advance { bits } => {
                     let bits = s!(bits);
                     if bits % 8 != 0 {
                         return self
-                            .parser_error(packet, program.error_codes.parser_invalid_argument);
+                            .parser_error(slots, program.error_codes.parser_invalid_argument);
                     }
                     let left = packet.end - packet.start - packet.parsed;
                     if bits / 8 > left as u64 {
-                        return self.parser_error(packet, program.error_codes.packet_too_short);
+                        return self.parser_error(slots, program.error_codes.packet_too_short);
                     }
                     packet.parsed += (bits / 8) as usize;
                 }
                 Op::ParserError { code } => {
                     let code = s!(code);
-                    return self.parser_error(packet, code);
+                    return self.parser_error(slots, code);
                 }
                 Op::Select { select } => {
-                    pc = self.select(packet, &program.selects[usize::from(select)]);
+                    pc = self.select(slots, &program.selects[usize::from(select)]);
                     continue;
                 }
                 Op::Apply { table } => {
-                    let (action, next) = self.apply(packet, usize::from(table));
+                    let (action, next) = self.apply(packet, slots, usize::from(table));
                     match action {
                         Some(action) => {
                             return_to = next;
@@ -399,48 +424,83 @@ impl Machine<'_> {
     /// Value of a calculation.
     #[inline]
     pub fn calculate(&mut self, packet: &Packet, index: usize) -> u64 {
-        let calculation = &self.program.calculations[index];
-        if self.scratch.direct_sums[index] {
-            return calculate::csum16_of_words(calculation, packet);
-        }
-        let (hash, bytes) = (&mut self.state.hashes[index], &mut self.scratch.bytes);
-        calculate::calculate(self.program, calculation, hash, packet, bytes)
+        self.calculate_slots(&packet.slots, packet.payload(), index)
     }
 
-    fn parser_error(&self, packet: &mut Packet, code: u64) {
-        if let Some((slot, w)) = self.program.std[Std::ParserError as usize] {
-            packet.slots[usize::from(slot)] = code & mask(w);
+    #[inline(never)]
+    fn calculate_slots(&mut self, slots: &[u64], payload: &[u8], index: usize) -> u64 {
+        let calculation = &self.program.calculations[index];
+        if self.scratch.direct_sums[index] {
+            return calculate::csum16_of_words(calculation, slots, payload);
         }
+        let (hash, bytes) = (&mut self.state.hashes[index], &mut self.scratch.bytes);
+        calculate::calculate(self.program, calculation, hash, slots, payload, bytes)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn parser_error(&self, slots: &mut [u64], code: u64) {
+        if let Some((slot, w)) = self.program.std[Std::ParserError as usize] {
+            slots[usize::from(slot)] = code & mask(w);
+        }
+    }
+
+    /// Extracts a header without varbit field; false after a parser error.
+    #[inline(never)]
+    fn extract(&self, packet: &mut Packet, slots: &mut [u64], element: usize) -> bool {
+        let program = self.program;
+        let element = &program.elements[element];
+        let io = &program.headers[usize::from(element.header)];
+        let at = packet.start + packet.parsed;
+        if packet.end - at < io.fixed_bytes as usize {
+            self.parser_error(slots, program.error_codes.packet_too_short);
+            return false;
+        }
+        let base = usize::from(element.base);
+        frame::extract(io, &packet.buffer, at, slots, base);
+        headers::mark_valid(slots, base, &element.siblings);
+        packet.parsed += io.fixed_bytes as usize;
+        true
     }
 
     /// False after a parser error.
-    fn extract_varbit(&self, packet: &mut Packet, header: u16, base: usize, bits: u64) -> bool {
+    #[inline(never)]
+    fn extract_varbit(
+        &self,
+        packet: &mut Packet,
+        slots: &mut [u64],
+        header: u16,
+        base: usize,
+        bits: u64,
+    ) -> bool {
         let (program, codes) = (self.program, self.program.error_codes);
         let io = &program.headers[usize::from(header)];
         if bits % 8 != 0 {
-            self.parser_error(packet, codes.parser_invalid_argument);
+            self.parser_error(slots, codes.parser_invalid_argument);
             return false;
         }
         let at = packet.start + packet.parsed;
         let bytes = u64::from(io.fixed_bytes) + bits / 8;
         if bytes > (packet.end - at) as u64 {
-            self.parser_error(packet, codes.packet_too_short);
+            self.parser_error(slots, codes.packet_too_short);
             return false;
         }
         let most = io.varbit.map_or(0, |(_, most)| most);
         if bits > u64::from(most) {
-            self.parser_error(packet, codes.header_too_short);
+            self.parser_error(slots, codes.header_too_short);
             return false;
         }
-        frame::extract_varbit(io, &packet.buffer, at, bits as u32, &mut packet.slots, base);
+        frame::extract_varbit(io, &packet.buffer, at, bits as u32, slots, base);
         packet.parsed += bytes as usize;
         true
     }
 
     /// Extracts to the first free element of a stack; false after a parser error.
+    #[inline(never)]
     fn extract_next(
         &self,
         packet: &mut Packet,
+        slots: &mut [u64],
         stack: u16,
         member: u16,
         bits: Option<u64>,
@@ -448,9 +508,9 @@ impl Machine<'_> {
         let program = self.program;
         let stack = &program.stacks[usize::from(stack)];
         let (offset, header, siblings) = &stack.members[usize::from(member)];
-        let next = packet.slots[usize::from(stack.next)];
+        let next = slots[usize::from(stack.next)];
         if next >= u64::from(stack.count) {
-            self.parser_error(packet, program.error_codes.stack_out_of_bounds);
+            self.parser_error(slots, program.error_codes.stack_out_of_bounds);
             return false;
         }
         let base = usize::from(stack.base)
@@ -458,7 +518,7 @@ impl Machine<'_> {
             + usize::from(*offset);
         match bits {
             Some(bits) => {
-                if !self.extract_varbit(packet, *header, base, bits) {
+                if !self.extract_varbit(packet, slots, *header, base, bits) {
                     return false;
                 }
             }
@@ -466,22 +526,22 @@ impl Machine<'_> {
                 let io = &program.headers[usize::from(*header)];
                 let at = packet.start + packet.parsed;
                 if packet.end - at < io.fixed_bytes as usize {
-                    self.parser_error(packet, program.error_codes.packet_too_short);
+                    self.parser_error(slots, program.error_codes.packet_too_short);
                     return false;
                 }
-                frame::extract(io, &packet.buffer, at, &mut packet.slots, base);
+                frame::extract(io, &packet.buffer, at, slots, base);
                 packet.parsed += io.fixed_bytes as usize;
             }
         }
-        headers::mark_valid(&mut packet.slots, base, siblings);
-        packet.slots[usize::from(stack.next)] += 1;
+        headers::mark_valid(slots, base, siblings);
+        slots[usize::from(stack.next)] += 1;
         true
     }
 
     #[inline]
-    fn select(&mut self, packet: &Packet, select: &Select) -> Pc {
+    fn select(&mut self, slots: &[u64], select: &Select) -> Pc {
         if !select.narrow.is_empty() {
-            let key = packet.slots[usize::from(select.parts[0].0)];
+            let key = slots[usize::from(select.parts[0].0)];
             for &(value, mask, to) in &select.narrow {
                 if key & mask == value {
                     return to;
@@ -489,15 +549,16 @@ impl Machine<'_> {
             }
             return select.default;
         }
-        self.select_wide(packet, select)
+        self.select_wide(slots, select)
     }
 
-    fn select_wide(&mut self, packet: &Packet, select: &Select) -> Pc {
+    #[inline(never)]
+    fn select_wide(&mut self, slots: &[u64], select: &Select) -> Pc {
         let key = &mut self.scratch.key;
         key.clear();
         for &(slot, limbs, _) in &select.parts {
             let slot = usize::from(slot);
-            key.extend_from_slice(&packet.slots[slot..slot + usize::from(limbs)]);
+            key.extend_from_slice(&slots[slot..slot + usize::from(limbs)]);
         }
         for case in &select.cases {
             match case {
@@ -515,7 +576,7 @@ impl Machine<'_> {
                     let mut joined = [0u64; 64];
                     let width: u32 = select.parts.iter().map(|p| p.2).sum();
                     let limbs = (width.div_ceil(64) as usize).min(joined.len());
-                    join(packet, select, &mut joined[..limbs]);
+                    join(slots, select, &mut joined[..limbs]);
                     if self.state.value_sets[*set as usize].contains(&joined[..limbs]) {
                         return *to;
                     }
@@ -526,8 +587,8 @@ impl Machine<'_> {
     }
 
     /// Looks a packet up: the action's code, if there is one, and where to go on after it.
-    #[inline]
-    fn apply(&mut self, packet: &mut Packet, index: usize) -> (Option<Pc>, Pc) {
+    #[inline(never)]
+    fn apply(&mut self, packet: &Packet, slots: &mut [u64], index: usize) -> (Option<Pc>, Pc) {
         let program = self.program;
         let code = &program.tables[index];
         let key = &mut self.scratch.key;
@@ -535,9 +596,9 @@ impl Machine<'_> {
         for &(slot, limbs) in &code.key {
             let slot = usize::from(slot);
             if limbs == 1 {
-                key.push(packet.slots[slot]);
+                key.push(slots[slot]);
             } else {
-                key.extend_from_slice(&packet.slots[slot..slot + usize::from(limbs)]);
+                key.extend_from_slice(&slots[slot..slot + usize::from(limbs)]);
             }
         }
         if let Some(masks) = &code.masks {
@@ -552,7 +613,7 @@ impl Machine<'_> {
         let mut target = lookup.target;
         let mut place = None;
         if let Target::Action(action, limbs) = target {
-            packet.slots[args..args + limbs.len()].copy_from_slice(limbs);
+            slots[args..args + limbs.len()].copy_from_slice(limbs);
             place = Some(action);
             target = Target::None;
         }
@@ -565,7 +626,9 @@ impl Machine<'_> {
             let profile = profile as usize;
             let member = if is_group {
                 let hash = match code.selector {
-                    Some(selector) => self.calculate(packet, usize::from(selector)),
+                    Some(selector) => {
+                        self.calculate_slots(slots, packet.payload(), usize::from(selector))
+                    }
                     None => 0,
                 };
                 self.state.profiles[profile].select(which, hash)
@@ -575,19 +638,20 @@ impl Machine<'_> {
             if let Some((action, limbs)) =
                 member.and_then(|m| self.state.profiles[profile].member(m))
             {
-                packet.slots[args..args + limbs.len()].copy_from_slice(limbs);
+                slots[args..args + limbs.len()].copy_from_slice(limbs);
                 place = Some(action);
             }
         }
         if let (Some((slot, w)), Some(entry)) = (code.meter, entry) {
             let color = self.state.tables[index].meter_color(entry, self.now, bytes);
-            packet.slots[usize::from(slot)] = u64::from(color) & mask(w);
+            slots[usize::from(slot)] = u64::from(color) & mask(w);
         }
         match place {
             Some(action) => {
                 let next = if hit { &code.next_hit } else { &code.next_miss };
                 (Some(program.actions[action.index()]), next[action.index()])
             }
+            None if hit => (None, code.next_hit_none),
             None => (None, code.next_none),
         }
     }
@@ -616,11 +680,11 @@ impl Machine<'_> {
 }
 
 /// The parts of a select's key as one number, the first part most significant.
-fn join(packet: &Packet, select: &Select, out: &mut [u64]) {
+fn join(slots: &[u64], select: &Select, out: &mut [u64]) {
     let mut low = 0usize;
     for &(slot, limbs, width) in select.parts.iter().rev() {
         for i in 0..usize::from(limbs) {
-            let value = packet.slots[usize::from(slot) + i];
+            let value = slots[usize::from(slot) + i];
             let at = low + i * 64;
             let (word, shift) = (at / 64, at % 64);
             if word < out.len() {
