@@ -126,7 +126,7 @@ fn port(text: &str) -> Result<(u32, &str), String> {
 }
 
 fn bytes(digits: &str) -> Result<Vec<u8>, String> {
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err(format!(
             "{} hexadecimal digits are no whole bytes",
             digits.len()

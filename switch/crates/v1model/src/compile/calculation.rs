@@ -57,8 +57,8 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
     Ok((inputs, payload))
 }
 
-/// A calculation called `name`; checks that its algorithm is known.
-pub(crate) fn calculation(layout: &Layout, name: &str, json: &Json) -> Load<Calculation> {
+/// A calculation; checks that its algorithm is known.
+pub(crate) fn calculation(layout: &Layout, json: &Json) -> Load<Calculation> {
     let algo = json.get("algo")?;
     let algorithm = algo.str()?.to_string();
     if Hash::from_name(&algorithm, 0).is_none() {
@@ -70,7 +70,6 @@ pub(crate) fn calculation(layout: &Layout, name: &str, json: &Json) -> Load<Calc
     let (inputs, payload) = inputs(layout, &json.get("input")?)?;
     let words = words(layout, &inputs);
     Ok(Calculation {
-        name: name.to_string(),
         algorithm,
         inputs,
         payload,
@@ -149,7 +148,7 @@ fn append(words: &mut Vec<Word>, bits: u32, part: Part, width: u32) {
     }
     // Left shift of the part in the word; negative when its end lies in the next word.
     let shift = 64 - used as i32 - width as i32;
-    let mut add = |word: &mut Word, shift: i32, bits: u32| {
+    let add = |word: &mut Word, shift: i32, bits: u32| {
         match part {
             Part::Slot(slot) => word.fields.push((slot, shift as i8)),
             Part::Constant(value) if shift >= 0 => word.constant |= value << shift,
@@ -203,7 +202,6 @@ pub(crate) fn checksums(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Lo
         };
         index16(out.len(), "checksums").map_err(|m| json.error(m))?;
         out.push(Checksum {
-            name: json.str_at("name")?.to_string(),
             calculation,
             slot: target.slot,
             width: target.width,

@@ -399,8 +399,6 @@ pub(crate) struct HeaderIo {
     pub varbit: Option<(u16, u32)>,
     /// Fields behind it, offsets counted from its end.
     pub tail: Vec<FieldIo>,
-    /// Most bytes with the varbit field.
-    pub max_bytes: u32,
 }
 
 /// One field in a header.
@@ -452,7 +450,6 @@ pub(crate) enum Input {
 /// A hash or checksum over fields.
 #[derive(Clone, Debug)]
 pub(crate) struct Calculation {
-    pub name: String,
     pub algorithm: String,
     pub inputs: Vec<Input>,
     pub payload: bool,
@@ -534,7 +531,6 @@ pub(crate) struct Message {
 /// A checksum to verify or update.
 #[derive(Clone, Debug)]
 pub(crate) struct Checksum {
-    pub name: String,
     pub calculation: u16,
     /// Target field and validity of its header.
     pub slot: Slot,
@@ -602,7 +598,6 @@ pub(crate) struct StackCode {
 pub(crate) struct ErrorCodes {
     pub no_error: u64,
     pub packet_too_short: u64,
-    pub no_match: u64,
     pub stack_out_of_bounds: u64,
     pub header_too_short: u64,
     pub parser_invalid_argument: u64,

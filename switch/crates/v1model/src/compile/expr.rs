@@ -420,11 +420,7 @@ impl ExprReader<'_> {
                 Some(left) => self.data(&left)?,
                 None => Expr::Const(Integer::default()),
             };
-            Ok(Value::Data(Expr::Arith(
-                op,
-                Box::new(a),
-                Box::new(self.data(&right()?)?),
-            )))
+            Ok(Value::Data(fold(op, a, self.data(&right()?)?)))
         };
         let compare = |op: Compare| -> Load<Value> {
             Ok(Value::Bool(Cond::Compare(

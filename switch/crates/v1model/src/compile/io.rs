@@ -9,7 +9,6 @@ pub(crate) fn header_io(ty: &HeaderType) -> HeaderIo {
     let mut io = HeaderIo {
         slots: ty.slots,
         fixed_bytes: ty.fixed_bits.div_ceil(8),
-        max_bytes: ty.max_bytes,
         ..HeaderIo::default()
     };
     let mut bit = 0;

@@ -33,12 +33,6 @@ pub(crate) struct FieldType {
     pub offset: u16,
 }
 
-impl FieldType {
-    pub fn limbs(&self) -> u16 {
-        limbs_for(self.width) as u16
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderType {
     pub name: String,
@@ -49,8 +43,6 @@ pub(crate) struct HeaderType {
     pub fixed_bits: u32,
     /// Index of the varbit field.
     pub varbit: Option<usize>,
-    /// Most bytes of the header, 0 when not told.
-    pub max_bytes: u32,
 }
 
 impl HeaderType {
@@ -102,7 +94,6 @@ pub(crate) struct Member {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
-    pub name: String,
     pub headers: Vec<usize>,
 }
 
@@ -179,9 +170,9 @@ impl Layout {
                 siblings: Vec::new(),
             });
         }
-        for index in 0..headers.len() {
+        for (index, json) in headers.iter().enumerate() {
             if layout.headers[index].metadata {
-                layout.place(&headers[index], index)?;
+                layout.place(json, index)?;
             }
         }
         layout.headers_start = layout.end;
@@ -248,9 +239,8 @@ impl Layout {
                 headers.push(self.header_by_id(&id, ids)?);
             }
             union_ids.insert(json.get("id")?.i64()?, self.unions.len());
-            self.union_names.insert(name.clone(), self.unions.len());
+            self.union_names.insert(name, self.unions.len());
             self.unions.push(Union {
-                name,
                 headers: headers.clone(),
             });
             for &header in &headers {
@@ -489,10 +479,8 @@ fn header_type(json: &Json) -> Load<HeaderType> {
         if width > WIDTH_MAX {
             return width_json.fail(format!("a field is at most {WIDTH_MAX} bits wide"));
         }
-        if is_varbit {
-            if varbit.replace(fields.len()).is_some() {
-                return field.fail("a header has at most one varbit field");
-            }
+        if is_varbit && varbit.replace(fields.len()).is_some() {
+            return field.fail("a header has at most one varbit field");
         }
         let signed = match field.items()?.get(2) {
             Some(signed) => signed.bool().or_else(|_| Ok(signed.u64()? != 0))?,
@@ -532,6 +520,5 @@ fn header_type(json: &Json) -> Load<HeaderType> {
         slots: offset as u16,
         fixed_bits,
         varbit,
-        max_bytes,
     })
 }

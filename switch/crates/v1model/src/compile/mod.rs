@@ -68,7 +68,7 @@ pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
     let mut e = Emitter::new(&layout, arg_limbs);
     for json in root.list("calculations")? {
         let name = json.str_at("name")?.to_string();
-        let calculation = calculation::calculation(&layout, &name, &json)?;
+        let calculation = calculation::calculation(&layout, &json)?;
         names
             .calculations
             .insert(name, e.program.calculations.len() as u16);
@@ -159,14 +159,14 @@ fn error_codes(root: &Json) -> Load<ErrorCodes> {
         })
     };
     let (no_error, packet_too_short) = (code("NoError"), code("PacketTooShort"));
-    let (no_match, stack_out_of_bounds) = (code("NoMatch"), code("StackOutOfBounds"));
+    code("NoMatch");
+    let stack_out_of_bounds = code("StackOutOfBounds");
     let header_too_short = code("HeaderTooShort");
     code("ParserTimeout");
     let parser_invalid_argument = code("ParserInvalidArgument");
     Ok(ErrorCodes {
         no_error,
         packet_too_short,
-        no_match,
         stack_out_of_bounds,
         header_too_short,
         parser_invalid_argument,

@@ -95,8 +95,7 @@ pub(crate) fn profiles(
         let selector = json.opt("selector");
         selectors.push(match &selector {
             Some(selector) => {
-                let name = format!("selector of {name}");
-                calculations.push(super::calculation::calculation(layout, &name, selector)?);
+                calculations.push(super::calculation::calculation(layout, selector)?);
                 Some((calculations.len() - 1) as u16)
             }
             None => None,

@@ -370,7 +370,7 @@ impl Machine<'_> {
                 }
                 Op::Advance { bits } => {
                     let bits = s!(bits);
-                    if bits % 8 != 0 {
+                    if !bits.is_multiple_of(8) {
                         return self
                             .parser_error(slots, program.error_codes.parser_invalid_argument);
                     }
@@ -475,7 +475,7 @@ impl Machine<'_> {
     ) -> bool {
         let (program, codes) = (self.program, self.program.error_codes);
         let io = &program.headers[usize::from(header)];
-        if bits % 8 != 0 {
+        if !bits.is_multiple_of(8) {
             self.parser_error(slots, codes.parser_invalid_argument);
             return false;
         }

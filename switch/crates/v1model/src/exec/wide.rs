@@ -263,8 +263,7 @@ fn divide(slots: &mut [u64], d: usize, limbs: usize, a: Operand, b: Operand, quo
         }
     }
     if !quotient {
-        for i in 0..limbs.min(width) {
-            slots[d + i] = rest[i];
-        }
+        let n = limbs.min(width);
+        slots[d..d + n].copy_from_slice(&rest[..n]);
     }
 }

@@ -47,14 +47,6 @@ impl Integer {
         Integer::new(false, vec![value])
     }
 
-    /// From big-endian bytes.
-    pub fn from_be_bytes(bytes: &[u8]) -> Integer {
-        let limbs = bytes
-            .rchunks(8)
-            .map(|c| c.iter().fold(0, |v, &b| v << 8 | u64::from(b)));
-        Integer::new(false, limbs.collect())
-    }
-
     /// True below zero.
     pub fn is_negative(&self) -> bool {
         self.negative
@@ -113,9 +105,5 @@ mod tests {
         assert_eq!(Integer::from_hexstr("0xzz"), None);
         assert_eq!(Integer::from_hexstr(""), None);
         assert!(!Integer::from_hexstr("-0x00").unwrap().is_negative());
-        assert_eq!(
-            Integer::from_be_bytes(&[1, 0, 0, 0, 0, 0, 0, 0, 2]).to_limbs(2),
-            vec![2, 1]
-        );
     }
 }
