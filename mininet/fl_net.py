@@ -13,12 +13,14 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import fl_state
+from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
 from fairlane_switch.wire import LinkOptions
 from fairlane_switch.wire import WireLink as WireSettings
@@ -53,8 +55,15 @@ class NetworkOptions:
 class Network:
     """One running topology."""
 
-    def __init__(self, topology: Topology, options: NetworkOptions | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        options: NetworkOptions | None = None,
+        pipelines: Mapping[str, PipelineFiles] | None = None,
+    ) -> None:
         self.topology = topology
+        self.pipelines = pipelines or {}
+        """The compiled program of a switch that runs another one than `options.program`."""
         self.options = options or NetworkOptions()
         self.folder = fl_state.folder(self.options.name)
         self.prefix = "" if self.options.instance == 0 else f"n{self.options.instance}"
@@ -221,13 +230,17 @@ class Network:
 
     def _switch_state(self, name: str, compiled: Path) -> dict[str, Any]:
         switch = self.switches[name]
+        program = self.options.program
+        files = self.pipelines.get(name) or PipelineFiles(
+            compiled / f"{program}.json", compiled / f"{program}.p4info.txtpb"
+        )
         return {
             "name": name,
             "device_id": switch.options.device_id,
             "grpc": switch.options.grpc,
             "cpu_port": CPU_PORT,
-            "json": str(compiled / f"{self.options.program}.json"),
-            "p4info": str(compiled / f"{self.options.program}.p4info.txtpb"),
+            "json": str(files.json),
+            "p4info": str(files.p4info),
             "ports": [
                 {
                     "port": port,

@@ -55,11 +55,13 @@ Rate = Annotated[int, BeforeValidator(_rate), Field(ge=0, le=400_000_000_000)]
 DelayUs = Annotated[int, BeforeValidator(_delay), Field(ge=0, le=60_000_000)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A part of a file in which an unknown key is an error."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class Direction(_Strict):
+class Direction(Strict):
     """One direction of an emulated link: what `fairlane-wire` does to a frame on its way. Zero is off.
 
     In the file: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"` (bare numbers are µs and bit/s), `loss`, `ber`, `queue_packets`.
@@ -89,7 +91,7 @@ class LinkSpec(Direction):
     b_to_a: Direction | None = None
 
 
-class PortSpec(_Strict):
+class PortSpec(Strict):
     """A switch port's traffic manager: rate in bit/s (0: unlimited) and drop-tail capacity in waiting packets."""
 
     rate_bps: Rate | None = Field(default=None, validation_alias="rate")
@@ -98,7 +100,7 @@ class PortSpec(_Strict):
     """The controller measures this port and sets its threshold."""
 
 
-class HostSpec(_Strict):
+class HostSpec(Strict):
     """A host: its address, and optionally the sender variant that its sockets use."""
 
     ip: str
@@ -108,18 +110,22 @@ class HostSpec(_Strict):
     variant: str | None = None
 
 
-class SwitchSpec(_Strict):
-    """A switch: optionally its own program and its ports' traffic manager."""
+class SwitchSpec(Strict):
+    """A switch: optionally its own program and entries, and its ports' traffic manager."""
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, populate_by_name=True
-    )  # tutorials' files carry mac, cli_input, … that need no action here
+    )  # tutorials' files carry mac, … that need no action here
     runtime_json: str | None = None
+    """p4lang/tutorials' file of entries (`fl_runtime.py`): the switch runs its program and is left alone by the controller."""
     program: str | None = None
+    """The tutorials' compiled program; only beside `runtime_json`, whose `bmv2_json` says it too."""
+    cli_input: str | None = None
+    """The tutorials' commands for simple_switch_CLI: refused when the topology is started."""
     ports: dict[str, PortSpec] = {}
 
 
-class _File(_Strict):
+class _File(Strict):
     hosts: dict[Annotated[str, Field(pattern=r"^h[0-9]{1,4}$")], HostSpec]
     switches: dict[Annotated[str, Field(pattern=r"^s[0-9]{1,4}$")], SwitchSpec]
     links: list[Any]
@@ -219,24 +225,30 @@ def load(path: Path) -> Topology:
 
     Raises TopologyError naming the file, the JSON pointer and what is allowed; nothing is built from a bad file.
     """
+    return check(read_document(path, "topology"), str(path))
+
+
+def read_document(path: Path, what: str) -> Any:
+    """The JSON document in a file. Raises TopologyError with the file, or the line and a caret under what is not JSON."""
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise TopologyError(f"{path}: cannot read the topology: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TopologyError(f"{path}: cannot read the {what}: {reason}") from None
     try:
-        document: Any = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        line = text.splitlines()[error.lineno - 1] if text else ""
+        lines = text.splitlines()
+        line = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
         caret = " " * (error.colno - 1) + "^"
         raise TopologyError(
             f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}\n  {line}\n  {caret}"
         ) from None
-    return check(document, str(path))
 
 
 def check(document: Any, origin: str = "topology") -> Topology:
     """Check a topology given as the parsed JSON document; see `load`."""
-    file = _validate(_File, document, origin, "")
+    file = validate(_File, document, origin, "")
     links = tuple(_link(entry, index, file, origin) for index, entry in enumerate(file.links))
     ports = _ports(file, links, origin)
     topology = Topology(origin, file.hosts, file.switches, links, ports)
@@ -250,7 +262,8 @@ def check(document: Any, origin: str = "topology") -> Topology:
     return topology
 
 
-def _validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
+def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
+    """`document` as `model`. Raises TopologyError with the origin, the JSON pointer and, for an unknown key, the allowed ones."""
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -314,16 +327,23 @@ def _link(entry: Any, index: int, file: _File, origin: str) -> Link:
             entry["delay"] = _tutorial(items[2], 1_000)
         if len(items) > 3:
             entry["bandwidth"] = _tutorial(items[3], 1_000_000)
-    spec: LinkSpec = _validate(LinkSpec, entry, origin, f"/links/{index}")
+    spec: LinkSpec = validate(LinkSpec, entry, origin, f"/links/{index}")
     a = _endpoint(spec.a, file, f"{where}/a")
     b = _endpoint(spec.b, file, f"{where}/b")
     shared = Direction(**{name: getattr(spec, name) for name in Direction.model_fields})
-    forward, back = spec.a_to_b or shared, spec.b_to_a or shared
+    forward, back = _override(shared, spec.a_to_b), _override(shared, spec.b_to_a)
     if spec.bandwidth_bps and a.port == 0 and not forward.rate_bps:
         forward = forward.model_copy(update={"rate_bps": spec.bandwidth_bps})
     if spec.bandwidth_bps and b.port == 0 and not back.rate_bps:
         back = back.model_copy(update={"rate_bps": spec.bandwidth_bps})
     return Link(a, b, forward, back, spec.bandwidth_bps)
+
+
+def _override(shared: Direction, own: Direction | None) -> Direction:
+    """The link's values, with those that the direction says itself instead."""
+    return (
+        shared if own is None else shared.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+    )
 
 
 def _tutorial(value: Any, unit: int) -> Any:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import fl_runtime
 import fl_topology
+from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fl_net import Network, NetworkOptions
@@ -44,22 +47,28 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def start_controller(network: Network) -> None:
-    """Program the switches once, then run the control loop in the background. Raises RuntimeError with the controller's own words."""
+def start_controller(network: Network, switches: Sequence[str]) -> None:
+    """Program these switches once, then run their control loop in the background. Raises RuntimeError with the controller's own words."""
     fairlane = str(Path(sys.executable).parent / "fairlane")
-    state = str(network.folder)
-    done = subprocess.run([fairlane, "init", "--state", state], capture_output=True, text=True, timeout=60)
+    chosen = ["--state", str(network.folder), *(word for name in switches for word in ("--switch", name))]
+    done = subprocess.run([fairlane, "init", *chosen], capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         raise RuntimeError(f"the controller could not program the switches: {(done.stderr or done.stdout).strip()}")
     with (network.folder / "log" / "controller.log").open("wb") as log:
         loop = subprocess.Popen(
-            [fairlane, "run", "--state", state],
+            [fairlane, "run", *chosen],
             stdout=log,
             stderr=log,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
     network.adopt(loop.pid, "fairlane run")
+
+
+def endpoint(network: Network, name: str) -> Endpoint:
+    """Where the P4Runtime server of a switch is."""
+    options = network.switches[name].options
+    return Endpoint(name, options.grpc, options.device_id)
 
 
 def _close(lease: Lease | None) -> None:
@@ -72,15 +81,17 @@ def main() -> int:
     chosen = options()
     try:
         topology = fl_topology.load(chosen.topology)
-        with (
-            ExitStack() as stack,
-            Network(
-                topology, NetworkOptions(instance=chosen.instance, target=chosen.target, seed=chosen.seed)
-            ) as network,
-        ):
+        runtimes = fl_runtime.load_all(topology)
+        wanted = NetworkOptions(instance=chosen.instance, target=chosen.target, seed=chosen.seed)
+        pipelines = {name: runtime.pipeline for name, runtime in runtimes.items()}
+        with ExitStack() as stack, Network(topology, wanted, pipelines) as network:
             stack.callback(_close, apply_variants(network))
-            if not chosen.no_controller:
-                start_controller(network)
+            for name, runtime in runtimes.items():
+                written = fl_runtime.program_switch(runtime, endpoint(network, name))
+                print(f"{name}: {written} entries of {runtime.path}")
+            ours = [name for name in network.switches if name not in runtimes]
+            if ours and not chosen.no_controller:
+                start_controller(network, ours)
             print(
                 f"topology {chosen.topology.name}: {len(network.hosts)} hosts, {len(network.switches)} switches ({chosen.target}); state in {network.folder}"
             )
