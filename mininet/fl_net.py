@@ -101,14 +101,16 @@ class Network:
 
     def stop(self) -> None:
         """Stop and remove everything that `start` made. Safe to call twice."""
-        fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
-        if self.wire_process is not None:
-            self.wire_process.wait(timeout=10)
-            self.wire_process = None
-        self.mininet.stop()
-        fl_state.remove_interfaces(self._interfaces)
-        self._owned = []
-        fl_state.clean(self.options.name)
+        try:
+            fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
+            if self.wire_process is not None:
+                self.wire_process.wait(timeout=10)
+                self.wire_process = None
+            self.mininet.stop()
+        finally:
+            fl_state.remove_interfaces(self._interfaces)
+            self._owned = []
+            fl_state.clean(self.options.name)
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run (a controller, a traffic generator), so that `make stop` ends it."""

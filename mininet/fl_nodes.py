@@ -111,7 +111,11 @@ class P4Switch(Switch):
         raise NotImplementedError
 
     def launch(self) -> None:
-        """Start the process without waiting for it."""
+        """Start the process without waiting for it. Raises RuntimeError when its address is taken: another switch would answer."""
+        host, _, port = self.options.grpc.rpartition(":")
+        with socket.socket() as probe:
+            if probe.connect_ex((host, int(port))) == 0:
+                raise RuntimeError(f"{self.name}: another process serves {self.options.grpc} already; stop it first")
         for interface in self.interfaces().values():
             quiet(interface)
             offloads_off(interface)
@@ -182,7 +186,7 @@ class EmbeddedSwitch(P4Switch):
 
 
 class SimpleSwitchGrpc(P4Switch):
-    """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `set_rates`."""
+    """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
 
     target = "bmv2"
 

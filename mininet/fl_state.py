@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,11 +23,13 @@ STOP_TIMEOUT_S = 5.0
 
 def state_root() -> Path:
     """The folder that holds one sub-folder per running topology."""
-    return Path(os.environ.get("FAIRLANE_STATE_DIR", "/run/fairlane"))
+    return Path(os.environ.get("FAIRLANE_STATE_DIR") or "/run/fairlane")
 
 
 def folder(instance: str) -> Path:
-    """The folder of one instance."""
+    """The folder of one instance. Raises ValueError for a name that is none: a path would be removed by `clean`."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", instance):
+        raise ValueError(f"{instance!r} is not the name of a topology; there are {', '.join(instances()) or 'none'}")
     return state_root() / instance
 
 

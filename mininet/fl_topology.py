@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.units import parse_rate, parse_time
@@ -374,6 +374,3 @@ def _ports(file: _File, links: tuple[Link, ...], origin: str) -> dict[str, dict[
             rate = used[name][int(number)].rate_bps if spec.rate_bps is None else spec.rate_bps
             used[name][int(number)] = spec.model_copy(update={"rate_bps": rate})
     return {name: dict(sorted(ports.items())) for name, ports in used.items()}
-
-
-Target = Literal["embedded", "bmv2"]

@@ -22,6 +22,8 @@ from fl_variants import apply_variants
 from mininet.cli import CLI
 
 HERE = Path(__file__).parent
+FULL_FRAME_BYTES = 1514
+"""Length of the frames for which BMv2's queues get their rate: a sender's default, without the check sequence."""
 
 
 def options() -> argparse.Namespace:
@@ -92,14 +94,18 @@ def main() -> int:
             ours = [name for name in network.switches if name not in runtimes]
             if ours and not chosen.no_controller:
                 start_controller(network, ours)
+            for name in [*runtimes, *([] if chosen.no_controller else ours)]:
+                network.switches[name].shape(FULL_FRAME_BYTES)
             print(
                 f"topology {chosen.topology.name}: {len(network.hosts)} hosts, {len(network.switches)} switches ({chosen.target}); state in {network.folder}"
             )
             print("try in another terminal: fairlane status · fairlane threshold show · fairlane flows")
             CLI(network.mininet, script=str(chosen.script) if chosen.script else None)
-    except (fl_topology.TopologyError, RuntimeError, HostsError) as error:
+    except (fl_topology.TopologyError, RuntimeError, HostsError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

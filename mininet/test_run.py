@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -87,6 +88,15 @@ def test_the_same_instance_does_not_start_twice(sleeping_instance: None) -> None
     done = subprocess.run(launcher("--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 2
     assert f"topology {INSTANCE} is running already: 'make stop' ends it" in done.stderr
+
+
+@needs_root
+def test_an_address_that_is_taken_is_refused_before_anything_is_programmed() -> None:
+    with socket.create_server(("127.0.0.1", 50050 + 20 * int(INSTANCE) + 1)):
+        done = subprocess.run(launcher(), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 2
+    assert "s1: another process serves 127.0.0.1:51851 already" in done.stderr
+    assert ours() == []
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,32 @@ def test_unreadable_state_is_removed_without_harm() -> None:
     assert fl_state.read("7") is None
     assert fl_state.clean("7") == []
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "", "a/b"])
+def test_a_path_is_no_instance(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not the name of a topology"):
+        fl_state.clean(name)
+    assert tmp_path.exists()
+
+
+def test_stop_refuses_a_name_that_left_no_state(tmp_path: Path) -> None:
+    del tmp_path
+    fl_state.write("7", {"pids": [], "interfaces": []})
+    done = subprocess.run(
+        [sys.executable, str(Path(fl_state.__file__).parent / "stop.py"), "8"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert "no topology '8' left its state in" in done.stderr
+    assert fl_state.instances() == ["7"]
+
+
+def test_an_empty_variable_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", "")
+    assert fl_state.state_root() == Path("/run/fairlane")
 
 
 def test_unknown_interfaces_are_not_an_error() -> None:

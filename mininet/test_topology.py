@@ -67,6 +67,13 @@ def test_dumbbell_is_the_papers() -> None:
     assert sender.b_to_a == Direction(delay_us=1000)
 
 
+def test_a_direction_overrides_only_what_it_names() -> None:
+    link = {"a": "h1", "b": "s1-p1", "delay": "5ms", "loss": 0.1, "a_to_b": {"loss": 0}, "b_to_a": {"delay": "1ms"}}
+    topology = fl_topology.check(changed("/links/0", link))
+    assert topology.links[0].a_to_b == Direction(delay_us=5000)
+    assert topology.links[0].b_to_a == Direction(delay_us=1000, loss=0.1)
+
+
 def test_with_link_changes_rate_on_the_ports_and_delay_on_the_wire() -> None:
     topology = with_link(
         fl_topology.load(HERE / "topologies" / "dumbbell.json"), "s1-s2", delay_us=5000, bandwidth_bps=512_000
