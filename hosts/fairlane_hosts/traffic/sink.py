@@ -26,7 +26,6 @@ class _Connection:
     peer: str
     accepted_ns: int
     bytes: int = 0
-    sampled_bytes: int = -1
     first_ns: int | None = None
     last_ns: int | None = None
     ended: str = ""
@@ -122,8 +121,6 @@ class _Sink:
             connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, self.quickack)
 
     def _sample(self, connection: _Connection, now_ns: int) -> None:
-        if connection.bytes != connection.sampled_bytes:
-            connection.sampled_bytes = connection.bytes
         self.writer.write({"t_ns": now_ns, "peer": connection.peer, "bytes": connection.bytes})
 
     def _sample_all(self, now_ns: int) -> None:
