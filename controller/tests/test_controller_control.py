@@ -77,3 +77,19 @@ async def test_strange_requests_are_answered_with_an_error(tmp_path: Path, line:
         assert answer["ok"] is False
         assert answer["error"]["code"] == "bad_input"
         writer.close()
+
+
+async def test_a_socket_of_another_user_is_no_missing_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("asyncio.open_unix_connection", refused)
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    with pytest.raises(FairlaneError, match="belongs to another user: run this as root") as asked:
+        await ask(tmp_path, {"op": "status"})
+    assert asked.value.code is ErrorCode.LOOP_RUNNING
+    with pytest.raises(FairlaneError, match="belongs to another user"):
+        loop_runs(tmp_path)

@@ -79,6 +79,9 @@ async def _status(endpoint: Endpoint) -> Row:
         async with SwitchClient(endpoint, timeout_s=2.0) as client:
             if not client.has_pipeline:
                 return {**base, "reachable": True, "program": None, "ports": []}
+            wrong = program.check_tables(set(client.table_names()))
+            if wrong:
+                return {**base, "reachable": True, "program": client.program, "ports": [], "error": wrong.to_json()}
             return {**base, "reachable": True, "program": client.program, "ports": await _ports(client)}
     except FairlaneError as ex:
         unreachable = ex.code is ErrorCode.SWITCH_UNREACHABLE

@@ -11,7 +11,7 @@ import typer
 
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import SwitchOption, resolve
-from fairlane_controller.errors import out_of_range
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.loop.agent import AgentOptions
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.switch.program import FLOW_IDLE_TIMEOUT_S
@@ -39,6 +39,9 @@ def run_command(
     idle_s = parse_time(flow_idle, "--flow-idle")
     if not 1.0 <= idle_s <= 86_400.0:
         raise out_of_range("--flow-idle", flow_idle, "1s", "86400s")
+    for option, path in (("--events", events), ("--ready-file", ready_file)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {path}: there is no folder {path.absolute().parent}")
     targets: list[LoopTarget] = []
     for name in state or [None]:
         found = resolve(name, switch)

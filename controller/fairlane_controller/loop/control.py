@@ -92,6 +92,8 @@ async def ask(folder: Path, request: dict[str, Any], timeout_s: float = ANSWER_T
         raise FairlaneError(
             ErrorCode.NO_LOOP, f"no control loop runs for {folder}: start it with `fairlane run`"
         ) from None
+    except PermissionError:
+        raise _other_users(folder) from None
     except OSError as ex:
         raise FairlaneError(ErrorCode.NO_LOOP, f"cannot talk to the control loop at {path}: {ex.strerror}") from None
     try:
@@ -113,11 +115,20 @@ async def ask(folder: Path, request: dict[str, Any], timeout_s: float = ANSWER_T
 
 
 def loop_runs(folder: Path) -> bool:
-    """Whether somebody listens at the folder's control socket."""
+    """Whether somebody listens at the folder's control socket; LOOP_RUNNING when it is another user's."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
             probe.connect(str(folder / SOCKET_FILE))
+        except PermissionError:
+            raise _other_users(folder) from None
         except OSError:
             return False
         return True
+
+
+def _other_users(folder: Path) -> FairlaneError:
+    """Going on without the loop would take its role of the primary away."""
+    return FairlaneError(
+        ErrorCode.LOOP_RUNNING, f"the control socket of {folder} belongs to another user: run this as root"
+    )
