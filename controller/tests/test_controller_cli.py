@@ -34,7 +34,7 @@ def test_plan_of_the_papers_third_link() -> None:
     assert plan["t_d_s"] == pytest.approx(0.004)
     assert plan["t_res_s"] == pytest.approx(0.004)
     assert plan["w_best_packets"] == pytest.approx(2.5)
-    assert plan["qthresh_packets"] == 4
+    assert plan["qthresh_packets"] == 5
 
 
 def test_plan_takes_a_measured_t_res() -> None:
@@ -46,7 +46,7 @@ def test_plan_for_people() -> None:
     code, output = run("plan", "--rate", "2Mbit", "--delay", "2ms")
     assert code == 0
     assert "Qthresh" in output
-    assert "4 packets" in output
+    assert "5 packets" in output
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_exact_full_window_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("rate_bps", "delay_s", "lowest", "highest"),
-    [(512e3, 0.005, 4, 4), (1.5e6, 0.002, 4, 4), (2e6, 0.002, 4, 5), (5e6, 0.002, 5, 6)],
+    [(512e3, 0.005, 5, 6), (1.5e6, 0.002, 5, 6), (2e6, 0.002, 6, 6), (5e6, 0.002, 6, 8)],
 )
 def test_default_k_gives_the_best_measured_values(rate_bps: float, delay_s: float, lowest: int, highest: int) -> None:
     # Behind the queue: 2 tau, two access links of 1 ms, the data packet's time on the 10 Mbit/s access link.
