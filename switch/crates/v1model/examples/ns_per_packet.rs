@@ -5,9 +5,11 @@
 //! tables are then filled so that a packet takes its longest way: route, port limit, class, flow, threshold, admission.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use v1model::{
-    ActionCall, Bits, Effects, Entry, EntryAction, EntryKey, KeyMatch, MatchKind, Pipeline, Std,
+    ActionCall, Bits, Effects, Entry, EntryAction, EntryKey, KeyMatch, MatchKind, Packet, Pipeline,
+    Std,
 };
 
 const PORT_OUT: u64 = 2;
@@ -173,70 +175,94 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Packets of a batch; each stage runs over the whole batch before the next, as a switch with queues does.
-const BATCH: usize = 64;
-const BATCHES: usize = 8_000;
+/// Packets between two looks at the clock.
+const BATCH: usize = 1_000;
+const BATCHES: usize = 400;
+
+/// One packet from reception to the frame to be sent; `stage` is called after each stage.
+fn forward(
+    pipeline: &mut Pipeline,
+    packet: &mut Packet,
+    fx: &mut Effects,
+    frame: &[u8],
+    now: u64,
+    mut stage: impl FnMut(usize),
+) {
+    stage(0);
+    packet.load(frame);
+    pipeline.reset(packet);
+    pipeline.std_set(packet, Std::IngressPort, 1);
+    pipeline.std_set(packet, Std::PacketLength, frame.len() as u64);
+    pipeline.std_set(packet, Std::IngressGlobalTimestamp, now / 1_000);
+    stage(1);
+    pipeline.parse(packet, fx);
+    stage(2);
+    fx.clear();
+    pipeline.ingress(packet, now, fx);
+    stage(3);
+    fx.clear();
+    pipeline.std_set(packet, Std::EgressPort, PORT_OUT);
+    pipeline.egress(packet, now, fx);
+    stage(4);
+    pipeline.deparse(packet);
+    stage(5);
+    black_box(packet.frame());
+}
+
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_unstable_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
 
 fn run(pipeline: &mut Pipeline, flows: usize, what: &str) {
     // Flows in an order that no prefetcher guesses.
     let frames: Vec<Vec<u8>> = (0..flows).map(|i| frame(i * 40_503 % flows)).collect();
-    let mut packets: Vec<_> = (0..BATCH).map(|_| pipeline.new_packet()).collect();
+    let mut packet = pipeline.new_packet();
     let mut fx = Effects::new();
-    let (mut now, mut sent) = (1_000_000u64, 0u64);
-    let mut samples = [const { Vec::new() }; 6];
-    for batch in 0..BATCHES {
-        let mut at = [cpu_ns(); 6];
-        for (i, packet) in packets.iter_mut().enumerate() {
+    let mut now = 1_000_000u64;
+    let mut next = 0;
+    let (mut sent, mut totals) = (0u64, Vec::new());
+    for _ in 0..BATCHES {
+        let start = cpu_ns();
+        for _ in 0..BATCH {
             now += 1_000;
-            packet.load(&frames[(batch * BATCH + i) % flows]);
-            pipeline.reset(packet);
-            pipeline.std_set(packet, Std::IngressPort, 1);
-            pipeline.std_set(packet, Std::PacketLength, 114);
-            pipeline.std_set(packet, Std::IngressGlobalTimestamp, now / 1_000);
+            next = (next + 1) % flows;
+            forward(pipeline, &mut packet, &mut fx, &frames[next], now, |_| {});
+            sent += u64::from(pipeline.std_get(&packet, Std::EgressSpec) != 511);
         }
-        at[1] = cpu_ns();
-        for packet in &mut packets {
-            pipeline.parse(packet, &mut fx);
-        }
-        at[2] = cpu_ns();
-        for packet in &mut packets {
-            fx.clear();
-            pipeline.ingress(packet, now, &mut fx);
-        }
-        at[3] = cpu_ns();
-        for packet in &mut packets {
-            fx.clear();
-            pipeline.std_set(packet, Std::EgressPort, PORT_OUT);
-            pipeline.egress(packet, now, &mut fx);
-        }
-        at[4] = cpu_ns();
-        for packet in &mut packets {
-            sent += u64::from(pipeline.std_get(packet, Std::EgressSpec) != 511);
-            pipeline.deparse(packet);
-            black_box(packet.frame());
-        }
-        at[5] = cpu_ns();
-        for stage in 0..5 {
-            samples[stage].push(at[stage + 1] - at[stage]);
-        }
-        samples[5].push(at[5] - at[0]);
+        totals.push((cpu_ns() - start) as f64 / BATCH as f64);
     }
     assert!(
         what == "as is" || sent == (BATCH * BATCHES) as u64,
         "{sent} packets are forwarded, not all"
     );
-    let median = |samples: &mut Vec<u64>| {
-        samples.sort_unstable();
-        format!("{:.1}", samples[samples.len() / 2] as f64 / BATCH as f64)
-    };
-    let [load, parse, ingress, egress, deparse, total] = &mut samples;
+    // The stages one by one, less what reading the clock takes; the median knows no interruptions.
+    let mut stages = [const { Vec::new() }; 6];
+    for _ in 0..BATCH * 20 {
+        now += 1_000;
+        next = (next + 1) % flows;
+        let mut at = [Instant::now(); 7];
+        forward(
+            pipeline,
+            &mut packet,
+            &mut fx,
+            &frames[next],
+            now,
+            |stage| at[stage] = Instant::now(),
+        );
+        at[6] = Instant::now();
+        for (i, samples) in stages.iter_mut().enumerate() {
+            samples.push((at[i + 1] - at[i]).as_nanos() as f64);
+        }
+    }
+    let clock = median(&mut stages[5]);
+    let stage: Vec<String> = stages[..5]
+        .iter_mut()
+        .map(|s| format!("{:>9.0}", (median(s) - clock).max(0.0)))
+        .collect();
     println!(
-        "{flows:>8} {what:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        median(total),
-        median(load),
-        median(parse),
-        median(ingress),
-        median(egress),
-        median(deparse)
+        "{flows:>8} {what:>7} {:>9.1} {}",
+        median(&mut totals),
+        stage.join(" ")
     );
 }

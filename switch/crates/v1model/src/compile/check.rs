@@ -14,6 +14,16 @@ impl Program {
         if self.ops.last() != Some(&Op::End) {
             return Err("the code does not end with End".into());
         }
+        for io in &self.headers {
+            let inside = |load: &super::code::FieldLoad| {
+                load.byte + 8 <= io.window
+                    && load.offset < io.slots
+                    && (1..=64).contains(&load.width)
+            };
+            if !io.loads.iter().flatten().all(inside) {
+                return Err("a field lies outside its header".into());
+            }
+        }
         for (pc, op) in self.ops.iter().enumerate() {
             let (slots, to) = parts(op);
             if slots

@@ -393,6 +393,8 @@ pub(crate) struct HeaderIo {
     pub head: Vec<FieldIo>,
     /// `head` for the fast path: each field by one 8-byte load; None when a field is misaligned.
     pub loads: Option<Vec<FieldLoad>>,
+    /// Bytes from the header's start that `loads` read.
+    pub window: u16,
     /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None as above.
     pub pieces: Option<Vec<Piece>>,
     /// The varbit field: block offset, most bits.

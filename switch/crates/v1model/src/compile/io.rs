@@ -31,6 +31,8 @@ pub(crate) fn header_io(ty: &HeaderType) -> HeaderIo {
         }
     }
     io.loads = loads(&io.head);
+    let ends = io.loads.iter().flatten().map(|load| load.byte + 8);
+    io.window = ends.max().unwrap_or(0);
     io.pieces = pieces(&io.head);
     io
 }
@@ -53,7 +55,12 @@ fn loads(fields: &[FieldIo]) -> Option<Vec<FieldLoad>> {
     let mut out = Vec::new();
     for field in fields {
         for (offset, bit, width) in limbs(field) {
-            let (byte, skip) = (u16::try_from(bit / 8).ok()?, bit % 8);
+            let (byte, skip) = (
+                u16::try_from(bit / 8)
+                    .ok()
+                    .filter(|byte| *byte < u16::MAX - 8)?,
+                bit % 8,
+            );
             if skip + width > 64 {
                 return None;
             }

@@ -71,11 +71,20 @@ pub(crate) fn extract(io: &HeaderIo, bytes: &[u8], at: usize, slots: &mut [u64],
     match &io.loads {
         Some(loads) => {
             let block = &mut slots[base..base + usize::from(io.slots)];
+            let window = &bytes[at..at + usize::from(io.window)];
             for load in loads {
-                let from = at + usize::from(load.byte);
-                let word: [u8; 8] = bytes[from..from + 8].try_into().expect("8 bytes");
-                let value = u64::from_be_bytes(word) >> load.shift;
-                block[usize::from(load.offset)] = value & (u64::MAX >> (64 - load.width));
+                // SAFETY: `Program::check` has seen that every load ends in the window and every offset lies in the
+                // block.
+                let word = unsafe {
+                    window
+                        .as_ptr()
+                        .add(usize::from(load.byte))
+                        .cast::<u64>()
+                        .read_unaligned()
+                };
+                let value = u64::from_be(word) >> load.shift & (u64::MAX >> (64 - load.width));
+                // SAFETY: as above.
+                *unsafe { block.get_unchecked_mut(usize::from(load.offset)) } = value;
             }
         }
         None => {

@@ -28,7 +28,7 @@ pub(crate) struct Scratch {
     digests: Vec<bool>,
     any_digest: bool,
     /// By calculation: the Internet checksum, summed without writing its input down.
-    direct_sums: Vec<bool>,
+    sums: Vec<Option<calculate::WordSum>>,
 }
 
 impl Scratch {
@@ -40,8 +40,8 @@ impl Scratch {
             bytes: Vec::with_capacity(2048),
             digests: vec![false; program.digests.len()],
             any_digest: false,
-            direct_sums: direct
-                .map(|(c, h)| h.is_csum16() && calculate::sums_directly(c))
+            sums: direct
+                .map(|(c, h)| calculate::WordSum::of(c).filter(|_| h.is_csum16()))
                 .collect(),
         }
     }
@@ -430,8 +430,8 @@ impl Machine<'_> {
     #[inline(never)]
     fn calculate_slots(&mut self, slots: &[u64], payload: &[u8], index: usize) -> u64 {
         let calculation = &self.program.calculations[index];
-        if self.scratch.direct_sums[index] {
-            return calculate::csum16_of_words(calculation, slots, payload);
+        if let Some(sum) = &self.scratch.sums[index] {
+            return sum.value(slots, payload);
         }
         let (hash, bytes) = (&mut self.state.hashes[index], &mut self.scratch.bytes);
         calculate::calculate(self.program, calculation, hash, slots, payload, bytes)
