@@ -240,6 +240,33 @@ async fn bad_configs_are_refused_with_the_reason() {
     assert_eq!(get(&mut a, ResponseType::All).await, Some(config()));
 }
 
+/// p4c drops what no packet can reach from the JSON, but not from P4Info.
+#[tokio::test]
+async fn what_the_compiler_left_out_can_be_named_but_not_used() {
+    let switch = Switch::start().await;
+    let mut a = switch.session().await;
+    a.become_primary(1).await;
+    let mut config = config();
+    let info = config.p4info.as_mut().unwrap();
+    let mut table = info.tables[1].clone();
+    let preamble = table.preamble.as_mut().unwrap();
+    (preamble.id, preamble.name) = (0x0200_0009, "I.unreachable".into());
+    info.tables.push(table);
+    a.configure(Action::VerifyAndCommit, Some(config))
+        .await
+        .unwrap();
+    let entry = p4rt::proto::p4rt::TableEntry {
+        table_id: 0x0200_0009,
+        ..Default::default()
+    };
+    let (code, text) = a.insert(Kind::TableEntry(entry)).await.unwrap_err();
+    assert_eq!(code, Code::NotFound);
+    assert_eq!(
+        text,
+        "table I.unreachable was left out by the compiler: no packet can reach it"
+    );
+}
+
 /// What `p4src` holds is what the switch is made for.
 #[tokio::test]
 async fn the_programs_of_this_repository_load() {

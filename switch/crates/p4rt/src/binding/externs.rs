@@ -3,7 +3,9 @@
 
 use v1model::{CounterId, DigestId, MeterId, Pipeline, ProfileId, RegisterId, ValueSetId};
 
-use super::{absent, data, named, preamble, table, ById, DataShape, FieldBinding, TableBinding};
+use super::{
+    absent, data, left_out, named, preamble, table, ById, DataShape, FieldBinding, TableBinding,
+};
 use crate::error::Refusal;
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
 use crate::proto::p4info::{meter_spec, P4Info, P4NamedType};
@@ -104,18 +106,21 @@ pub(super) fn bind_profiles(
     tables: &ById<TableBinding>,
     pipeline: &Pipeline,
 ) -> Result<ById<ProfileBinding>, Refusal> {
+    let own = names!(pipeline, profiles);
+    let left_out = left_out(
+        "action profile",
+        info.action_profiles.iter().map(|o| &o.preamble),
+        &own,
+    )?;
     let mut items = Vec::new();
     for profile in &info.action_profiles {
         let preamble = preamble("action profile", &profile.preamble)?;
+        if left_out.contains_key(&preamble.id) {
+            continue;
+        }
         let id = pipeline
             .find_action_profile(&preamble.name)
-            .ok_or_else(|| {
-                absent(
-                    "action profile",
-                    &preamble.name,
-                    &names!(pipeline, profiles),
-                )
-            })?;
+            .ok_or_else(|| absent("action profile", &preamble.name, &own))?;
         let place = format!("action profile {}", preamble.name);
         let schema = &pipeline.schema().profiles[id.index()];
         if schema.selector != profile.with_selector {
@@ -123,11 +128,20 @@ pub(super) fn bind_profiles(
                 "{place}: P4Info and the device config differ about a selector"
             )));
         }
-        for table in &profile.table_ids {
+        for table in profile
+            .table_ids
+            .iter()
+            .filter(|id| !tables.left_out.contains_key(id))
+        {
             tables
                 .get(*table)
                 .map_err(|e| Refusal::invalid(e.message).at(&place))?;
         }
+        let mut bound = profile
+            .table_ids
+            .iter()
+            .copied()
+            .filter(|id| tables.get(*id).is_ok());
         let members = match &profile.selector_size_semantics {
             Some(SelectorSizeSemantics::SumOfMembers(m)) => Some(m.max_member_weight.max(0) as u32),
             _ => None,
@@ -136,7 +150,7 @@ pub(super) fn bind_profiles(
             id: preamble.id,
             name: preamble.name.clone(),
             profile: id,
-            table_id: profile.table_ids.first().copied().unwrap_or(0),
+            table_id: bound.next().unwrap_or(0),
             selector: profile.with_selector,
             max_group_size: profile.max_group_size.max(0) as u32,
             max_member_weight: members.unwrap_or(0),
@@ -144,7 +158,7 @@ pub(super) fn bind_profiles(
             weights_disallowed: profile.weights_disallowed,
         });
     }
-    ById::new("action profile", items)
+    ById::new("action profile", items, left_out)
 }
 
 /// Index types translated to strings cannot be used: an index is a number.
@@ -171,12 +185,17 @@ pub(super) fn bind_counters(
     info: &P4Info,
     pipeline: &Pipeline,
 ) -> Result<ById<CounterBinding>, Refusal> {
+    let own = names!(pipeline, counters);
+    let left_out = left_out("counter", info.counters.iter().map(|o| &o.preamble), &own)?;
     let mut items = Vec::new();
     for counter in &info.counters {
         let preamble = preamble("counter", &counter.preamble)?;
+        if left_out.contains_key(&preamble.id) {
+            continue;
+        }
         let id = pipeline
             .find_counter(&preamble.name)
-            .ok_or_else(|| absent("counter", &preamble.name, &names!(pipeline, counters)))?;
+            .ok_or_else(|| absent("counter", &preamble.name, &own))?;
         let place = format!("counter {}", preamble.name);
         let size = pipeline.schema().counters[id.index()].size;
         check_size(&place, counter.size, size)?;
@@ -188,19 +207,24 @@ pub(super) fn bind_counters(
             size,
         });
     }
-    ById::new("counter", items)
+    ById::new("counter", items, left_out)
 }
 
 pub(super) fn bind_meters(
     info: &P4Info,
     pipeline: &Pipeline,
 ) -> Result<ById<MeterBinding>, Refusal> {
+    let own = names!(pipeline, meters);
+    let left_out = left_out("meter", info.meters.iter().map(|o| &o.preamble), &own)?;
     let mut items = Vec::new();
     for meter in &info.meters {
         let preamble = preamble("meter", &meter.preamble)?;
+        if left_out.contains_key(&preamble.id) {
+            continue;
+        }
         let id = pipeline
             .find_meter(&preamble.name)
-            .ok_or_else(|| absent("meter", &preamble.name, &names!(pipeline, meters)))?;
+            .ok_or_else(|| absent("meter", &preamble.name, &own))?;
         let place = format!("meter {}", preamble.name);
         let size = pipeline.schema().meters[id.index()].size;
         check_size(&place, meter.size, size)?;
@@ -217,19 +241,24 @@ pub(super) fn bind_meters(
             kind,
         });
     }
-    ById::new("meter", items)
+    ById::new("meter", items, left_out)
 }
 
 pub(super) fn bind_registers(
     info: &P4Info,
     pipeline: &Pipeline,
 ) -> Result<ById<RegisterBinding>, Refusal> {
+    let own = names!(pipeline, registers);
+    let left_out = left_out("register", info.registers.iter().map(|o| &o.preamble), &own)?;
     let mut items = Vec::new();
     for register in &info.registers {
         let preamble = preamble("register", &register.preamble)?;
+        if left_out.contains_key(&preamble.id) {
+            continue;
+        }
         let id = pipeline
             .find_register(&preamble.name)
-            .ok_or_else(|| absent("register", &preamble.name, &names!(pipeline, registers)))?;
+            .ok_or_else(|| absent("register", &preamble.name, &own))?;
         let place = format!("register {}", preamble.name);
         let schema = &pipeline.schema().registers[id.index()];
         check_size(&place, i64::from(register.size), schema.size)?;
@@ -247,26 +276,30 @@ pub(super) fn bind_registers(
             shape,
         });
     }
-    ById::new("register", items)
+    ById::new("register", items, left_out)
 }
 
 pub(super) fn bind_digests(
     info: &P4Info,
     pipeline: &Pipeline,
 ) -> Result<ById<DigestBinding>, Refusal> {
+    let names = digest_names(info, pipeline);
+    let own_names: Vec<&str> = names.iter().map(|(shown, _)| *shown).collect();
+    let left_out = left_out(
+        "digest",
+        info.digests.iter().map(|d| &d.preamble),
+        &own_names,
+    )?;
     let mut items = Vec::new();
     for digest in &info.digests {
         let preamble = preamble("digest", &digest.preamble)?;
-        let own = || {
-            pipeline
-                .schema()
-                .digests
-                .iter()
-                .filter(|d| d.name == preamble.name)
+        let Some((_, name)) = names.iter().find(|(shown, _)| *shown == preamble.name) else {
+            continue; // left out
         };
+        let own = || pipeline.schema().digests.iter().filter(|d| d.name == *name);
         let first = own()
             .next()
-            .ok_or_else(|| absent("digest", &preamble.name, &names!(pipeline, digests)))?;
+            .ok_or_else(|| absent("digest", &preamble.name, &own_names))?;
         let place = format!("digest {}", preamble.name);
         let shape = data::shape(info, digest.type_spec.as_ref()).map_err(|e| e.at(&place))?;
         for schema in own() {
@@ -283,19 +316,53 @@ pub(super) fn bind_digests(
             shape,
         });
     }
-    ById::new("digest", items)
+    ById::new("digest", items, left_out)
+}
+
+/// Names of the pipeline's digests as P4Info has them, and as the device config has them. A digest of an unnamed type
+/// is `digest_0` in the one and `tuple_0` in the other: what is left over is paired in order when both have as many.
+fn digest_names<'a>(info: &'a P4Info, pipeline: &'a Pipeline) -> Vec<(&'a str, &'a str)> {
+    let shown: Vec<&str> = info
+        .digests
+        .iter()
+        .flat_map(|d| &d.preamble)
+        .map(|p| p.name.as_str())
+        .collect();
+    let mut own = names!(pipeline, digests);
+    own.sort_unstable();
+    own.dedup();
+    let shown_rest: Vec<&str> = shown.iter().copied().filter(|n| !own.contains(n)).collect();
+    let own_rest: Vec<&str> = own.iter().copied().filter(|n| !shown.contains(n)).collect();
+    let paired = shown_rest.len() == own_rest.len();
+    own.into_iter()
+        .map(
+            |name| match own_rest.iter().position(|rest| *rest == name) {
+                Some(i) if paired => (shown_rest[i], name),
+                _ => (name, name),
+            },
+        )
+        .collect()
 }
 
 pub(super) fn bind_value_sets(
     info: &P4Info,
     pipeline: &Pipeline,
 ) -> Result<ById<ValueSetBinding>, Refusal> {
+    let own = names!(pipeline, value_sets);
+    let left_out = left_out(
+        "value set",
+        info.value_sets.iter().map(|o| &o.preamble),
+        &own,
+    )?;
     let mut items = Vec::new();
     for set in &info.value_sets {
         let preamble = preamble("value set", &set.preamble)?;
+        if left_out.contains_key(&preamble.id) {
+            continue;
+        }
         let id = pipeline
             .find_value_set(&preamble.name)
-            .ok_or_else(|| absent("value set", &preamble.name, &names!(pipeline, value_sets)))?;
+            .ok_or_else(|| absent("value set", &preamble.name, &own))?;
         let place = format!("value set {}", preamble.name);
         let schema = &pipeline.schema().value_sets[id.index()];
         let mut fields = Vec::new();
@@ -326,5 +393,5 @@ pub(super) fn bind_value_sets(
             fields,
         });
     }
-    ById::new("value set", items)
+    ById::new("value set", items, left_out)
 }

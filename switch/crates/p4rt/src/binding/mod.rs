@@ -92,12 +92,16 @@ pub struct ById<T> {
     kind: &'static str,
     pub items: Vec<T>,
     index: HashMap<u32, usize>,
+    left_out: LeftOut,
 }
+
+/// Objects of P4Info, by id, that the compiler left out of the device config: no packet can reach them.
+type LeftOut = HashMap<u32, String>;
 
 impl<T: Named> ById<T> {
     /// # Errors
     /// INVALID_ARGUMENT when an id is 0 or used twice.
-    fn new(kind: &'static str, items: Vec<T>) -> Result<Self, Refusal> {
+    fn new(kind: &'static str, items: Vec<T>, left_out: LeftOut) -> Result<Self, Refusal> {
         let mut index = HashMap::with_capacity(items.len());
         for (i, item) in items.iter().enumerate() {
             if item.id() == 0 {
@@ -116,7 +120,12 @@ impl<T: Named> ById<T> {
                 )));
             }
         }
-        Ok(Self { kind, items, index })
+        Ok(Self {
+            kind,
+            items,
+            index,
+            left_out,
+        })
     }
 
     /// # Errors
@@ -124,6 +133,12 @@ impl<T: Named> ById<T> {
     pub fn get(&self, id: u32) -> Result<&T, Refusal> {
         if let Some(i) = self.index.get(&id) {
             return Ok(&self.items[*i]);
+        }
+        if let Some(name) = self.left_out.get(&id) {
+            return Err(Refusal::not_found(format!(
+                "{} {name} was left out by the compiler: no packet can reach it",
+                self.kind
+            )));
         }
         let known: Vec<String> = self
             .items
@@ -164,6 +179,33 @@ fn preamble<'a>(kind: &str, preamble: &'a Option<Preamble>) -> Result<&'a Preamb
     preamble
         .as_ref()
         .ok_or_else(|| Refusal::invalid(format!("P4Info: a {kind} has no preamble")))
+}
+
+/// What the compiler left out: P4Info has it, the device config does not. That is so only when P4Info has all that the
+/// device config has; else the two belong to different programs.
+///
+/// # Errors
+/// INVALID_ARGUMENT when they do not belong together.
+fn left_out<'a>(
+    kind: &str,
+    info: impl Iterator<Item = &'a Option<Preamble>>,
+    own: &[&str],
+) -> Result<LeftOut, Refusal> {
+    let shown: Vec<&Preamble> = info.flatten().collect();
+    let missing: Vec<&&Preamble> = shown
+        .iter()
+        .filter(|p| !own.contains(&p.name.as_str()))
+        .collect();
+    let strange = own
+        .iter()
+        .any(|name| !shown.iter().any(|p| p.name == *name));
+    match missing.first() {
+        Some(first) if strange => Err(absent(kind, &first.name, own)),
+        _ => Ok(missing
+            .into_iter()
+            .map(|p| (p.id, p.name.clone()))
+            .collect()),
+    }
 }
 
 /// The refusal of an object that P4Info has and the device config has not.

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use v1model::{ActionId, KeySchema, MatchKind, Pipeline, ProfileId, TableId, TableSchema};
 
-use super::{absent, named, preamble, ById};
+use super::{absent, left_out, named, preamble, ById};
 use crate::error::Refusal;
 use crate::proto::p4info::action_ref::Scope;
 use crate::proto::p4info::match_field::{Match, MatchType};
 use crate::proto::p4info::{meter_spec, p4_new_type_spec, p4_new_type_translation};
-use crate::proto::p4info::{Action, MatchField, P4Info, P4NamedType, Table};
+use crate::proto::p4info::{Action, MatchField, P4Info, P4NamedType, Preamble, Table};
 
 /// A match field.
 #[derive(Debug, Clone)]
@@ -96,26 +96,30 @@ pub(super) fn bind(
     actions: &HashMap<u32, &Action>,
     pipeline: &Pipeline,
 ) -> Result<ById<TableBinding>, Refusal> {
-    let tables = info
-        .tables
-        .iter()
-        .map(|t| bind_table(info, t, actions, pipeline));
-    ById::new("table", tables.collect::<Result<_, _>>()?)
+    let names = pipeline.schema().tables.iter().map(|t| t.name.as_str());
+    // p4c makes tables of its own out of statements between tables.
+    let own: Vec<&str> = names.filter(|name| !name.starts_with("tbl_")).collect();
+    let left_out = left_out("table", info.tables.iter().map(|t| &t.preamble), &own)?;
+    let mut items = Vec::with_capacity(info.tables.len());
+    for table in &info.tables {
+        let preamble = preamble("table", &table.preamble)?;
+        if !left_out.contains_key(&preamble.id) {
+            items.push(bind_table(info, table, preamble, actions, pipeline)?);
+        }
+    }
+    ById::new("table", items, left_out)
 }
 
 fn bind_table(
     info: &P4Info,
     table: &Table,
+    preamble: &Preamble,
     actions: &HashMap<u32, &Action>,
     pipeline: &Pipeline,
 ) -> Result<TableBinding, Refusal> {
-    let preamble = preamble("table", &table.preamble)?;
     let place = format!("table {}", preamble.name);
     let Some(id) = pipeline.find_table(&preamble.name) else {
-        let tables = pipeline.schema().tables.iter().map(|t| t.name.as_str());
-        // p4c makes tables of its own out of statements between tables.
-        let known: Vec<&str> = tables.filter(|name| !name.starts_with("tbl_")).collect();
-        return Err(absent("table", &preamble.name, &known));
+        return Err(absent("table", &preamble.name, &[]));
     };
     let schema = pipeline.table_schema(id);
     let fields = bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.at(&place))?;
