@@ -54,5 +54,5 @@ fn compiled_programs_are_current() {
         );
         programs += 1;
     }
-    assert_eq!(programs, 4);
+    assert_eq!(programs, 5);
 }

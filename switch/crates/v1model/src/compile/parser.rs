@@ -68,7 +68,8 @@ impl Parser<'_> {
         let op = op_json.str()?;
         let need = match op {
             "extract_VL" | "set" | "verify" => 2,
-            _ => 1,
+            "extract" | "shift" | "advance" | "primitive" => 1,
+            other => return op_json.fail(format!("there is no parser operation `{other}`")),
         };
         if p.len() != need {
             return json.fail(format!("`{op}` takes {need} parameters, found {}", p.len()));
@@ -117,7 +118,7 @@ impl Parser<'_> {
             "primitive" => {
                 action::primitives(e, self.reader, &p)?;
             }
-            other => return op_json.fail(format!("there is no parser operation `{other}`")),
+            _ => unreachable!("the number of its parameters is known"),
         }
         Ok(())
     }
