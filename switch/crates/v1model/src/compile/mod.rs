@@ -7,10 +7,12 @@
 //! | `names` | names and ids of the JSON to dense ids |
 //! | `expr` | expressions as typed trees with ranges |
 //! | `code`, `emit` | the operations, and the assembler |
-//! | `lower` | expressions to operations |
+//! | `lower`, `branch` | expressions and conditions to operations |
+//! | `check` | what the machine relies on |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
 mod action;
+mod branch;
 mod calculation;
 mod check;
 pub(crate) mod code;
