@@ -117,6 +117,8 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
         for name, forwarder in forwarders.items():
             with test_bed(pktgen) as bed, forwarder(bed):
                 samples[name].append(bed.throughput_pps(seconds=seconds))
+            if samples[name][-1] == 0:
+                raise RuntimeError(f"throughput through {name}: nothing arrived")
     median = {name: statistics.median(values) for name, values in samples.items()}
     rows = [row(f"forwarding, 64 bytes: {name}", pps, "packets/s") for name, pps in median.items()]
     ours = median["fairlane-switch"]
@@ -152,6 +154,8 @@ def rates(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str,
             pps = int(rate_bps / (1000 * 8) * 1.2) + 1
             result = bed.probe("--from", "pa", "--to", "pb", "--seconds", seconds, "--length", 1000, "--pps", pps)
         raw[f"rate_{rate_bps}"] = result
+        if not result["received"]["rate_bps"]:
+            raise RuntimeError(f"shaped port, {rate_bps} bit/s: nothing arrived: {result}")
         error = abs(result["received"]["rate_bps"] / rate_bps - 1)
         name = f"shaped port, {rate_bps / 1e6:.0f} Mbit/s: error of the rate"
         rows.append(row(name, 100 * error, "%", f"< {100 * RATE_ERROR_AIM}", error < RATE_ERROR_AIM))
@@ -170,6 +174,8 @@ def delays(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str
         with test_bed(pktgen) as bed, forwarder(bed):
             result = bed.probe("--from", "pa", "--to", "pb", "--seconds", seconds, "--pps", 1000)
         raw[f"delay_{name}"] = result
+        if not result["received"]["frames"]:
+            raise RuntimeError(f"delay through {name}: nothing arrived: {result}")
         for part in ("p50", "p99"):
             rows.append(row(f"delay through {name}, {part}", result["received"][f"delay_us_{part}"], "µs"))
     return rows, raw

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test bed of the benchmarks: a probe in a namespace of its own, two veth pairs to whatever forwards between them.
 
-    pktgen ── pa ── da ▒ forwarder ▒ db ── pb      (pa and pb in the probe's namespace, da and db in ours)
+pktgen ── pa ── da ▒ forwarder ▒ db ── pb      (pa and pb in the probe's namespace, da and db in ours)
 """
 
 from __future__ import annotations
