@@ -313,7 +313,8 @@ pub(super) fn check_width(
             "its type is translated to an SDN string; only translations to a bit width are supported",
         )),
         Some(p4_new_type_translation::SdnType::SdnBitwidth(_)) => Ok(()),
-        None if bitwidth >= 0 && bitwidth as u32 == width => Ok(()),
+        // 0 is unset: P4Info gives no width for values of the types `error` and `enum`.
+        None if bitwidth == 0 || u32::try_from(bitwidth) == Ok(width) => Ok(()),
         None => Err(Refusal::invalid(format!("{bitwidth} bits in P4Info, {width} bits in the device config"))),
     }
 }
