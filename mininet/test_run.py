@@ -48,8 +48,9 @@ def test_the_cli_pings_through_both_switches_and_leaves_nothing(tmp_path: Path) 
     script.write_text(f"nodes\nn{INSTANCE}h1 ping -c 3 -i 0.2 -W 2 10.0.3.3\n")
     done = subprocess.run(launcher("--script", str(script)), capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 0, done.stderr
-    assert "3 packets transmitted, 3 received, 0% packet loss" in done.stdout
-    round_trip = re.search(r"rtt min/avg/max/mdev = ([0-9.]+)/", done.stdout)
+    said = done.stdout + done.stderr  # Mininet prints what nodes say through its log, on standard error
+    assert "3 packets transmitted, 3 received, 0% packet loss" in said
+    round_trip = re.search(r"rtt min/avg/max/mdev = ([0-9.]+)/", said)
     assert round_trip is not None
     assert float(round_trip.group(1)) >= 8.0  # 2 · (1 + 2 + 1) ms of propagation
     assert ours() == []

@@ -139,7 +139,7 @@ def test_a_switch_runs_its_file_and_no_controller(state: None, tmp_path: Path) -
     done = launch(FOLDER / "topology.json", script)
     assert done.returncode == 0, done.stderr
     assert f"s1: 6 entries of {FOLDER / 's1-runtime.json'}" in done.stdout
-    assert "2 packets transmitted, 2 received, 0% packet loss" in done.stdout
+    assert "2 packets transmitted, 2 received, 0% packet loss" in done.stdout + done.stderr
     assert fl_state.instances() == []
 
 
