@@ -21,9 +21,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from testbed import Bed, build_pktgen, configure, entries, resident_mb, run, test_bed
-
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
+from testbed import Bed, build_pktgen, configure, entries, make_bed, resident_mb, run
 
 BMV2_AIM, BRIDGE_AIM = 12.0, 0.8
 RSS_AIM_MB = 150.0
@@ -115,7 +114,7 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
     samples: dict[str, list[float]] = {name: [] for name in forwarders}
     for _ in range(rounds):
         for name, forwarder in forwarders.items():
-            with test_bed(pktgen) as bed, forwarder(bed):
+            with make_bed(pktgen) as bed, forwarder(bed):
                 samples[name].append(bed.throughput_pps(seconds=seconds))
             if samples[name][-1] == 0:
                 raise RuntimeError(f"throughput through {name}: nothing arrived")
@@ -135,7 +134,7 @@ def memory(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str
     rows: list[dict[str, Any]] = []
     raw: dict[str, Any] = {}
     for flows in FLOWS:
-        with test_bed(pktgen) as bed, fairlane(bed, flows=flows) as switch:
+        with make_bed(pktgen) as bed, fairlane(bed, flows=flows) as switch:
             pps = bed.throughput_pps(seconds=seconds, flows=flows)
             resident = resident_mb(switch.process.pid)
         raw[f"flows_{flows}"] = {"pps": pps, "resident_mb": resident}
@@ -150,7 +149,7 @@ def rates(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str,
     rows: list[dict[str, Any]] = []
     raw: dict[str, Any] = {}
     for rate_bps in RATES_BPS:
-        with test_bed(pktgen) as bed, fairlane(bed, rate_bps=rate_bps):
+        with make_bed(pktgen) as bed, fairlane(bed, rate_bps=rate_bps):
             pps = int(rate_bps / (1000 * 8) * 1.2) + 1
             result = bed.probe("--from", "pa", "--to", "pb", "--seconds", seconds, "--length", 1000, "--pps", pps)
         raw[f"rate_{rate_bps}"] = result
@@ -171,7 +170,7 @@ def delays(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str
         "fairlane-switch": fairlane,
     }
     for name, forwarder in forwarders.items():
-        with test_bed(pktgen) as bed, forwarder(bed):
+        with make_bed(pktgen) as bed, forwarder(bed):
             result = bed.probe("--from", "pa", "--to", "pb", "--seconds", seconds, "--pps", 1000)
         raw[f"delay_{name}"] = result
         if not result["received"]["frames"]:

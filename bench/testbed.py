@@ -90,7 +90,7 @@ class Bed:
 
 
 @contextlib.contextmanager
-def test_bed(pktgen: Path, mtu: int = 1500) -> Generator[Bed]:
+def make_bed(pktgen: Path, mtu: int = 1500) -> Generator[Bed]:
     """Make the namespace and the pairs; take them away at the end."""
     tag = os.getpid() % 100_000
     bed = Bed(f"dv{tag}p", pktgen, f"dv{tag}a", f"dv{tag}b")

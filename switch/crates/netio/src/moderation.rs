@@ -34,11 +34,9 @@ impl Moderation {
     /// The thread has nothing to do at `now`: until when it should pause, or None: wait for a frame.
     pub fn pause_until(&mut self, now: Nanos) -> Option<Nanos> {
         let elapsed = (now - self.last_sleep).min(GAP_MAX);
-        let gap = if self.frames == 0 {
-            elapsed.max(PAUSE)
-        } else {
-            elapsed / self.frames
-        };
+        let gap = elapsed
+            .checked_div(self.frames)
+            .unwrap_or_else(|| elapsed.max(PAUSE));
         self.last_sleep = now;
         self.frames = 0;
         self.gap = (self.gap * 3 + gap) / 4;

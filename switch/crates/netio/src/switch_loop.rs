@@ -145,6 +145,10 @@ impl SwitchLoop {
         let mut busy_until = 0;
         loop {
             if self.stop.load(Ordering::Acquire) {
+                // What came before the stop is still handled, and counted.
+                self.receive(&ClockPair::read());
+                self.tx.flush();
+                self.note_failures();
                 let lost = self.ports.iter_mut().map(|io| (io.port, io.counters()));
                 let lost = lost.collect();
                 return Ok((self.device, lost));

@@ -11,6 +11,7 @@ mod run;
 mod stats_log;
 
 use clap::Parser;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_max_level(options.log_level)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     match run::run(options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make bench`: every benchmark in one run, one table, and the numbers in `results/bench/<UTC time>/summary.json`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import forwarding
+import pipeline
+import wire
+from rich.console import Console
+from summary import git_revision, processor, save, show
+from testbed import ROOT
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="All benchmarks; one table, and JSON under results/bench/.")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the medians count")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("bench/run.py: network namespaces need root; run 'make bench'")
+    console = Console()
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
+        "pipeline alone": pipeline.bench,
+        "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
+        "links": lambda: wire.bench(arguments.seconds),
+    }
+    rows: list[dict[str, Any]] = []
+    raw: dict[str, Any] = {}
+    for name, part in parts.items():
+        with console.status(f"measuring {name}"):
+            result = part()
+        rows += result["rows"]
+        raw |= result["raw"]
+    numbers = {
+        "experiment": "bench",
+        "git": git_revision(),
+        "kernel": platform.release(),
+        "processor": processor(),
+        "processors": os.cpu_count(),
+        "load_before": os.getloadavg(),
+        "params": {"seconds": arguments.seconds, "rounds": arguments.rounds},
+        "rows": rows,
+        "raw": raw,
+    }
+    file = save(numbers)
+    show(rows, console)
+    console.print(f"numbers: {file.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

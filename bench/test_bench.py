@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks do with their measurements; the measuring itself is `make bench`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pipeline
+import pytest
+from rich.console import Console
+from summary import save, show
+from testbed import entries
+
+
+def test_the_examples_table_is_read_by_column() -> None:
+    text = "p.json\n   flows    path  total ns   load\n       1   plain     353.6     30\n   65536 counted    1065.5     30\n"
+    assert pipeline.parse(text) == [
+        {"flows": 1.0, "path": "plain", "total_ns": 353.6, "load": 30.0},
+        {"flows": 65536.0, "path": "counted", "total_ns": 1065.5, "load": 30.0},
+    ]
+
+
+def test_output_without_a_table_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no table in what ns_per_packet printed"):
+        pipeline.parse("thread 'main' panicked")
+
+
+def test_latest_points_to_the_newest_summary(tmp_path: Path) -> None:
+    save({"n": 1}, tmp_path)
+    file = save({"n": 2}, tmp_path)
+    assert json.loads((tmp_path / "latest" / "summary.json").read_text()) == {"n": 2}
+    assert file.resolve() == (tmp_path / "latest" / "summary.json").resolve()
+
+
+def test_a_missed_aim_is_shown_as_missed() -> None:
+    console = Console(width=120)
+    with console.capture() as captured:
+        show([{"name": "x", "value": 2.0, "unit": "ns", "aim": "<= 1", "ok": False}], console)
+    assert "missed" in captured.get()
+
+
+def test_every_flow_has_its_entry_and_its_slot() -> None:
+    flows = [entry for entry in entries(100) if entry.table_id == "flow_v4"]
+    assert len(flows) == 100
