@@ -2,7 +2,6 @@
 //! Properties of a port in virtual time: nothing lost, never idle while something waits, strict priority, exact rate.
 
 use proptest::prelude::*;
-use std::collections::VecDeque;
 use traffic::{DropReason, PortQueues, QueueLimits, SharedBuffer, UNLIMITED};
 
 #[derive(Clone, Debug)]
