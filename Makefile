@@ -28,7 +28,7 @@ run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, T
 	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH)
 
 stop: ## remove exactly what our topologies made, also after a crash
-	@$(ROOT) $(PY) mininet/stop.py
+	@$(ROOT) python3 mininet/stop.py
 
 test: setup lint typecheck test-rust test-python ptf ## everything that CI runs
 	@echo "all tests passed"
