@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairlane_controller.errors import FairlaneError, unknown_name
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
@@ -74,9 +74,9 @@ class _File(Strict):
     target: str
     p4info: str
     bmv2_json: str
-    table_entries: list[_TableEntry] = Field(default_factory=list)
-    multicast_group_entries: list[_MulticastGroup] = Field(default_factory=list)
-    clone_session_entries: list[_CloneSession] = Field(default_factory=list)
+    table_entries: tuple[_TableEntry, ...] = ()
+    multicast_group_entries: tuple[_MulticastGroup, ...] = ()
+    clone_session_entries: tuple[_CloneSession, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _match(where: str, entry: _TableEntry, table: P4Table) -> P4TableMatch:
             known = (field.name for field in table.match_fields)
             raise TopologyError(f"{where}/match: {unknown_name('match field', name, known)}")
         pair = _PAIRS.get(field.match_type) if isinstance(field.match_type, P4MatchType) else None
-        values: list[Any] = value if isinstance(value, list) else [value]
+        values = cast("list[Any]", value) if isinstance(value, list) else [value]
         if (
             isinstance(value, list) != (pair is not None)
             or len(values) != (1 if pair is None else 2)
