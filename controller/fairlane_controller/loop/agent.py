@@ -14,9 +14,11 @@ from finsy import P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop import changes
+from fairlane_controller.loop.balance import BalanceOptions, Balancer, FlowCount
 from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDecider
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flow_keeper import FlowKeeper
+from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
 from fairlane_controller.measure.source import listen_reports, listen_t_res
@@ -36,6 +38,9 @@ class AgentOptions:
     decide: DecideOptions = field(default_factory=DecideOptions)
     measure: MeasureOptions = field(default_factory=MeasureOptions)
     evaluate_period_s: float = 0.25
+    balance: BalanceOptions = field(default_factory=BalanceOptions)
+    balance_period_s: float = 0.5
+    "Between two readings of the flows' counters."
     sweep_period_s: float = 30.0
     "Flow entries whose idle notification was lost are found in this time."
     flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
@@ -71,6 +76,8 @@ class SwitchAgent:
         self._policies: dict[tuple[int, int], Policy] = {}
         self._deciders: dict[tuple[int, int], ThresholdDecider] = {}
         self._outcomes: dict[tuple[int, int], Outcome] = {}
+        self._planned: dict[tuple[int, int], int] = {}
+        self._balancers: dict[tuple[int, int], Balancer] = {}
         self._meters: dict[int, PortMeter] = {}
         self._flows = FlowKeeper(log, options.flow_idle_timeout_s)
         self._writes = asyncio.Lock()
@@ -182,6 +189,7 @@ class SwitchAgent:
             self._flows.listen_idle(client),
             self._flows.sweep_forever(client, self._options.sweep_period_s),
             self._evaluate_forever(client),
+            self._balance_forever(client),
         ]
         tasks = [asyncio.create_task(job) for job in jobs]
         self.ready.set()
@@ -213,6 +221,37 @@ class SwitchAgent:
                 for key in sorted(self._deciders):
                     await self._evaluate(client, key)
 
+    async def _balance_forever(self, client: SwitchClient) -> None:
+        while True:
+            await asyncio.sleep(self._options.balance_period_s)
+            keys = [key for key in sorted(self._deciders) if self._is_auto(key) and key in self._planned]
+            if not keys or not 2 <= len(self._flows.table) <= self._options.balance.max_flows:
+                continue
+            counts = await self._flows.counts(client)
+            for key in keys:
+                self._balance(key, counts)
+
+    def _balance(self, key: tuple[int, int], counts: dict[FlowKey, FlowCount]) -> None:
+        decider = self._deciders.get(key)
+        if decider is None or decider.in_force_packets is None:
+            return
+        balancer = self._balancers.setdefault(key, Balancer(self._options.balance))
+        only = key if len(self._deciders) == 1 else None
+        mine = {flow: count for flow, count in counts.items() if self._flows.places.get(flow, only) == key}
+        if balancer.observe(time.monotonic(), mine, decider.in_force_packets, self._planned[key]):
+            last = balancer.last
+            self._event(
+                "balance",
+                port=key[0],
+                traffic_class=key[1],
+                trim_packets=balancer.trim_packets,
+                planned_packets=self._planned[key],
+                held_to_free=None if last is None else round(last.ratio, 3),
+            )
+
+    def _is_auto(self, key: tuple[int, int]) -> bool:
+        return self._store.policy(self.endpoint.name, *key).mode is Mode.AUTO
+
     async def _evaluate(self, client: SwitchClient, key: tuple[int, int]) -> None:
         port, traffic_class = key
         policy, decider = self._policies[key], self._deciders[key]
@@ -222,9 +261,17 @@ class SwitchAgent:
             return
         now = time.monotonic()
         measured = self.measurement(port, now)
+        balancer = self._balancers.get(key)
         decision = decider.evaluate(
-            now, measured, weight=policy.weight, k=settings.k, capacity_packets=limit.max_packets
+            now,
+            measured,
+            weight=policy.weight,
+            k=settings.k,
+            capacity_packets=limit.max_packets,
+            trim_packets=balancer.trim_packets if balancer else 0,
         )
+        if decision.plan is not None:
+            self._planned[key] = decision.plan.qthresh_packets
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
             new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
             await client.write([~new.entry])

@@ -48,6 +48,7 @@ class Decision:
     qthresh_packets: int | None
     previous_packets: int | None
     plan: qthresh.QthreshPlan | None
+    "(9) alone."
 
     def to_json(self) -> dict[str, Any]:
         """For the event log."""
@@ -65,9 +66,19 @@ class ThresholdDecider:
     _last_write_s: float | None = None
 
     def evaluate(
-        self, now_s: float, measured: PortMeasurement, *, weight: float, k: float, capacity_packets: int
+        self,
+        now_s: float,
+        measured: PortMeasurement,
+        *,
+        weight: float,
+        k: float,
+        capacity_packets: int,
+        trim_packets: int = 0,
     ) -> Decision:
-        """Decide at `now_s`. The caller writes when the outcome is WRITE and then calls `written`."""
+        """Decide at `now_s`: (9) plus `trim_packets` (`balance.py`), within the bounds of (9).
+
+        The caller writes when the outcome is WRITE and then calls `written`.
+        """
         ready, reason = self._ready(measured)
         if not ready:
             self._candidate, self._agreed = None, 0
@@ -76,6 +87,7 @@ class ThresholdDecider:
         assert measured.t_res_s is not None
         assert measured.l_d_bytes is not None
         assert measured.n_c is not None
+        capacity = bounded_capacity(capacity_packets, weight)
         plan = qthresh.plan(
             measured.bw_bps.value,
             measured.t_res_s.value,
@@ -83,9 +95,10 @@ class ThresholdDecider:
             max(1.0, measured.n_c.value),
             k=k,
             weight=1.0,  # the data plane multiplies by the class's weight
-            capacity_packets=bounded_capacity(capacity_packets, weight),
+            capacity_packets=capacity,
         )
-        return self._decide(now_s, plan)
+        exact = plan.qthresh_exact_packets + trim_packets
+        return self._decide(now_s, plan, min(max(exact, float(qthresh.QTHRESH_MIN_PACKETS)), float(capacity)))
 
     def written(self, now_s: float, packets: int) -> None:
         """The switch holds `packets` since `now_s`."""
@@ -110,8 +123,8 @@ class ThresholdDecider:
                 return False, f"{name} was last measured {estimate.age_s:.1f} s ago: nothing to go by"
         return True, ""
 
-    def _decide(self, now_s: float, plan: qthresh.QthreshPlan) -> Decision:
-        current, wanted = self.in_force_packets, plan.qthresh_packets
+    def _decide(self, now_s: float, plan: qthresh.QthreshPlan, exact_packets: float) -> Decision:
+        current, wanted = self.in_force_packets, qthresh.round_half_up(exact_packets)
 
         def say(outcome: Outcome, reason: str) -> Decision:
             target = wanted if outcome is Outcome.WRITE else current
@@ -119,7 +132,7 @@ class ThresholdDecider:
 
         if current is not None:
             boundary = current + 0.5 if wanted > current else current - 0.5
-            past = abs(plan.qthresh_exact_packets - boundary)
+            past = abs(exact_packets - boundary)
             if wanted == current or past < self.options.margin_packets:
                 self._candidate, self._agreed = None, 0
                 text = "the value in force is right" if wanted == current else "within the hysteresis"

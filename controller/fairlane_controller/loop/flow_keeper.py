@@ -9,6 +9,7 @@ from typing import Any
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
 
+from fairlane_controller.loop.balance import FlowCount
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flows import FlowKey, FlowTable
 from fairlane_controller.switch import program
@@ -27,6 +28,8 @@ class FlowKeeper:
 
     def __init__(self, log: EventLog, idle_timeout_s: float) -> None:
         self.table = FlowTable()
+        self.places: dict[FlowKey, tuple[int, int]] = {}
+        "(egress port, class) of the flows whose digest we saw; not of adopted ones."
         self._log = log
         self._idle_timeout_s = idle_timeout_s
 
@@ -41,7 +44,9 @@ class FlowKeeper:
     async def listen_new(self, client: SwitchClient) -> None:
         """Give every new flow a slot and an entry, until cancelled."""
         async for values in client.digests(program.DIGEST_NEW_FLOW):
-            await self.add(client, (FlowKey.from_digest(value) for value in values))
+            places = {FlowKey.from_digest(v): (int(v["egress_port"]), int(v["traffic_class"])) for v in values}
+            await self.add(client, places)
+            self.places.update({key: place for key, place in places.items() if key in self.table})
 
     async def listen_idle(self, client: SwitchClient) -> None:
         """Delete the entries that aged out, until cancelled."""
@@ -77,6 +82,25 @@ class FlowKeeper:
                 self.table.missed += 1
             self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)
 
+    async def counts(self, client: SwitchClient) -> dict[FlowKey, FlowCount]:
+        """Counters of every flow so far; two requests."""
+        arrived: dict[FlowKey, tuple[int, P4CounterData]] = {}
+        for table in program.TABLE_FLOW.values():
+            for entry in await client.read_table(table, counters=True):
+                key, slot = flow_of(entry)
+                arrived[key] = (slot, entry.counter_data or P4CounterData())
+        dropped = await client.read_counters(program.COUNTER_FLOW_DROPS, [slot for slot, _ in arrived.values()])
+        none = P4CounterData()
+        return {
+            key: FlowCount(
+                cell.packet_count,
+                cell.byte_count,
+                dropped.get(slot, none).packet_count,
+                dropped.get(slot, none).byte_count,
+            )
+            for key, (slot, cell) in arrived.items()
+        }
+
     async def _read(self, client: SwitchClient) -> list[P4TableEntry]:
         entries: list[P4TableEntry] = []
         for table in program.TABLE_FLOW.values():
@@ -97,6 +121,7 @@ class FlowKeeper:
             code = failed.get(position)
             if code in (None, GRPCStatusCode.NOT_FOUND):
                 self.table.release(key)
+                self.places.pop(key, None)
                 self._log.write("flow_gone", switch=client.endpoint.name, flow=str(key))
             else:
                 self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)
