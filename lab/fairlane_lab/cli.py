@@ -28,8 +28,8 @@ def lab() -> None:
 def demo(
     target: Annotated[str, typer.Option(help="Which switch runs the program: embedded or bmv2.")] = "embedded",
     duration: Annotated[
-        float, typer.Option(help="Seconds that both flows send in each run.", min=12.0, max=600.0)
-    ] = 26.0,
+        float, typer.Option(help="Seconds that both flows send in each run.", min=15.0, max=600.0)
+    ] = 29.0,
     offsets: Annotated[
         str, typer.Option(help="Start offsets in seconds: how much later Vegas starts than Reno.")
     ] = "-0.5,0,0.5",

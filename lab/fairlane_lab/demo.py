@@ -45,8 +45,8 @@ class DemoOptions:
     links: tuple[PaperLink, ...] = LINKS
     offsets_s: tuple[float, ...] = (-0.5, 0.0, 0.5)
     """How much later Vegas starts than Reno."""
-    duration_s: float = 26.0
-    warmup_s: float = 6.0
+    duration_s: float = 29.0
+    warmup_s: float = 11.0
     target: str = "embedded"
     seed: int = 1
     qthresh: tuple[int | None, ...] = (None,)
@@ -102,6 +102,10 @@ def run(options: DemoOptions, folder: Path, tell: Tell) -> dict[str, Any]:
             experiment = _Run(planned, order, folder, samplers)
             cells += experiment.run(dumbbells, lambda text, seconds, base=done_s: tell(text, base + seconds))
             done_s += _run_seconds(planned)
+        for dumbbell in dumbbells:
+            events = dumbbell.state / "controller-events.jsonl"
+            if events.exists():
+                (folder / f"events-{dumbbell.link.link}.jsonl").write_bytes(events.read_bytes())
     rows = summarise(cells, {d.link.link: d.true_t_res_s() for d in dumbbells})
     return {
         "experiment": EXPERIMENT,
