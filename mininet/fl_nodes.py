@@ -114,8 +114,13 @@ class P4Switch(Switch):
         """Start the process without waiting for it. Raises RuntimeError when its address is taken: another switch would answer."""
         host, _, port = self.options.grpc.rpartition(":")
         with socket.socket() as probe:
-            if probe.connect_ex((host, int(port))) == 0:
-                raise RuntimeError(f"{self.name}: another process serves {self.options.grpc} already; stop it first")
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, int(port)))
+            except OSError as error:
+                raise RuntimeError(
+                    f"{self.name}: another process serves {self.options.grpc} already, or uses its port: {error.strerror}"
+                ) from None
         for interface in self.interfaces().values():
             quiet(interface)
             offloads_off(interface)
