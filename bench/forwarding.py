@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import time
@@ -103,7 +102,7 @@ def row(name: str, value: float, unit: str, aim: str = "", ok: bool = True) -> d
 
 
 def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Packets a second through each forwarder, in turns, so that a disturbance hits all of them; medians."""
+    """Packets a second through each forwarder, in turns; the best round of each counts: a disturbance only slows."""
     binary = shutil.which("simple_switch_grpc")
     forwarders: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
         "Linux bridge": bridge,
@@ -118,13 +117,13 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
                 samples[name].append(bed.throughput_pps(seconds=seconds))
             if samples[name][-1] == 0:
                 raise RuntimeError(f"throughput through {name}: nothing arrived")
-    median = {name: statistics.median(values) for name, values in samples.items()}
-    rows = [row(f"forwarding, 64 bytes: {name}", pps, "packets/s") for name, pps in median.items()]
-    ours = median["fairlane-switch"]
-    ratio = ours / median["Linux bridge"]
+    best = {name: max(values) for name, values in samples.items()}
+    rows = [row(f"forwarding, 64 bytes: {name}", pps, "packets/s") for name, pps in best.items()]
+    ours = best["fairlane-switch"]
+    ratio = ours / best["Linux bridge"]
     rows.append(row("fairlane-switch beside a Linux bridge", ratio, "times", f">= {BRIDGE_AIM}", ratio >= BRIDGE_AIM))
     if binary:
-        ratio = ours / median["simple_switch_grpc"]
+        ratio = ours / best["simple_switch_grpc"]
         rows.append(row("fairlane-switch beside BMv2", ratio, "times", f">= {BMV2_AIM:.0f}", ratio >= BMV2_AIM))
     return rows, {"throughput_pps": samples}
 
@@ -203,7 +202,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Measures forwarding; prints JSON.")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the medians count")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the best of each counts")
     parser.add_argument("--only", choices=["throughput", "memory", "rates", "delays"], default="", help="one part only")
     arguments = parser.parse_args()
     if os.geteuid() != 0:

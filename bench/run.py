@@ -17,16 +17,21 @@ from rich.console import Console
 from summary import git_revision, processor, save, show
 from testbed import ROOT
 
+BUSY_LOAD = 1.0
+
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="All benchmarks; one table, and JSON under results/bench/.")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the medians count")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the best of each counts")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("bench/run.py: network namespaces need root; run 'make bench'")
     console = Console()
+    load = os.getloadavg()
+    if load[0] > BUSY_LOAD:
+        console.print(f"[yellow]this machine is busy (load {load[0]:.1f}): what needs two processors suffers most[/]")
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "pipeline alone": pipeline.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
@@ -45,7 +50,7 @@ def main() -> None:
         "kernel": platform.release(),
         "processor": processor(),
         "processors": os.cpu_count(),
-        "load_before": os.getloadavg(),
+        "load_before": load,
         "params": {"seconds": arguments.seconds, "rounds": arguments.rounds},
         "rows": rows,
         "raw": raw,

@@ -10,7 +10,9 @@ use std::time::Duration;
 #[test]
 fn a_call_runs_on_the_devices_thread_and_answers() {
     let (wake, woken) = mpsc::channel();
-    let (handle, mut calls) = DeviceHandle::new(move || drop(wake.send(())));
+    let (handle, mut calls) = DeviceHandle::new(move || {
+        let _ = wake.send(());
+    });
     let caller = std::thread::spawn(move || {
         let first = handle.call_blocking(|device, now| (device.ports().count(), now));
         (first, handle)
