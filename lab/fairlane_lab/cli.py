@@ -130,7 +130,7 @@ def comparison_table(summary: dict[str, Any]) -> Table:
         "Vegas\nkbit/s",
         "util.\n%",
         "fairness\n%",
-        "min..max\n%",
+        "range\n%",
         "BW\nkbit/s",
         "T_res ms\n(true)",
     ):
