@@ -16,6 +16,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+from fairlane_lab.paper import LINKS
+
 SCHEMES = ("drop_tail", "qthresh")
 SCHEME_TITLES = {"drop_tail": "drop-tail, 50 packets", "qthresh": "Qthresh, threshold by the controller"}
 COLOURS = {"reno": "#c44e52", "vegas": "#2f6fab"}
@@ -37,7 +39,8 @@ def make_plots(folder: Path) -> list[Path]:
     cells = load_cells(folder)
     if not cells:
         raise FileNotFoundError(f"{folder}: no cells/*.json, so there is nothing to plot")
-    links = list(dict.fromkeys(cell["link"] for cell in cells))
+    run = {cell["link"] for cell in cells}
+    links = [link.link for link in LINKS if link.link in run]
     there = [measure for measure in MEASURES if any(flow[measure] for cell in cells for flow in cell["flows"].values())]
     paths = [_plot_measure(folder, cells, links, measure) for measure in there]
     paths.append(_plot_summary(folder, links))
@@ -75,7 +78,9 @@ def _plot_measure(folder: Path, cells: list[dict[str, Any]], links: list[str], m
                         **style,
                     )
             if cell and measure == "queue" and cell.get("qthresh"):
-                axis.axhline(cell["qthresh"], color="0.4", lw=0.8, ls="--", label=f"Qthresh = {cell['qthresh']}")
+                axis.axhline(
+                    cell["qthresh"], color="0.4", lw=0.8, ls="--", label=f"Qthresh = {cell['qthresh']} at the end"
+                )
             axis.grid(alpha=0.25)
             axis.set_ylim(bottom=0)
             if row == 0:
@@ -117,7 +122,7 @@ def _plot_summary(folder: Path, links: list[str]) -> Path:
         axis.grid(axis="y", alpha=0.25)
         axis.set_ylim(0, 100)
     axes[0].set_ylabel("share of the link / %")
-    axes[0].legend(fontsize=8, loc="upper right")
+    axes[0].legend(fontsize=8, loc="center right")
     figure.suptitle("TCP Reno and TCP Vegas on one bottleneck (median of the runs)")
     figure.tight_layout()
     path = folder / "shares.png"
