@@ -75,6 +75,7 @@ class Network:
         self.wire_process: subprocess.Popen[bytes] | None = None
         self._interfaces: list[str] = []
         self._owned: list[fl_state.OwnedProcess] = []
+        self._stopped = False
 
     def __enter__(self) -> Network:
         self.start()
@@ -100,7 +101,10 @@ class Network:
             raise
 
     def stop(self) -> None:
-        """Stop and remove everything that `start` made. Safe to call twice."""
+        """Stop and remove everything that `start` made. Safe to call twice; what was stopped does not start again."""
+        if self._stopped:
+            return
+        self._stopped = True
         try:
             fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
             if self.wire_process is not None:

@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import fl_net
 import fl_state
+import fl_topology
 import pytest
 
 HERE = Path(__file__).parent
@@ -137,3 +139,19 @@ def test_a_missing_binary_is_named_and_nothing_stays(monkeypatch: pytest.MonkeyP
     assert "does not serve 127.0.0.1:" in done.stderr
     assert "no such pipeline" in done.stderr
     assert ours() == []
+
+
+@needs_root
+def test_a_network_that_did_not_start_may_be_stopped_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = fl_topology.load(HERE / "topologies" / "dumbbell.json")
+    network = fl_net.Network(topology, fl_net.NetworkOptions(instance=int(INSTANCE)))
+
+    def fail() -> None:
+        raise RuntimeError("no wire today")
+
+    monkeypatch.setattr(network, "_start_wire", fail)
+    with pytest.raises(RuntimeError, match="no wire today"):
+        network.start()
+    network.stop()
+    assert ours() == []
+    assert fl_state.instances() == []
