@@ -122,7 +122,7 @@ def _plot_summary(folder: Path, links: list[str]) -> Path:
         axis.grid(axis="y", alpha=0.25)
         axis.set_ylim(0, 100)
     axes[0].set_ylabel("share of the link / %")
-    axes[0].legend(fontsize=8, loc="center right")
+    axes[1].legend(fontsize=8, loc="upper right")
     figure.suptitle("TCP Reno and TCP Vegas on one bottleneck (median of the runs)")
     figure.tight_layout()
     path = folder / "shares.png"
