@@ -6,10 +6,10 @@ use clap::Parser;
 use netio::clock::{monotonic_now, ClockPair, Nanos};
 use netio::poll::{Interest, Poller};
 use netio::socket::{Interface, RingOptions, RxRing, TxSocket, TX_BATCH};
+use netio::thread;
 use serde_json::json;
 use std::error::Error;
 use std::os::fd::AsFd;
-use wire::realtime;
 
 /// IEEE 802 local experimental EtherType 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
@@ -48,9 +48,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut tx = TxSocket::open()?;
     let mut poller = Poller::new()?;
     poller.add(ring.as_fd(), 0, Interest::Read)?;
-    realtime::no_timer_slack();
+    thread::no_timer_slack();
     // A probe that is not scheduled between its clock and its send would blame the link.
-    realtime::schedule_realtime()?;
+    thread::schedule_realtime()?;
 
     let length = options.length as usize;
     let mut frames = vec![vec![0u8; length]; TX_BATCH];

@@ -11,7 +11,7 @@ use wire::control::Control;
 use wire::emulator::Emulator;
 use wire::pool::FramePool;
 use wire::port::Port;
-use wire::realtime::{self, Realtime};
+use wire::realtime::Realtime;
 use wire::run::{Signals, Wire, CONTROL_TOKEN};
 use wire::wakeup::WakeupLatency;
 
@@ -95,10 +95,10 @@ fn start(options: &Options) -> Result<(Wire, Signals), String> {
     let control = Control::bind(&options.control, CONTROL_TOKEN, &poller)
         .map_err(|e| format!("control socket {}: {e}", options.control.display()))?;
 
-    realtime::no_timer_slack();
+    netio::thread::no_timer_slack();
     let scheduling = match options.realtime {
         Realtime::Off => Ok("ordinary"),
-        _ => realtime::schedule_realtime().map(|()| "realtime"),
+        _ => netio::thread::schedule_realtime().map(|()| "realtime"),
     };
     let scheduling = match scheduling {
         Err(e) if options.realtime == Realtime::On => {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the thread asks of the kernel so that it wakes in time: timer slack and real-time scheduling.
-
-use std::io;
+//! The option that says whether the wire's thread asks for real-time scheduling (`netio::thread` does it).
 
 /// Whether to ask for real-time scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -11,28 +9,4 @@ pub enum Realtime {
     /// Or do not start.
     On,
     Off,
-}
-
-/// Timers of this thread fire at their instant, not up to 50 µs later.
-pub fn no_timer_slack() {
-    // SAFETY: plain system call; it cannot fail for the calling thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
-}
-
-/// SCHED_FIFO at the lowest real-time priority: before all ordinary processes, after everything that matters more.
-/// The kernel's real-time throttling leaves the others their share even when the wire has too much to do.
-///
-/// # Errors
-/// The system's error: EPERM without CAP_SYS_NICE, or in a control group that permits no real time.
-pub fn schedule_realtime() -> io::Result<()> {
-    let param = libc::sched_param { sched_priority: 1 };
-    // SAFETY: plain system call with a valid struct.
-    let rc = unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param)
-    };
-    if rc == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }
