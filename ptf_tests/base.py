@@ -29,7 +29,7 @@ from packets import FiveTuple, forwarded, frame, host_mac
 FAST_PORTS = (1, 2)
 SLOW_PORT = 3
 SERVICE_S = 0.2
-ATTEMPTS = 6
+ATTEMPTS = 12
 SLOW_RATE_BPS = 4000
 CPU_PORT = 510
 UNLIMITED = 0xFFFFFFFF

@@ -345,10 +345,9 @@ class WithoutFlow(LaneTest):
         self.burst(flow(), 1)
         for _ in range(2):
             self.send(arp)
-        self.count_sent(2)
         for _ in range(4):
             self.switch.send_packet_out(packet_out, SLOW_PORT)
-        self.count_sent(4)
+        self.count_sent(2 + 4)
         self.assertEqual(self.drops(REASON_PORT_FULL)[0], 2)
         self.drain(1 + 4)
         self.assertEqual(self.counter("flow_drops", NO_FLOW_SLOT)[0], 2)
