@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a runner returns for one scenario: flows, ports, transfers, series, and what it really ran with. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class RunError(RuntimeError):
+    """A run that cannot be trusted or could not be made; the text says what and why."""
+
+
+@dataclass
+class FlowResult:
+    """One flow over the measured window [warmup_s, duration_s]."""
+
+    flow: str
+    group: str
+    variant: str
+    """What the socket really used, in the names of `fairlane_hosts.variants`."""
+    weight: float
+    goodput_bps: float
+    """New application bytes acknowledged (Mininet: received in order by the sink)."""
+    retransmits: int
+    timeouts: int
+    cwnd_packets: float
+    """Mean over the window; 0 for UDP."""
+    srtt_ms: float
+    greedy: bool = True
+    """Whether it counts for fairness and Jain: greedy flows do."""
+
+
+@dataclass
+class PortResult:
+    """One managed switch port over the measured window."""
+
+    switch: str
+    port: int
+    rate_bps: int
+    """Time-weighted mean where it changed."""
+    throughput_bps: float
+    """Frame bytes that left, Ethernet header included, FCS not."""
+    utilisation: float
+    drops: int
+    queue_packets: float
+    """Mean number of waiting packets."""
+    qthresh_packets: float | None = None
+    """Mean of what was in force; None without a threshold."""
+    bw_bps: float | None = None
+    t_res_ms: float | None = None
+    l_d_bytes: float | None = None
+    n_c: float | None = None
+
+
+@dataclass
+class Transfer:
+    """One finished transfer of a `bytes`, `web` or `interactive` application."""
+
+    flow: str
+    group: str
+    start_s: float
+    bytes: int
+    completion_s: float
+    retransmits: int = 0
+
+
+@dataclass
+class SeriesPoint:
+    """One value of a time series. Metrics: `cwnd_packets`, `ssthresh_packets`, `goodput_bps`, `srtt_ms` (of a flow), `queue_packets`
+    (of a flow at the bottleneck, or of a port as flow `""`), `qthresh_packets`, `throughput_bps`, `bw_bps`, `t_res_ms` (of a port)."""
+
+    t_s: float
+    flow: str
+    metric: str
+    value: float
+
+
+@dataclass
+class RunResult:
+    """Everything of one run."""
+
+    flows: list[FlowResult]
+    ports: list[PortResult]
+    transfers: list[Transfer] = field(default_factory=list[Transfer])
+    series: list[SeriesPoint] = field(default_factory=list[SeriesPoint])
+    events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The controller's event log, with `t_s`."""
+    virtual_s: float = 0.0
+    wall_s: float = 0.0
+    packets: int = 0
+    """Packets that went through a switch's pipeline; 0 when unknown."""
+    about: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the runner knows of itself: kernel, offloads, versions, variants by host, resolved options."""

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run, fully resolved: what a runner gets, the same for virtual time and for Mininet. Values only; nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"]
+Threshold = int | Literal["model", "auto"]
+
+
+@dataclass(frozen=True)
+class App:
+    """What a flow's application does; fields that its kind does not use stay at their defaults (docs/design-lab.md)."""
+
+    kind: AppKind = "greedy"
+    bytes: int = 0
+    """`bytes`: of the file; `interactive`: of each message."""
+    interval_s: float = 0.0
+    on_mean_s: float = 0.0
+    off_mean_s: float = 0.0
+    arrivals_per_s: float = 0.0
+    mean_bytes: int = 0
+    max_bytes: int = 0
+    distribution: Literal["fixed", "exponential", "pareto"] = "exponential"
+    shape: float = 1.2
+    rate_bps: int = 0
+    payload_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TcpOptions:
+    """What holds for every TCP connection of a run."""
+
+    mss_bytes: int = 960
+    """Application bytes of a full segment."""
+    delayed_ack: bool = True
+    """False: every segment is acknowledged at once (sim; Mininet: the sink sets TCP_QUICKACK)."""
+    receive_window_bytes: int = 0
+    """0: never the limit."""
+    initial_window_packets: int = 2
+    rto_min_s: float = 0.2
+    timestamps: bool = False
+    sack: bool | None = None
+    """None: as the variant says."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One sender (or, with `connections`, several alike from one host)."""
+
+    name: str
+    """Unique in the scenario. A flow with `connections` > 1 is reported as `name-1`, `name-2`, …"""
+    group: str
+    """Flows that an aggregate puts together; also the plots' colour."""
+    sender: str
+    receiver: str
+    variant: str = "reno"
+    """A key of `fairlane_hosts.variants.VARIANTS`; both runners know the same names."""
+    app: App = App()
+    start_s: float = 0.0
+    stop_s: float | None = None
+    """None: to the end of the run."""
+    weight: float = 1.0
+    """Share that the switch should give it (Qthresh_i = w_i · Qthresh) and by which fairness is measured."""
+    window_packets: int = 0
+    """Largest window in packets (cwnd clamp); 0: none."""
+    connections: int = 1
+    tcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of `TcpOptions` that differ for this flow."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """What the switch does at the managed ports, and who decides the threshold."""
+
+    scheme: Literal["drop_tail", "qthresh"] = "drop_tail"
+    threshold: Threshold = "auto"
+    """Packets: fixed. `model`: the control loop, eq. (9) alone. `auto`: the control loop, tuning itself."""
+    measure: bool = False
+    """Run the control loop for its measurements also where it decides nothing."""
+
+    @property
+    def needs_loop(self) -> bool:
+        """Whether the controller's loop has to run."""
+        return self.measure or (self.scheme == "qthresh" and isinstance(self.threshold, str))
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that changes while it runs: a link's settings or a switch port's rate."""
+
+    at_s: float
+    link: str = ""
+    """Name as in the topology file's naming law, `s1-s2`; its bottleneck port's rate follows `rate_bps`."""
+    direction: Literal["a_to_b", "b_to_a", "both"] = "both"
+    delay_ms: float | None = None
+    rate_bps: int | None = None
+    """Of the switch ports at the link's ends (the queue belongs to the switch)."""
+    loss: float | None = None
+    ber: float | None = None
+    spike_s: float | None = None
+    outage_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One run. Times in seconds from the instant at which the first flow may start."""
+
+    experiment: str
+    point: str
+    """Which cell of the experiment, such as `512k-5ms/qthresh=4`: the same for its repeats."""
+    params: Mapping[str, Any]
+    """The cell's parameters as columns of the result (names: docs/design-lab.md)."""
+    topology: Mapping[str, Any]
+    """A topology document (mininet/fl_topology.py), final: links and ports already changed as the experiment says."""
+    flows: tuple[Flow, ...]
+    duration_s: float
+    warmup_s: float
+    """Not counted. Goodput and utilisation are over [warmup_s, duration_s]; all greedy flows have started by then."""
+    program: str = "qthresh"
+    tcp: TcpOptions = TcpOptions()
+    control: Control = Control()
+    changes: tuple[Change, ...] = ()
+    repeat: int = 0
+    seed: int = 1
+    sample_s: float = 0.1
+    """Between two samples of the series."""
+    series: bool = False
+    """Whether the series (cwnd, queue per flow, thresholds) are wanted in the result."""
