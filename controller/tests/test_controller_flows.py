@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import ipaddress
 
+import pytest
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.loop.flow_keeper import flow_of, weight_of
 from fairlane_controller.loop.flows import FlowKey, FlowTable
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +30,14 @@ def test_digest_has_ipv4_in_the_low_bits() -> None:
     assert FlowKey.from_digest(digest) == key(7)
     assert str(key(7)) == "tcp 10.0.0.1:7 > 10.0.0.2:5001"
     assert str(key(7, 6)) == "tcp [2001:db8::1]:7 > [2001:db8::2]:5001"
+
+
+def test_a_flow_s_own_weight_is_in_its_entry() -> None:
+    plain, weighted = key(7).entry(3), key(7).entry(3, weight=2.5)
+    assert (flow_of(weighted), weight_of(weighted)) == ((key(7), 3), 2.5)
+    assert (flow_of(plain), weight_of(plain)) == ((key(7), 3), None)
+    with pytest.raises(FairlaneError, match=r"weight 300 is out of range: it must be between 0.00390625 and 255"):
+        key(7).entry(3, weight=300)
 
 
 def test_ipv4_and_ipv6_share_the_slots() -> None:

@@ -156,3 +156,10 @@ def test_the_event_log_is_bounded(tmp_path: Path) -> None:
     assert path.stat().st_size < 2500
     assert (tmp_path / "events.jsonl.1").stat().st_size < 2500
     assert log.lost == 0
+
+
+def test_events_bear_the_time_of_the_loop_s_own_clock(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl", clock_ns=lambda: 1_500_000_000)
+    log.write("threshold")
+    log.close()
+    assert json.loads((tmp_path / "events.jsonl").read_text(encoding="utf-8"))["monotonic_ns"] == 1_500_000_000

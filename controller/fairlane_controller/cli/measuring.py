@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 from fairlane_controller.cli.targets import Targets
@@ -50,7 +49,7 @@ async def _listen(endpoint: Endpoint, options: MeasureOptions, listen_s: float) 
             for task in listeners:
                 task.cancel()
             await asyncio.gather(*listeners, return_exceptions=True)
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         return [
             {"switch": endpoint.name, "port": port, **meter.measurement(now).to_json()}
             for port, meter in sorted(meters.items())

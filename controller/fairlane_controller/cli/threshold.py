@@ -66,12 +66,15 @@ def auto(
     traffic_class: ClassOption = 0,
     k: Annotated[float | None, typer.Option("--k", help=f"Constant of eq. (9); default as it is, {DEFAULT_K:g} at first.")] = None,
     weight: WeightOption = None,
+    self_tuning: Annotated[
+        bool | None, typer.Option("--self-tuning/--model", help="Correct eq. (9) by the flows' goodputs, or eq. (9) alone; default as it is.")
+    ] = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Let the control loop compute the threshold from its measurements; all managed ports unless one is named."""
-    request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight}
+    request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight, "self_tuning": self_tuning}
     tell(change_all(resolve(state, switch), port, request, every=True), as_json)
 
 

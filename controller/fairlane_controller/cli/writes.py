@@ -70,7 +70,15 @@ async def _apply(client: SwitchClient, store: LoopStore, request: dict[str, Any]
                 client, store, port, traffic_class, packets=request["packets"], weight=request["weight"]
             )
         case "threshold_auto":
-            return await changes.set_auto(client, store, port, traffic_class, k=request["k"], weight=request["weight"])
+            return await changes.set_auto(
+                client,
+                store,
+                port,
+                traffic_class,
+                k=request["k"],
+                weight=request["weight"],
+                self_tuning=request["self_tuning"],
+            )
         case _:
             return await changes.set_scheme(client, store, port, traffic_class, Scheme(request["scheme"]))
 

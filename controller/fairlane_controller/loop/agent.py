@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,7 @@ from fairlane_controller.loop import changes
 from fairlane_controller.loop.balance import BalanceOptions, Balancer, FlowCount
 from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDecider
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.flow_keeper import FlowKeeper
+from fairlane_controller.loop.flow_keeper import FlowKeeper, FlowWeight
 from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
@@ -47,10 +46,16 @@ class AgentOptions:
     connect_timeout_s: float = 2.0
     retry_s: float = 0.2
     "Between two attempts to reach a switch that does not answer."
+    flow_weight: FlowWeight | None = None
+    "The weight of a new flow's entry; without, every flow has its class's."
 
 
 class SwitchAgent:
-    """Runs until cancelled. When it ends, whatever way, the switch keeps its thresholds and flows."""
+    """Runs until cancelled. When it ends, whatever way, the switch keeps its thresholds and flows.
+
+    Its time is the running event loop's, in seconds; its clients come from `client_factory`, which takes the arguments of
+    `SwitchClient`: so the same decisions can be made in another time and over another transport.
+    """
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class SwitchAgent:
         options: AgentOptions,
         run: RunState | None = None,
         state: SwitchState | None = None,
+        client_factory: Callable[..., SwitchClient] = SwitchClient,
     ) -> None:
         self.endpoint = endpoint
         self.ready = asyncio.Event()
@@ -70,6 +76,7 @@ class SwitchAgent:
         self._options = options
         self._run_state = run
         self._switch_state = state
+        self._client_factory = client_factory
         self._election_id = writer_election_id()
         self._client: SwitchClient | None = None
         self._limits: dict[int, PortLimit] = {}
@@ -79,7 +86,7 @@ class SwitchAgent:
         self._planned: dict[tuple[int, int], int] = {}
         self._balancers: dict[tuple[int, int], Balancer] = {}
         self._meters: dict[int, PortMeter] = {}
-        self._flows = FlowKeeper(log, options.flow_idle_timeout_s)
+        self._flows = FlowKeeper(log, options.flow_idle_timeout_s, options.flow_weight)
         self._writes = asyncio.Lock()
 
     # ---- life ------------------------------------------------------------------------------------------------
@@ -98,7 +105,7 @@ class SwitchAgent:
             await asyncio.sleep(self._options.retry_s)
 
     async def _session(self) -> None:
-        client = SwitchClient(
+        client = self._client_factory(
             self.endpoint,
             write=True,
             election_id=self._election_id,
@@ -143,7 +150,7 @@ class SwitchAgent:
         if self._run_state is None or self._switch_state is None:
             raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: run `fairlane init`")
         await client.close()
-        loader = SwitchClient(
+        loader = self._client_factory(
             self.endpoint,
             write=True,
             election_id=self._election_id,
@@ -224,7 +231,7 @@ class SwitchAgent:
     async def _balance_forever(self, client: SwitchClient) -> None:
         while True:
             await asyncio.sleep(self._options.balance_period_s)
-            keys = [key for key in sorted(self._deciders) if self._is_auto(key) and key in self._planned]
+            keys = [key for key in sorted(self._deciders) if self._tunes(key) and key in self._planned]
             if not keys or not 2 <= len(self._flows.table) <= self._options.balance.max_flows:
                 continue
             counts = await self._flows.counts(client)
@@ -238,7 +245,7 @@ class SwitchAgent:
         balancer = self._balancers.setdefault(key, Balancer(self._options.balance))
         only = key if len(self._deciders) == 1 else None
         mine = {flow: count for flow, count in counts.items() if self._flows.places.get(flow, only) == key}
-        if balancer.observe(time.monotonic(), mine, decider.in_force_packets, self._planned[key]):
+        if balancer.observe(_now_s(), mine, decider.in_force_packets, self._planned[key]):
             last = balancer.last
             self._event(
                 "balance",
@@ -249,8 +256,9 @@ class SwitchAgent:
                 held_to_free=None if last is None else round(last.ratio, 3),
             )
 
-    def _is_auto(self, key: tuple[int, int]) -> bool:
-        return self._store.policy(self.endpoint.name, *key).mode is Mode.AUTO
+    def _tunes(self, key: tuple[int, int]) -> bool:
+        settings = self._store.policy(self.endpoint.name, *key)
+        return settings.mode is Mode.AUTO and settings.self_tuning
 
     async def _evaluate(self, client: SwitchClient, key: tuple[int, int]) -> None:
         port, traffic_class = key
@@ -259,9 +267,9 @@ class SwitchAgent:
         limit = self._limits.get(port)
         if settings.mode is not Mode.AUTO or limit is None:
             return
-        now = time.monotonic()
+        now = _now_s()
         measured = self.measurement(port, now)
-        balancer = self._balancers.get(key)
+        balancer = self._balancers.get(key) if settings.self_tuning else None
         decision = decider.evaluate(
             now,
             measured,
@@ -285,11 +293,11 @@ class SwitchAgent:
         self._outcomes[key] = decision.outcome
 
     def measurement(self, port: int, now_s: float | None = None) -> PortMeasurement:
-        """What is known of a port (CLOCK_MONOTONIC seconds)."""
+        """What is known of a port at `now_s` of the running loop's clock, or now."""
         meter = self._meters.get(port)
         if meter is None:
             return PortMeasurement(None, None, None, None)
-        return meter.measurement(time.monotonic() if now_s is None else now_s)
+        return meter.measurement(_now_s() if now_s is None else now_s)
 
     # ---- what people ask for (through the control socket) --------------------------------------------------------
 
@@ -311,12 +319,20 @@ class SwitchAgent:
                 )
             elif request["op"] == "threshold_auto":
                 new = await changes.set_auto(
-                    client, self._store, port, traffic_class, k=request.get("k"), weight=request.get("weight")
+                    client,
+                    self._store,
+                    port,
+                    traffic_class,
+                    k=request.get("k"),
+                    weight=request.get("weight"),
+                    self_tuning=request.get("self_tuning"),
                 )
             else:
                 new = await changes.set_scheme(client, self._store, port, traffic_class, Scheme(request["scheme"]))
             self._limits = await read_limits(client)
             self._policies[new.key] = new
+            if not self._store.policy(self.endpoint.name, *new.key).self_tuning:
+                self._balancers.pop(new.key, None)
             if new.scheme is Scheme.QTHRESH:
                 decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
                 decider.in_force_packets = new.qthresh_packets
@@ -348,6 +364,10 @@ class SwitchAgent:
 
     def _event(self, event: str, **fields: Any) -> None:
         self._log.write(event, switch=self.endpoint.name, **fields)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _internal(problem: Exception) -> FairlaneError:

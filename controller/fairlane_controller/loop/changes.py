@@ -75,8 +75,12 @@ async def set_auto(
     *,
     k: float | None = None,
     weight: float | None = None,
+    self_tuning: bool | None = None,
 ) -> Policy:
-    """Let the loop decide (mode auto, scheme qthresh); the threshold in force stays until it does."""
+    """Let the loop decide (mode auto, scheme qthresh); the threshold in force stays until it does.
+
+    What is None stays as it is; `self_tuning` False: eq. (9) alone decides.
+    """
     held, capacity = await _held(client, port, traffic_class)
     name = client.endpoint.name
     settings = store.policy(name, port, traffic_class)
@@ -88,8 +92,9 @@ async def set_auto(
     most = max(QTHRESH_MIN_PACKETS, _capacity_after(capacity, wanted_weight))
     packets = min(new.qthresh_packets or most, most)
     new = Policy(port, traffic_class, Scheme.QTHRESH, packets, wanted_weight)
+    asked = {"k": k, "self_tuning": self_tuning}
     changed = settings.model_copy(
-        update={"mode": Mode.AUTO, "weight": wanted_weight, **({} if k is None else {"k": k})}
+        update={"mode": Mode.AUTO, "weight": wanted_weight} | {name: v for name, v in asked.items() if v is not None}
     )
     with store.changed(name, port, traffic_class, changed):
         await client.put_entries([new.entry])

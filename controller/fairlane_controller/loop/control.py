@@ -2,7 +2,7 @@
 """The unix socket through which the command line talks to a running loop: one JSON object a line, both ways.
 
 Requests: `{"op": "status"}`, `{"op": "measure"}`, `{"op": "threshold_set", "switch", "port", "class", "packets",
-"weight"}`, `{"op": "threshold_auto", "switch", "port", "class", "k", "weight"}`, `{"op": "scheme_set", "switch",
+"weight"}`, `{"op": "threshold_auto", "switch", "port", "class", "k", "weight", "self_tuning"}`, `{"op": "scheme_set", "switch",
 "port", "class", "scheme"}`. Answers: `{"ok": true, "result": …}` or `{"ok": false, "error": {"code", "message"}}`.
 """
 

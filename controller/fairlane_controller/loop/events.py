@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,10 +15,16 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class EventLog:
-    """Appends to `path`; when the file is full it becomes `<path>.1` and a new one begins. None: nowhere."""
+    """Appends to `path`; when the file is full it becomes `<path>.1` and a new one begins. None: nowhere.
 
-    def __init__(self, path: Path | None, max_bytes: int = MAX_BYTES) -> None:
+    `clock_ns` is the clock of `monotonic_ns`: the one by which the loop runs.
+    """
+
+    def __init__(
+        self, path: Path | None, max_bytes: int = MAX_BYTES, clock_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
         self._path = path
+        self._clock_ns = clock_ns
         self._max_bytes = max_bytes
         self._file: TextIO | None = None
         self.lost = 0
@@ -29,7 +36,7 @@ class EventLog:
             return
         record = {
             "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            "monotonic_ns": time.monotonic_ns(),
+            "monotonic_ns": self._clock_ns(),
             "event": event,
             **fields,
         }

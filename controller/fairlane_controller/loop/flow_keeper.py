@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
@@ -14,6 +14,17 @@ from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flows import FlowKey, FlowTable
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
+
+FlowWeight = Callable[[FlowKey], "float | None"]
+"""The weight that a flow should have; None: its class's."""
+
+
+def weight_of(entry: P4TableEntry) -> float | None:
+    """The flow's own weight out of its entry; None: it has its class's."""
+    action = entry.action
+    if not isinstance(action, P4TableAction) or not action.args.get("weight"):
+        return None
+    return program.decode_weight(int(action.args["weight"]))
 
 
 def flow_of(entry: P4TableEntry) -> tuple[FlowKey, int]:
@@ -26,12 +37,13 @@ def flow_of(entry: P4TableEntry) -> tuple[FlowKey, int]:
 class FlowKeeper:
     """The flow entries of one switch."""
 
-    def __init__(self, log: EventLog, idle_timeout_s: float) -> None:
+    def __init__(self, log: EventLog, idle_timeout_s: float, weight_of_new: FlowWeight | None = None) -> None:
         self.table = FlowTable()
         self.places: dict[FlowKey, tuple[int, int]] = {}
         "(egress port, class) of the flows whose digest we saw; not of adopted ones."
         self._log = log
         self._idle_timeout_s = idle_timeout_s
+        self._weight_of_new = weight_of_new
 
     async def take_over(self, client: SwitchClient) -> int:
         """Adopt the switch's entries; those that share a slot with another, or aged out meanwhile, are deleted."""
@@ -70,7 +82,8 @@ class FlowKeeper:
                 continue
             added.append(key)
             updates.append(~P4CounterEntry(program.COUNTER_FLOW_DROPS, index=slot, data=P4CounterData()))
-            updates.append(+key.entry(slot, self._idle_timeout_s))
+            weight = self._weight_of_new(key) if self._weight_of_new else None
+            updates.append(+key.entry(slot, self._idle_timeout_s, weight))
         failed = await client.write_each(updates)
         for position, key in enumerate(added):
             code = failed.get(2 * position + 1)
@@ -84,12 +97,12 @@ class FlowKeeper:
 
     async def counts(self, client: SwitchClient) -> dict[FlowKey, FlowCount]:
         """Counters of every flow so far; two requests."""
-        arrived: dict[FlowKey, tuple[int, P4CounterData]] = {}
+        arrived: dict[FlowKey, tuple[int, float, P4CounterData]] = {}
         for table in program.TABLE_FLOW.values():
             for entry in await client.read_table(table, counters=True):
                 key, slot = flow_of(entry)
-                arrived[key] = (slot, entry.counter_data or P4CounterData())
-        dropped = await client.read_counters(program.COUNTER_FLOW_DROPS, [slot for slot, _ in arrived.values()])
+                arrived[key] = (slot, weight_of(entry) or 1.0, entry.counter_data or P4CounterData())
+        dropped = await client.read_counters(program.COUNTER_FLOW_DROPS, [slot for slot, _, _ in arrived.values()])
         none = P4CounterData()
         return {
             key: FlowCount(
@@ -97,8 +110,9 @@ class FlowKeeper:
                 cell.byte_count,
                 dropped.get(slot, none).packet_count,
                 dropped.get(slot, none).byte_count,
+                weight,
             )
-            for key, (slot, cell) in arrived.items()
+            for key, (slot, weight, cell) in arrived.items()
         }
 
     async def _read(self, client: SwitchClient) -> list[P4TableEntry]:

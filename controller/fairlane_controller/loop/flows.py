@@ -63,9 +63,20 @@ class FlowKey:
             int(digest["dst_port"]),
         )
 
-    def entry(self, flow_id: int | None = None, idle_timeout_s: float = 0.0) -> P4TableEntry:
-        """The entry that gives the flow its slot; without `flow_id` the key alone, for deletes."""
-        action = None if flow_id is None else P4TableAction(program.ACTION_SET_FLOW, flow_id=flow_id)
+    def entry(
+        self, flow_id: int | None = None, idle_timeout_s: float = 0.0, weight: float | None = None
+    ) -> P4TableEntry:
+        """The entry that gives the flow its slot, and its own weight instead of its class's where one is given.
+
+        Without `flow_id` the key alone, for deletes. Raises OUT_OF_RANGE for a weight outside 1/256..255.
+        """
+        if flow_id is None:
+            action = None
+        elif weight is None:
+            action = P4TableAction(program.ACTION_SET_FLOW, flow_id=flow_id)
+        else:
+            fixed = program.encode_weight(weight)
+            action = P4TableAction(program.ACTION_SET_FLOW_WEIGHTED, flow_id=flow_id, weight=fixed)
         return P4TableEntry(self.table, match=self.match, action=action, idle_timeout_ns=int(idle_timeout_s * 1e9))
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Callable
 
 from fairlane_controller.measure.port import PortMeter, PortReport, TResSample
@@ -14,9 +14,10 @@ MeterOf = Callable[[int], PortMeter | None]
 
 
 async def listen_reports(client: SwitchClient, meter_of: MeterOf) -> None:
-    """Give every `port_report_t` to its port's meter, until cancelled."""
+    """Give every `port_report_t` to its port's meter, until cancelled; times are the running loop's."""
+    loop = asyncio.get_running_loop()
     async for values in client.digests(program.DIGEST_PORT_REPORT):
-        now = time.monotonic()
+        now = loop.time()
         for value in values:
             meter = meter_of(int(value["egress_port"]))
             if meter is not None:
@@ -35,9 +36,10 @@ async def listen_reports(client: SwitchClient, meter_of: MeterOf) -> None:
 
 
 async def listen_t_res(client: SwitchClient, meter_of: MeterOf) -> None:
-    """Give every `t_res_t` to its port's meter, until cancelled."""
+    """Give every `t_res_t` to its port's meter, until cancelled; times are the running loop's."""
+    loop = asyncio.get_running_loop()
     async for values in client.digests(program.DIGEST_T_RES):
-        now = time.monotonic()
+        now = loop.time()
         for value in values:
             meter = meter_of(int(value["egress_port"]))
             if meter is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the control loop must remember over a restart and the switch does not hold: mode, weight and k of each class."""
+"""What the control loop must remember over a restart and the switch does not hold: mode, weight, k, … of each class."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ class PolicyState(BaseModel):
     mode: Mode = Mode.AUTO
     weight: float = Field(default=1.0, gt=0)
     k: float = Field(default=DEFAULT_K, gt=0)
+    self_tuning: bool = True
+    "Mode auto: whether the flows' goodputs correct (9); False: (9) alone."
     pinned_packets: int | None = Field(default=None, ge=1)
     "What `threshold set` said last; comes back with the scheme qthresh."
 

@@ -120,13 +120,14 @@ class SwitchClient:
     async def __aenter__(self) -> SwitchClient:
         if self._pipeline:
             self._pipeline.check()
-        deadline = time.monotonic() + self._timeout_s
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_s
         while True:
             try:
-                await self._connect(max(0.05, deadline - time.monotonic()))
+                await self._connect(max(0.05, deadline - loop.time()))
                 break
             except FairlaneError as ex:
-                left = deadline - time.monotonic()
+                left = deadline - loop.time()
                 if ex.code is not ErrorCode.SWITCH_UNREACHABLE or left <= RETRY_INTERVAL_S:
                     raise
                 await asyncio.sleep(RETRY_INTERVAL_S)
