@@ -60,6 +60,10 @@ def test_threshold_by_hand(switch: LiveSwitch) -> None:
     switch.fairlane("threshold", "auto", "--k", "2")
     row = threshold(switch)
     assert (row["qthresh_packets"], row["mode"], row["k"]) == (5, "auto", 2.0)
+    for option, tunes in (("--model", False), ("--self-tuning", True)):
+        switch.fairlane("threshold", "auto", option)
+        settings = json.loads((switch.folder / "controller.json").read_text(encoding="utf-8"))["policies"]
+        assert [policy["self_tuning"] for policy in settings.values()] == [tunes]
 
 
 REFUSALS = [
@@ -106,10 +110,6 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         switch.fairlane("threshold", "auto", "--weight", "2")
         assert (threshold(switch)["qthresh_packets"], threshold(switch)["weight"]) == (8, 2.0)
         assert threshold(switch)["mode"] == "auto"
-        for option, tunes in (("--model", False), ("--self-tuning", True)):
-            switch.fairlane("threshold", "auto", option)
-            settings = json.loads((switch.folder / "controller.json").read_text(encoding="utf-8"))["policies"]
-            assert [policy["self_tuning"] for policy in settings.values()] == [tunes]
         switch.fairlane("threshold", "set", "9")
         status = switch.json("status")
         assert status["loop_running"] is True
