@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The open streams: what is to be sent to each, arbitration first, packets and digests as far as there is room.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -122,6 +122,19 @@ impl Clients {
 pub struct Outgoing {
     control: mpsc::Receiver<Item>,
     data: mpsc::Receiver<StreamMessageResponse>,
+}
+
+impl Outgoing {
+    /// Moves what waits to `out`, arbitration first.
+    pub fn take(&mut self, out: &mut VecDeque<StreamMessageResponse>) {
+        // An error would end the stream: only `Clients::close` sends one.
+        while let Ok(Ok(message)) = self.control.try_recv() {
+            out.push_back(message);
+        }
+        while let Ok(message) = self.data.try_recv() {
+            out.push_back(message);
+        }
+    }
 }
 
 impl Stream for Outgoing {

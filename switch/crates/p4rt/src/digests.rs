@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Digest lists: samples gathered, told once until acknowledged, with bounded memory (P4Runtime 1.5 §9.8). No I/O.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use v1model::Nanos;
@@ -28,7 +28,8 @@ pub struct List {
 /// All digests that are switched on.
 #[derive(Default)]
 pub struct Digests {
-    digests: HashMap<u32, Digest>,
+    /// In order of their ids: lists that are due at one instant are numbered the same in each run.
+    digests: BTreeMap<u32, Digest>,
     /// Lists are numbered over all digests.
     last_list_id: u64,
     /// Samples that were dropped, because too many were outstanding or nobody could take them.

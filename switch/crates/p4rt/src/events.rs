@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use device::Event;
 use tokio::sync::mpsc::Receiver;
@@ -26,7 +26,9 @@ pub async fn serve(shared: Arc<Shared>, mut events: Receiver<Vec<Event>>) {
     loop {
         let due = shared.digests().next_due();
         let wait = match due {
-            Some(due) => Duration::from_nanos(due.saturating_sub(shared.now())).min(LOOK_AGAIN),
+            Some(due) => {
+                Duration::from_nanos(due.saturating_sub(shared.clock.now())).min(LOOK_AGAIN)
+            }
             None => Duration::MAX,
         };
         match tokio::time::timeout(wait, events.recv()).await {
@@ -34,22 +36,43 @@ pub async fn serve(shared: Arc<Shared>, mut events: Receiver<Vec<Event>>) {
             Ok(None) => return,
             Err(_) => {}
         }
-        let lists = shared.digests().due(shared.now());
-        if let (false, Some(loaded)) = (lists.is_empty(), shared.running()) {
-            lists
-                .into_iter()
-                .for_each(|list| send_list(&shared, &loaded, &list));
-        }
+        send_due(&shared);
     }
 }
 
-async fn handle(shared: &Arc<Shared>, batch: Vec<Event>) {
+/// Sends the digest lists whose time has come; in virtual time each at the instant at which it was due.
+pub fn send_due(shared: &Shared) {
+    let now = shared.clock.now();
+    loop {
+        let Some(at) = shared.digests().next_due().filter(|at| *at <= now) else {
+            break;
+        };
+        shared.clock.set(at);
+        let lists = shared.digests().due(shared.clock.now());
+        if let Some(loaded) = shared.running() {
+            lists
+                .iter()
+                .for_each(|list| send_list(shared, &loaded, list));
+        }
+    }
+    shared.clock.set(now);
+}
+
+/// Makes messages of a batch of events. In virtual time a sample counts from the instant at which it was taken, so
+/// that it does not matter when the batch is looked at.
+pub async fn handle(shared: &Arc<Shared>, batch: Vec<Event>) {
     let mut expired = Vec::new();
     let loaded = shared.running();
     for event in batch {
         match (event, &loaded) {
             (Event::PacketIn { frame }, loaded) => packet_in(shared, loaded.as_deref(), frame),
-            (Event::Digest { id, sample, .. }, Some(loaded)) => digest(shared, loaded, id, &sample),
+            (Event::Digest { id, sample, at }, Some(loaded)) => {
+                if shared.clock.is_virtual() {
+                    shared.clock.set(at);
+                    send_due(shared);
+                }
+                digest(shared, loaded, id, &sample);
+            }
             (Event::IdleTimeout { table, entry }, Some(_)) => expired.push((table, entry)),
             (Event::PortStatus { port, up }, _) => port_status(shared, port, up).await,
             (Event::Digest { .. } | Event::IdleTimeout { .. }, None) => {}
@@ -86,7 +109,9 @@ fn digest(shared: &Shared, loaded: &Loaded, id: DigestId, sample: &[u8]) {
     else {
         return;
     };
-    let list = shared.digests().take(binding.id, sample, shared.now());
+    let list = shared
+        .digests()
+        .take(binding.id, sample, shared.clock.now());
     if let Some(list) = list {
         send_list(shared, loaded, &list);
     }
@@ -104,7 +129,7 @@ fn send_list(shared: &Shared, loaded: &Loaded, list: &List) {
             .iter()
             .filter_map(|s| encode_sample(binding, s))
             .collect(),
-        timestamp: since_epoch_ns(),
+        timestamp: shared.clock.timestamp_ns(),
     };
     let sent = shared.clients().send_to_primaries(&Update::Digest(message));
     if !sent {
@@ -141,7 +166,7 @@ async fn idle_timeouts(shared: &Shared, expired: &[(TableId, Entry)]) {
     }
     let message = IdleTimeoutNotification {
         table_entry,
-        timestamp: since_epoch_ns(),
+        timestamp: shared.clock.timestamp_ns(),
     };
     shared
         .clients()
@@ -162,11 +187,4 @@ async fn port_status(shared: &Arc<Shared>, port: u32, up: bool) {
             "the switch stopped before a port's change was handled"
         );
     }
-}
-
-fn since_epoch_ns() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

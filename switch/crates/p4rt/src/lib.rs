@@ -4,22 +4,25 @@
 //! | module | idea |
 //! |---|---|
 //! | `server` | the gRPC service and its socket: `Server`, `serve` |
+//! | `local` | the same calls without gRPC and threads, at an instant of virtual time: `Local` |
 //! | `stream`, `clients`, `arbitration` | the clients' streams, and who of them is primary |
 //! | `pipeline`, `config`, `binding` | forwarding pipeline configs; P4Info ids bound to the pipeline's objects |
 //! | `write`, `read` | the two calls, over `entity`: one file for each P4Runtime entity |
 //! | `target`, `soft` | what updates are applied to; what the server itself must remember |
-//! | `events`, `digests` | what the device tells, on its way to the clients |
+//! | `events`, `digests`, `clock` | what the device tells, on its way to the clients, and by which clock |
 //! | `bytestring`, `error`, `proto` | values, errors and messages |
 
 mod arbitration;
 mod binding;
 mod bytestring;
 mod clients;
+mod clock;
 mod config;
 mod digests;
 mod entity;
 mod error;
 mod events;
+pub mod local;
 mod pipeline;
 pub mod proto;
 mod read;
@@ -30,4 +33,5 @@ mod stream;
 mod target;
 mod write;
 
+pub use local::Local;
 pub use server::{serve, ServeError, Server, ServerOptions, API_VERSION};

@@ -28,19 +28,9 @@ pub async fn set(
 ) -> Result<SetForwardingPipelineConfigResponse, Status> {
     check_sender(&shared, &request)?;
     let action = request.action();
-    let loaded = match (action, request.config.clone()) {
-        (Action::Unspecified, _) => {
-            return Err(Status::invalid_argument(format!(
-                "action {} is unknown; known: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT, RECONCILE_AND_COMMIT",
-                request.action
-            )))
-        }
-        (Action::Commit, None) => None,
-        (Action::Commit, Some(_)) => {
-            return Err(Status::invalid_argument("COMMIT takes no config: it realizes the one that was saved"))
-        }
-        (_, None) => return Err(Status::invalid_argument(format!("{} needs a config", action.as_str_name()))),
-        (_, Some(config)) => {
+    let loaded = match config_of(&request)? {
+        None => None,
+        Some(config) => {
             let cpu_port = shared.cpu_port;
             let load = tokio::task::spawn_blocking(move || config::load(config, cpu_port)).await;
             Some(load.map_err(|e| Status::internal(format!("loading the config failed: {e}")))??)
@@ -55,6 +45,45 @@ pub async fn set(
     done.await
         .map_err(|e| Status::internal(format!("setting the config failed: {e}")))??;
     Ok(SetForwardingPipelineConfigResponse {})
+}
+
+/// As `set`, without tasks of its own: for a caller that waits for the end.
+///
+/// # Errors
+/// As `set`.
+pub async fn set_here(
+    shared: Arc<Shared>,
+    request: SetForwardingPipelineConfigRequest,
+) -> Result<SetForwardingPipelineConfigResponse, Status> {
+    check_sender(&shared, &request)?;
+    let loaded = config_of(&request)?
+        .map(|config| config::load(config, shared.cpu_port))
+        .transpose()?;
+    let state = shared.state.clone().write_owned().await;
+    realize(&shared, state, request.action(), loaded).await?;
+    Ok(SetForwardingPipelineConfigResponse {})
+}
+
+/// The config that the action takes; None for COMMIT, which takes none.
+fn config_of(
+    request: &SetForwardingPipelineConfigRequest,
+) -> Result<Option<ForwardingPipelineConfig>, Status> {
+    let action = request.action();
+    match (action, request.config.clone()) {
+        (Action::Unspecified, _) => Err(Status::invalid_argument(format!(
+            "action {} is unknown; known: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT, RECONCILE_AND_COMMIT",
+            request.action
+        ))),
+        (Action::Commit, None) => Ok(None),
+        (Action::Commit, Some(_)) => Err(Status::invalid_argument(
+            "COMMIT takes no config: it realizes the one that was saved",
+        )),
+        (_, None) => Err(Status::invalid_argument(format!(
+            "{} needs a config",
+            action.as_str_name()
+        ))),
+        (_, Some(config)) => Ok(Some(config)),
+    }
 }
 
 #[allow(deprecated)]

@@ -13,6 +13,7 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::clients::Outgoing;
+use crate::clock::Clock;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::{
     CapabilitiesRequest, CapabilitiesResponse, ForwardingPipelineConfig,
@@ -78,7 +79,12 @@ impl Server {
         };
         let listener = TcpListener::bind(options.addr).await.map_err(listen)?;
         let addr = listener.local_addr().map_err(listen)?;
-        let shared = Arc::new(Shared::new(options.device_id, options.cpu_port, handle));
+        let shared = Arc::new(Shared::new(
+            options.device_id,
+            options.cpu_port,
+            handle,
+            Clock::wall(),
+        ));
         Ok(Self {
             shared,
             listener,

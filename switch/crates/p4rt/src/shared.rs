@@ -3,13 +3,13 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Instant;
 
 use device::{DeviceGone, DeviceHandle};
 use tonic::Status;
 use v1model::{Nanos, Pipeline};
 
 use crate::clients::Clients;
+use crate::clock::Clock;
 use crate::config::{Context, Loaded, State};
 use crate::digests::Digests;
 use crate::error::NO_PIPELINE;
@@ -27,11 +27,12 @@ pub struct Shared {
     running: RwLock<Option<Arc<Loaded>>>,
     /// Frames from the CPU port that nobody could take: too short, or no primary.
     pub packet_ins_lost: AtomicU64,
-    started: Instant,
+    /// The clock of the digest lists and of the timestamps in messages.
+    pub clock: Clock,
 }
 
 impl Shared {
-    pub fn new(device_id: u64, cpu_port: Option<u32>, handle: DeviceHandle) -> Self {
+    pub fn new(device_id: u64, cpu_port: Option<u32>, handle: DeviceHandle, clock: Clock) -> Self {
         Self {
             cpu_port,
             handle,
@@ -40,7 +41,7 @@ impl Shared {
             digests: Arc::default(),
             running: RwLock::new(None),
             packet_ins_lost: AtomicU64::new(0),
-            started: Instant::now(),
+            clock,
         }
     }
 
@@ -65,11 +66,6 @@ impl Shared {
 
     pub fn set_running(&self, loaded: Arc<Loaded>) {
         *self.running.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
-    }
-
-    /// Nanoseconds since the server was made: the clock of the digest lists.
-    pub fn now(&self) -> Nanos {
-        Nanos::try_from(self.started.elapsed().as_nanos()).unwrap_or(Nanos::MAX)
     }
 
     /// Reads from the pipeline of a config, on the switch's thread when it runs there.

@@ -45,7 +45,7 @@ pub async fn serve(
 
 /// # Errors
 /// The status that ends the stream.
-async fn handle(
+pub async fn handle(
     shared: &Arc<Shared>,
     id: StreamId,
     message: StreamMessageRequest,

@@ -25,17 +25,34 @@ type Results = Vec<Result<(), Refusal>>;
 /// As P4Runtime 1.5 §12: NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION in this order, then UNKNOWN with one error
 /// per update.
 pub async fn write(shared: Arc<Shared>, request: WriteRequest) -> Result<WriteResponse, Status> {
-    check_sender(&shared, &request)?;
+    check(&shared, &request)?;
+    // A task of its own: a client that hangs up does not leave half a batch behind.
+    tokio::spawn(apply_batch(shared, request))
+        .await
+        .map_err(|e| Status::internal(format!("the write failed: {e}")))?
+}
+
+/// As `write`, without a task of its own: for a caller that waits for the end.
+///
+/// # Errors
+/// As `write`.
+pub async fn write_here(
+    shared: Arc<Shared>,
+    request: WriteRequest,
+) -> Result<WriteResponse, Status> {
+    check(&shared, &request)?;
+    apply_batch(shared, request).await
+}
+
+fn check(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
+    check_sender(shared, request)?;
     if request.atomicity() != Atomicity::ContinueOnError {
         return Err(Status::unimplemented(format!(
             "atomicity {} is not supported; only CONTINUE_ON_ERROR is",
             request.atomicity().as_str_name()
         )));
     }
-    // A task of its own: a client that hangs up does not leave half a batch behind.
-    tokio::spawn(apply_batch(shared, request))
-        .await
-        .map_err(|e| Status::internal(format!("the write failed: {e}")))?
+    Ok(())
 }
 
 #[allow(deprecated)]

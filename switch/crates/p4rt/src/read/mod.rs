@@ -37,32 +37,32 @@ pub async fn read(
     request: ReadRequest,
     out: Sender<Result<ReadResponse, Status>>,
 ) {
-    let mut reader = Reader {
-        shared: &shared,
-        state: &state,
-        out: &out,
-        entities: Vec::new(),
-        bytes: 0,
-    };
-    let mut results = Vec::with_capacity(request.entities.len());
-    for entity in &request.entities {
-        match reader.entity(entity).await {
-            Ok(()) => results.push(Ok(())),
-            Err(Stop::Refused(refusal)) => results.push(Err(refusal)),
-            Err(Stop::Ended(status)) => {
-                let _ = out.try_send(Err(status)); // nobody listens when this fails
-                return;
-            }
+    let mut reader = Reader::new(&shared, &state, Sink::Client(&out));
+    match reader.all(&request).await {
+        Ok(Ok(())) => {}
+        Ok(Err(status)) => {
+            let _ = tokio::time::timeout(STALL, out.send(Err(status))).await; // a client that left needs no status
+        }
+        Err(status) => {
+            let _ = out.try_send(Err(status)); // nobody listens when this fails
         }
     }
-    let end = match reader.flush().await {
-        Ok(()) => batch_status("Read", &results).err(),
-        Err(Stop::Ended(status)) => Some(status),
-        Err(Stop::Refused(refusal)) => Some(refusal.into()),
-    };
-    if let Some(status) = end {
-        let _ = tokio::time::timeout(STALL, out.send(Err(status))).await; // a client that left needs no status
-    }
+}
+
+/// As `read`, for a caller that waits for the end.
+///
+/// # Errors
+/// What `read` sends as the last item.
+pub async fn read_here(
+    shared: Arc<Shared>,
+    request: ReadRequest,
+) -> Result<Vec<ReadResponse>, Status> {
+    let state = shared.state.read().await;
+    state.current()?;
+    let mut responses = Vec::new();
+    let mut reader = Reader::new(&shared, &state, Sink::Caller(&mut responses));
+    reader.all(&request).await??;
+    Ok(responses)
 }
 
 enum Stop {
@@ -84,15 +84,47 @@ impl From<Status> for Stop {
     }
 }
 
+/// Where the messages go.
+enum Sink<'a> {
+    /// To a client, as fast as it reads.
+    Client(&'a Sender<Result<ReadResponse, Status>>),
+    /// To the caller, who takes all at once.
+    Caller(&'a mut Vec<ReadResponse>),
+}
+
 struct Reader<'a> {
     shared: &'a Shared,
     state: &'a State,
-    out: &'a Sender<Result<ReadResponse, Status>>,
+    out: Sink<'a>,
     entities: Vec<Entity>,
     bytes: usize,
 }
 
 impl<'a> Reader<'a> {
+    fn new(shared: &'a Shared, state: &'a State, out: Sink<'a>) -> Self {
+        Self {
+            shared,
+            state,
+            out,
+            entities: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Reads all that is asked for. Ok: the batch's status. Err: the status that cut it short.
+    async fn all(&mut self, request: &ReadRequest) -> Result<Result<(), Status>, Status> {
+        let mut results = Vec::with_capacity(request.entities.len());
+        for entity in &request.entities {
+            match self.entity(entity).await {
+                Ok(()) => results.push(Ok(())),
+                Err(Stop::Refused(refusal)) => results.push(Err(refusal)),
+                Err(Stop::Ended(status)) => return Err(status),
+            }
+        }
+        self.flush().await?;
+        Ok(batch_status("Read", &results))
+    }
+
     async fn entity(&mut self, entity: &Entity) -> Result<(), Stop> {
         let context = self.state.current()?;
         let binding = &context.loaded.binding;
@@ -243,7 +275,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    async fn flush(&mut self) -> Result<(), Stop> {
+    async fn flush(&mut self) -> Result<(), Status> {
         if self.entities.is_empty() {
             return Ok(());
         }
@@ -251,14 +283,20 @@ impl<'a> Reader<'a> {
         let response = ReadResponse {
             entities: std::mem::take(&mut self.entities),
         };
-        match tokio::time::timeout(STALL, self.out.send(Ok(response))).await {
+        let out = match &mut self.out {
+            Sink::Client(out) => out,
+            Sink::Caller(responses) => {
+                responses.push(response);
+                return Ok(());
+            }
+        };
+        match tokio::time::timeout(STALL, out.send(Ok(response))).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Status::cancelled("the client has gone").into()),
+            Ok(Err(_)) => Err(Status::cancelled("the client has gone")),
             Err(_) => Err(Status::aborted(format!(
                 "the client did not read for {} s",
                 STALL.as_secs()
-            ))
-            .into()),
+            ))),
         }
     }
 }
