@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import fl_topology
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
+from fl_control import program_switches, start_loop
 from fl_net import Network, NetworkOptions
 from fl_variants import apply_variants
 from mininet.cli import CLI
@@ -49,24 +49,6 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def start_controller(network: Network, switches: Sequence[str]) -> None:
-    """Program these switches once, then run their control loop in the background. Raises RuntimeError with the controller's own words."""
-    fairlane = str(Path(sys.executable).parent / "fairlane")
-    chosen = ["--state", str(network.folder), *(word for name in switches for word in ("--switch", name))]
-    done = subprocess.run([fairlane, "init", *chosen], capture_output=True, text=True, timeout=60)
-    if done.returncode != 0:
-        raise RuntimeError(f"the controller could not program the switches: {(done.stderr or done.stdout).strip()}")
-    with (network.folder / "log" / "controller.log").open("wb") as log:
-        loop = subprocess.Popen(
-            [fairlane, "run", *chosen],
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    network.adopt(loop.pid, "fairlane run")
-
-
 def endpoint(network: Network, name: str) -> Endpoint:
     """Where the P4Runtime server of a switch is."""
     options = network.switches[name].options
@@ -93,7 +75,8 @@ def main() -> int:
                 print(f"{name}: {written} entries of {runtime.path}")
             ours = [name for name in network.switches if name not in runtimes]
             if ours and not chosen.no_controller:
-                start_controller(network, ours)
+                program_switches(network, ours)
+                start_loop([network], ours)
             for name in [*runtimes, *([] if chosen.no_controller else ours)]:
                 network.switches[name].shape(FULL_FRAME_BYTES)
             print(
