@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of an experiment file that may refer to parameters, as it is once they are filled in: topology, flows, tcp, control, changes, run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fairlane_lab.definition.strict import Strict
+
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Rate = Annotated[int, Field(ge=0, le=400_000_000_000)]
+
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "greedy": (),
+    "bytes": ("bytes",),
+    "on_off": ("on_mean_s", "off_mean_s"),
+    "web": ("arrivals_per_s", "mean_bytes"),
+    "interactive": ("bytes", "interval_s"),
+    "cbr_udp": ("rate_bps", "payload_bytes"),
+}
+_MAY: dict[str, tuple[str, ...]] = {
+    "on_off": ("distribution", "shape"),
+    "web": ("distribution", "shape", "max_bytes"),
+}
+
+
+class AppSpec(Strict):
+    """`scenario.App`: what a flow's application does."""
+
+    kind: Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"] = "greedy"
+    bytes: Annotated[int, Field(gt=0)] | None = None
+    interval_s: Positive | None = None
+    on_mean_s: Positive | None = None
+    off_mean_s: Positive | None = None
+    arrivals_per_s: Positive | None = None
+    mean_bytes: Annotated[int, Field(gt=0)] | None = None
+    max_bytes: Annotated[int, Field(gt=0)] | None = None
+    distribution: Literal["fixed", "exponential", "pareto"] | None = None
+    shape: Annotated[float, Field(gt=1)] | None = None
+    rate_bps: Annotated[int, Field(gt=0)] | None = None
+    payload_bytes: Annotated[int, Field(ge=18, le=1472)] | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> AppSpec:
+        needs, may = _NEEDS[self.kind], _MAY.get(self.kind, ())
+        given = self.model_fields_set - {"kind"}
+        missing = [name for name in needs if name not in given]
+        useless = sorted(given - {*needs, *may})
+        if missing:
+            raise ValueError(f"kind {self.kind!r} also needs {', '.join(missing)}")
+        if useless:
+            allowed = ", ".join((*needs, *may)) or "nothing else"
+            raise ValueError(f"kind {self.kind!r} has no {', '.join(useless)}; it has: {allowed}")
+        if self.kind == "on_off" and self.distribution == "fixed":
+            raise ValueError("kind 'on_off' is exponential or pareto")
+        return self
+
+
+class TcpSpec(Strict):
+    """`scenario.TcpOptions`: what is left out keeps its default."""
+
+    mss_bytes: Annotated[int, Field(ge=88, le=8960)] | None = None
+    delayed_ack: bool | None = None
+    receive_window_bytes: Annotated[int, Field(ge=0, le=2**30)] | None = None
+    initial_window_packets: Annotated[int, Field(ge=1, le=64)] | None = None
+    rto_min_s: Annotated[float, Field(gt=0, le=60)] | None = None
+    timestamps: bool | None = None
+    sack: bool | None = None
+
+
+class FlowSpec(Strict):
+    """`scenario.Flow`: one sender, or `connections` alike."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$", max_length=32)]
+    group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)] | None = None
+    """Its name when left out."""
+    sender: str
+    receiver: str
+    variant: str = "reno"
+    app: AppSpec = AppSpec()
+    start_s: NotNegative = 0.0
+    stop_s: Positive | None = None
+    weight: Annotated[float, Field(gt=0, le=256)] = 1.0
+    window_packets: Annotated[int, Field(ge=0, le=65535)] = 0
+    connections: Annotated[int, Field(ge=1, le=1000)] = 1
+    tcp: TcpSpec = TcpSpec()
+
+
+class LinkChanges(Strict):
+    """Values of a topology file's link, both directions alike."""
+
+    rate_bps: Rate | None = None
+    """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
+    delay_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
+    jitter_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
+    loss: Share | None = None
+    ber: Share | None = None
+
+
+class PortChanges(Strict):
+    """Values of a switch port, named as in the topology file: `s1-p3`."""
+
+    rate_bps: Rate | None = None
+    queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    bottleneck: bool | None = None
+
+
+class TopologySpec(Strict):
+    """A file of mininet/topologies and what is different in it."""
+
+    base: str
+    """Name of the file without `.json`."""
+    links: dict[str, LinkChanges] = Field(default_factory=dict)
+    """By name (`s1-s2`) or pattern (`h*`); later ones win."""
+    ports: dict[str, PortChanges] = Field(default_factory=dict)
+    program: Literal["qthresh"] = "qthresh"
+
+
+def _threshold(value: object) -> object:
+    whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535
+    if not whole and value not in ("model", "auto"):
+        raise ValueError(f"got {value!r}; allowed: packets from 1 to 65535, 'model' or 'auto'")
+    return value
+
+
+class ControlSpec(Strict):
+    """`scenario.Control`."""
+
+    scheme: Literal["drop_tail", "qthresh"] = "drop_tail"
+    threshold: Annotated[int | Literal["model", "auto"], BeforeValidator(_threshold)] = "auto"
+    measure: bool = False
+
+
+class ChangeSpec(Strict):
+    """`scenario.Change`: something that changes while it runs."""
+
+    at_s: NotNegative
+    link: str
+    direction: Literal["a_to_b", "b_to_a", "both"] = "both"
+    delay_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
+    rate_bps: Annotated[int, Field(gt=0, le=400_000_000_000)] | None = None
+    loss: Share | None = None
+    ber: Share | None = None
+    spike_s: Positive | None = None
+    outage_s: Positive | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> ChangeSpec:
+        if not self.model_fields_set - {"at_s", "link", "direction"}:
+            raise ValueError("changes nothing: give one of delay_ms, rate_bps, loss, ber, spike_s, outage_s")
+        return self
+
+
+class Starts(Strict):
+    """How repeats differ: a deterministic run is partly luck, so each starts a little differently."""
+
+    flows: tuple[str, ...] = ()
+    """Names or groups of the flows that are moved; empty: all but the first (`offsets_s`) or all (`jitter_s`)."""
+    offsets_s: tuple[float, ...] = ()
+    """Repeat i moves them by entry i (around again after the last); negative: the others start later instead."""
+    jitter_s: NotNegative = 0.0
+    """Every connection's start is moved by a random time below this, on top."""
+
+
+class RunSpec(Strict):
+    """How long, how often, what is kept."""
+
+    duration_s: Annotated[float, Field(gt=0, le=86_400)]
+    """From the instant at which the first flow may start."""
+    warmup_s: NotNegative
+    """Not counted; every greedy flow has started by then."""
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
+    starts: Starts = Starts()
+    sample_s: Annotated[float, Field(ge=0.001, le=60)] = 0.1
+    series_repeats: Annotated[int, Field(ge=0)] = 0
+    """The first so many repeats of a point keep their time series."""
+
+    @model_validator(mode="after")
+    def _window(self) -> RunSpec:
+        if self.warmup_s >= self.duration_s:
+            raise ValueError(f"warmup_s {self.warmup_s:g} leaves nothing of duration_s {self.duration_s:g} to measure")
+        return self
+
+
+class Body(Strict):
+    """The resolved part of one point."""
+
+    topology: TopologySpec
+    flows: Annotated[list[FlowSpec], Field(min_length=1)]
+    tcp: TcpSpec = TcpSpec()
+    control: ControlSpec = ControlSpec()
+    changes: tuple[ChangeSpec, ...] = ()
+    run: RunSpec
+
+
+TEMPLATED = ("topology", "flows", "tcp", "control", "changes", "run")
+"""The sections in which `$param` and `= expression` may stand."""
+
+
+def given(model: Strict) -> dict[str, Any]:
+    """What a file says itself, without what it leaves out."""
+    return {name: value for name, value in model.model_dump().items() if value is not None}

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only the whole file can tell: every point can be built, every name that judges or draws exists, no parameter is useless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairlane_lab.definition.errors import Problem, place, unknown
+from fairlane_lab.definition.expand import Resolution, overrides, resolve_point
+from fairlane_lab.definition.metric import Metric, parse_metric
+from fairlane_lab.definition.names import RUNTIMES, SERIES_METRICS, TRANSFER_METRICS
+from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
+from fairlane_lab.definition.points import Point
+from fairlane_lab.definition.strict import Between, Where, matches
+
+if TYPE_CHECKING:
+    from fairlane_lab.definition.load import Definition
+
+
+def semantic_problems(definition: Definition, points: Sequence[Point]) -> list[Problem]:
+    """Everything that is wrong although each part of the file is well-formed."""
+    used: set[str] = set()
+    problems: list[Problem] = []
+    groups: list[str] = []
+    values: dict[str, list[Any]] = {}
+    for point in points:
+        resolution, found = resolve_point(definition, point, (), used)
+        problems += _placed(found, point, problems, point is not points[0])
+        if resolution is None:
+            continue
+        groups += [flow.group or flow.name for flow in resolution.body.flows]
+        for name, value in _columns(resolution).items():
+            values.setdefault(name, []).append(value)
+    if problems:
+        return list(dict.fromkeys(problems))
+    problems += _unused(definition, used)
+    problems += _layers(definition, points)
+    names = _Names(values, list(dict.fromkeys(groups)))
+    problems += names.judging(definition)
+    for index, plot in enumerate(definition.experiment.plots):
+        problems += names.plot(plot, ("plots", index))
+    titles = [plot.name for plot in definition.experiment.plots]
+    problems += [
+        Problem(place(("plots", index, "name")), f"{name!r} is the name of an earlier plot")
+        for index, name in enumerate(titles)
+        if name in titles[:index]
+    ]
+    return problems
+
+
+def _placed(found: Sequence[Problem], point: Point, earlier: Sequence[Problem], tell: bool) -> Iterable[Problem]:
+    """`found` with the first point where each occurs."""
+    for problem in found:
+        if not any(each.path == problem.path and each.message.startswith(problem.message) for each in earlier):
+            yield Problem(problem.path, f"{problem.message} (at {point.name})") if tell else problem
+
+
+def _columns(resolution: Resolution) -> dict[str, Any]:
+    control = resolution.body.control
+    return {
+        **resolution.point.params,
+        "scheme": control.scheme,
+        "threshold": control.threshold if control.scheme == "qthresh" else None,
+        "flows": sum(flow.connections for flow in resolution.body.flows),
+    }
+
+
+def _unused(definition: Definition, used: set[str]) -> Iterable[Problem]:
+    experiment = definition.experiment
+    places: dict[str, tuple[str | int, ...]] = {name: ("params", name) for name in experiment.params}
+    for index, case in enumerate(experiment.cases):
+        places |= {name: ("cases", index, name) for name in case if name != "label" and name not in places}
+    for name, axis in experiment.sweep.items():
+        tables = [item for item in axis if isinstance(item, dict)] if isinstance(axis, list) else []
+        keys = {key for table in tables for key in table if key != "label"} or {name}
+        places |= {key: ("sweep", name) for key in keys if key not in places}
+    for name, path in places.items():
+        if name not in used:
+            yield Problem(place(path), f'nothing refers to it: write "${name}" where it belongs')
+
+
+def _layers(definition: Definition, points: Sequence[Point]) -> Iterable[Problem]:
+    from fairlane_lab.definition.expand import Selection
+
+    experiment = definition.experiment
+    for section, layer in (("sim", experiment.sim), ("mininet", experiment.mininet), ("quick", experiment.quick)):
+        for name in layer.only:
+            known = {key for point in points for key in point.params}
+            if name not in known:
+                yield Problem(place((section, "only", name)), unknown("parameter", name, sorted(known)))
+        if not any(matches(layer.only, point.params) for point in points):
+            yield Problem(place((section, "only")), "leaves no point")
+    for runtime in experiment.runtimes:
+        for quick in (False, True):
+            layers = overrides(definition, Selection(runtime=runtime, quick=quick))
+            for point in points[:1]:
+                _, found = resolve_point(definition, point, layers)
+                section = "quick" if quick else runtime
+                yield from (Problem(section, f"with it, {problem}") for problem in found)
+
+
+class _Names:
+    """The names and values that conditions, metrics and axes may use."""
+
+    def __init__(self, values: dict[str, list[Any]], groups: list[str]) -> None:
+        self._values = values
+        self._groups = groups
+
+    def judging(self, definition: Definition) -> Iterable[Problem]:
+        experiment = definition.experiment
+        for index, numbers in enumerate(experiment.paper_numbers):
+            yield from self._where(numbers.where, ("paper_numbers", index, "where"))
+            for name in numbers.values:
+                yield from self._metric(name, ("paper_numbers", index, "values", name), False)
+        for index, expectation in enumerate(experiment.expect):
+            path = ("expect", index)
+            yield from self._where(expectation.where, (*path, "where"))
+            if not (expectation.over and expectation.metric in self._values):
+                yield from self._metric(expectation.metric, (*path, "metric"), True)
+            for number, name in enumerate(expectation.per):
+                if name != "point":
+                    yield from self._parameter(name, (*path, "per", number))
+            if expectation.over:
+                yield from self._parameter(expectation.over, (*path, "over"))
+            for name in expectation.given:
+                yield from self._metric(name, (*path, "given", name), True)
+        for index, note in enumerate(experiment.notes):
+            yield from self._where(note.where, ("notes", index, "where"), runtime=True)
+            for number, name in enumerate(note.metrics):
+                yield from self._metric(name, ("notes", index, "metrics", number), False)
+        for index, name in enumerate(experiment.main_metrics):
+            yield from self._metric(name, ("main_metrics", index), True)
+
+    def plot(self, plot: Plot, path: tuple[str | int, ...]) -> Iterable[Problem]:
+        yield from self._where(plot.where, (*path, "where"))
+        axes: list[tuple[str, str | None, tuple[str, ...]]] = []
+        metrics: list[tuple[str, str | list[str]]] = []
+        if isinstance(plot, Bars):
+            axes = [("x", plot.x, ()), ("by", plot.by, ("group",))]
+            metrics = [("metric", plot.metric)]
+        elif isinstance(plot, Lines):
+            axes = [("x", plot.x, ()), ("by", plot.by, ("group",)), ("panel", plot.panel, ())]
+            metrics = [("y", plot.y)]
+        elif isinstance(plot, Heat):
+            axes = [("x", plot.x, ()), ("y", plot.y, ())]
+            metrics = [("metric", plot.metric)]
+        elif isinstance(plot, Cdf):
+            axes = [("by", plot.by, ("group",)), ("panel", plot.panel, ("group",))]
+            if plot.metric not in TRANSFER_METRICS:
+                yield Problem(place((*path, "metric")), unknown("metric of transfers", plot.metric, TRANSFER_METRICS))
+        else:
+            yield from self._series(plot, path)
+        for key, name, extra in axes:
+            if name is not None and name not in extra:
+                yield from self._parameter(name, (*path, key), extra)
+        for key, names in metrics:
+            for number, name in enumerate([names] if isinstance(names, str) else names):
+                place_of = (*path, key) if isinstance(names, str) else (*path, key, number)
+                yield from self._metric(name, place_of, True)
+
+    def _series(self, plot: Series, path: tuple[str | int, ...]) -> Iterable[Problem]:
+        for name in [plot.metric] if isinstance(plot.metric, str) else plot.metric:
+            if name not in SERIES_METRICS:
+                yield Problem(place((*path, "metric")), unknown("metric of series", name, SERIES_METRICS))
+        if plot.panel is not None:
+            yield from self._parameter(plot.panel, (*path, "panel"))
+
+    def _where(self, where: Where, path: tuple[str | int, ...], runtime: bool = False) -> Iterable[Problem]:
+        for name, condition in where.items():
+            if runtime and name == "runtime":
+                there: list[Any] = list(RUNTIMES)
+            elif name in self._values:
+                there = list(dict.fromkeys(self._values[name]))
+            else:
+                extra = ("runtime",) if runtime else ()
+                yield from self._parameter(name, (*path, name), extra)
+                continue
+            if isinstance(condition, Between):
+                if not any(matches({name: condition}, {name: value}) for value in there):
+                    yield Problem(place((*path, name)), f"no point lies in that range; there are: {_list(there)}")
+                continue
+            for value in condition if isinstance(condition, list) else [condition]:
+                if value not in there:
+                    yield Problem(place((*path, name)), unknown("value", value, there))
+
+    def _parameter(self, name: str, path: tuple[str | int, ...], extra: Sequence[str] = ()) -> Iterable[Problem]:
+        if name not in self._values:
+            yield Problem(place(path), unknown("parameter", name, [*sorted(self._values), *extra]))
+
+    def _metric(self, text: str, path: tuple[str | int, ...], quotient: bool) -> Iterable[Problem]:
+        try:
+            parsed = parse_metric(text)
+        except ValueError as error:
+            yield Problem(place(path), str(error))
+            return
+        parts: list[Metric] = [parsed[0]] if parsed[1] is None else [parsed[0], parsed[1]]
+        if len(parts) > 1 and not quotient:
+            yield Problem(place(path), f"got {text!r}; one metric, not a quotient, belongs here")
+        for part in parts:
+            if part.group is not None and part.group not in self._groups:
+                yield Problem(place(path), unknown("group of flows", part.group, self._groups))
+
+
+def _list(values: Sequence[Any]) -> str:
+    return ", ".join(str(value) for value in values)

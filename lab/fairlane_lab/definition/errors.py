@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with an experiment file: every problem with its place, what was given and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong."""
+
+    path: str
+    """TOML path of the key, such as `flows[1].variant`; empty for the file as a whole."""
+    message: str
+    """What was given and what is allowed."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class ExperimentError(ValueError):
+    """An experiment file that cannot be used, or a selection from it that makes no sense. Nothing has run."""
+
+    def __init__(self, origin: str, problems: Sequence[Problem]) -> None:
+        self.origin = origin
+        self.problems = tuple(dict.fromkeys(problems))
+        super().__init__("\n".join(f"{origin}: {problem}" for problem in self.problems))
+
+
+def place(parts: Iterable[str | int]) -> str:
+    """`flows[1].variant` of `("flows", 1, "variant")`."""
+    text = ""
+    for part in parts:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part.isidentifier() or part.replace("-", "_").isidentifier():
+            text += f".{part}" if text else part
+        else:
+            text += f'."{part}"' if text else f'"{part}"'
+    return text
+
+
+def unknown(what: str, given: object, allowed: Iterable[object]) -> str:
+    """`there is no variant 'vages'; did you mean 'vegas'? There are …`"""
+    names = [str(name) for name in allowed]
+    near = difflib.get_close_matches(str(given), names, 1, 0.6)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"there is no {what} {given!r}.{hint} There are: {', '.join(names) or 'none'}"
+
+
+_MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "Steps", "bars", "lines", "series", "cdf", "heat"})
+
+
+def keys_only(loc: Iterable[str | int]) -> tuple[str | int, ...]:
+    """A pydantic location without the members of unions, which are no keys of the file."""
+    return tuple(part for part in loc if isinstance(part, int) or not (part in _MEMBERS or "[" in part))
+
+
+def pydantic_problems(error: ValidationError, keys: Callable[[tuple[str | int, ...]], Sequence[str]]) -> list[Problem]:
+    """Every error of a model as a problem; `keys` tells the keys that the table around a location may have."""
+    details = error.errors()
+    deeper = {keys_only(detail["loc"])[: len(keys_only(detail["loc"])) - 1] for detail in details}
+    return [
+        _problem(detail, keys(detail["loc"]))
+        for detail in details
+        if not (detail["type"] in ("list_type", "model_type", "dict_type") and keys_only(detail["loc"]) in deeper)
+    ]
+
+
+def _problem(detail: ErrorDetails, keys: Sequence[str]) -> Problem:
+    path = place(keys_only(detail["loc"]))
+    given = repr(detail["input"])
+    given = given if len(given) <= 80 else given[:77] + "..."
+    context = detail.get("ctx", {})
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        text = unknown("key", str(detail["loc"][-1]), keys)
+    elif kind == "missing":
+        text = "is missing"
+    elif kind == "literal_error":
+        text = f"got {given}; allowed: {context.get('expected', '')}"
+    elif kind == "value_error":
+        text = str(context.get("error", detail["msg"]))
+    else:
+        text = f"got {given}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    return Problem(path, text)

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a definition to scenarios: points and their repeats, in a fixed order, each with its own seed and start.
+
+A scenario's seed is a hash of (experiment, base seed, repeat, the point's parameters without what the switch does: scheme,
+threshold, scheduler). So schemes and thresholds meet the same world in the same repeat, and may be compared in pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pydantic import ValidationError
+
+from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, given
+from fairlane_lab.definition.errors import ExperimentError, Problem, place, pydantic_problems, unknown
+from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB, variants
+from fairlane_lab.definition.points import Point, make_points
+from fairlane_lab.definition.references import resolve
+from fairlane_lab.definition.schema import Overrides
+from fairlane_lab.definition.strict import Scalar, Strict, matches
+from fairlane_lab.definition.topology import Resolved, resolve_topology
+from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions
+
+if TYPE_CHECKING:
+    from fairlane_lab.definition.load import Definition
+
+SWITCH_PARAMETERS = frozenset({"scheme", "threshold", "scheduler"})
+RUN_PARAMETERS = ("duration_s", "warmup_s")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of an experiment is run, where, and how often."""
+
+    runtime: Literal["sim", "mininet"] = "sim"
+    seed: int = 1
+    repeats: int | None = None
+    """None: as the file says."""
+    quick: bool = False
+    values: Mapping[str, Sequence[Scalar]] = field(default_factory=dict[str, Sequence[Scalar]])
+    """Parameter → the values to run: other values for an axis or a parameter of the file, or a choice of its cases."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """One point, filled in and checked."""
+
+    point: Point
+    body: Body
+    topology: Resolved
+
+
+def expand(definition: Definition, selection: Selection | None = None) -> list[Scenario]:
+    """Every run of a selection, points in the file's order, then repeats. Raises ExperimentError for a selection that makes no sense."""
+    selection = selection or Selection()
+    runtimes = definition.experiment.runtimes
+    if selection.runtime not in runtimes:
+        problem = Problem("runtimes", f"does not run in {selection.runtime!r}; it runs in: {', '.join(runtimes)}")
+        raise ExperimentError(definition.origin, [problem])
+    scenarios: list[Scenario] = []
+    for point in select_points(definition, selection):
+        resolution, problems = resolve_point(definition, point, overrides(definition, selection))
+        if resolution is None or problems:
+            raise ExperimentError(f"{definition.origin} at {point.name}", problems)
+        for repeat in range(selection.repeats or resolution.body.run.repeats):
+            scenarios.append(_scenario(definition, resolution, repeat, selection.seed))
+    return scenarios
+
+
+def overrides(definition: Definition, selection: Selection) -> list[Overrides]:
+    """What holds on top of `[run]`, later ones first to be heeded."""
+    experiment = definition.experiment
+    chosen: list[Overrides] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
+    if selection.quick:
+        chosen.append(experiment.quick)
+    run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}
+    if run:
+        try:
+            chosen.append(Overrides.model_validate({name: _single(name, values) for name, values in run.items()}))
+        except ValidationError as error:
+            raise ExperimentError("--set", pydantic_problems(error, lambda _: RUN_PARAMETERS)) from None
+    return chosen
+
+
+def _single(name: str, values: Sequence[Scalar]) -> Scalar:
+    if len(values) != 1:
+        raise ExperimentError("--set", [Problem(name, f"takes one value, got {len(values)}")])
+    return values[0]
+
+
+def select_points(definition: Definition, selection: Selection) -> list[Point]:
+    """The points of a selection. Raises ExperimentError when a value or name does not exist or nothing is left."""
+    experiment = definition.experiment
+    asked = {name: values for name, values in selection.values.items() if name not in RUN_PARAMETERS}
+    all_points = make_points(experiment)
+    known = {name for point in all_points for name in point.params}
+    replaced = {
+        name: values for name, values in asked.items() if name in experiment.params or _is_scalar_axis(definition, name)
+    }
+    grouped = {name for point in make_points(experiment, replaced) for name in point.params}
+    in_tables = {name for name in known if name not in experiment.params and name not in replaced} & grouped
+    points = make_points(experiment, replaced)
+    problems: list[Problem] = []
+    for name, values in asked.items():
+        if name in replaced:
+            continue
+        if name not in in_tables:
+            problems.append(Problem("--set", unknown("parameter", name, [*sorted(known), *RUN_PARAMETERS])))
+            continue
+        there = list(dict.fromkeys(point.params.get(name) for point in all_points))
+        for value in values:
+            if value not in there:
+                problems.append(Problem("--set", f"{name}: {unknown('value', value, there)}"))
+    if problems:
+        raise ExperimentError(definition.origin, problems)
+    chosen = {name: list(values) for name, values in asked.items() if name not in replaced}
+    points = [point for point in points if matches(chosen, point.params)]
+    for layer in overrides(definition, selection):
+        only = {name: condition for name, condition in layer.only.items() if name not in asked}
+        points = [point for point in points if matches(only, point.params)]
+    if not points:
+        raise ExperimentError(
+            definition.origin, [Problem("", "nothing is left to run: no point matches the selection")]
+        )
+    return points
+
+
+def _is_scalar_axis(definition: Definition, name: str) -> bool:
+    axis = definition.experiment.sweep.get(name)
+    return axis is not None and not (isinstance(axis, list) and isinstance(axis[0], dict))
+
+
+def resolve_point(
+    definition: Definition, point: Point, layers: Sequence[Overrides] = (), used: set[str] | None = None
+) -> tuple[Resolution | None, list[Problem]]:
+    """Fill a point's parameters in and check everything that it names. Returns the problems instead of raising them."""
+    problems: list[Problem] = []
+    used = set[str]() if used is None else used
+    document: dict[str, Any] = {}
+    for section in TEMPLATED:
+        raw = definition.document.get(section)
+        if raw is not None:
+            document[section] = resolve(raw, point.params, (section,), problems, used)
+    for layer in layers:
+        for name in ("repeats", *RUN_PARAMETERS):
+            value = getattr(layer, name)
+            if value is not None and isinstance(document.get("run"), dict):
+                document["run"] = {**document["run"], name: value}
+    if problems:
+        return None, problems
+    try:
+        body = Body.model_validate(document)
+    except ValidationError as error:
+        return None, pydantic_problems(error, _keys)
+    topology, problems = resolve_topology(body.topology)
+    if topology is None:
+        return None, problems
+    problems = _name_problems(body, topology, definition.experiment.runtimes)
+    return Resolution(point, body, topology), problems
+
+
+def _keys(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys that the table around `loc` may have."""
+    model: type[Strict] | None = Body
+    for part in loc[:-1]:
+        if model is None:
+            break
+        if isinstance(part, int) or part not in model.model_fields:
+            continue
+        model = _model_of(model.model_fields[part].annotation)
+    return list(model.model_fields) if model else []
+
+
+def _model_of(annotation: Any) -> type[Strict] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Strict):
+        return annotation
+    for part in get_args(annotation):
+        found = _model_of(part)
+        if found:
+            return found
+    return None
+
+
+def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> list[Problem]:
+    problems: list[Problem] = []
+    names: set[str] = set()
+    for index, flow in enumerate(body.flows):
+        path = ("flows", index)
+        if flow.name in names:
+            problems.append(Problem(place((*path, "name")), f"{flow.name!r} is the name of an earlier flow"))
+        names.add(flow.name)
+        for end in ("sender", "receiver"):
+            host = getattr(flow, end)
+            if host not in topology.hosts:
+                problems.append(Problem(place((*path, end)), unknown("host", host, topology.hosts)))
+        if flow.sender == flow.receiver:
+            problems.append(Problem(place((*path, "receiver")), f"{flow.receiver!r} is the sender too"))
+        if flow.variant not in variants(runtimes):
+            text = unknown("variant", flow.variant, variants(runtimes))
+            problems.append(Problem(place((*path, "variant")), f"{text} (in {' and '.join(runtimes)})"))
+        if flow.stop_s is not None and flow.stop_s <= flow.start_s:
+            problems.append(Problem(place((*path, "stop_s")), f"{flow.stop_s:g} is not after start_s {flow.start_s:g}"))
+        if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s:
+            text = f"{flow.start_s:g} is after run.warmup_s {body.run.warmup_s:g}: greedy flows start before what is counted"
+            problems.append(Problem(place((*path, "start_s")), text))
+    for index, change in enumerate(body.changes):
+        if change.link not in topology.links:
+            problems.append(Problem(place(("changes", index, "link")), unknown("link", change.link, topology.links)))
+        if change.at_s >= body.run.duration_s:
+            text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
+            problems.append(Problem(place(("changes", index, "at_s")), text))
+    groups = {flow.group or flow.name for flow in body.flows}
+    for index, name in enumerate(body.run.starts.flows):
+        if name not in names | groups:
+            text = unknown("flow or group", name, sorted(names | groups))
+            problems.append(Problem(place(("run", "starts", "flows", index)), text))
+    if not topology.bottlenecks:
+        text = "no port has bottleneck = true: nothing would be measured or managed"
+        problems.append(Problem("topology.ports", text))
+    return problems
+
+
+def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
+    body, point, name = resolution.body, resolution.point, definition.experiment.name
+    world = {key: value for key, value in sorted(point.params.items()) if key not in SWITCH_PARAMETERS}
+    seed = fixed_hash(name, base_seed, repeat, world)
+    flows, offset_s = _start(body, repeat, fixed_hash(name, base_seed, repeat, "starts"))
+    control = Control(**body.control.model_dump())
+    params = {
+        **point.params,
+        "scheme": control.scheme,
+        "threshold": control.threshold if control.scheme == "qthresh" else None,
+        "offset_s": offset_s,
+        "duration_s": body.run.duration_s,
+        "warmup_s": body.run.warmup_s,
+        "flows": sum(flow.connections for flow in flows),
+    }
+    return Scenario(
+        experiment=name,
+        point=point.name,
+        params={key: params[key] for key in PARAMETERS if key in params},
+        topology=resolution.topology.document,
+        flows=flows,
+        duration_s=body.run.duration_s,
+        warmup_s=body.run.warmup_s,
+        program=body.topology.program,
+        tcp=TcpOptions(**given(body.tcp)),
+        control=control,
+        changes=tuple(Change(**change.model_dump()) for change in body.changes),
+        repeat=repeat,
+        seed=seed,
+        sample_s=body.run.sample_s,
+        series=repeat < body.run.series_repeats,
+    )
+
+
+def fixed_hash(*parts: Any) -> int:
+    """32 bits that depend on nothing but `parts`: the same on every machine and in every version of Python."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big")
+
+
+def _start(body: Body, repeat: int, seed: int) -> tuple[tuple[Flow, ...], float]:
+    """The flows with this repeat's starts, none before 0; and the offset that was used."""
+    starts: Starts = body.run.starts
+    offset_s = starts.offsets_s[repeat % len(starts.offsets_s)] if starts.offsets_s else 0.0
+    moved = _moved(body.flows, starts)
+    flows = [
+        replace(flow, start_s=flow.start_s + (offset_s if index in moved else 0.0))
+        for index, flow in enumerate(_flow(spec) for spec in body.flows)
+    ]
+    if starts.jitter_s:
+        chance = random.Random(seed)
+        flows = [
+            replace(each, start_s=each.start_s + round(chance.random() * starts.jitter_s, 6))
+            for flow in flows
+            for each in _apart(flow)
+        ]
+    early = min([0.0, *(flow.start_s for flow in flows)])
+    shifted = [
+        replace(
+            flow, start_s=round(flow.start_s - early, 9), stop_s=None if flow.stop_s is None else flow.stop_s - early
+        )
+        for flow in flows
+    ]
+    return tuple(shifted), offset_s
+
+
+def _moved(flows: Sequence[FlowSpec], starts: Starts) -> set[int]:
+    if not starts.flows:
+        return set(range(1, len(flows)))
+    return {index for index, flow in enumerate(flows) if {flow.name, flow.group} & set(starts.flows)}
+
+
+def _apart(flow: Flow) -> list[Flow]:
+    """One flow a connection, so that each may start when it likes; their names are those that a runner would give."""
+    if flow.connections == 1:
+        return [flow]
+    return [
+        replace(flow, name=f"{flow.name}-{number}", connections=1) for number in range(1, flow.connections + 1)
+    ]  # fmt: skip
+
+
+def _flow(spec: FlowSpec) -> Flow:
+    return Flow(
+        name=spec.name,
+        group=spec.group or spec.name,
+        sender=spec.sender,
+        receiver=spec.receiver,
+        variant=spec.variant,
+        app=App(**given(spec.app)),
+        start_s=spec.start_s,
+        stop_s=spec.stop_s,
+        weight=spec.weight,
+        window_packets=spec.window_packets,
+        connections=spec.connections,
+        tcp=given(spec.tcp),
+    )
+
+
+def allowed_parameters() -> list[str]:
+    """What a file may call a parameter."""
+    return [name for name in PARAMETERS if name not in SET_BY_THE_LAB]

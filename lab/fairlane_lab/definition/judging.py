@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What results are held against: the paper's numbers, the bounds that count as a reproduction, the notes on known differences."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from fairlane_lab.definition.strict import Between, Strict, Where
+
+Runtime = Literal["sim", "mininet"]
+
+
+class PaperNumbers(Strict):
+    """Numbers of the paper for the points that match."""
+
+    where: Where = Field(default_factory=dict)
+    values: Annotated[dict[str, float], Field(min_length=1)]
+    """Metric (`fairness`, `goodput_bps[reno]`) → value in the metric's own unit."""
+    source: str = ""
+    """Where it stands when it is not the experiment's paper, such as `FIFO` or `FQ-CoDel, published`."""
+
+
+class Expectation(Strict):
+    """A bound on a metric. One verdict for each value of the parameters in `per`, or one over all that match."""
+
+    text: str
+    """What is asked, in a sentence."""
+    metric: str
+    """A metric, `metric[group]`, a quotient `a / b` of two of them, or (with `pick`) a parameter."""
+    min: float | None = None
+    max: float | None = None
+    where: Where = Field(default_factory=dict)
+    statistic: Literal["median", "mean", "min", "max"] = "median"
+    """Of the repeats of a point."""
+    per: tuple[str, ...] = ("point",)
+    """Parameters; `point` is all of them."""
+    over: str | None = None
+    """Parameter over which one point is picked before the bound is applied."""
+    pick: Literal["highest", "lowest", "first", "last"] = "highest"
+    """With `over`: by the metric (`highest`, `lowest`) or by the parameter's own order (`first`, `last`)."""
+    given: dict[str, Between] = Field(default_factory=dict)
+    """With `over`: only points whose metrics lie in these ranges."""
+    runtimes: tuple[Runtime, ...] = ("sim", "mininet")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Expectation:
+        if self.min is None and self.max is None:
+            raise ValueError("says neither min nor max")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min {self.min:g} is above max {self.max:g}")
+        if self.over is None and (self.given or "pick" in self.model_fields_set):
+            raise ValueError("`given` and `pick` need `over`: the parameter over which a point is picked")
+        return self
+
+
+class Note(Strict):
+    """Where a difference from the paper or between runtimes comes from."""
+
+    text: str
+    where: Where = Field(default_factory=dict)
+    """Parameters; also `runtime`."""
+    metrics: tuple[str, ...] = ()
+    """Only these metrics; empty: all."""
+
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiment files: found by name, read, and checked as a whole before anything runs; all errors are told at once."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fairlane_lab.definition.checks import semantic_problems
+from fairlane_lab.definition.errors import ExperimentError, Problem, pydantic_problems, unknown
+from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers
+from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
+from fairlane_lab.definition.points import check_points, make_points
+from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, Steps
+from fairlane_lab.paths import EXPERIMENTS
+
+_toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+_PARTS: dict[str, type[BaseModel]] = {
+    "paper_numbers": PaperNumbers,
+    "expect": Expectation,
+    "notes": Note,
+    "sim": Overrides,
+    "quick": Overrides,
+    "mininet": MininetOverrides,
+    "sweep": Steps,
+}
+_PLOTS: dict[str, type[BaseModel]] = {"bars": Bars, "lines": Lines, "series": Series, "cdf": Cdf, "heat": Heat}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A checked experiment file."""
+
+    origin: str
+    """The file's path, for messages."""
+    experiment: Experiment
+    document: Mapping[str, Any]
+    """The file as it was read: its references are filled in for each point."""
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Of what the file means: comments and layout do not count, nor what only judges or draws the results."""
+        return hashlib.sha256(repr(_ordered(_what_runs(self.document))).encode()).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole definition, for summary.json."""
+        return {**self.experiment.model_dump(mode="json", by_alias=True), "origin": Path(self.origin).name}
+
+
+_JUDGES = frozenset(
+    {"title", "paper", "reproduces", "what", "paper_numbers", "expect", "plots", "notes", "main_metrics"}
+)
+
+
+def _what_runs(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in _JUDGES}
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        table: Mapping[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return sorted((name, _ordered(item)) for name, item in table.items())
+    if isinstance(value, list):
+        items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return [_ordered(item) for item in items]
+    return value
+
+
+def experiment_names(folder: Path = EXPERIMENTS) -> list[str]:
+    """Names of the experiments that there are, in alphabetical order."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+@lru_cache(maxsize=64)
+def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
+    """The experiment called `name`, or in the file that `name` is the path of. Raises ExperimentError with all that is wrong."""
+    path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
+    if not path.is_file():
+        if name.endswith(".toml"):
+            raise ExperimentError(name, [Problem("", "there is no such file")])
+        names = experiment_names(folder)
+        raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, names))])
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(str(path), [Problem("", f"cannot be read: {error}")]) from None
+    return load_text(text, _shown(path), path.stem)
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def load_text(text: str, origin: str, stem: str | None = None) -> Definition:
+    """The experiment in a TOML text. Raises ExperimentError with all that is wrong; `stem` is what the name has to be."""
+    try:
+        document: dict[str, Any] = _toml.loads(text)
+    except ValueError as error:  # TOMLDecodeError
+        raise ExperimentError(origin, [Problem("", f"not TOML: {error}")]) from None
+    try:
+        experiment = Experiment.model_validate(document)
+    except ValidationError as error:
+        raise ExperimentError(origin, _schema_problems(error)) from None
+    problems: list[Problem] = []
+    if stem is not None and experiment.name != stem:
+        problems.append(Problem("name", f"{experiment.name!r} must be the file's name, {stem!r}"))
+    problems += check_points(experiment)
+    definition = Definition(origin, experiment, document, text)
+    if not problems:
+        problems = semantic_problems(definition, make_points(experiment))
+    if problems:
+        raise ExperimentError(origin, problems)
+    return definition
+
+
+def _schema_problems(error: ValidationError) -> list[Problem]:
+    return pydantic_problems(error, _keys)
+
+
+def _keys(loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that the table around `loc` may have."""
+    model: type[BaseModel] | None = Experiment
+    if len(loc) > 1:
+        model = _PARTS.get(str(loc[0]))
+        if loc[0] == "plots" and len(loc) > 2:
+            model = _PLOTS.get(str(loc[2]))
+    return [info.alias or name for name, info in model.model_fields.items()] if model else []

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of metrics in an experiment file: `fairness`, `goodput_bps[vegas]`, `goodput_bps[vegas] / goodput_bps[reno]`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fairlane_lab.definition.errors import unknown
+from fairlane_lab.definition.names import GROUP_METRICS, RUN_METRICS, Name
+
+_FORM = re.compile(r"^([a-z][a-z0-9_]*)(?:\[([a-z][a-z0-9_-]*)\])?$")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of a run, or of one of its groups of flows."""
+
+    name: str
+    group: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.group}]" if self.group else self.name
+
+    @property
+    def about(self) -> Name:
+        """Label, unit and scale of its values."""
+        known = RUN_METRICS.get(self.name)
+        if known is None:
+            from fairlane_lab.definition.names import FLOW_METRICS
+
+            known = FLOW_METRICS[self.name]
+        return known
+
+
+def parse_metric(text: str) -> tuple[Metric, Metric | None]:
+    """The metric, and the one that it is divided by. Raises ValueError with what is allowed."""
+    parts = [_single(part.strip()) for part in text.split("/")]
+    if len(parts) > 2:
+        raise ValueError(f"got {text!r}; one division at most")
+    return parts[0], parts[1] if len(parts) == 2 else None
+
+
+def _single(text: str) -> Metric:
+    found = _FORM.match(text)
+    if found is None:
+        raise ValueError(f"got {text!r}; a metric is written as `fairness` or `goodput_bps[group]`")
+    name, group = found[1], found[2]
+    if group is not None and name not in GROUP_METRICS:
+        raise ValueError(unknown("metric of groups", name, sorted(GROUP_METRICS)))
+    if group is None and name not in RUN_METRICS:
+        raise ValueError(unknown("metric", name, RUN_METRICS))
+    return Metric(name, group)

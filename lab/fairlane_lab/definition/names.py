@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters and metrics of all experiments: their names are columns of the results, their labels the plots' axes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from fairlane_hosts.variants import VARIANTS
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column: what a human reads beside it."""
+
+    label: str
+    unit: str = ""
+    scale: float = 1.0
+    """Shown value = value · scale."""
+
+
+PARAMETERS: dict[str, Name] = {
+    "case": Name("case"),
+    "scheme": Name("scheme"),
+    "threshold": Name("Qthresh", "packets"),
+    "scheduler": Name("scheduler"),
+    "variant": Name("variant"),
+    "rate_bps": Name("rate", "Mbit/s", 1e-6),
+    "delay_ms": Name("one-way delay", "ms"),
+    "buffer_packets": Name("buffer", "packets"),
+    "ber": Name("bit error rate"),
+    "loss": Name("packet loss rate"),
+    "file_bytes": Name("file size", "bytes"),
+    "flows": Name("flows"),
+    "offset_s": Name("start offset", "s"),
+    "window_packets": Name("largest window", "packets"),
+    "weight": Name("weight"),
+    "start_s": Name("start", "s"),
+    "duration_s": Name("duration", "s"),
+    "warmup_s": Name("warm-up", "s"),
+}
+"""What a file may call a parameter (`case` and `offset_s` are set by the lab itself)."""
+
+SET_BY_THE_LAB = frozenset({"case", "offset_s"})
+
+RUN_METRICS: dict[str, Name] = {
+    "throughput_bps": Name("throughput", "Mbit/s", 1e-6),
+    "goodput_bps": Name("goodput", "Mbit/s", 1e-6),
+    "utilisation": Name("utilisation", "%", 100),
+    "fairness": Name("fairness (min/max)", "%", 100),
+    "jain": Name("Jain index"),
+    "retransmits": Name("retransmits"),
+    "timeouts": Name("timeouts"),
+    "drops": Name("drops"),
+    "queue_packets": Name("mean queue", "packets"),
+    "qthresh_packets": Name("Qthresh in force", "packets"),
+    "bw_bps": Name("measured BW", "Mbit/s", 1e-6),
+    "t_res_ms": Name("measured T_res", "ms"),
+    "l_d_bytes": Name("measured L_D", "bytes"),
+    "n_c": Name("measured N_C"),
+    "completion_s": Name("completion time (median)", "s"),
+    "completion_p95_s": Name("completion time (95 %)", "s"),
+    "transfers": Name("finished transfers"),
+}
+"""One value a run. `metric[group]` is the same of one group of flows, for those in GROUP_METRICS."""
+
+FLOW_METRICS: dict[str, Name] = {
+    "goodput_bps": Name("goodput", "Mbit/s", 1e-6),
+    "share": Name("share of the goodput", "%", 100),
+    "retransmits": Name("retransmits"),
+    "timeouts": Name("timeouts"),
+    "cwnd_packets": Name("mean cwnd", "packets"),
+    "srtt_ms": Name("smoothed RTT", "ms"),
+}
+
+GROUP_METRICS = frozenset({*FLOW_METRICS, "completion_s", "completion_p95_s", "transfers"})
+"""`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`: their sum."""
+
+SERIES_METRICS: dict[str, Name] = {
+    "cwnd_packets": Name("cwnd", "packets"),
+    "ssthresh_packets": Name("ssthresh", "packets"),
+    "goodput_bps": Name("goodput", "Mbit/s", 1e-6),
+    "srtt_ms": Name("smoothed RTT", "ms"),
+    "queue_packets": Name("waiting packets", "packets"),
+    "qthresh_packets": Name("Qthresh", "packets"),
+    "throughput_bps": Name("throughput", "Mbit/s", 1e-6),
+    "bw_bps": Name("measured BW", "Mbit/s", 1e-6),
+    "t_res_ms": Name("measured T_res", "ms"),
+}
+
+TRANSFER_METRICS: dict[str, Name] = {
+    "completion_s": Name("completion time", "s"),
+    "bytes": Name("size", "bytes"),
+    "retransmits": Name("retransmits"),
+}
+
+RUNTIMES = ("sim", "mininet")
+
+SIM_ONLY_VARIANTS = ("reno-classic", "tahoe", "sack")
+"""Senders that the simulator has and Linux has not."""
+
+MININET_ONLY_VARIANTS = ("cubic",)
+
+
+def variants(runtimes: Collection[str]) -> list[str]:
+    """The variants that every one of `runtimes` knows."""
+    known = [*VARIANTS, *SIM_ONLY_VARIANTS]
+    if "sim" in runtimes:
+        known = [name for name in known if name not in MININET_ONLY_VARIANTS]
+    if "mininet" in runtimes:
+        known = [name for name in known if name not in SIM_ONLY_VARIANTS]
+    return known

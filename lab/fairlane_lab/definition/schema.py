@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment file may say beside its templated part (body.py): who it is, its points, how it is judged and drawn."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Runtime
+from fairlane_lab.definition.plots import Plot
+from fairlane_lab.definition.strict import Scalar, Strict, Where
+
+Params = dict[str, Scalar]
+
+
+class Steps(Strict):
+    """`{from = 1, to = 20, step = 1}`, both ends included."""
+
+    first: float | int = Field(alias="from")
+    last: float | int = Field(alias="to")
+    step: float | int = 1
+
+    @model_validator(mode="after")
+    def _goes_up(self) -> Steps:
+        if self.step <= 0:
+            raise ValueError(f"step must be above 0, got {self.step:g}")
+        if self.last < self.first:
+            raise ValueError(f"to {self.last:g} is below from {self.first:g}")
+        if (self.last - self.first) / self.step > 10_000:
+            raise ValueError("more than 10000 steps")
+        return self
+
+    def values(self) -> list[Scalar]:
+        """Every step; whole numbers stay whole."""
+        count = int((self.last - self.first) / self.step + 1e-9) + 1
+        return [round(self.first + index * self.step, 9) for index in range(count)]
+
+
+Axis = Steps | Annotated[list[Scalar | Params], Field(min_length=1)]
+"""Values of the parameter after which it is called; or tables of parameters that go together (then its name is only a name)."""
+
+
+class Overrides(Strict):
+    """What is different in one runtime, or with `--quick`."""
+
+    repeats: Annotated[int, Field(ge=1)] | None = None
+    duration_s: Annotated[float, Field(gt=0)] | None = None
+    warmup_s: Annotated[float, Field(ge=0)] | None = None
+    only: Where = Field(default_factory=dict)
+    """Parameter → the values of it that are run (`case` → labels)."""
+
+
+class MininetOverrides(Overrides):
+    """`[mininet]`: real time is dear."""
+
+    parallel: Annotated[int, Field(ge=1, le=16)] = 1
+    """Topologies that run side by side."""
+
+
+class Experiment(Strict):
+    """An experiment file, its templated part left as it is."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
+    title: str
+    paper: str
+    """Which paper, such as `000 (Chae, Choi)`."""
+    reproduces: str
+    """Which table or figure, or what it goes beyond."""
+    what: str
+    """What it does and what is to be seen: a sentence or two."""
+    runtimes: Annotated[list[Runtime], Field(min_length=1)]
+
+    params: Params = Field(default_factory=dict)
+    """Values that hold where neither case nor sweep gives one."""
+    cases: tuple[dict[str, Any], ...] = ()
+    """Parameters that go together, and a `label`."""
+    sweep: dict[str, Axis] = Field(default_factory=dict)
+    """Cross product of its axes, the last one changing fastest."""
+
+    topology: dict[str, Any]
+    flows: list[dict[str, Any]]
+    tcp: dict[str, Any] = Field(default_factory=dict)
+    control: dict[str, Any] = Field(default_factory=dict)
+    changes: tuple[dict[str, Any], ...] = ()
+    run: dict[str, Any]
+
+    sim: Overrides = Overrides()
+    mininet: MininetOverrides = MininetOverrides()
+    quick: Overrides = Overrides(repeats=1)
+
+    paper_numbers: tuple[PaperNumbers, ...] = ()
+    expect: tuple[Expectation, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    main_metrics: tuple[str, ...] = ()
+    """Columns of the result table in the terminal; empty: a choice from the groups that there are."""
