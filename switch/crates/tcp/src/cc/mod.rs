@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Congestion control: a control chosen by name, with its private state, called over the C table.
+//!
+//! [`ops`]: the layouts and the table of `controls.c`, which includes the headers of `hosts/cc/`.
+
+pub mod ops;
+
+use ops::{controls, CcOps, State, STATE_BYTES};
+pub use ops::{AckSample, CaEvent, CaState, CcTcp, Params, INFINITE_SSTHRESH};
+use serde::Deserialize;
+use std::ffi::c_void;
+
+/// The name of a congestion control that the table has.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CcName(&'static CcOps);
+
+/// No control has the name.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no congestion control is called {name:?} (allowed: {allowed})")]
+pub struct UnknownControl {
+    pub name: String,
+    pub allowed: String,
+}
+
+impl CcName {
+    pub fn as_str(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// alpha, beta, gamma where a configuration leaves them out; zeros when the control has none.
+    pub fn default_params(self) -> Params {
+        self.0.defaults
+    }
+
+    /// Every name of the table.
+    pub fn all() -> impl Iterator<Item = CcName> {
+        controls().iter().map(CcName)
+    }
+}
+
+impl std::str::FromStr for CcName {
+    type Err = UnknownControl;
+
+    fn from_str(name: &str) -> Result<CcName, UnknownControl> {
+        CcName::all()
+            .find(|control| control.as_str() == name)
+            .ok_or_else(|| UnknownControl {
+                name: name.to_string(),
+                allowed: CcName::all()
+                    .map(CcName::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
+    }
+}
+
+impl TryFrom<String> for CcName {
+    type Error = UnknownControl;
+
+    fn try_from(name: String) -> Result<CcName, UnknownControl> {
+        name.parse()
+    }
+}
+
+impl Default for CcName {
+    /// `reno`, the table's first row.
+    fn default() -> CcName {
+        CcName(&controls()[0])
+    }
+}
+
+impl PartialEq for CcName {
+    fn eq(&self, other: &CcName) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for CcName {}
+
+impl std::fmt::Debug for CcName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One connection's congestion control. The methods are Linux's `tcp_congestion_ops`; what they may change is in `CcTcp`.
+pub struct CongestionControl {
+    ops: &'static CcOps,
+    params: Params,
+    state: State,
+}
+
+impl CongestionControl {
+    /// A control whose `init` was not called yet.
+    pub fn new(name: CcName, params: Params) -> CongestionControl {
+        CongestionControl {
+            ops: name.0,
+            params,
+            state: State([0; STATE_BYTES]),
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.ops.name()
+    }
+
+    /// Whether the control owns the window (`cong_control`), in recovery too.
+    pub fn owns_cwnd(&self) -> bool {
+        self.ops.cong_control.is_some()
+    }
+
+    fn state(&mut self) -> *mut c_void {
+        std::ptr::from_mut(&mut self.state).cast()
+    }
+
+    // SAFETY, for all calls below: state and view are valid, exclusive and of the layouts that the C side has
+    // (`STATE_BYTES` is asserted there), and the functions keep no pointer.
+
+    pub fn init(&mut self, tcp: &mut CcTcp) {
+        unsafe { (self.ops.init)(self.state(), tcp) }
+    }
+
+    /// The new ssthresh in packets, after a loss.
+    pub fn ssthresh(&mut self, tcp: &mut CcTcp) -> u32 {
+        unsafe { (self.ops.ssthresh)(self.state(), tcp) }
+    }
+
+    pub fn cong_avoid(&mut self, tcp: &mut CcTcp, acked: u32) {
+        if let Some(cong_avoid) = self.ops.cong_avoid {
+            let params = self.params;
+            unsafe { cong_avoid(self.state(), tcp, acked, &params) }
+        }
+    }
+
+    pub fn cong_control(&mut self, tcp: &mut CcTcp) {
+        if let Some(cong_control) = self.ops.cong_control {
+            unsafe { cong_control(self.state(), tcp) }
+        }
+    }
+
+    pub fn pkts_acked(&mut self, tcp: &mut CcTcp, sample: &AckSample) {
+        if let Some(pkts_acked) = self.ops.pkts_acked {
+            unsafe { pkts_acked(self.state(), tcp, sample) }
+        }
+    }
+
+    /// The loss-recovery state is about to change; `tcp.ca_state` is still the old one.
+    pub fn set_state(&mut self, tcp: &mut CcTcp, new_state: CaState) {
+        if let Some(set_state) = self.ops.set_state {
+            unsafe { set_state(self.state(), tcp, new_state as u32) }
+        }
+    }
+
+    pub fn cwnd_event(&mut self, tcp: &mut CcTcp, event: CaEvent) {
+        if let Some(cwnd_event) = self.ops.cwnd_event {
+            unsafe { cwnd_event(self.state(), tcp, event as u32) }
+        }
+    }
+
+    /// The window to go back to, packets: the reduction was spurious.
+    pub fn undo_cwnd(&mut self, tcp: &mut CcTcp) -> u32 {
+        unsafe { (self.ops.undo_cwnd)(self.state(), tcp) }
+    }
+}

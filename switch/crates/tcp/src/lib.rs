@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A TCP endpoint without I/O and clock: segments in, segments out, `now` is an argument.
+//!
+//! ```text
+//!  bytes ◄─► segment ◄─► Connection ─┬─ handshake, states (RFC 9293)
+//!                                    ├─ sender: Linux's states, a scoreboard of packets ── cc ── hosts/cc/*.h
+//!                                    └─ receiver: reassembly, ACK policy, window
+//! ```
+//!
+//! - [`segment`]: headers with options and checksums; payloads are zeros, only their length is kept.
+//! - [`config`]: the options of an endpoint; [`stats`]: what it counts and shows.
+//! - [`cc`]: congestion control through the C headers that the BPF programs include, in the shape of `tcp_congestion_ops`.
+//! - [`connection`]: the endpoint.
+
+pub mod cc;
+pub mod config;
+pub mod connection;
+pub mod segment;
+pub mod seq;
+pub mod stats;
+
+pub use config::{ConfigError, Recovery, RtoRule, TcpConfig};
+pub use connection::{Addr, Connection, State};
+pub use segment::flags::Flags;
+pub use segment::options::{Options, SackBlocks};
+pub use segment::{ParseError, Segment};
+pub use stats::{SenderView, Stats};
+
+/// Nanoseconds of virtual time.
+pub type Nanos = u64;

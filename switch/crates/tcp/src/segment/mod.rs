@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A TCP segment: its header as values, its payload as a length (the bytes are zeros).
+//!
+//! [`flags`]: control bits; [`options`]: what may follow the header; [`checksum`]: the sum over both and the payload.
+
+pub mod checksum;
+pub mod flags;
+pub mod options;
+
+use checksum::Sum;
+use flags::Flags;
+use options::Options;
+
+/// The length of a header without options, bytes.
+pub const BASE_HEADER_LEN: usize = 20;
+
+/// Byte ranges of the header (RFC 9293 §3.1).
+mod field {
+    use std::ops::Range;
+
+    pub const SRC_PORT: Range<usize> = 0..2;
+    pub const DST_PORT: Range<usize> = 2..4;
+    pub const SEQ: Range<usize> = 4..8;
+    pub const ACK: Range<usize> = 8..12;
+    pub const DATA_OFFSET: usize = 12;
+    pub const FLAGS: usize = 13;
+    pub const WINDOW: Range<usize> = 14..16;
+    pub const CHECKSUM: Range<usize> = 16..18;
+    pub const URGENT: Range<usize> = 18..20;
+}
+
+/// Why bytes are no TCP segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ParseError {
+    #[error("a TCP header has at least 20 bytes, here are {len}")]
+    TooShort { len: usize },
+    #[error("data offset of {header_len} bytes does not fit a segment of {len} bytes (allowed: 20 to 60, at most the segment)")]
+    BadDataOffset { header_len: usize, len: usize },
+    #[error("TCP checksum is wrong (the sum over segment and pseudo header leaves {remainder:#06x}, not 0)")]
+    BadChecksum { remainder: u16 },
+    #[error("TCP option {kind} has a length of {len} bytes that does not fit")]
+    BadOption { kind: u8, len: usize },
+}
+
+/// Header fields in host order; `window` unscaled as on the wire; `payload_len` bytes of zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Segment {
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: Flags,
+    pub window: u16,
+    pub options: Options,
+    pub payload_len: u32,
+}
+
+impl Segment {
+    /// Bytes of the header with its options.
+    pub fn header_len(&self) -> usize {
+        BASE_HEADER_LEN + self.options.len()
+    }
+
+    /// Bytes of header and payload: the TCP length of the pseudo header.
+    pub fn wire_len(&self) -> usize {
+        self.header_len() + self.payload_len as usize
+    }
+
+    /// Sequence numbers that the segment takes: payload, plus one each for SYN and FIN.
+    pub fn seq_len(&self) -> u32 {
+        self.payload_len + u32::from(self.flags.syn()) + u32::from(self.flags.fin())
+    }
+
+    /// Writes header (with its checksum) and payload zeros to `out[..wire_len()]`.
+    ///
+    /// # Panics
+    /// When `out` is shorter than `wire_len()`.
+    pub fn encode(&self, src: [u8; 4], dst: [u8; 4], out: &mut [u8]) {
+        let (header, payload) = out[..self.wire_len()].split_at_mut(self.header_len());
+        self.encode_header(src, dst, header);
+        payload.fill(0);
+    }
+
+    /// Writes the header alone to `out[..header_len()]`; its checksum holds for a payload of zeros.
+    ///
+    /// # Panics
+    /// When `out` is shorter than `header_len()`.
+    pub fn encode_header(&self, src: [u8; 4], dst: [u8; 4], out: &mut [u8]) {
+        let header_len = self.header_len();
+        let out = &mut out[..header_len];
+        out[field::SRC_PORT].copy_from_slice(&self.src_port.to_be_bytes());
+        out[field::DST_PORT].copy_from_slice(&self.dst_port.to_be_bytes());
+        out[field::SEQ].copy_from_slice(&self.seq.to_be_bytes());
+        out[field::ACK].copy_from_slice(&self.ack.to_be_bytes());
+        out[field::DATA_OFFSET] = (header_len as u8 / 4) << 4;
+        out[field::FLAGS] = self.flags.bits();
+        out[field::WINDOW].copy_from_slice(&self.window.to_be_bytes());
+        out[field::CHECKSUM].fill(0);
+        out[field::URGENT].fill(0);
+        self.options.encode(&mut out[BASE_HEADER_LEN..]);
+        let checksum = Sum::pseudo_header(src, dst, self.wire_len())
+            .plus(out)
+            .checksum();
+        out[field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Reads a segment that spans all of `bytes`.
+    ///
+    /// # Errors
+    /// `ParseError`: too short, a data offset or an option that does not fit, or a wrong checksum.
+    pub fn parse(src: [u8; 4], dst: [u8; 4], bytes: &[u8]) -> Result<Segment, ParseError> {
+        if bytes.len() < BASE_HEADER_LEN {
+            return Err(ParseError::TooShort { len: bytes.len() });
+        }
+        let remainder = Sum::pseudo_header(src, dst, bytes.len())
+            .plus(bytes)
+            .checksum();
+        if remainder != 0 {
+            return Err(ParseError::BadChecksum { remainder });
+        }
+        let header_len = usize::from(bytes[field::DATA_OFFSET] >> 4) * 4;
+        if header_len < BASE_HEADER_LEN || header_len > bytes.len() {
+            return Err(ParseError::BadDataOffset {
+                header_len,
+                len: bytes.len(),
+            });
+        }
+        Ok(Segment {
+            src_port: be16(&bytes[field::SRC_PORT]),
+            dst_port: be16(&bytes[field::DST_PORT]),
+            seq: be32(&bytes[field::SEQ]),
+            ack: be32(&bytes[field::ACK]),
+            flags: Flags::from_bits(bytes[field::FLAGS]),
+            window: be16(&bytes[field::WINDOW]),
+            options: Options::parse(&bytes[BASE_HEADER_LEN..header_len])?,
+            payload_len: (bytes.len() - header_len) as u32,
+        })
+    }
+}
+
+fn be16(bytes: &[u8]) -> u16 {
+    u16::from_be_bytes([bytes[0], bytes[1]])
+}
+
+fn be32(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
