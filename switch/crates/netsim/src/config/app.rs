@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a flow's application does: one kind, with the settings of that kind only.
+
+use device::Nanos;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+/// How a random size or time is distributed around its mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Always the mean.
+    Fixed,
+    #[default]
+    Exponential,
+    /// With `shape` (above 1, so that it has a mean): P(X > x) = (x_min / x)^shape.
+    Pareto,
+}
+
+/// An application.
+#[derive(Clone, Debug, PartialEq)]
+pub enum App {
+    /// Always has something to send.
+    Greedy,
+    Bytes(Bytes),
+    OnOff(OnOff),
+    Web(Web),
+    Interactive(Interactive),
+    CbrUdp(CbrUdp),
+}
+
+/// A file of `bytes`, then FIN.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bytes {
+    pub bytes: u64,
+}
+
+/// Greedy while on, silent while off.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    pub on_mean_ns: Nanos,
+    pub off_mean_ns: Nanos,
+    #[serde(default)]
+    pub distribution: Distribution,
+    #[serde(default = "default_shape")]
+    pub shape: f64,
+}
+
+/// Poisson arrivals of transfers, each on a connection of its own.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Web {
+    pub arrivals_per_s: f64,
+    pub mean_bytes: u64,
+    #[serde(default)]
+    pub distribution: Distribution,
+    #[serde(default = "default_shape")]
+    pub shape: f64,
+    /// Longest transfer; 0: no limit.
+    #[serde(default)]
+    pub max_bytes: u64,
+}
+
+/// A message of `bytes` each `interval_ns` on one connection.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interactive {
+    pub bytes: u64,
+    pub interval_ns: Nanos,
+}
+
+/// UDP datagrams at a constant rate.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CbrUdp {
+    /// Of payload.
+    pub rate_bps: u64,
+    pub payload_bytes: u64,
+}
+
+fn default_shape() -> f64 {
+    1.2
+}
+
+const KINDS: &str = "greedy, bytes, on_off, web, interactive, cbr_udp";
+
+// By hand, so that an error within names its key: an internally tagged enum would lose the path.
+impl<'de> Deserialize<'de> for App {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<App, D::Error> {
+        let mut settings = Map::deserialize(reader)?;
+        let kind = settings
+            .remove("kind")
+            .ok_or_else(|| D::Error::custom(format!("kind: is missing; allowed: {KINDS}")))?;
+        match kind.as_str() {
+            Some("greedy") => settings_of::<Nothing, _>(settings).map(|_| App::Greedy),
+            Some("bytes") => settings_of(settings).map(App::Bytes),
+            Some("on_off") => settings_of(settings).map(App::OnOff),
+            Some("web") => settings_of(settings).map(App::Web),
+            Some("interactive") => settings_of(settings).map(App::Interactive),
+            Some("cbr_udp") => settings_of(settings).map(App::CbrUdp),
+            _ => Err(D::Error::custom(format!(
+                "kind: {kind} is not allowed; allowed: {KINDS}"
+            ))),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+fn settings_of<T: DeserializeOwned, E: Error>(settings: Map<String, Value>) -> Result<T, E> {
+    serde_path_to_error::deserialize(Value::Object(settings)).map_err(|error| {
+        match error.path().to_string().as_str() {
+            "." => E::custom(error.inner()),
+            path => E::custom(format!("{path}: {}", error.inner())),
+        }
+    })
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What changes at given instants, and what is sampled.
+
+use super::{Direction, LinkSettings};
+use device::Nanos;
+use serde::Deserialize;
+
+/// A change: of a link (`link` with `set`, `spike_ns` or `outage_ns`) or of a switch port (`switch` and `port`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    pub at_ns: Nanos,
+    #[serde(default)]
+    pub link: Option<String>,
+    #[serde(default)]
+    pub direction: Option<Direction>,
+    /// New settings; those that are not named stay.
+    #[serde(default)]
+    pub set: Option<LinkSettings>,
+    /// Hold everything for this time, then release it.
+    #[serde(default)]
+    pub spike_ns: Option<Nanos>,
+    /// Lose everything for this time.
+    #[serde(default)]
+    pub outage_ns: Option<Nanos>,
+    #[serde(default)]
+    pub switch: Option<String>,
+    #[serde(default)]
+    pub port: Option<u32>,
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
+    #[serde(default)]
+    pub queue_packets: Option<u64>,
+}
+
+/// What is sampled, from time 0 on. TCP flows are sampled always.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    pub period_ns: Nanos,
+    #[serde(default)]
+    pub ports: Vec<PortSample>,
+    #[serde(default)]
+    pub registers: Vec<RegisterSample>,
+}
+
+/// A switch port to sample.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortSample {
+    pub switch: String,
+    pub port: u32,
+}
+
+/// Elements of a P4 register to sample.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterSample {
+    pub switch: String,
+    /// Name in the program, such as `flow_occupancy`, or its last part where that is unique.
+    pub register: String,
+    pub indices: Vec<u32>,
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The checks that need more than one key: names that refer to each other, ranges, ends that are used once.
+
+use super::{App, Change, Config, Distribution, End, LinkSettings, Sample};
+use crate::error::{listed, ConfigError};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use traffic::link::LinkOptions;
+
+type Checked = Result<(), ConfigError>;
+
+/// The shortest period of sampling.
+const SAMPLE_PERIOD_NS_MIN: u64 = 1_000;
+/// Largest payload of UDP in IPv4.
+const UDP_PAYLOAD_MAX: u64 = 65_535 - 28;
+/// Arrivals of one web source: its 45,000 ports are not used again within 60 s.
+const ARRIVALS_PER_S_MAX: f64 = 700.0;
+
+/// What a node is and what is plugged in where.
+enum Node<'a> {
+    Switch(BTreeMap<u32, Option<&'a str>>),
+    Host(Option<&'a str>),
+}
+
+impl Config {
+    /// Checks everything that can be checked without building it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the path of the first fault.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let mut nodes = self.check_nodes()?;
+        self.check_links(&mut nodes)?;
+        self.check_flows(&nodes)?;
+        for (i, change) in self.changes.iter().enumerate() {
+            self.check_change(&format!("changes[{i}]"), change, &nodes)?;
+        }
+        match &self.sample {
+            Some(sample) => check_sample(sample, &nodes),
+            None => Ok(()),
+        }
+    }
+
+    fn check_nodes(&self) -> Result<BTreeMap<&str, Node<'_>>, ConfigError> {
+        let mut nodes = BTreeMap::new();
+        for (i, switch) in self.switches.iter().enumerate() {
+            let here = format!("switches[{i}]");
+            if let Some(program) = &switch.program {
+                if !self.programs.contains_key(program) {
+                    let known = listed(self.programs.keys().map(String::as_str));
+                    return Err(unknown(format!("{here}.program"), program, known));
+                }
+            }
+            if let Some(port) = switch.cpu_port.filter(|port| *port > PORT_MAX) {
+                return Err(ConfigError::value(
+                    format!("{here}.cpu_port"),
+                    port,
+                    format!("0 to {PORT_MAX}, or null"),
+                ));
+            }
+            let mut ports = BTreeMap::new();
+            for (j, settings) in switch.ports.iter().enumerate() {
+                let here = format!("{here}.ports[{j}]");
+                let port = settings.port;
+                if port > PORT_MAX || Some(port) == switch.cpu_port {
+                    return Err(ConfigError::value(
+                        format!("{here}.port"),
+                        port,
+                        format!("0 to {PORT_MAX}, not the CPU port"),
+                    ));
+                }
+                settings
+                    .to_device()
+                    .check(port)
+                    .map_err(|error| ConfigError::new(&here, error.message))?;
+                if ports.insert(port, None).is_some() {
+                    return Err(twice(format!("{here}.port"), &port.to_string()));
+                }
+            }
+            if nodes
+                .insert(switch.name.as_str(), Node::Switch(ports))
+                .is_some()
+            {
+                return Err(twice(format!("{here}.name"), &switch.name));
+            }
+        }
+        let mut addresses: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+        for (i, host) in self.hosts.iter().enumerate() {
+            if nodes.insert(host.name.as_str(), Node::Host(None)).is_some() {
+                return Err(twice(format!("hosts[{i}].name"), &host.name));
+            }
+            if let Some(other) = addresses.insert(host.ip, &host.name) {
+                return Err(ConfigError::new(
+                    format!("hosts[{i}].ip"),
+                    format!("{} is the address of \"{other}\" already", host.ip),
+                ));
+            }
+        }
+        Ok(nodes)
+    }
+
+    fn check_links<'a>(&'a self, nodes: &mut BTreeMap<&str, Node<'a>>) -> Checked {
+        for (i, link) in self.links.iter().enumerate() {
+            let here = format!("links[{i}]");
+            if self.links[..i].iter().any(|other| other.name == link.name) {
+                return Err(twice(format!("{here}.name"), &link.name));
+            }
+            for (name, end) in [("a", &link.a), ("b", &link.b)] {
+                plug(&format!("{here}.{name}"), end, &link.name, nodes)?;
+            }
+            for (name, settings) in [("a_to_b", &link.a_to_b), ("b_to_a", &link.b_to_a)] {
+                check_settings(&format!("{here}.{name}"), settings)?;
+            }
+        }
+        for (i, host) in self.hosts.iter().enumerate() {
+            if let Some(Node::Host(None)) = nodes.get(host.name.as_str()) {
+                let message = format!("\"{}\" is at no link; a host needs one", host.name);
+                return Err(ConfigError::new(format!("hosts[{i}]"), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_flows(&self, nodes: &BTreeMap<&str, Node<'_>>) -> Checked {
+        let mut used = BTreeMap::new();
+        for (i, flow) in self.flows.iter().enumerate() {
+            let here = format!("flows[{i}]");
+            if self.flows[..i].iter().any(|other| other.name == flow.name) {
+                return Err(twice(format!("{here}.name"), &flow.name));
+            }
+            for (key, host) in [("from", &flow.from), ("to", &flow.to)] {
+                if !matches!(nodes.get(host.as_str()), Some(Node::Host(_))) {
+                    let known = listed(self.hosts.iter().map(|host| host.name.as_str()));
+                    return Err(unknown(format!("{here}.{key}"), host, known));
+                }
+            }
+            if flow.from == flow.to {
+                let message = format!("\"{}\" is the sender too", flow.to);
+                return Err(ConfigError::new(format!("{here}.to"), message));
+            }
+            if let Some(stop) = flow.stop_ns.filter(|stop| *stop <= flow.start_ns) {
+                let allowed = format!("after start_ns ({}), or null", flow.start_ns);
+                return Err(ConfigError::value(format!("{here}.stop_ns"), stop, allowed));
+            }
+            let from_port = flow.first_port(i);
+            if from_port == 0 || flow.to_port == 0 {
+                let key = if flow.to_port == 0 {
+                    "to_port"
+                } else {
+                    "from_port"
+                };
+                return Err(ConfigError::value(format!("{here}.{key}"), 0, "1 to 65535"));
+            }
+            let pair = (&flow.from, &flow.to, from_port, flow.to_port);
+            if let Some(other) = used.insert(pair, &flow.name) {
+                let message =
+                    format!("{from_port} is used by flow \"{other}\" between the same hosts");
+                return Err(ConfigError::new(format!("{here}.from_port"), message));
+            }
+            check_app(&format!("{here}.app"), &flow.app)?;
+        }
+        Ok(())
+    }
+
+    fn check_change(
+        &self,
+        here: &str,
+        change: &Change,
+        nodes: &BTreeMap<&str, Node<'_>>,
+    ) -> Checked {
+        let refused = |key: &str, with: &str| {
+            Err(ConfigError::new(
+                format!("{here}.{key}"),
+                format!("is not a setting of a {with}"),
+            ))
+        };
+        match (&change.link, &change.switch) {
+            (Some(link), None) => {
+                if !self.links.iter().any(|other| other.name == *link) {
+                    let known = listed(self.links.iter().map(|link| link.name.as_str()));
+                    return Err(unknown(format!("{here}.link"), link, known));
+                }
+                if change.port.is_some() {
+                    return refused("port", "link");
+                }
+                if change.rate_bps.is_some() || change.queue_packets.is_some() {
+                    return refused(
+                        "rate_bps or queue_packets",
+                        "link itself: write it into \"set\"",
+                    );
+                }
+                if change.set.is_none() && change.spike_ns.is_none() && change.outage_ns.is_none() {
+                    let message = "changes nothing; allowed: set, spike_ns, outage_ns";
+                    return Err(ConfigError::new(here, message));
+                }
+                match &change.set {
+                    Some(settings) => check_ranges(&format!("{here}.set"), settings),
+                    None => Ok(()),
+                }
+            }
+            (None, Some(switch)) => {
+                if change.direction.is_some() {
+                    return refused("direction", "switch port");
+                }
+                if change.set.is_some() || change.spike_ns.is_some() || change.outage_ns.is_some() {
+                    return refused("set, spike_ns or outage_ns", "switch port");
+                }
+                check_port(here, switch, change.port, nodes)?;
+                let port = change.port.unwrap_or_default();
+                let mut settings = super::PortSettings::plain(port);
+                settings.rate_bps = change.rate_bps.unwrap_or(settings.rate_bps);
+                settings.queue_packets = change.queue_packets.unwrap_or(settings.queue_packets);
+                if change.rate_bps.is_none() && change.queue_packets.is_none() {
+                    let message = "changes nothing; allowed: rate_bps, queue_packets";
+                    return Err(ConfigError::new(here, message));
+                }
+                settings
+                    .to_device()
+                    .check(port)
+                    .map_err(|error| ConfigError::new(here, error.message))
+            }
+            _ => Err(ConfigError::new(
+                here,
+                "needs either \"link\" or \"switch\" with \"port\"",
+            )),
+        }
+    }
+}
+
+const PORT_MAX: u32 = device::config::PORT_MAX;
+
+fn unknown(path: String, given: &str, known: String) -> ConfigError {
+    ConfigError::new(path, format!("there is no \"{given}\"; there are: {known}"))
+}
+
+fn twice(path: String, given: &str) -> ConfigError {
+    ConfigError::new(path, format!("\"{given}\" is there twice"))
+}
+
+fn plug<'a>(here: &str, end: &End, link: &'a str, nodes: &mut BTreeMap<&str, Node<'a>>) -> Checked {
+    let names = listed(nodes.keys().copied());
+    let socket = match (nodes.get_mut(end.node.as_str()), end.port) {
+        (None, _) => return Err(unknown(format!("{here}.node"), &end.node, names)),
+        (Some(Node::Host(socket)), None) => socket,
+        (Some(Node::Host(_)), Some(port)) => {
+            let message = format!(
+                "{port} is given, but \"{}\" is a host: it has one interface",
+                end.node
+            );
+            return Err(ConfigError::new(format!("{here}.port"), message));
+        }
+        (Some(Node::Switch(_)), None) => {
+            let message = format!("is missing: which port of switch \"{}\"", end.node);
+            return Err(ConfigError::new(format!("{here}.port"), message));
+        }
+        (Some(Node::Switch(ports)), Some(port)) => {
+            let known: Vec<String> = ports.keys().map(u32::to_string).collect();
+            match ports.get_mut(&port) {
+                Some(socket) => socket,
+                None => {
+                    let allowed = format!("a port of \"{}\": {}", end.node, known.join(", "));
+                    return Err(ConfigError::value(format!("{here}.port"), port, allowed));
+                }
+            }
+        }
+    };
+    match socket.replace(link) {
+        None => Ok(()),
+        Some(other) => Err(ConfigError::new(
+            here,
+            format!("link \"{other}\" is plugged in there already"),
+        )),
+    }
+}
+
+fn check_settings(here: &str, settings: &LinkSettings) -> Checked {
+    let options = settings.applied_to(&LinkOptions::default());
+    options.check().map_err(|error| option_error(here, &error))
+}
+
+/// As `check_settings`, for settings on top of others that are not known yet: jitter against delay is checked when
+/// both are named.
+fn check_ranges(here: &str, settings: &LinkSettings) -> Checked {
+    let mut options = settings.applied_to(&LinkOptions::default());
+    if settings.delay_ns.is_none() {
+        options.delay_ns = options.jitter_ns;
+    }
+    options.check().map_err(|error| option_error(here, &error))
+}
+
+fn option_error(here: &str, error: &traffic::link::LinkOptionError) -> ConfigError {
+    ConfigError::value(
+        format!("{here}.{}", error.key),
+        &error.value,
+        &error.allowed,
+    )
+}
+
+fn check_app(here: &str, app: &App) -> Checked {
+    let positive = |key: &str, value: u64| match value {
+        0 => Err(ConfigError::value(format!("{here}.{key}"), 0, "1 or more")),
+        _ => Ok(()),
+    };
+    let shape = |distribution: Distribution, shape: f64| {
+        if distribution == Distribution::Pareto && !(shape > 1.0 && shape <= 100.0) {
+            let allowed = "above 1 (below, a Pareto distribution has no mean), at most 100";
+            return Err(ConfigError::value(format!("{here}.shape"), shape, allowed));
+        }
+        Ok(())
+    };
+    match app {
+        App::Greedy => Ok(()),
+        App::Bytes(app) => positive("bytes", app.bytes),
+        App::OnOff(app) => {
+            positive("on_mean_ns", app.on_mean_ns)?;
+            positive("off_mean_ns", app.off_mean_ns)?;
+            shape(app.distribution, app.shape)
+        }
+        App::Web(app) => {
+            if !(app.arrivals_per_s > 0.0 && app.arrivals_per_s <= ARRIVALS_PER_S_MAX) {
+                return Err(ConfigError::value(
+                    format!("{here}.arrivals_per_s"),
+                    app.arrivals_per_s,
+                    format!("above 0, at most {ARRIVALS_PER_S_MAX} (a flow's ports rest for 60 s)"),
+                ));
+            }
+            positive("mean_bytes", app.mean_bytes)?;
+            shape(app.distribution, app.shape)
+        }
+        App::Interactive(app) => {
+            positive("bytes", app.bytes)?;
+            positive("interval_ns", app.interval_ns)
+        }
+        App::CbrUdp(app) => {
+            if app.rate_bps == 0 || app.rate_bps > 400_000_000_000 {
+                let allowed = "1 to 400000000000 bit/s";
+                return Err(ConfigError::value(
+                    format!("{here}.rate_bps"),
+                    app.rate_bps,
+                    allowed,
+                ));
+            }
+            if app.payload_bytes == 0 || app.payload_bytes > UDP_PAYLOAD_MAX {
+                return Err(ConfigError::value(
+                    format!("{here}.payload_bytes"),
+                    app.payload_bytes,
+                    format!("1 to {UDP_PAYLOAD_MAX}"),
+                ));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn check_sample(sample: &Sample, nodes: &BTreeMap<&str, Node<'_>>) -> Checked {
+    if sample.period_ns < SAMPLE_PERIOD_NS_MIN {
+        return Err(ConfigError::value(
+            "sample.period_ns",
+            sample.period_ns,
+            format!("{SAMPLE_PERIOD_NS_MIN} or more"),
+        ));
+    }
+    for (i, port) in sample.ports.iter().enumerate() {
+        let here = format!("sample.ports[{i}]");
+        check_port(&here, &port.switch, Some(port.port), nodes)?;
+    }
+    for (i, register) in sample.registers.iter().enumerate() {
+        let here = format!("sample.registers[{i}].switch");
+        switch_ports(&here, &register.switch, nodes)?;
+    }
+    Ok(())
+}
+
+fn switch_ports<'a, 'b>(
+    here: &str,
+    switch: &str,
+    nodes: &'b BTreeMap<&str, Node<'a>>,
+) -> Result<&'b BTreeMap<u32, Option<&'a str>>, ConfigError> {
+    match nodes.get(switch) {
+        Some(Node::Switch(ports)) => Ok(ports),
+        _ => {
+            let switches = nodes.iter().filter(|(_, n)| matches!(n, Node::Switch(_)));
+            let known = listed(switches.map(|(name, _)| *name));
+            Err(unknown(here.to_owned(), switch, known))
+        }
+    }
+}
+
+fn check_port(
+    here: &str,
+    switch: &str,
+    port: Option<u32>,
+    nodes: &BTreeMap<&str, Node<'_>>,
+) -> Checked {
+    let ports = switch_ports(&format!("{here}.switch"), switch, nodes)?;
+    let known: Vec<String> = ports.keys().map(u32::to_string).collect();
+    match port {
+        Some(port) if ports.contains_key(&port) => Ok(()),
+        Some(port) => Err(ConfigError::value(
+            format!("{here}.port"),
+            port,
+            format!("a port of \"{switch}\": {}", known.join(", ")),
+        )),
+        None => Err(ConfigError::new(
+            format!("{here}.port"),
+            format!("is missing; allowed: {}", known.join(", ")),
+        )),
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What there is and what happens: the JSON of docs/design-lab.md, read and checked as a whole before anything is built.
+
+mod app;
+mod change;
+mod check;
+mod link;
+mod node;
+
+pub use app::{App, Bytes, CbrUdp, Distribution, Interactive, OnOff, Web};
+pub use change::{Change, PortSample, RegisterSample, Sample};
+pub use link::{Direction, End, Jitter, LinkConfig, LinkSettings};
+pub use node::{HostConfig, Mac, PortSettings, Program, SwitchConfig};
+
+use crate::error::ConfigError;
+use device::Nanos;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The whole configuration. Times in ns, rates in bit/s.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Of all chance.
+    #[serde(default)]
+    pub seed: u64,
+    /// P4 programs by name.
+    #[serde(default)]
+    pub programs: BTreeMap<String, Program>,
+    #[serde(default)]
+    pub switches: Vec<SwitchConfig>,
+    #[serde(default)]
+    pub hosts: Vec<HostConfig>,
+    #[serde(default)]
+    pub links: Vec<LinkConfig>,
+    #[serde(default)]
+    pub flows: Vec<FlowConfig>,
+    /// What changes while it runs, at given instants.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// What is sampled; nothing without it.
+    #[serde(default)]
+    pub sample: Option<Sample>,
+}
+
+/// One sender and what its application does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowConfig {
+    /// Unique.
+    pub name: String,
+    /// The sending host.
+    pub from: String,
+    /// The receiving host.
+    pub to: String,
+    #[serde(default)]
+    pub start_ns: Nanos,
+    /// When the application stops; null: never.
+    #[serde(default)]
+    pub stop_ns: Option<Nanos>,
+    /// Source port of the first connection; default: 10000 + the flow's index.
+    #[serde(default)]
+    pub from_port: Option<u16>,
+    #[serde(default = "default_to_port")]
+    pub to_port: u16,
+    pub app: App,
+    /// Options of both ends of its connections.
+    #[serde(default)]
+    pub tcp: serde_json::Value,
+}
+
+/// Source port of the first connection of flow 0.
+const FROM_PORT: usize = 10_000;
+
+impl FlowConfig {
+    /// Source port of its first connection; `index` is its place in the configuration. 0: there is no such port.
+    pub fn first_port(&self, index: usize) -> u16 {
+        self.from_port
+            .unwrap_or_else(|| u16::try_from(FROM_PORT + index).unwrap_or(0))
+    }
+}
+
+fn default_to_port() -> u16 {
+    5001
+}
+
+impl Config {
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the path of the first fault.
+    pub fn from_json(text: &str) -> Result<Config, ConfigError> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let config: Config = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            ConfigError::new(error.path().to_string(), error.into_inner().to_string())
+        })?;
+        reader
+            .end()
+            .map_err(|error| ConfigError::new(".", error.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+}

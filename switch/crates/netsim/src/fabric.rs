@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every node sends into: the links' directions with the frames on them, and the calendar of all that acts.
+
+use crate::calendar::{Calendar, EntityId};
+use crate::frames::{FrameId, Frames};
+use device::Nanos;
+use traffic::link::Link;
+
+/// Who acts when an entity of the calendar is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Actor {
+    Switch(u32),
+    /// A direction of a link.
+    Wire(u32),
+    /// The application of a flow.
+    App(u32),
+    /// The timer of a TCP connection.
+    Timer(u32),
+    Changes,
+    Sampler,
+}
+
+/// Where a direction of a link ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sink {
+    Switch { index: u32, port: u32 },
+    Host(u32),
+}
+
+/// A direction of a link.
+pub(crate) struct Wire {
+    pub(crate) link: Link<FrameId>,
+    pub(crate) to: Sink,
+    pub(crate) entity: EntityId,
+}
+
+#[derive(Default)]
+pub(crate) struct Fabric {
+    pub(crate) calendar: Calendar,
+    /// By entity.
+    pub(crate) actors: Vec<Actor>,
+    pub(crate) frames: Frames,
+    pub(crate) wires: Vec<Wire>,
+}
+
+impl Fabric {
+    /// A new entity of the calendar.
+    pub(crate) fn add_actor(&mut self, actor: Actor) -> EntityId {
+        self.actors.push(actor);
+        self.calendar.add_entity()
+    }
+
+    pub(crate) fn add_wire(&mut self, link: Link<FrameId>, to: Sink) -> u32 {
+        let index = self.wires.len() as u32;
+        let entity = self.add_actor(Actor::Wire(index));
+        self.wires.push(Wire { link, to, entity });
+        index
+    }
+
+    /// Puts a frame on a wire; the fabric owns it from here on.
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Nanos, wire: u32, frame: FrameId) {
+        let wire = &mut self.wires[wire as usize];
+        let bytes = self.frames.get_mut(frame);
+        if wire.link.transmit(now, bytes, frame).is_err() {
+            self.frames.release(frame);
+        }
+        self.calendar.set(wire.entity, wire.link.next_event());
+    }
+
+    /// The link's settings changed: when it is due may have as well.
+    pub(crate) fn refresh_wire(&mut self, wire: u32) {
+        let wire = &self.wires[wire as usize];
+        self.calendar.set(wire.entity, wire.link.next_event());
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A network in virtual time: P4 switches, links and TCP hosts in one event loop. No clock, no threads; a seed gives
+//! the same bytes on every machine.
+//!
+//! ```text
+//!  application ─► TCP or UDP ─► frame ─► link ─► switch (device: the compiled P4 program, queues) ─► link ─► host ─► TCP
+//! ```
+//!
+//! | module | idea |
+//! |---|---|
+//! | `simulation` | `Simulation`: what the outside calls |
+//! | `config` | what there is and what happens, from JSON, checked |
+//! | `error` | what is wrong with a configuration or a request, and where |
+//! | `build` | from a configuration to the network |
+//! | `calendar` | which entity acts next |
+//! | `fabric` | links with the frames on them; what every node sends into |
+//! | `frames` | buffers of frames for reuse |
+//! | `frame` | Ethernet, IPv4 and UDP headers |
+//! | `switch` | a device and where its ports lead |
+//! | `hosts` | hosts, their sockets and flows |
+//! | `app` | applications as state machines |
+//! | `chance` | the seeded generators of a flow |
+//! | `series` | samples in columns |
+//! | `results` | reports: flows, ports, links, hosts, switches, transfers |
+
+mod app;
+mod build;
+mod calendar;
+mod chance;
+pub mod config;
+mod error;
+mod fabric;
+mod frame;
+mod frames;
+mod hosts;
+mod results;
+mod series;
+mod simulation;
+mod switch;
+
+pub use config::{Config, Direction, LinkSettings};
+pub use device::{Device, Nanos};
+pub use error::{ConfigError, RequestError};
+pub use results::{Drops, FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
+pub use simulation::Simulation;

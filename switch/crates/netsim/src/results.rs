@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can be read at any instant: cumulative counts of flows, ports, links, hosts and switches, and finished transfers.
+
+use device::Nanos;
+use serde::Serialize;
+
+/// Counts of a flow, over all its connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FlowReport {
+    pub flow: String,
+    /// New application bytes acknowledged; 0 for UDP.
+    pub acked_bytes: u64,
+    /// Application bytes received, in order (TCP); payload received (UDP).
+    pub received_bytes: u64,
+    /// Segments with data, retransmissions too; UDP: datagrams sent.
+    pub sent_segments: u64,
+    pub retransmits: u64,
+    pub timeouts: u64,
+    pub fast_retransmits: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// Transfers finished.
+    pub completed: u64,
+    /// Transfers that found no free port.
+    pub not_opened: u64,
+    /// Of the connection in use: smoothed round-trip time; 0: none yet.
+    pub srtt_ns: Nanos,
+    /// Of the connection in use, packets.
+    pub cwnd_packets: u32,
+    /// Congestion control in use; `udp` for UDP.
+    pub cc: String,
+}
+
+/// Drops of a switch port's queues by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Drops {
+    pub queue_full: u64,
+    pub port_full: u64,
+    pub buffer_full: u64,
+}
+
+/// Counts of a switch port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PortReport {
+    pub switch: String,
+    pub port: u32,
+    pub rate_bps: u64,
+    pub queue_packets: u64,
+    pub tx_packets: u64,
+    pub tx_bytes: u64,
+    pub rx_packets: u64,
+    pub rx_bytes: u64,
+    /// Packets that were to leave here and were refused, for whatever reason.
+    pub refused_packets: u64,
+    /// Frames that left where no link is plugged in.
+    pub unplugged_packets: u64,
+    pub drops: Drops,
+    /// Waiting now, all queues.
+    pub waiting_packets: u64,
+    pub waiting_bytes: u64,
+}
+
+/// Counts of one direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LinkReport {
+    pub link: String,
+    /// `a_to_b` or `b_to_a`.
+    pub direction: &'static str,
+    pub offered_packets: u64,
+    pub offered_bytes: u64,
+    pub delivered_packets: u64,
+    pub delivered_bytes: u64,
+    pub dropped_queue_full: u64,
+    pub dropped_loss: u64,
+    pub dropped_outage: u64,
+    pub corrupted_packets: u64,
+    pub flipped_bits: u64,
+    /// Waiting, on the line or on the medium now.
+    pub on_link_packets: u64,
+}
+
+/// Counts of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HostReport {
+    pub host: String,
+    pub tx_packets: u64,
+    pub rx_packets: u64,
+    /// Frames that reached a connection or a UDP receiver.
+    pub accepted_packets: u64,
+    /// Not IPv4, or lengths that disagree.
+    pub malformed: u64,
+    /// IPv4 header checksum.
+    pub bad_ip_checksum: u64,
+    /// TCP or UDP checksum.
+    pub bad_transport_checksum: u64,
+    /// Another host's address.
+    pub not_for_us: u64,
+    /// No connection and nobody listens.
+    pub no_socket: u64,
+}
+
+/// Counts of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SwitchReport {
+    pub switch: String,
+    /// Packets that came in, packet-out too: each went through the pipeline (unless dropped before it).
+    pub received: u64,
+    pub transmitted: u64,
+    pub copied: u64,
+    /// Reason (as in `device::DropReason`) and packets, those that happened.
+    pub drops: std::collections::BTreeMap<&'static str, u64>,
+}
+
+/// A finished transfer of a `bytes`, `web` or `interactive` application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Transfer {
+    pub flow: String,
+    /// When the application asked, before the handshake.
+    pub start_ns: Nanos,
+    /// When its last byte was acknowledged.
+    pub end_ns: Nanos,
+    pub bytes: u64,
+    pub retransmits: u64,
+}
+
+impl LinkReport {
+    pub(crate) fn new<T>(
+        name: &str,
+        direction: &'static str,
+        link: &traffic::link::Link<T>,
+    ) -> LinkReport {
+        let stats = link.stats();
+        LinkReport {
+            link: name.to_owned(),
+            direction,
+            offered_packets: stats.offered_packets,
+            offered_bytes: stats.offered_bytes,
+            delivered_packets: stats.delivered_packets,
+            delivered_bytes: stats.delivered_bytes,
+            dropped_queue_full: stats.dropped_queue_full,
+            dropped_loss: stats.dropped_loss,
+            dropped_outage: stats.dropped_outage,
+            corrupted_packets: stats.corrupted_packets,
+            flipped_bits: stats.flipped_bits,
+            on_link_packets: (link.queued() + link.in_flight()) as u64,
+        }
+    }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Simulation`: what the outside calls — time, switches, changes while it runs, and results.
+
+use crate::build;
+use crate::calendar::EntityId;
+use crate::config::{Change, Config, Direction, LinkSettings};
+use crate::error::{listed, ConfigError, RequestError};
+use crate::fabric::{Actor, Fabric, Sink};
+use crate::hosts::Hosts;
+use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
+use crate::series::Sampler;
+use crate::switch::Switch;
+use device::{Device, Nanos};
+
+/// A network in virtual time.
+pub struct Simulation {
+    pub(crate) now: Nanos,
+    pub(crate) fabric: Fabric,
+    pub(crate) switches: Vec<Switch>,
+    pub(crate) hosts: Hosts,
+    pub(crate) links: Vec<LinkEnds>,
+    pub(crate) changes: Changes,
+    pub(crate) sampler: Option<Sampler>,
+}
+
+/// A link: its wires a_to_b and b_to_a.
+pub(crate) struct LinkEnds {
+    pub(crate) name: String,
+    pub(crate) wires: [u32; 2],
+}
+
+/// What is still to change, in order of time.
+pub(crate) struct Changes {
+    pub(crate) entity: EntityId,
+    pub(crate) list: Vec<Change>,
+    pub(crate) done: usize,
+}
+
+impl Simulation {
+    /// Builds the network; reads the programs' files.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the path of the first fault; files and registers are checked as well.
+    pub fn new(config: &Config) -> Result<Simulation, ConfigError> {
+        config.check()?;
+        build::simulation(config)
+    }
+
+    /// As `new`, from the JSON of docs/design-lab.md.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn from_json(text: &str) -> Result<Simulation, ConfigError> {
+        build::simulation(&Config::from_json(text)?)
+    }
+
+    // ---- time ---------------------------------------------------------------------------------------------
+
+    /// The present.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// No event comes before this instant; None: none will come.
+    pub fn next_event(&mut self) -> Option<Nanos> {
+        self.refresh();
+        self.fabric.calendar.peek().map(|(at, _)| at.max(self.now))
+    }
+
+    /// Lets everything happen that is due until `t`, that instant included; it is `t` then. Returns the present.
+    pub fn run_until(&mut self, t: Nanos) -> Nanos {
+        self.run(t, false)
+    }
+
+    /// As `run_until`, but stops after the event by which a switch has a message for its controller.
+    /// Returns the present: earlier than `t` when there is a message.
+    pub fn run_until_message(&mut self, t: Nanos) -> Nanos {
+        self.run(t, true)
+    }
+
+    /// True when a switch has messages (digests, packet-ins, idle time-outs) that were not taken.
+    pub fn has_messages(&self) -> bool {
+        self.switches.iter().any(|s| s.device.has_events())
+    }
+
+    fn run(&mut self, t: Nanos, stop_on_messages: bool) -> Nanos {
+        self.refresh();
+        if stop_on_messages && self.has_messages() {
+            return self.now;
+        }
+        while let Some((at, entity)) = self.fabric.calendar.peek() {
+            if at > t {
+                break;
+            }
+            self.now = self.now.max(at);
+            let touched = self.act(entity);
+            if stop_on_messages && touched.is_some_and(|s| self.switches[s].device.has_events()) {
+                return self.now;
+            }
+        }
+        self.now = self.now.max(t);
+        self.now
+    }
+
+    /// One event; the switch that it touched.
+    #[inline]
+    fn act(&mut self, entity: EntityId) -> Option<usize> {
+        match self.fabric.actors[entity as usize] {
+            Actor::Wire(wire) => return self.deliver(wire),
+            Actor::Switch(index) => {
+                let index = index as usize;
+                self.switches[index].act(self.now, &mut self.fabric);
+                return Some(index);
+            }
+            Actor::App(flow) => self.hosts.act(self.now, flow, &mut self.fabric),
+            Actor::Timer(_) => {}
+            Actor::Changes => self.change(),
+            Actor::Sampler => {
+                if let Some(sampler) = &mut self.sampler {
+                    sampler.sample(self.now, &self.switches, &self.hosts);
+                    let next = sampler.next(self.now);
+                    self.fabric.calendar.set_after_action(entity, next);
+                }
+            }
+        }
+        None
+    }
+
+    /// Hands over what has left a wire.
+    #[inline]
+    fn deliver(&mut self, wire: u32) -> Option<usize> {
+        let (now, index) = (self.now, wire as usize);
+        let to = self.fabric.wires[index].to;
+        while let Some(exit) = self.fabric.wires[index].link.poll(now) {
+            if exit.dropped.is_none() {
+                match to {
+                    Sink::Switch { index, port } => {
+                        let switch = &mut self.switches[index as usize];
+                        switch.receive(now, port, exit.item, &mut self.fabric);
+                    }
+                    Sink::Host(host) => {
+                        self.hosts.receive(now, host, exit.item, &mut self.fabric);
+                    }
+                }
+            }
+            self.fabric.frames.release(exit.item);
+        }
+        let wire = &self.fabric.wires[index];
+        let (entity, next) = (wire.entity, wire.link.next_event());
+        self.fabric.calendar.set_after_action(entity, next);
+        match to {
+            Sink::Switch { index, .. } => Some(index as usize),
+            Sink::Host(_) => None,
+        }
+    }
+
+    /// The caller may have changed the devices: when they are due.
+    fn refresh(&mut self) {
+        for switch in &self.switches {
+            self.fabric
+                .calendar
+                .set(switch.entity, switch.device.next_due());
+        }
+    }
+
+    // ---- switches -----------------------------------------------------------------------------------------
+
+    /// Names of the switches, in the order of the configuration.
+    pub fn switch_names(&self) -> impl Iterator<Item = &str> {
+        self.switches.iter().map(|switch| switch.name.as_str())
+    }
+
+    /// A switch by name.
+    pub fn switch(&self, name: &str) -> Option<&Device> {
+        let switch = self.switches.iter().find(|s| s.name == name)?;
+        Some(&switch.device)
+    }
+
+    /// A switch by name, for its control plane: tables, program, packet-out at `now()`.
+    pub fn switch_mut(&mut self, name: &str) -> Option<&mut Device> {
+        let switch = self.switches.iter_mut().find(|s| s.name == name)?;
+        Some(&mut switch.device)
+    }
+
+    // ---- changes while it runs ----------------------------------------------------------------------------
+
+    /// Changes settings of a link from now on.
+    ///
+    /// # Errors
+    /// [`RequestError`]: unknown link, or a setting out of its range; nothing has changed then.
+    pub fn set_link(
+        &mut self,
+        link: &str,
+        direction: Direction,
+        settings: &LinkSettings,
+    ) -> Result<(), RequestError> {
+        let wires = self.wires(link, direction)?;
+        let options = |this: &Simulation, wire: u32| {
+            settings.applied_to(this.fabric.wires[wire as usize].link.options())
+        };
+        for &wire in &wires {
+            options(self, wire)
+                .check()
+                .map_err(|e| RequestError::Invalid(format!("link \"{link}\": {e}")))?;
+        }
+        for wire in wires {
+            let options = options(self, wire);
+            self.fabric.wires[wire as usize]
+                .link
+                .set(self.now, options)
+                .map_err(|e| RequestError::Invalid(format!("link \"{link}\": {e}")))?;
+            self.fabric.refresh_wire(wire);
+        }
+        Ok(())
+    }
+
+    /// A delay spike: nothing is delivered for `duration`, then all that is due at once.
+    ///
+    /// # Errors
+    /// [`RequestError`]: unknown link.
+    pub fn spike(
+        &mut self,
+        link: &str,
+        direction: Direction,
+        duration: Nanos,
+    ) -> Result<(), RequestError> {
+        for wire in self.wires(link, direction)? {
+            self.fabric.wires[wire as usize]
+                .link
+                .spike(self.now, duration);
+            self.fabric.refresh_wire(wire);
+        }
+        Ok(())
+    }
+
+    /// An outage: what enters the medium for `duration` is lost.
+    ///
+    /// # Errors
+    /// [`RequestError`]: unknown link.
+    pub fn outage(
+        &mut self,
+        link: &str,
+        direction: Direction,
+        duration: Nanos,
+    ) -> Result<(), RequestError> {
+        for wire in self.wires(link, direction)? {
+            self.fabric.wires[wire as usize]
+                .link
+                .outage(self.now, duration);
+            self.fabric.refresh_wire(wire);
+        }
+        Ok(())
+    }
+
+    /// Changes rate or queue length of a switch port from now on; None: stays.
+    ///
+    /// # Errors
+    /// [`RequestError`]: unknown switch or port, or a setting out of its range; nothing has changed then.
+    pub fn set_port(
+        &mut self,
+        switch: &str,
+        port: u32,
+        rate_bps: Option<u64>,
+        queue_packets: Option<u64>,
+    ) -> Result<(), RequestError> {
+        let now = self.now;
+        let known = listed(self.switches.iter().map(|s| s.name.as_str()));
+        let device = self
+            .switch_mut(switch)
+            .ok_or_else(|| RequestError::Unknown {
+                what: "switch",
+                name: switch.to_owned(),
+                known,
+            })?;
+        let known = device.ports().map(|p| p.to_string()).collect::<Vec<_>>();
+        let mut config = *device.port(port).ok_or_else(|| RequestError::Unknown {
+            what: "port",
+            name: port.to_string(),
+            known: known.join(", "),
+        })?;
+        config.rate_bps = rate_bps.unwrap_or(config.rate_bps);
+        config.queue_limits.packets = queue_packets.unwrap_or(config.queue_limits.packets);
+        device
+            .set_port(now, port, config)
+            .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn wires(&self, link: &str, direction: Direction) -> Result<Vec<u32>, RequestError> {
+        match self.links.iter().find(|ends| ends.name == link) {
+            Some(ends) => Ok(ends.wires[direction.indices()].to_vec()),
+            None => Err(RequestError::Unknown {
+                what: "link",
+                name: link.to_owned(),
+                known: listed(self.links.iter().map(|ends| ends.name.as_str())),
+            }),
+        }
+    }
+
+    /// Does the changes that are due.
+    fn change(&mut self) {
+        while let Some(change) = self.changes.list.get(self.changes.done).cloned() {
+            if change.at_ns > self.now {
+                break;
+            }
+            self.changes.done += 1;
+            // Names and ranges were checked when the network was built; what a caller changed meanwhile can only make a
+            // jitter larger than the delay, and then the setting is left as it was.
+            let _ = self.apply(&change);
+        }
+        let next = self.changes.list.get(self.changes.done);
+        self.fabric
+            .calendar
+            .set_after_action(self.changes.entity, next.map(|change| change.at_ns));
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<(), RequestError> {
+        if let Some(link) = &change.link {
+            let direction = change.direction.unwrap_or_default();
+            if let Some(settings) = &change.set {
+                self.set_link(link, direction, settings)?;
+            }
+            if let Some(duration) = change.spike_ns {
+                self.spike(link, direction, duration)?;
+            }
+            if let Some(duration) = change.outage_ns {
+                self.outage(link, direction, duration)?;
+            }
+        }
+        match (&change.switch, change.port) {
+            (Some(switch), Some(port)) => {
+                self.set_port(switch, port, change.rate_bps, change.queue_packets)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    // ---- results ------------------------------------------------------------------------------------------
+
+    /// Counts of all flows, in the order of the configuration.
+    pub fn flows(&self) -> Vec<FlowReport> {
+        self.hosts.flow_reports()
+    }
+
+    /// Counts of all switch ports but the CPU port.
+    pub fn ports(&self) -> Vec<PortReport> {
+        self.switches
+            .iter()
+            .flat_map(Switch::port_reports)
+            .collect()
+    }
+
+    /// Counts of all switches.
+    pub fn switches(&self) -> Vec<SwitchReport> {
+        self.switches.iter().map(Switch::report).collect()
+    }
+
+    /// Counts of both directions of all links.
+    pub fn links(&self) -> Vec<LinkReport> {
+        let of = |ends: &LinkEnds, i: usize| {
+            let link = &self.fabric.wires[ends.wires[i] as usize].link;
+            LinkReport::new(&ends.name, ["a_to_b", "b_to_a"][i], link)
+        };
+        self.links
+            .iter()
+            .flat_map(|ends| [of(ends, 0), of(ends, 1)])
+            .collect()
+    }
+
+    /// Counts of all hosts.
+    pub fn hosts(&self) -> Vec<HostReport> {
+        self.hosts.host_reports()
+    }
+
+    /// Finished transfers, in the order in which they finished.
+    pub fn transfers(&self) -> &[Transfer] {
+        &self.hosts.transfers
+    }
+
+    /// Columns of samples by name, all of the same length; the first is `t_ns`. None without `sample`.
+    pub fn series(&self) -> impl Iterator<Item = (&str, &[u64])> {
+        self.sampler.iter().flat_map(Sampler::columns)
+    }
+
+    /// Frames that are on links now.
+    pub fn frames_under_way(&self) -> usize {
+        self.fabric.frames.in_use()
+    }
+}
