@@ -13,11 +13,11 @@ from finsy import P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop import changes
-from fairlane_controller.loop.balance import BalanceOptions, Balancer, FlowCount
 from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDecider
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flow_keeper import FlowKeeper, FlowWeight
 from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.loop.shares import FlowCount, ShareOptions, ShareTuner
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
 from fairlane_controller.measure.source import listen_reports, listen_t_res
@@ -37,9 +37,7 @@ class AgentOptions:
     decide: DecideOptions = field(default_factory=DecideOptions)
     measure: MeasureOptions = field(default_factory=MeasureOptions)
     evaluate_period_s: float = 0.25
-    balance: BalanceOptions = field(default_factory=BalanceOptions)
-    balance_period_s: float = 0.5
-    "Between two readings of the flows' counters."
+    shares: ShareOptions = field(default_factory=ShareOptions)
     sweep_period_s: float = 30.0
     "Flow entries whose idle notification was lost are found in this time."
     flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
@@ -83,8 +81,9 @@ class SwitchAgent:
         self._policies: dict[tuple[int, int], Policy] = {}
         self._deciders: dict[tuple[int, int], ThresholdDecider] = {}
         self._outcomes: dict[tuple[int, int], Outcome] = {}
-        self._planned: dict[tuple[int, int], int] = {}
-        self._balancers: dict[tuple[int, int], Balancer] = {}
+        self._planned: dict[tuple[int, int], float] = {}
+        "(9) of each policy in packets, not rounded."
+        self._tuners: dict[tuple[int, int], ShareTuner[FlowKey]] = {}
         self._meters: dict[int, PortMeter] = {}
         self._flows = FlowKeeper(log, options.flow_idle_timeout_s, options.flow_weight)
         self._writes = asyncio.Lock()
@@ -196,7 +195,7 @@ class SwitchAgent:
             self._flows.listen_idle(client),
             self._flows.sweep_forever(client, self._options.sweep_period_s),
             self._evaluate_forever(client),
-            self._balance_forever(client),
+            self._tune_forever(client),
         ]
         tasks = [asyncio.create_task(job) for job in jobs]
         self.ready.set()
@@ -228,33 +227,60 @@ class SwitchAgent:
                 for key in sorted(self._deciders):
                     await self._evaluate(client, key)
 
-    async def _balance_forever(self, client: SwitchClient) -> None:
+    async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
-            await asyncio.sleep(self._options.balance_period_s)
+            await asyncio.sleep(self._options.shares.period_s)
             keys = [key for key in sorted(self._deciders) if self._tunes(key) and key in self._planned]
-            if not keys or not 2 <= len(self._flows.table) <= self._options.balance.max_flows:
+            if not keys or not 2 <= len(self._flows.table) <= self._options.shares.max_flows:
                 continue
             counts = await self._flows.counts(client)
-            for key in keys:
-                self._balance(key, counts)
+            async with self._writes:
+                for key in keys:
+                    await self._tune(client, key, counts)
 
-    def _balance(self, key: tuple[int, int], counts: dict[FlowKey, FlowCount]) -> None:
-        decider = self._deciders.get(key)
-        if decider is None or decider.in_force_packets is None:
+    async def _tune(self, client: SwitchClient, key: tuple[int, int], counts: dict[FlowKey, FlowCount]) -> None:
+        """Per-flow thresholds of one policy: in the switch they are weights beside the class's threshold."""
+        decider, limit = self._deciders.get(key), self._limits.get(key[0])
+        if decider is None or decider.in_force_packets is None or limit is None:
             return
-        balancer = self._balancers.setdefault(key, Balancer(self._options.balance))
-        only = key if len(self._deciders) == 1 else None
-        mine = {flow: count for flow, count in counts.items() if self._flows.places.get(flow, only) == key}
-        if balancer.observe(_now_s(), mine, decider.in_force_packets, self._planned[key]):
-            last = balancer.last
+        tuner = self._tuners.setdefault(key, ShareTuner(self._options.shares))
+        mine = {flow: counts[flow] for flow in self._flows_of(key) if flow in counts}
+        in_force = decider.in_force_packets
+        model = self._planned[key] * self._policies[key].weight
+        tuned = self._flows.tuned(mine, in_force)
+        wanted = tuner.observe(_now_s(), mine, model, limit.max_packets, tuned)
+        if wanted is None:
+            return
+        if not wanted:
+            await self._flows.untune(client, mine)
+            return
+        weights = {flow: program.weight_for(packets, in_force) for flow, packets in wanted.items()}
+        if await self._flows.tune(client, weights):
             self._event(
-                "balance",
+                "tuned",
                 port=key[0],
                 traffic_class=key[1],
-                trim_packets=balancer.trim_packets,
-                planned_packets=self._planned[key],
-                held_to_free=None if last is None else round(last.ratio, 3),
+                planned_packets=round(self._planned[key], 2),
+                flows={
+                    str(flow): {
+                        "qthresh_packets": share.qthresh_packets,
+                        "exact_packets": round(share.exact_packets, 2),
+                        "error": round(share.error, 3),
+                        "rate_bps": round(share.rate_bps),
+                    }
+                    for flow, share in tuner.last.items()
+                },
             )
+
+    def _flows_of(self, key: tuple[int, int]) -> list[FlowKey]:
+        """The flows of a policy; adopted ones, whose place is not known, belong to it when it is the only one."""
+        only = key if len(self._deciders) == 1 else None
+        return [flow for flow, _ in self._flows.table.items() if self._flows.places.get(flow, only) == key]
+
+    async def _end_tuning(self, client: SwitchClient, key: tuple[int, int]) -> None:
+        """Somebody else decides from now on: every flow has its own or its class's weight again."""
+        self._tuners.pop(key, None)
+        await self._flows.untune(client, self._flows_of(key))
 
     def _tunes(self, key: tuple[int, int]) -> bool:
         settings = self._store.policy(self.endpoint.name, *key)
@@ -269,17 +295,15 @@ class SwitchAgent:
             return
         now = _now_s()
         measured = self.measurement(port, now)
-        balancer = self._balancers.get(key) if settings.self_tuning else None
         decision = decider.evaluate(
             now,
             measured,
             weight=policy.weight,
             k=settings.k,
             capacity_packets=limit.max_packets,
-            trim_packets=balancer.trim_packets if balancer else 0,
         )
         if decision.plan is not None:
-            self._planned[key] = decision.plan.qthresh_packets
+            self._planned[key] = decision.plan.qthresh_exact_packets
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
             new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
             await client.write([~new.entry])
@@ -331,8 +355,8 @@ class SwitchAgent:
                 new = await changes.set_scheme(client, self._store, port, traffic_class, Scheme(request["scheme"]))
             self._limits = await read_limits(client)
             self._policies[new.key] = new
-            if not self._store.policy(self.endpoint.name, *new.key).self_tuning:
-                self._balancers.pop(new.key, None)
+            if not self._tunes(new.key) or new.scheme is not Scheme.QTHRESH:
+                await self._end_tuning(client, new.key)
             if new.scheme is Scheme.QTHRESH:
                 decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
                 decider.in_force_packets = new.qthresh_packets

@@ -73,9 +73,8 @@ class ThresholdDecider:
         weight: float,
         k: float,
         capacity_packets: int,
-        trim_packets: int = 0,
     ) -> Decision:
-        """Decide at `now_s`: (9) plus `trim_packets` (`balance.py`), within the bounds of (9).
+        """Decide at `now_s` by (9).
 
         The caller writes when the outcome is WRITE and then calls `written`.
         """
@@ -97,8 +96,7 @@ class ThresholdDecider:
             weight=1.0,  # the data plane multiplies by the class's weight
             capacity_packets=capacity,
         )
-        exact = plan.qthresh_exact_packets + trim_packets
-        return self._decide(now_s, plan, min(max(exact, float(qthresh.QTHRESH_MIN_PACKETS)), float(capacity)))
+        return self._decide(now_s, plan, plan.qthresh_exact_packets)
 
     def written(self, now_s: float, packets: int) -> None:
         """The switch holds `packets` since `now_s`."""

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.loop.balance import FlowCount
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flows import FlowKey, FlowTable
+from fairlane_controller.loop.shares import FlowCount
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
 
@@ -19,12 +19,27 @@ FlowWeight = Callable[[FlowKey], "float | None"]
 """The weight that a flow should have; None: its class's."""
 
 
+TUNED = b"tuned"
+"""Metadata of an entry whose weight in the switch is ours (`FlowKeeper.tune`); behind it the flow's own weight, if it has one."""
+
+
 def weight_of(entry: P4TableEntry) -> float | None:
     """The flow's own weight out of its entry; None: it has its class's."""
+    if entry.metadata.startswith(TUNED):
+        own = entry.metadata[len(TUNED) :]
+        return program.decode_weight(int(own)) if own.isdigit() else None
     action = entry.action
     if not isinstance(action, P4TableAction) or not action.args.get("weight"):
         return None
     return program.decode_weight(int(action.args["weight"]))
+
+
+def tuned_weight_of(entry: P4TableEntry) -> int | None:
+    """The weight in 1/256 that tuning gave the entry; None when it is not tuned."""
+    action = entry.action
+    if not entry.metadata.startswith(TUNED) or not isinstance(action, P4TableAction):
+        return None
+    return int(action.args.get("weight", 0)) or None
 
 
 def flow_of(entry: P4TableEntry) -> tuple[FlowKey, int]:
@@ -44,11 +59,18 @@ class FlowKeeper:
         self._log = log
         self._idle_timeout_s = idle_timeout_s
         self._weight_of_new = weight_of_new
+        self._own: dict[FlowKey, float] = {}
+        "The flows' own weights; the others have their class's."
+        self._tuned: dict[FlowKey, int] = {}
+        "Weights in 1/256 that tuning put into the switch."
 
     async def take_over(self, client: SwitchClient) -> int:
         """Adopt the switch's entries; those that share a slot with another, or aged out meanwhile, are deleted."""
         entries = await self._read(client)
         doubled = set(self.table.adopt(flow_of(entry) for entry in entries))
+        keyed = {flow_of(entry)[0]: entry for entry in entries}
+        self._own = {key: own for key, entry in keyed.items() if (own := weight_of(entry)) is not None}
+        self._tuned = {key: tuned for key, entry in keyed.items() if (tuned := tuned_weight_of(entry)) is not None}
         await self._delete(client, doubled)
         await self._sweep(client, entries)
         return len(self.table)
@@ -83,6 +105,8 @@ class FlowKeeper:
             added.append(key)
             updates.append(~P4CounterEntry(program.COUNTER_FLOW_DROPS, index=slot, data=P4CounterData()))
             weight = self._weight_of_new(key) if self._weight_of_new else None
+            if weight is not None:
+                self._own[key] = weight
             updates.append(+key.entry(slot, self._idle_timeout_s, weight))
         failed = await client.write_each(updates)
         for position, key in enumerate(added):
@@ -90,13 +114,43 @@ class FlowKeeper:
             if code is None:
                 self._log.write("flow", switch=client.endpoint.name, flow=str(key), slot=self.table.slot(key))
                 continue
-            self.table.release(key)
+            self._forget(key)
             if code is GRPCStatusCode.RESOURCE_EXHAUSTED:
                 self.table.missed += 1
             self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)
 
+    async def tune(self, client: SwitchClient, weights: Mapping[FlowKey, int]) -> int:
+        """Put these weights (1/256) into the flows' entries, one batch of those that differ; returns how many were written."""
+        changed = {
+            key: weight for key, weight in weights.items() if self._tuned.get(key) != weight and key in self.table
+        }
+        updates: list[Any] = []
+        for key, weight in changed.items():
+            entry = key.entry(self.table.slot(key), self._idle_timeout_s, program.decode_weight(weight))
+            own = self._own.get(key)
+            entry.metadata = TUNED + (b"" if own is None else str(program.encode_weight(own)).encode())
+            updates.append(~entry)
+        failed = await client.write_each(updates)
+        written = [key for position, key in enumerate(changed) if position not in failed]
+        self._tuned.update({key: changed[key] for key in written})
+        return len(written)
+
+    def tuned(self, keys: Iterable[FlowKey], qthresh_packets: int) -> dict[FlowKey, int]:
+        """The thresholds in packets of those flows that are tuned, beside the class's `qthresh_packets`."""
+        return {key: qthresh_packets * self._tuned[key] >> 8 for key in keys if key in self._tuned}
+
+    async def untune(self, client: SwitchClient, keys: Iterable[FlowKey]) -> int:
+        """Give these flows their own or their class's weight back; returns how many were changed."""
+        tuned = [key for key in keys if key in self._tuned and key in self.table]
+        entries = [key.entry(self.table.slot(key), self._idle_timeout_s, self._own.get(key)) for key in tuned]
+        failed = await client.write_each([~entry for entry in entries])
+        for position, key in enumerate(tuned):
+            if position not in failed:
+                self._tuned.pop(key, None)
+        return len(tuned) - len(failed)
+
     async def counts(self, client: SwitchClient) -> dict[FlowKey, FlowCount]:
-        """Counters of every flow so far; two requests."""
+        """Counters of every flow so far; two requests. A flow without a weight of its own has 1."""
         arrived: dict[FlowKey, tuple[int, float, P4CounterData]] = {}
         for table in program.TABLE_FLOW.values():
             for entry in await client.read_table(table, counters=True):
@@ -134,8 +188,12 @@ class FlowKeeper:
         for position, key in enumerate(ordered):
             code = failed.get(position)
             if code in (None, GRPCStatusCode.NOT_FOUND):
-                self.table.release(key)
-                self.places.pop(key, None)
+                self._forget(key)
                 self._log.write("flow_gone", switch=client.endpoint.name, flow=str(key))
             else:
                 self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)
+
+    def _forget(self, key: FlowKey) -> None:
+        self.table.release(key)
+        for memory in (self.places, self._own, self._tuned):
+            memory.pop(key, None)

@@ -83,6 +83,12 @@ def decode_weight(fixed: int) -> float:
     return fixed / WEIGHT_ONE
 
 
+def weight_for(packets: int, qthresh_packets: int) -> int:
+    """The weight in 1/256 that makes of the class's threshold a flow's `packets`: the smallest with (qthresh·weight) >> 8 ≥ packets."""
+    most = round(WEIGHT_MAX * WEIGHT_ONE)
+    return max(1, min(-(-packets * WEIGHT_ONE // max(1, qthresh_packets)), most))
+
+
 def check_port(port: int) -> int:
     """The port itself when the program has it (1..509), OUT_OF_RANGE otherwise."""
     if not 1 <= port < CPU_PORT:

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Self-tuning of the flows' thresholds: on a plant whose flows follow their thresholds, and on its edges; virtual time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import pytest
+from fairlane_controller.loop.shares import FlowCount, ShareOptions, ShareTuner
+from fairlane_controller.switch.program import weight_for
+
+LINK_BPS = 2e6
+MODEL = 5.7
+
+
+@dataclass
+class Plant:
+    """A full link: a `free` flow keeps a constant number of packets waiting whatever its threshold above that, a held one all it may."""
+
+    free_packets: dict[str, float] = field(default_factory=dict[str, float])
+    held: tuple[str, ...] = ()
+    weights: dict[str, float] = field(default_factory=dict[str, float])
+    sent: dict[str, float] = field(default_factory=dict[str, float])
+
+    def step(self, seconds: float, thresholds: dict[str, int]) -> dict[str, FlowCount]:
+        """Let time pass under these thresholds; the counters after it."""
+        waiting = {name: min(packets, float(thresholds.get(name, 99))) for name, packets in self.free_packets.items()}
+        waiting |= {name: 0.75 * thresholds.get(name, round(MODEL)) for name in self.held}
+        total = sum(waiting.values())
+        for name, packets in waiting.items():
+            self.sent[name] = self.sent.get(name, 0.0) + LINK_BPS / 8 * seconds * packets / total
+        return {
+            name: FlowCount(round(sent / 1000), round(sent), 0, 0, self.weights.get(name, 1.0))
+            for name, sent in self.sent.items()
+        }
+
+
+def run(plant: Plant, tuner: ShareTuner[str], seconds: int, start: float = 0.0) -> dict[str, float]:
+    """Rates in bit/s over the last half."""
+    thresholds: dict[str, int] = {}
+    half: dict[str, float] = {}
+    for second in range(seconds + 1):
+        counts = plant.step(1.0, thresholds)
+        thresholds = tuner.observe(start + second, counts, MODEL, 50) or {}
+        if second == seconds // 2:
+            half = dict(plant.sent)
+    return {name: 8 * (sent - half[name]) / (seconds - seconds // 2) for name, sent in plant.sent.items()}
+
+
+@pytest.mark.parametrize("vegas_packets", [2.5, 3.3, 4.0, 5.2, 6.0])
+def test_wherever_the_free_flow_froze_shares_meet(vegas_packets: float) -> None:
+    plant = Plant({"vegas": vegas_packets}, held=("reno",))
+    rates = run(plant, ShareTuner[str](), 60)
+    assert min(rates.values()) / max(rates.values()) > 0.97
+
+
+def test_whole_packets_average_to_the_real_threshold() -> None:
+    tuner = ShareTuner[str]()
+    plant = Plant({"vegas": 3.7}, held=("reno",))
+    run(plant, tuner, 60)
+    seen: list[int] = []
+    for second in range(61, 101):
+        wanted = tuner.observe(float(second), plant.step(1.0, {"reno": seen[-1] if seen else 5}), MODEL, 50)
+        assert wanted
+        seen.append(wanted["reno"])
+    assert len(set(seen)) > 1
+    assert abs(sum(seen) / len(seen) * 0.75 - 3.7) < 0.15
+
+
+def test_weights_are_shares() -> None:
+    plant = Plant({}, held=("one", "two"), weights={"one": 1.0, "two": 2.0})
+    rates = run(plant, ShareTuner[str](), 80)
+    assert rates["two"] / rates["one"] == pytest.approx(2.0, rel=0.05)
+
+
+def test_bounds_hold_for_a_flow_that_does_not_answer() -> None:
+    tuner = ShareTuner[str](ShareOptions(low_factor=0.5, high_factor=2.0))
+    plant = Plant({"unresponsive": 1.0}, held=("reno",))
+    run(plant, tuner, 120)
+    share = tuner.last["reno"]
+    assert share.error > 0.2
+    assert share.exact_packets == pytest.approx(MODEL * 0.5)
+    assert tuner.last["unresponsive"].exact_packets == pytest.approx(MODEL * 2.0)
+
+
+def test_nothing_to_compare() -> None:
+    tuner = ShareTuner[str](ShareOptions(max_flows=3))
+    count = FlowCount(10, 10_000, 0, 0)
+    assert tuner.observe(0.0, {"a": count}, MODEL, 50) is None
+    assert tuner.observe(1.0, {"a": FlowCount(20, 20_000, 0, 0)}, MODEL, 50) == {}
+    many = {name: FlowCount(n, 1000 * n, 0, 0) for name, n in (("a", 30), ("b", 3), ("c", 3), ("d", 3))}
+    tuner.observe(2.0, many, MODEL, 50)
+    more = {name: FlowCount(2 * c.arrived_packets, 2 * c.arrived_bytes, 0, 0) for name, c in many.items()}
+    assert tuner.observe(3.0, more, MODEL, 50) == {}
+
+
+def test_an_idle_flow_has_no_share() -> None:
+    tuner = ShareTuner[str](ShareOptions(active_s=2.0))
+    idle = FlowCount(100, 100_000, 0, 0)
+    wanted: dict[str, int] | None = None
+    for second in range(6):
+        busy = FlowCount(100 * second, 100_000 * second, 0, 0)
+        other = FlowCount(90 * second, 90_000 * second, 0, 0)
+        wanted = tuner.observe(float(second), {"a": busy, "b": other, "idle": idle}, MODEL, 50)
+    assert wanted is not None
+    assert set(wanted) == {"a", "b"}
+
+
+def test_a_restarted_loop_goes_on_from_what_is_in_force() -> None:
+    tuner = ShareTuner[str]()
+    counts = {name: FlowCount(10, 10_000, 0, 0) for name in ("a", "b")}
+    assert tuner.observe(0.0, counts, MODEL, 50, {"a": 4}) is None
+    again = {name: FlowCount(20, 20_000, 0, 0) for name in ("a", "b")}
+    tuner.observe(1.0, again, MODEL, 50, {"a": 9})
+    assert tuner.last["a"].exact_packets == pytest.approx(4.0)
+    assert tuner.last["b"].exact_packets == pytest.approx(MODEL)
+
+
+@pytest.mark.parametrize("qthresh", [1, 2, 5, 6, 8, 50, 255])
+@pytest.mark.parametrize("packets", [1, 2, 3, 5, 7, 49])
+def test_the_weight_that_makes_a_threshold(qthresh: int, packets: int) -> None:
+    assert qthresh * weight_for(packets, qthresh) >> 8 == packets
+
+
+def test_errors_are_bounded() -> None:
+    tuner = ShareTuner[str](ShareOptions(integral_per_s=0.1, proportional=0.0))
+    counts = {name: FlowCount(0, 0, 0, 0) for name in "abcdefgh"}
+    tuner.observe(0.0, counts, MODEL, 50)
+    tuner.observe(1.0, {**counts, "a": FlowCount(8, 8000, 0, 0)}, MODEL, 50)
+    assert tuner.last["a"].error == pytest.approx(7.0)
+    assert math.log(tuner.last["a"].exact_packets / MODEL) == pytest.approx(-0.1)
