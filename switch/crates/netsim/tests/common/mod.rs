@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the tests share: a dumbbell in JSON, and qthresh.p4's tables filled as a controller would.
+//!
+//! ```text
+//!  h1 ─1┐                  ┌1─ h3
+//!       s1 3 ═══════════ 3 s2           ═ the bottleneck: rate and queue belong to the port s1-3
+//!  h2 ─2┘                  └2─ h4
+//! ```
+#![allow(dead_code)]
+
+use netsim::{Device, Simulation};
+use serde_json::{json, Value};
+use v1model::{ActionCall, Bits, Entry, EntryAction, EntryKey, KeyMatch};
+
+/// The compiled program.
+pub fn program() -> String {
+    format!(
+        "{}/../../../p4src/compiled/qthresh.json",
+        env!("CARGO_MANIFEST_DIR")
+    )
+}
+
+/// The dumbbell: s1 port 3 with `rate_bps` and a queue, `delay_ns` on the link between the switches in each direction.
+pub fn dumbbell(rate_bps: u64, queue_packets: u64, delay_ns: u64, flows: Value) -> Value {
+    let host = |n: u32| {
+        json!({"name": format!("h{n}"), "ip": format!("10.0.{n}.1"), "mac": format!("08:00:00:00:00:0{n}"),
+               "gateway_mac": format!("08:00:00:00:ff:0{n}")})
+    };
+    let port = |port: u32| json!({"port": port});
+    let plug = |node: &str, port: u32| json!({"node": node, "port": port});
+    let access = |host: &str, switch: &str, port: u32| json!({"name": format!("{host}-{switch}"), "a": {"node": host}, "b": plug(switch, port)});
+    let bottleneck = json!({"port": 3, "rate_bps": rate_bps, "queue_packets": queue_packets});
+    json!({
+        "seed": 1,
+        "programs": {"qthresh": {"json": program()}},
+        "switches": [
+            {"name": "s1", "program": "qthresh", "ports": [port(1), port(2), bottleneck]},
+            {"name": "s2", "program": "qthresh", "ports": [port(1), port(2), port(3)]}],
+        "hosts": [host(1), host(2), host(3), host(4)],
+        "links": [access("h1", "s1", 1), access("h2", "s1", 2), access("h3", "s2", 1), access("h4", "s2", 2),
+                  {"name": "s1-s2", "a": plug("s1", 3), "b": plug("s2", 3),
+                   "a_to_b": {"delay_ns": delay_ns}, "b_to_a": {"delay_ns": delay_ns}}],
+        "flows": flows})
+}
+
+/// The dumbbell, built, with its routes.
+pub fn routed(config: &Value) -> Simulation {
+    let mut sim = Simulation::from_json(&config.to_string()).unwrap();
+    for (switch, ports) in [("s1", [1, 2, 3, 3]), ("s2", [3, 3, 1, 2])] {
+        let device = sim.switch_mut(switch).unwrap();
+        for (i, port) in ports.into_iter().enumerate() {
+            let n = i as u64 + 1;
+            add_route(device, [10, 0, n as u8, 1], 0x0800_0000_0000 + n, port);
+        }
+    }
+    sim
+}
+
+fn bits(width: u32, value: u64) -> Bits {
+    Bits::from_u64(width, value).unwrap()
+}
+
+fn insert(device: &mut Device, table: &str, matches: Vec<KeyMatch>, action: &str, args: Vec<Bits>) {
+    let pipeline = device.pipeline_mut().unwrap();
+    let full = |name: &str, names: Vec<String>| {
+        let last = |full: &String| full.rsplit('.').next() == Some(name);
+        names.into_iter().find(last).unwrap()
+    };
+    let schema = pipeline.schema();
+    let table = full(
+        table,
+        schema.tables.iter().map(|t| t.name.clone()).collect(),
+    );
+    let table = pipeline.find_table(&table).unwrap();
+    let schema = pipeline.table_schema(table);
+    let names = schema
+        .actions
+        .iter()
+        .map(|a| pipeline.action_schema(*a).name.clone());
+    let action = full(action, names.collect());
+    let action = pipeline.table_action(table, &action).unwrap();
+    let entry = Entry {
+        key: EntryKey {
+            matches,
+            priority: 0,
+        },
+        action: EntryAction::Direct(ActionCall { action, args }),
+        idle_timeout: 0,
+        cookie: 0,
+    };
+    pipeline.table_insert(table, &entry, 0).unwrap();
+}
+
+/// `ipv4_lpm`: a host's address to a port.
+pub fn add_route(device: &mut Device, ip: [u8; 4], mac: u64, port: u64) {
+    let value = bits(32, u32::from_be_bytes(ip).into());
+    let matches = vec![KeyMatch::Lpm {
+        value,
+        prefix_len: 32,
+    }];
+    insert(
+        device,
+        "ipv4_lpm",
+        matches,
+        "forward",
+        vec![bits(48, mac), bits(9, port)],
+    );
+}
+
+/// Manages a port: its limit in packets, and the threshold of its class 0.
+pub fn set_qthresh(device: &mut Device, port: u64, max_packets: u64, qthresh: u64) {
+    let limit = vec![bits(32, max_packets), bits(32, 0xffff_ffff), bits(32, 0)];
+    let exact = |width, value| KeyMatch::Exact(bits(width, value));
+    insert(
+        device,
+        "port_limit",
+        vec![exact(9, port)],
+        "set_port_limit",
+        limit,
+    );
+    let matches = vec![exact(9, port), exact(3, 0)];
+    insert(
+        device,
+        "policy",
+        matches,
+        "set_qthresh",
+        vec![bits(16, qthresh), bits(16, 256)],
+    );
+}
+
+/// Gives a TCP flow its own slot.
+pub fn add_flow(device: &mut Device, src: ([u8; 4], u16), dst: ([u8; 4], u16), flow_id: u64) {
+    let exact = |width, value: u64| KeyMatch::Exact(bits(width, value));
+    let ip = |ip: [u8; 4]| exact(32, u32::from_be_bytes(ip).into());
+    let ports = [src.1, dst.1].map(|port| exact(16, port.into()));
+    let [src_port, dst_port] = ports;
+    let matches = vec![ip(src.0), ip(dst.0), exact(8, 6), src_port, dst_port];
+    insert(
+        device,
+        "flow_v4",
+        matches,
+        "set_flow",
+        vec![bits(16, flow_id)],
+    );
+}
