@@ -5,12 +5,15 @@ use crate::app::AppState;
 use crate::config::{Config, End, HostConfig, LinkSettings, SwitchConfig};
 use crate::error::ConfigError;
 use crate::fabric::{Actor, Fabric, Sink};
-use crate::hosts::{Flow, Host, Hosts};
+use crate::flow::{Flow, FlowOptions};
+use crate::host::Host;
+use crate::hosts::Hosts;
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use crate::switch::Switch;
 use device::{Device, DeviceConfig};
 use std::collections::BTreeMap;
+use tcp::Addr;
 use traffic::link::{Link, LinkOptions, LinkStreams};
 use v1model::Pipeline;
 
@@ -133,12 +136,21 @@ fn add_flows(config: &Config, hosts: &mut Hosts, fabric: &mut Fabric) {
         let entity = fabric.add_actor(Actor::App(i as u32));
         fabric.calendar.set(entity, Some(flow.start_ns));
         let app = AppState::new(flow.app.clone(), flow.start_ns);
-        let mut state = Flow::new(&flow.name, app, config.seed, entity);
-        state.from = find(&flow.from);
-        state.to = find(&flow.to);
-        state.from_port = flow.first_port(i);
-        state.to_port = flow.to_port;
-        state.stop = flow.stop_ns;
+        let (from, to) = (find(&flow.from), find(&flow.to));
+        let address = |host: u32, port| Addr {
+            ip: hosts.hosts[host as usize].ip,
+            port,
+        };
+        let options = FlowOptions {
+            name: &flow.name,
+            index: i,
+            from,
+            sender: address(from, flow.first_port(i)),
+            receiver: address(to, flow.to_port),
+            stop: flow.stop_ns,
+            tcp: flow.tcp.clone(),
+        };
+        let state = Flow::new(options, app, config.seed, entity);
         hosts.add_flow(state);
     }
 }

@@ -1,213 +1,250 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hosts: frames in and out, which socket takes them, and the flows whose applications use those sockets.
+//! The hosts with their sockets and flows: frames in, applications' steps and timers out.
 
-use crate::app::{AppState, Step};
-use crate::calendar::EntityId;
-use crate::chance::Chance;
+use crate::app::{Step, Work};
 use crate::fabric::Fabric;
-use crate::frame::{
-    emit_udp, parse_udp, FrameError, Headers, Packet, PROTOCOL_TCP, PROTOCOL_UDP, TRANSPORT,
-    UDP_LEN,
-};
+use crate::flow::Flow;
+use crate::frame::{emit_udp, parse_udp, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
 use crate::frames::FrameId;
+use crate::host::{Host, Taken};
 use crate::results::{FlowReport, HostReport, Transfer};
+use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
 use device::Nanos;
-use rustc_hash::FxHashMap;
-
-/// A host.
-pub(crate) struct Host {
-    pub(crate) ip: [u8; 4],
-    pub(crate) mac: [u8; 6],
-    pub(crate) gateway_mac: [u8; 6],
-    /// The wire that it sends into.
-    pub(crate) uplink: u32,
-    identification: u16,
-    counts: HostReport,
-}
-
-impl Host {
-    pub(crate) fn new(name: &str, ip: [u8; 4], mac: [u8; 6], gateway_mac: [u8; 6]) -> Host {
-        let counts = HostReport {
-            host: name.to_owned(),
-            ..HostReport::default()
-        };
-        Host {
-            ip,
-            mac,
-            gateway_mac,
-            uplink: 0,
-            identification: 0,
-            counts,
-        }
-    }
-
-    /// Sends a frame of `len` bytes of transport header and payload, which `emit` writes into zeros.
-    #[inline]
-    fn send(
-        &mut self,
-        now: Nanos,
-        dst: [u8; 4],
-        protocol: u8,
-        len: usize,
-        fabric: &mut Fabric,
-        emit: impl FnOnce(&mut [u8]),
-    ) {
-        let id = fabric.frames.take();
-        let frame = fabric.frames.get_mut(id);
-        frame.resize(TRANSPORT + len, 0);
-        self.identification = self.identification.wrapping_add(1);
-        let headers = Headers {
-            src_mac: self.mac,
-            dst_mac: self.gateway_mac,
-            src: self.ip,
-            dst,
-            protocol,
-            identification: self.identification,
-        };
-        headers.emit(frame);
-        emit(&mut frame[TRANSPORT..]);
-        self.counts.tx_packets += 1;
-        fabric.transmit(now, self.uplink, id);
-    }
-}
-
-/// Both ends of a conversation as one host sees it, and the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SocketKey {
-    addresses: u64,
-    ports: u64,
-}
-
-impl SocketKey {
-    #[inline]
-    fn new(local: ([u8; 4], u16), remote: ([u8; 4], u16), protocol: u8) -> SocketKey {
-        let address = |ip: [u8; 4]| u64::from(u32::from_be_bytes(ip));
-        SocketKey {
-            addresses: address(local.0) << 32 | address(remote.0),
-            ports: u64::from(local.1) << 32 | u64::from(remote.1) << 16 | u64::from(protocol),
-        }
-    }
-}
-
-/// Who takes what comes for a `SocketKey`.
-#[derive(Clone, Copy, Debug)]
-enum Socket {
-    /// The receiver of a UDP flow.
-    Udp(u32),
-}
-
-/// A flow: its application and what it did so far.
-pub(crate) struct Flow {
-    pub(crate) name: String,
-    pub(crate) from: u32,
-    pub(crate) to: u32,
-    pub(crate) from_port: u16,
-    pub(crate) to_port: u16,
-    pub(crate) stop: Option<Nanos>,
-    pub(crate) app: AppState,
-    pub(crate) chance: Chance,
-    pub(crate) entity: EntityId,
-    counts: FlowReport,
-}
-
-impl Flow {
-    pub(crate) fn new(name: &str, app: AppState, seed: u64, entity: EntityId) -> Flow {
-        let (chance, _) = Chance::of_flow(seed, name);
-        let cc = if app.is_udp() { "udp" } else { "" };
-        Flow {
-            name: name.to_owned(),
-            from: 0,
-            to: 0,
-            from_port: 0,
-            to_port: 0,
-            stop: None,
-            app,
-            chance,
-            entity,
-            counts: FlowReport {
-                flow: name.to_owned(),
-                cc: cc.to_owned(),
-                ..FlowReport::default()
-            },
-        }
-    }
-}
+use std::collections::VecDeque;
+use tcp::{Addr, Connection, ParseError, Segment, State};
 
 /// All hosts and flows.
-#[derive(Default)]
 pub(crate) struct Hosts {
     pub(crate) hosts: Vec<Host>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) transfers: Vec<Transfer>,
-    sockets: FxHashMap<SocketKey, Socket>,
+    pub(crate) sockets: Sockets,
 }
 
 impl Hosts {
     pub(crate) fn new(hosts: Vec<Host>) -> Hosts {
         Hosts {
             hosts,
-            ..Hosts::default()
+            flows: Vec::new(),
+            transfers: Vec::new(),
+            sockets: Sockets::default(),
         }
     }
 
-    /// Adds a flow and opens what it needs at its receiver.
+    /// Adds a flow; the receiver of a UDP flow is there from the beginning.
     pub(crate) fn add_flow(&mut self, flow: Flow) {
-        let index = self.flows.len() as u32;
-        let local = (self.hosts[flow.to as usize].ip, flow.to_port);
-        let remote = (self.hosts[flow.from as usize].ip, flow.from_port);
         if flow.app.is_udp() {
-            let key = SocketKey::new(local, remote, PROTOCOL_UDP);
-            self.sockets.insert(key, Socket::Udp(index));
+            let key = SocketKey::new(flow.receiver, flow.sender, PROTOCOL_UDP);
+            self.sockets
+                .insert(key, Socket::Udp(self.flows.len() as u32));
         }
         self.flows.push(flow);
     }
 
+    // ---- frames -------------------------------------------------------------------------------------------
+
     /// A frame's last bit arrived at a host.
     #[inline]
     pub(crate) fn receive(&mut self, now: Nanos, host: u32, frame: FrameId, fabric: &mut Fabric) {
-        let counts = &mut self.hosts[host as usize].counts;
-        counts.rx_packets += 1;
-        let (ip, mac) = (self.hosts[host as usize].ip, self.hosts[host as usize].mac);
+        let (ip, mac) = {
+            let host = &self.hosts[host as usize];
+            (host.ip, host.mac)
+        };
         let taken = match Packet::parse(fabric.frames.get(frame)) {
-            Err(error) => Err(error),
-            Ok(packet) if packet.dst != ip || packet.dst_mac != mac => {
-                self.hosts[host as usize].counts.not_for_us += 1;
-                return;
-            }
+            Err(error) => Taken::Refused(error),
+            Ok(packet) if packet.dst != ip || packet.dst_mac != mac => Taken::NotForUs,
             Ok(packet) => match packet.protocol {
-                PROTOCOL_UDP => self.receive_udp(&packet),
-                _ => Ok(false),
+                PROTOCOL_TCP => match Segment::parse(packet.src, packet.dst, packet.body) {
+                    Ok(segment) => {
+                        let (local, remote) = (packet.dst, packet.src);
+                        self.receive_segment(now, host, local, remote, &segment, fabric)
+                    }
+                    Err(ParseError::BadChecksum { .. }) => {
+                        Taken::Refused(FrameError::TransportChecksum)
+                    }
+                    Err(_) => Taken::Refused(FrameError::Malformed),
+                },
+                PROTOCOL_UDP => self.receive_datagram(&packet),
+                _ => Taken::NoSocket,
             },
         };
-        let counts = &mut self.hosts[host as usize].counts;
-        match taken {
-            Ok(true) => counts.accepted_packets += 1,
-            Ok(false) => counts.no_socket += 1,
-            Err(FrameError::Malformed) => counts.malformed += 1,
-            Err(FrameError::IpChecksum) => counts.bad_ip_checksum += 1,
-            Err(FrameError::TransportChecksum) => counts.bad_transport_checksum += 1,
-        }
-        let _ = now;
+        self.hosts[host as usize].count(&taken);
     }
 
-    /// False: nobody takes it.
-    fn receive_udp(&mut self, packet: &Packet<'_>) -> Result<bool, FrameError> {
-        let (src_port, dst_port, payload) = parse_udp(packet.src, packet.dst, packet.body)?;
-        let (local, remote) = ((packet.dst, dst_port), (packet.src, src_port));
-        let key = SocketKey::new(local, remote, PROTOCOL_UDP);
-        let Some(Socket::Udp(flow)) = self.sockets.get(&key) else {
-            return Ok(false);
+    fn receive_datagram(&mut self, packet: &Packet<'_>) -> Taken {
+        let datagram = parse_udp(packet.src, packet.dst, packet.body);
+        let (src_port, dst_port, payload) = match datagram {
+            Ok(datagram) => datagram,
+            Err(error) => return Taken::Refused(error),
         };
-        self.flows[*flow as usize].counts.received_bytes += payload as u64;
-        Ok(true)
+        let (ip, port) = (packet.dst, dst_port);
+        let local = Addr { ip, port };
+        let (ip, port) = (packet.src, src_port);
+        let key = SocketKey::new(local, Addr { ip, port }, PROTOCOL_UDP);
+        match self.sockets.find(&key) {
+            Some(Socket::Udp(flow)) => {
+                self.flows[flow as usize].counts.received_bytes += payload as u64;
+                Taken::Accepted
+            }
+            _ => Taken::NoSocket,
+        }
     }
+
+    #[inline]
+    fn receive_segment(
+        &mut self,
+        now: Nanos,
+        host: u32,
+        local_ip: [u8; 4],
+        remote_ip: [u8; 4],
+        segment: &Segment,
+        fabric: &mut Fabric,
+    ) -> Taken {
+        let local = Addr {
+            ip: local_ip,
+            port: segment.dst_port,
+        };
+        let remote = Addr {
+            ip: remote_ip,
+            port: segment.src_port,
+        };
+        let key = SocketKey::new(local, remote, PROTOCOL_TCP);
+        let slot = match self.sockets.find(&key) {
+            Some(Socket::Tcp(slot)) => {
+                if let Some((endpoint, _)) = self.sockets.get_mut(slot) {
+                    endpoint.connection.on_segment(now, segment);
+                }
+                slot
+            }
+            Some(Socket::Expected(flow)) if segment.flags.syn() && !segment.flags.ack() => {
+                let state = &mut self.flows[flow as usize];
+                let iss = state.sequence_numbers.bits32();
+                let connection = Connection::accept(&state.tcp, local, remote, iss, now, segment);
+                let endpoint = Endpoint {
+                    connection,
+                    flow,
+                    host,
+                    local,
+                    remote,
+                    is_sender: false,
+                    asked: 0,
+                    pending: VecDeque::new(),
+                };
+                let slot = self.sockets.add(endpoint, fabric);
+                self.sockets.insert(key, Socket::Tcp(slot));
+                slot
+            }
+            _ => return Taken::NoSocket,
+        };
+        self.pump(now, slot, fabric);
+        Taken::Accepted
+    }
+
+    // ---- connections --------------------------------------------------------------------------------------
+
+    /// The timer of a connection's end is due. Its entry may be too early: acknowledgments move timers back all the
+    /// time, and moving the entry only now keeps the calendar out of the packets' way.
+    pub(crate) fn on_timer(&mut self, now: Nanos, slot: u32, fabric: &mut Fabric) {
+        let entity = self.sockets.entity(slot);
+        let due = self
+            .sockets
+            .get(slot)
+            .and_then(|e| e.connection.next_timer());
+        if due.is_none_or(|due| due > now) {
+            return fabric.calendar.set_after_action(entity, due);
+        }
+        fabric.calendar.set_after_action(entity, None);
+        if let Some((endpoint, _)) = self.sockets.get_mut(slot) {
+            endpoint.connection.on_timer(now);
+        }
+        self.pump(now, slot, fabric);
+    }
+
+    /// Whatever happened to a connection's end: sends what it has to say, notes what is finished.
+    #[inline]
+    fn pump(&mut self, now: Nanos, slot: u32, fabric: &mut Fabric) {
+        let Some((endpoint, entity)) = self.sockets.get_mut(slot) else {
+            return;
+        };
+        let connection = &mut endpoint.connection;
+        if !endpoint.is_sender && connection.state() == State::CloseWait {
+            connection.close(now);
+        }
+        let (src, dst) = (endpoint.local.ip, endpoint.remote.ip);
+        let host = &mut self.hosts[endpoint.host as usize];
+        while let Some(segment) = connection.poll_transmit(now) {
+            let len = segment.wire_len();
+            host.send(now, dst, PROTOCOL_TCP, len, fabric, |out| {
+                segment.encode_header(src, dst, out);
+            });
+        }
+        if let Some(due) = connection.next_timer() {
+            // An earlier entry finds out when it is due.
+            if fabric.calendar.at(entity).is_none_or(|at| at > due) {
+                fabric.calendar.set(entity, Some(due));
+            }
+        }
+        let is_closed = connection.is_closed();
+        if !endpoint.pending.is_empty() {
+            self.finish_transfers(now, slot);
+        }
+        if is_closed {
+            self.remove(slot, fabric);
+        }
+    }
+
+    fn finish_transfers(&mut self, now: Nanos, slot: u32) {
+        let Some((endpoint, _)) = self.sockets.get_mut(slot) else {
+            return;
+        };
+        let counts = &mut self.flows[endpoint.flow as usize].counts;
+        let acked = endpoint.connection.acked_bytes();
+        let retransmits = endpoint.connection.stats().retransmits;
+        while let Some(pending) = endpoint.pending.front().filter(|p| p.until <= acked) {
+            counts.completed += 1;
+            self.transfers.push(Transfer {
+                flow: counts.flow.clone(),
+                start_ns: pending.start,
+                end_ns: now,
+                bytes: pending.bytes,
+                retransmits: retransmits - pending.retransmits,
+            });
+            endpoint.pending.pop_front();
+        }
+    }
+
+    fn remove(&mut self, slot: u32, fabric: &mut Fabric) {
+        fabric.calendar.set(self.sockets.entity(slot), None);
+        let Some(endpoint) = self.sockets.take(slot) else {
+            return;
+        };
+        let Endpoint { local, remote, .. } = endpoint;
+        self.sockets
+            .remove(&SocketKey::new(local, remote, PROTOCOL_TCP));
+        let flow = &mut self.flows[endpoint.flow as usize];
+        flow.counts.add(&endpoint);
+        if !endpoint.is_sender {
+            return;
+        }
+        if flow.current == Some(slot) {
+            flow.counts.show(&endpoint);
+            flow.current = None;
+        }
+        // The SYN never came.
+        let peer = SocketKey::new(remote, local, PROTOCOL_TCP);
+        if let Some(Socket::Expected(_)) = self.sockets.find(&peer) {
+            self.sockets.remove(&peer);
+        }
+    }
+
+    // ---- applications -------------------------------------------------------------------------------------
 
     /// The application of a flow is due.
     pub(crate) fn act(&mut self, now: Nanos, flow: u32, fabric: &mut Fabric) {
         let state = &mut self.flows[flow as usize];
         if state.stop.is_some_and(|stop| stop <= now) {
             fabric.calendar.set_after_action(state.entity, None);
-            return;
+            return self.stop(now, flow, fabric);
         }
         let (step, next) = state.app.step(now, &mut state.chance);
         let next = match (next, state.stop) {
@@ -215,25 +252,123 @@ impl Hosts {
             (next, stop) => next.or(stop),
         };
         fabric.calendar.set_after_action(state.entity, next);
-        if let Step::Datagram(payload) = step {
-            self.send_datagram(now, flow, payload, fabric);
+        match step {
+            Step::Nothing => {}
+            Step::Datagram(payload) => self.send_datagram(now, flow, payload, fabric),
+            Step::Open { work, then_close } => self.open(now, flow, work, then_close, fabric),
+            Step::Write(work) => {
+                if let Some(slot) = self.flows[flow as usize].current {
+                    self.write(now, slot, work);
+                    self.pump(now, slot, fabric);
+                }
+            }
+            Step::Quiet => {}
+        }
+    }
+
+    /// The application stops: its connection ends with what was sent or asked for; web transfers that run go on.
+    fn stop(&mut self, now: Nanos, flow: u32, fabric: &mut Fabric) {
+        let state = &self.flows[flow as usize];
+        if state.app.is_web() {
+            return;
+        }
+        let Some(slot) = state.current else {
+            return;
+        };
+        if let Some((endpoint, _)) = self.sockets.get_mut(slot) {
+            endpoint.connection.close(now);
+        }
+        self.pump(now, slot, fabric);
+    }
+
+    fn open(&mut self, now: Nanos, flow: u32, work: Work, then_close: bool, fabric: &mut Fabric) {
+        let state = &mut self.flows[flow as usize];
+        // Drawn before anything that depends on the network.
+        let iss = state.sequence_numbers.bits32();
+        let remote = state.receiver;
+        let mut free = None;
+        for _ in 0..state.ports() {
+            let local = Addr {
+                port: state.next_port(),
+                ..state.sender
+            };
+            let key = SocketKey::new(local, remote, PROTOCOL_TCP);
+            if self.sockets.find(&key).is_none() {
+                free = Some((local, key));
+                break;
+            }
+        }
+        let Some((local, key)) = free else {
+            state.counts.not_opened += 1;
+            return;
+        };
+        state.counts.connections += 1;
+        let endpoint = Endpoint {
+            connection: Connection::connect(&state.tcp, local, remote, iss, now),
+            flow,
+            host: state.from,
+            local,
+            remote,
+            is_sender: true,
+            asked: 0,
+            pending: VecDeque::new(),
+        };
+        let slot = self.sockets.add(endpoint, fabric);
+        self.sockets.insert(key, Socket::Tcp(slot));
+        let peer = SocketKey::new(remote, local, PROTOCOL_TCP);
+        self.sockets.insert(peer, Socket::Expected(flow));
+        state.current = Some(slot);
+        self.write(now, slot, work);
+        if let (true, Some((endpoint, _))) = (then_close, self.sockets.get_mut(slot)) {
+            endpoint.connection.close(now);
+        }
+        self.pump(now, slot, fabric);
+    }
+
+    fn write(&mut self, now: Nanos, slot: u32, work: Work) {
+        let Some((endpoint, _)) = self.sockets.get_mut(slot) else {
+            return;
+        };
+        match work {
+            Work::Greedy => endpoint.connection.write(now, u64::MAX),
+            Work::Transfer(bytes) => {
+                endpoint.asked += bytes;
+                endpoint.pending.push_back(Pending {
+                    start: now,
+                    bytes,
+                    until: endpoint.asked,
+                    retransmits: endpoint.connection.stats().retransmits,
+                });
+                endpoint.connection.write(now, bytes);
+            }
         }
     }
 
     fn send_datagram(&mut self, now: Nanos, flow: u32, payload: usize, fabric: &mut Fabric) {
         let flow = &mut self.flows[flow as usize];
         flow.counts.sent_segments += 1;
-        let dst = self.hosts[flow.to as usize].ip;
-        let ports = (flow.from_port, flow.to_port);
+        let (src, dst) = (flow.sender.ip, flow.receiver.ip);
+        let ports = (flow.sender.port, flow.receiver.port);
         let host = &mut self.hosts[flow.from as usize];
-        let src = host.ip;
         host.send(now, dst, PROTOCOL_UDP, UDP_LEN + payload, fabric, |out| {
             emit_udp(src, dst, ports, out);
         });
     }
 
+    // ---- reports ------------------------------------------------------------------------------------------
+
+    /// Counts of all flows as of now.
     pub(crate) fn flow_reports(&self) -> Vec<FlowReport> {
-        self.flows.iter().map(|flow| flow.counts.clone()).collect()
+        let mut reports: Vec<_> = self.flows.iter().map(|flow| flow.counts.clone()).collect();
+        for endpoint in self.sockets.iter() {
+            reports[endpoint.flow as usize].add(endpoint);
+        }
+        for (flow, report) in self.flows.iter().zip(&mut reports) {
+            if let Some(endpoint) = flow.current.and_then(|slot| self.sockets.get(slot)) {
+                report.show(endpoint);
+            }
+        }
+        reports
     }
 
     pub(crate) fn host_reports(&self) -> Vec<HostReport> {

@@ -17,7 +17,8 @@
 //! | `frames` | buffers of frames for reuse |
 //! | `frame` | Ethernet, IPv4 and UDP headers |
 //! | `switch` | a device and where its ports lead |
-//! | `hosts` | hosts, their sockets and flows |
+//! | `hosts` | frames in, applications' steps and timers out |
+//! | `host`, `sockets`, `flow` | a host; the connections' ends and who takes what; a flow |
 //! | `app` | applications as state machines |
 //! | `chance` | the seeded generators of a flow |
 //! | `series` | samples in columns |
@@ -30,12 +31,15 @@ mod chance;
 pub mod config;
 mod error;
 mod fabric;
+mod flow;
 mod frame;
 mod frames;
+mod host;
 mod hosts;
 mod results;
 mod series;
 mod simulation;
+mod sockets;
 mod switch;
 
 pub use config::{Config, Direction, LinkSettings};

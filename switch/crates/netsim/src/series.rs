@@ -12,6 +12,9 @@ use v1model::{Pipeline, RegisterId};
 /// Rows that a column has room for at first.
 const ROWS: usize = 4_096;
 
+/// Of each TCP flow; all but `acked_bytes` of the connection in use, 0 without one.
+const FLOW_COLUMNS: [&str; 5] = ["cwnd", "ssthresh", "srtt_ns", "acked_bytes", "in_flight"];
+
 /// Where the values of one or more columns come from.
 enum Source {
     /// `waiting_packets` and `tx_bytes`.
@@ -28,6 +31,8 @@ pub(crate) struct Sampler {
     period: Nanos,
     sources: Vec<Source>,
     columns: Vec<Column>,
+    /// By flow, of the row that is made.
+    acked_bytes: Vec<u64>,
 }
 
 struct Column {
@@ -41,14 +46,20 @@ impl Sampler {
     pub(crate) fn new(
         sample: &Sample,
         switches: &[Switch],
-        _hosts: &Hosts,
+        hosts: &Hosts,
     ) -> Result<Sampler, ConfigError> {
         let mut sampler = Sampler {
             period: sample.period_ns,
             sources: Vec::new(),
             columns: Vec::new(),
+            acked_bytes: Vec::new(),
         };
         sampler.add_column("t_ns".to_owned());
+        for flow in hosts.flows.iter().filter(|flow| !flow.app.is_udp()) {
+            for what in FLOW_COLUMNS {
+                sampler.add_column(format!("flow/{}/{what}", flow.counts.flow));
+            }
+        }
         let find = |name: &str| switches.iter().position(|s| s.name == name);
         for sampled in &sample.ports {
             let Some(switch) = find(&sampled.switch) else {
@@ -98,7 +109,7 @@ impl Sampler {
     }
 
     /// One row.
-    pub(crate) fn sample(&mut self, now: Nanos, switches: &[Switch], _hosts: &Hosts) {
+    pub(crate) fn sample(&mut self, now: Nanos, switches: &[Switch], hosts: &Hosts) {
         let mut columns = self.columns.iter_mut();
         let mut push = |value: u64| {
             if let Some(column) = columns.next() {
@@ -106,6 +117,24 @@ impl Sampler {
             }
         };
         push(now);
+        self.acked_bytes.clear();
+        self.acked_bytes
+            .extend(hosts.flows.iter().map(|flow| flow.counts.acked_bytes));
+        for end in hosts.sockets.iter().filter(|end| end.is_sender) {
+            self.acked_bytes[end.flow as usize] += end.connection.acked_bytes();
+        }
+        for (flow, acked_bytes) in hosts.flows.iter().zip(&self.acked_bytes) {
+            if flow.app.is_udp() {
+                continue;
+            }
+            let end = flow.current.and_then(|slot| hosts.sockets.get(slot));
+            let sender = end.map(|end| end.connection.sender()).unwrap_or_default();
+            push(sender.snd_cwnd.into());
+            push(sender.snd_ssthresh.into());
+            push(sender.srtt_ns);
+            push(*acked_bytes);
+            push(sender.in_flight.into());
+        }
         for source in &self.sources {
             match *source {
                 Source::Port { switch, port } => {

@@ -113,7 +113,7 @@ impl Simulation {
                 return Some(index);
             }
             Actor::App(flow) => self.hosts.act(self.now, flow, &mut self.fabric),
-            Actor::Timer(_) => {}
+            Actor::Timer(slot) => self.hosts.on_timer(self.now, slot, &mut self.fabric),
             Actor::Changes => self.change(),
             Actor::Sampler => {
                 if let Some(sampler) = &mut self.sampler {
@@ -386,5 +386,17 @@ impl Simulation {
     /// Frames that are on links now.
     pub fn frames_under_way(&self) -> usize {
         self.fabric.frames.in_use()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The binding lets other threads of Python run meanwhile.
+    #[test]
+    fn a_simulation_may_move_to_another_thread() {
+        fn is_send<T: Send>() {}
+        is_send::<Simulation>();
     }
 }

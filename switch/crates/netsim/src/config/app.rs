@@ -5,6 +5,7 @@ use device::Nanos;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::fmt::Display;
 
 /// How a random size or time is distributed around its mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -93,7 +94,7 @@ impl<'de> Deserialize<'de> for App {
         let mut settings = Map::deserialize(reader)?;
         let kind = settings
             .remove("kind")
-            .ok_or_else(|| D::Error::custom(format!("kind: is missing; allowed: {KINDS}")))?;
+            .ok_or_else(|| within("kind", format_args!("is missing; allowed: {KINDS}")))?;
         match kind.as_str() {
             Some("greedy") => settings_of::<Nothing, _>(settings).map(|_| App::Greedy),
             Some("bytes") => settings_of(settings).map(App::Bytes),
@@ -101,9 +102,10 @@ impl<'de> Deserialize<'de> for App {
             Some("web") => settings_of(settings).map(App::Web),
             Some("interactive") => settings_of(settings).map(App::Interactive),
             Some("cbr_udp") => settings_of(settings).map(App::CbrUdp),
-            _ => Err(D::Error::custom(format!(
-                "kind: {kind} is not allowed; allowed: {KINDS}"
-            ))),
+            _ => Err(within(
+                "kind",
+                format_args!("{kind} is not allowed; allowed: {KINDS}"),
+            )),
         }
     }
 }
@@ -116,7 +118,14 @@ fn settings_of<T: DeserializeOwned, E: Error>(settings: Map<String, Value>) -> R
     serde_path_to_error::deserialize(Value::Object(settings)).map_err(|error| {
         match error.path().to_string().as_str() {
             "." => E::custom(error.inner()),
-            path => E::custom(format!("{path}: {}", error.inner())),
+            path => within(path, error.inner()),
         }
     })
+}
+
+/// Begins the message of an error whose path goes on: `Config::from_json` joins both.
+pub(super) const WITHIN: char = '\u{1}';
+
+fn within<E: Error>(path: &str, message: impl Display) -> E {
+    E::custom(format!("{WITHIN}{path}: {message}"))
 }

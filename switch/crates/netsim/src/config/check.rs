@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks that need more than one key: names that refer to each other, ranges, ends that are used once.
 
-use super::{App, Change, Config, Distribution, End, LinkSettings, Sample};
+use super::{App, Change, Config, Distribution, End, LinkConfig, LinkSettings, Sample};
 use crate::error::{listed, ConfigError};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -31,9 +31,7 @@ impl Config {
         let mut nodes = self.check_nodes()?;
         self.check_links(&mut nodes)?;
         self.check_flows(&nodes)?;
-        for (i, change) in self.changes.iter().enumerate() {
-            self.check_change(&format!("changes[{i}]"), change, &nodes)?;
-        }
+        self.check_changes(&nodes)?;
         match &self.sample {
             Some(sample) => check_sample(sample, &nodes),
             None => Ok(()),
@@ -157,6 +155,39 @@ impl Config {
                 return Err(ConfigError::new(format!("{here}.from_port"), message));
             }
             check_app(&format!("{here}.app"), &flow.app)?;
+            flow.tcp.validate().map_err(|error| {
+                let path = format!("{here}.tcp.{}", error.key);
+                ConfigError::new(
+                    path,
+                    format!("{} is not allowed; {}", error.value, error.allowed),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// In the order in which they happen: a setting must fit those that are in force by then.
+    fn check_changes(&self, nodes: &BTreeMap<&str, Node<'_>>) -> Checked {
+        let perfect = LinkOptions::default();
+        let at_first = |link: &LinkConfig| {
+            let options = [&link.a_to_b, &link.b_to_a].map(|s| s.applied_to(&perfect));
+            (link.name.clone(), options)
+        };
+        let mut in_force: BTreeMap<String, _> = self.links.iter().map(at_first).collect();
+        let mut order: Vec<_> = self.changes.iter().enumerate().collect();
+        order.sort_by_key(|(_, change)| change.at_ns);
+        for (i, change) in order {
+            let here = format!("changes[{i}]");
+            self.check_change(&here, change, nodes)?;
+            let options = change.link.as_ref().and_then(|link| in_force.get_mut(link));
+            if let (Some(options), Some(settings)) = (options, &change.set) {
+                for options in &mut options[change.direction.unwrap_or_default().indices()] {
+                    *options = settings.applied_to(options);
+                    options
+                        .check()
+                        .map_err(|error| option_error(&format!("{here}.set"), &error))?;
+                }
+            }
         }
         Ok(())
     }
@@ -192,10 +223,7 @@ impl Config {
                     let message = "changes nothing; allowed: set, spike_ns, outage_ns";
                     return Err(ConfigError::new(here, message));
                 }
-                match &change.set {
-                    Some(settings) => check_ranges(&format!("{here}.set"), settings),
-                    None => Ok(()),
-                }
+                Ok(())
             }
             (None, Some(switch)) => {
                 if change.direction.is_some() {
@@ -274,16 +302,6 @@ fn plug<'a>(here: &str, end: &End, link: &'a str, nodes: &mut BTreeMap<&str, Nod
 
 fn check_settings(here: &str, settings: &LinkSettings) -> Checked {
     let options = settings.applied_to(&LinkOptions::default());
-    options.check().map_err(|error| option_error(here, &error))
-}
-
-/// As `check_settings`, for settings on top of others that are not known yet: jitter against delay is checked when
-/// both are named.
-fn check_ranges(here: &str, settings: &LinkSettings) -> Checked {
-    let mut options = settings.applied_to(&LinkOptions::default());
-    if settings.delay_ns.is_none() {
-        options.delay_ns = options.jitter_ns;
-    }
     options.check().map_err(|error| option_error(here, &error))
 }
 

@@ -16,6 +16,7 @@ use crate::error::ConfigError;
 use device::Nanos;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use tcp::TcpConfig;
 
 /// The whole configuration. Times in ns, rates in bit/s.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -66,7 +67,7 @@ pub struct FlowConfig {
     pub app: App,
     /// Options of both ends of its connections.
     #[serde(default)]
-    pub tcp: serde_json::Value,
+    pub tcp: TcpConfig,
 }
 
 /// Source port of the first connection of flow 0.
@@ -91,13 +92,21 @@ impl Config {
     /// [`ConfigError`] with the path of the first fault.
     pub fn from_json(text: &str) -> Result<Config, ConfigError> {
         let mut reader = serde_json::Deserializer::from_str(text);
-        let config: Config = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            ConfigError::new(error.path().to_string(), error.into_inner().to_string())
-        })?;
+        let config: Config =
+            serde_path_to_error::deserialize(&mut reader).map_err(|error| at_its_path(&error))?;
         reader
             .end()
             .map_err(|error| ConfigError::new(".", error.to_string()))?;
         config.check()?;
         Ok(config)
+    }
+}
+
+fn at_its_path(error: &serde_path_to_error::Error<serde_json::Error>) -> ConfigError {
+    let (path, message) = (error.path().to_string(), error.inner().to_string());
+    let inner = message.strip_prefix(app::WITHIN);
+    match inner.and_then(|inner| inner.split_once(": ")) {
+        Some((key, message)) => ConfigError::new(format!("{path}.{key}"), message),
+        None => ConfigError::new(path, message),
     }
 }

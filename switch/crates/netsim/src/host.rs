@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A host: its addresses, the wire that it sends into, and its counts.
+
+use crate::fabric::Fabric;
+use crate::frame::{FrameError, Headers, TRANSPORT};
+use crate::results::HostReport;
+use device::Nanos;
+
+pub(crate) struct Host {
+    pub(crate) ip: [u8; 4],
+    pub(crate) mac: [u8; 6],
+    gateway_mac: [u8; 6],
+    /// The wire that it sends into.
+    pub(crate) uplink: u32,
+    identification: u16,
+    pub(crate) counts: HostReport,
+}
+
+/// What became of a frame that came in.
+pub(crate) enum Taken {
+    Accepted,
+    /// Another host's address.
+    NotForUs,
+    /// No connection and nobody listens.
+    NoSocket,
+    Refused(FrameError),
+}
+
+impl Host {
+    pub(crate) fn new(name: &str, ip: [u8; 4], mac: [u8; 6], gateway_mac: [u8; 6]) -> Host {
+        let counts = HostReport {
+            host: name.to_owned(),
+            ..HostReport::default()
+        };
+        Host {
+            ip,
+            mac,
+            gateway_mac,
+            uplink: 0,
+            identification: 0,
+            counts,
+        }
+    }
+
+    /// Sends a frame of `len` bytes of transport header and payload, which `emit` writes into zeros.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        now: Nanos,
+        dst: [u8; 4],
+        protocol: u8,
+        len: usize,
+        fabric: &mut Fabric,
+        emit: impl FnOnce(&mut [u8]),
+    ) {
+        let id = fabric.frames.take();
+        let frame = fabric.frames.get_mut(id);
+        frame.resize(TRANSPORT + len, 0);
+        self.identification = self.identification.wrapping_add(1);
+        let headers = Headers {
+            src_mac: self.mac,
+            dst_mac: self.gateway_mac,
+            src: self.ip,
+            dst,
+            protocol,
+            identification: self.identification,
+        };
+        headers.emit(frame);
+        emit(&mut frame[TRANSPORT..]);
+        self.counts.tx_packets += 1;
+        fabric.transmit(now, self.uplink, id);
+    }
+
+    #[inline]
+    pub(crate) fn count(&mut self, taken: &Taken) {
+        let counts = &mut self.counts;
+        counts.rx_packets += 1;
+        match taken {
+            Taken::Accepted => counts.accepted_packets += 1,
+            Taken::NotForUs => counts.not_for_us += 1,
+            Taken::NoSocket => counts.no_socket += 1,
+            Taken::Refused(FrameError::Malformed) => counts.malformed += 1,
+            Taken::Refused(FrameError::IpChecksum) => counts.bad_ip_checksum += 1,
+            Taken::Refused(FrameError::TransportChecksum) => counts.bad_transport_checksum += 1,
+        }
+    }
+}

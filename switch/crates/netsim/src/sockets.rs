@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The connections' ends of all hosts, and who takes what comes for a pair of addresses and ports.
+
+use crate::calendar::EntityId;
+use crate::fabric::{Actor, Fabric};
+use device::Nanos;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use tcp::{Addr, Connection};
+
+/// Both ends of a conversation as one host sees it, and the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SocketKey {
+    addresses: u64,
+    ports: u64,
+}
+
+impl SocketKey {
+    #[inline]
+    pub(crate) fn new(local: Addr, remote: Addr, protocol: u8) -> SocketKey {
+        let address = |ip: [u8; 4]| u64::from(u32::from_be_bytes(ip));
+        SocketKey {
+            addresses: address(local.ip) << 32 | address(remote.ip),
+            ports: u64::from(local.port) << 32 | u64::from(remote.port) << 16 | u64::from(protocol),
+        }
+    }
+}
+
+/// Who takes what comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Socket {
+    /// The receiver of a UDP flow.
+    Udp(u32),
+    /// An end of a TCP connection.
+    Tcp(u32),
+    /// A SYN is expected, of this flow.
+    Expected(u32),
+}
+
+/// Bytes whose time until they are acknowledged counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) start: Nanos,
+    pub(crate) bytes: u64,
+    /// Acknowledged bytes of the connection at which it is done.
+    pub(crate) until: u64,
+    /// Retransmissions of the connection before.
+    pub(crate) retransmits: u64,
+}
+
+/// One end of a TCP connection.
+pub(crate) struct Endpoint {
+    pub(crate) connection: Connection,
+    pub(crate) flow: u32,
+    pub(crate) host: u32,
+    pub(crate) local: Addr,
+    pub(crate) remote: Addr,
+    pub(crate) is_sender: bool,
+    /// Bytes of all transfers so far.
+    pub(crate) asked: u64,
+    pub(crate) pending: VecDeque<Pending>,
+}
+
+struct Slot {
+    entity: EntityId,
+    endpoint: Option<Endpoint>,
+}
+
+/// All sockets.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    by_key: FxHashMap<SocketKey, Socket>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl Sockets {
+    #[inline]
+    pub(crate) fn find(&self, key: &SocketKey) -> Option<Socket> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(crate) fn insert(&mut self, key: SocketKey, socket: Socket) {
+        self.by_key.insert(key, socket);
+    }
+
+    pub(crate) fn remove(&mut self, key: &SocketKey) {
+        self.by_key.remove(key);
+    }
+
+    /// Keeps an end; its timer becomes an entity of the calendar.
+    pub(crate) fn add(&mut self, endpoint: Endpoint, fabric: &mut Fabric) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize].endpoint = Some(endpoint);
+                slot
+            }
+            None => {
+                let slot = self.slots.len() as u32;
+                let entity = fabric.add_actor(Actor::Timer(slot));
+                let endpoint = Some(endpoint);
+                self.slots.push(Slot { entity, endpoint });
+                slot
+            }
+        }
+    }
+
+    /// The end in a slot and the entity of its timer.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<(&mut Endpoint, EntityId)> {
+        let slot = &mut self.slots[slot as usize];
+        Some((slot.endpoint.as_mut()?, slot.entity))
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<&Endpoint> {
+        self.slots[slot as usize].endpoint.as_ref()
+    }
+
+    /// Entity of a slot's timer.
+    pub(crate) fn entity(&self, slot: u32) -> EntityId {
+        self.slots[slot as usize].entity
+    }
+
+    /// Takes an end out; the slot is used again.
+    pub(crate) fn take(&mut self, slot: u32) -> Option<Endpoint> {
+        let endpoint = self.slots[slot as usize].endpoint.take();
+        if endpoint.is_some() {
+            self.free.push(slot);
+        }
+        endpoint
+    }
+
+    /// All ends, in the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Endpoint> {
+        self.slots.iter().filter_map(|slot| slot.endpoint.as_ref())
+    }
+}
