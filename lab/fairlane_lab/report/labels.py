@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader sees for a column or a value: label, unit and number, the same in pictures, tables and the terminal."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, TypeGuard
+
+from fairlane_lab.definition.names import (
+    FLOW_METRICS,
+    PARAMETERS,
+    RUN_METRICS,
+    SERIES_METRICS,
+    TRANSFER_METRICS,
+    Name,
+)
+
+_GROUPED = re.compile(r"^(?P<metric>[^\[]+)\[(?P<group>.+)\]$")
+_VALUES = {
+    ("scheme", "drop_tail"): "drop-tail",
+    ("scheme", "qthresh"): "Qthresh",
+    ("threshold", "auto"): "self-tuning",
+    ("threshold", "model"): "eq. (9)",
+    ("runtime", "mininet"): "Mininet",
+}
+
+
+def split_metric(metric: str) -> tuple[str, str]:
+    """`("goodput_bps", "reno")` of `goodput_bps[reno]`; the group is empty where there is none."""
+    found = _GROUPED.match(metric)
+    return (found["metric"], found["group"]) if found else (metric, "")
+
+
+def name_of(column: str) -> Name:
+    """Label, unit and scale of a parameter or metric; of an unknown column its own name, unscaled. A quotient has no unit."""
+    if " / " in column:
+        left, right = column.split(" / ", 1)
+        return Name(f"{name_of(left).label} / {name_of(right).label}")
+    metric, group = split_metric(column)
+    for table in (RUN_METRICS, FLOW_METRICS, SERIES_METRICS, TRANSFER_METRICS, PARAMETERS):
+        if metric in table:
+            name = table[metric]
+            return Name(f"{name.label}, {group}", name.unit, name.scale) if group else name
+    return Name(column)
+
+
+def rate_name(name: Name, largest: float) -> Name:
+    """A rate in kbit/s where the largest value is below 1 Mbit/s, so that no axis reads 0.0005."""
+    if name.unit == "Mbit/s" and 0 < largest < 1e6:
+        return Name(name.label, "kbit/s", 1e-3)
+    return name
+
+
+def axis_label(name: Name) -> str:
+    """`goodput (Mbit/s)`, `fairness (min/max, %)`, or the bare label where there is no unit."""
+    if not name.unit:
+        return name.label
+    return f"{name.label[:-1]}, {name.unit})" if name.label.endswith(")") else f"{name.label} ({name.unit})"
+
+
+def series_name(metric: str) -> Name:
+    """Label, unit and scale of a metric over time: `cwnd`, where a run's metric is a mean."""
+    return SERIES_METRICS.get(metric) or name_of(metric)
+
+
+def value_label(column: str, value: Any) -> str:
+    """A parameter's value for a reader: `drop-tail`, `2 Mbit/s`, `5 ms`."""
+    if (column, value) in _VALUES:
+        return _VALUES[column, value]
+    if is_number(value):
+        name = PARAMETERS.get(column)
+        if column == "rate_bps":
+            return rate_label(float(value))
+        if name is not None and name.unit in ("ms", "s"):
+            return f"{number(float(value))} {name.unit}"
+        return number(float(value))
+    return str(value)
+
+
+def setting_label(column: str, value: Any) -> str:
+    """A parameter with its value: `Qthresh 4`, `delay 5 ms`; the bare value where it says itself what it is."""
+    text = value_label(column, value)
+    if column == "threshold":
+        return f"Qthresh {text}"
+    return f"{name_of(column).label} {text}" if is_number(value) and column != "rate_bps" else text
+
+
+def rate_label(rate_bps: float) -> str:
+    """`512 kbit/s`, `1.5 Mbit/s`, `1 Gbit/s`."""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if abs(rate_bps) >= size:
+            return f"{rate_bps / size:.4g} {unit}"
+    return f"{rate_bps:.4g} bit/s"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Up to `digits` significant digits, no exponent for everyday sizes; a dash for nothing."""
+    if not math.isfinite(value):
+        return "-"
+    if value == 0:
+        return "0"
+    if abs(value) >= 10**digits and abs(value) < 1e7:
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}"
+
+
+def shown(metric: str, value: float | None, name: Name | None = None) -> str:
+    """A metric's value as it is shown, without its unit: `93.4` for a fairness of 0.934; a dash for nothing."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    name = name or name_of(metric)
+    scaled = value * name.scale
+    if name.unit == "%":
+        return f"{scaled:.1f}"
+    return f"{scaled:.3f}" if metric == "jain" or " / " in metric else number(scaled)
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a parameter's value is a number (a truth value is none)."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""Metrics over time: a row for each panel and metric, a column for each runtime, all on the same axes; a line for each flow or group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairlane_lab.definition.names import Name
+from fairlane_lab.definition.plots import Series
+from fairlane_lab.report import labels
+from fairlane_lab.report.canvas import Legend, empty, finish, grid
+from fairlane_lab.report.run_folder import Point, RunFolder, ordered
+from fairlane_lab.report.style import INK, MUTED, colours, mark
+
+Floats = npt.NDArray[np.float64]
+MAX_LINES = 8
+"""More flows than this are drawn as groups: their mean, and a band from the lowest to the highest."""
+MAX_POINTS = 1200
+_STEPPED = {"cwnd_packets", "ssthresh_packets", "queue_packets", "qthresh_packets"}
+
+
+@dataclass(frozen=True)
+class _Row:
+    title: str
+    metric: str
+    points: dict[str, Point]
+    """Runtime → the point that is shown."""
+
+
+def draw_series(plot: Series, runs: Sequence[RunFolder], title: str) -> Figure:
+    """Draw a `series` plot: repeat `plot.repeat` of each chosen point."""
+    metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
+    rows = _rows(plot, metrics, runs)
+    columns = [run for run in runs if not run.series.empty] or list(runs[:1])
+    single = len(columns) == 1 and len(rows) == 1
+    figure, axes = grid(
+        max(1, len(rows)),
+        len(columns),
+        3.2 if single else 1.75 if len(rows) > 3 else 2.1,
+        sharex=True,
+        sharey="row",
+    )
+    legend = Legend()
+    if not rows:
+        empty(axes[0][0], "the run has no series for this plot")
+        return finish(figure, legend, title)
+    flow_groups = _flow_groups(runs)
+    names = {metric: _scaled(metric, rows, columns, plot) for metric in metrics}
+    chosen = colours(ordered(flow_groups.values()))
+    for row, entry in enumerate(rows):
+        for column, run in enumerate(columns):
+            axis = axes[row][column]
+            if entry.metric == metrics[0] or not entry.title:
+                heading = " · ".join(
+                    part for part in (entry.title, mark(run.runtime).label if len(columns) > 1 else "") if part
+                )
+                if row == 0 or entry.title:
+                    axis.set_title(heading)
+            point = entry.points.get(run.runtime)
+            if point is None or not _draw(
+                axis, plot, entry, run, point, names[entry.metric].scale, flow_groups, chosen, legend
+            ):
+                empty(axis, "not sampled")
+            if column == 0:
+                axis.set_ylabel(labels.axis_label(names[entry.metric]))
+            if row == len(rows) - 1:
+                axis.set_xlabel("time (s)")
+            axis.set_ylim(bottom=0)
+            axis.margins(x=0.01)
+    return finish(figure, legend, title)
+
+
+def _rows(plot: Series, metrics: list[str], runs: Sequence[RunFolder]) -> list[_Row]:
+    """Each value of `panel` (or each point that was sampled) with each metric."""
+    found: dict[str, dict[str, Point]] = {}
+    for run in runs:
+        sampled = set() if run.series.empty else set(run.series["point"])
+        for point in run.select(plot.where):
+            if point.name in sampled:
+                key = labels.setting_label(plot.panel, point.params.get(plot.panel)) if plot.panel else point.name
+                found.setdefault(key, {}).setdefault(run.runtime, point)
+    titles = {key: key if len(found) > 1 else "" for key in found}
+    return [_Row(titles[key], metric, points) for key, points in found.items() for metric in metrics]
+
+
+def _flow_groups(runs: Sequence[RunFolder]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for run in runs:
+        if not run.flows.empty:
+            pairs.update(zip(map(str, run.flows["flow"]), map(str, run.flows["group"]), strict=True))
+    return pairs
+
+
+def _scaled(metric: str, rows: list[_Row], runs: Sequence[RunFolder], plot: Series) -> Name:
+    """The metric's name, in kbit/s where all of its values are small."""
+    largest = 0.0
+    for entry in rows:
+        if entry.metric == metric:
+            for run in runs:
+                point = entry.points.get(run.runtime)
+                if point:
+                    samples = _samples(run, point, metric, plot)
+                    largest = max(largest, float(samples["value"].max()) if len(samples) else 0.0)
+    return labels.rate_name(labels.series_name(metric), largest)
+
+
+def _samples(run: RunFolder, point: Point, metric: str, plot: Series) -> pd.DataFrame:
+    table = run.series
+    chosen = (table["point"] == point.name) & (table["repeat"] == plot.repeat) & (table["metric"] == metric)
+    if plot.from_s is not None:
+        chosen &= table["t_s"] >= plot.from_s
+    if plot.to_s is not None:
+        chosen &= table["t_s"] <= plot.to_s
+    return table[chosen]
+
+
+def _draw(
+    axis: Axes,
+    plot: Series,
+    entry: _Row,
+    run: RunFolder,
+    point: Point,
+    scale: float,
+    flow_groups: dict[str, str],
+    chosen: dict[str, str],
+    legend: Legend,
+) -> bool:
+    samples = _samples(run, point, entry.metric, plot)
+    if samples.empty:
+        return False
+    flows: list[str] = [flow for flow in ordered(map(str, samples["flow"])) if flow]
+    if flows and (plot.by == "group" or len(flows) > MAX_LINES):
+        groups: list[str] = ordered(flow_groups.get(flow, flow) for flow in flows)
+        for group in groups:
+            members = samples[[flow_groups.get(str(flow), str(flow)) == group for flow in samples["flow"]]]
+            _group(axis, members, scale, chosen.get(group, MUTED), group, legend)
+    else:
+        shades = colours(flows) if len({flow_groups.get(flow, flow) for flow in flows}) < len(flows) else chosen
+        for flow in flows or [""]:
+            mine = samples[samples["flow"] == flow]
+            key = str(flow if shades is not chosen else flow_groups.get(flow, flow))
+            colour = shades.get(key, INK)
+            _trace(axis, mine, scale, colour, entry.metric in _STEPPED)
+            legend.line(key or labels.series_name(entry.metric).label, colour)
+    if entry.metric == "queue_packets":
+        _threshold(axis, plot, run, point, legend)
+    _measured_from(axis, point, plot, legend)
+    return True
+
+
+def _trace(axis: Axes, samples: pd.DataFrame, scale: float, colour: str, stepped: bool) -> None:
+    times, values = thin(samples["t_s"].to_numpy(float), samples["value"].to_numpy(float) * scale)
+    axis.plot(times, values, color=colour, lw=1.1, drawstyle="steps-post" if stepped else "default")
+
+
+def _group(axis: Axes, samples: pd.DataFrame, scale: float, colour: str, group: str, legend: Legend) -> None:
+    at = samples.assign(t=samples["t_s"].round(3)).groupby("t")["value"]
+    count = at.count().max()
+    middle, low, high = at.mean(), at.min(), at.max()
+    times = middle.index.to_numpy(float)
+    step = max(1, len(times) // MAX_POINTS)
+    if count > 1:
+        axis.fill_between(
+            times[::step],
+            low.to_numpy()[::step] * scale,
+            high.to_numpy()[::step] * scale,
+            color=colour,
+            alpha=0.15,
+            lw=0,
+        )
+    axis.plot(times[::step], middle.to_numpy()[::step] * scale, color=colour, lw=1.2)
+    legend.line(f"{group}: mean, lowest to highest of {count}" if count > 1 else group, colour)
+
+
+def _threshold(axis: Axes, plot: Series, run: RunFolder, point: Point, legend: Legend) -> None:
+    """The threshold in force, over the queues that it holds."""
+    samples = _samples(run, point, "qthresh_packets", plot)
+    fixed = point.params.get("threshold")
+    if not samples.empty:
+        samples = samples[samples["flow"] == samples["flow"].iloc[0]]
+        axis.plot(samples["t_s"], samples["value"], color=INK, lw=1.1, ls=(0, (4, 2)), drawstyle="steps-post")
+    elif labels.is_number(fixed) and point.params.get("scheme") != "drop_tail":
+        axis.axhline(float(fixed), color=INK, lw=1.1, ls=(0, (4, 2)))
+    else:
+        return
+    legend.line("Qthresh in force", INK, "", (0, (4, 2)))
+
+
+def _measured_from(axis: Axes, point: Point, plot: Series, legend: Legend) -> None:
+    """Shade the warm-up, which no number counts."""
+    warmup = point.params.get("warmup_s")
+    if labels.is_number(warmup) and float(warmup) > (plot.from_s or 0.0) and plot.to_s is None:
+        axis.axvspan(0, float(warmup), color=MUTED, alpha=0.09, lw=0)
+        legend.patch("warm-up, not counted", "#e9eaed")
+
+
+def thin(times: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """At most MAX_POINTS points that keep the lowest and the highest value of each stretch of time."""
+    if len(times) <= MAX_POINTS:
+        return times, values
+    stretches = np.array_split(np.arange(len(times)), MAX_POINTS // 2)
+    kept = sorted(
+        {int(i) for s in stretches for i in (s[np.argmin(values[s])], s[np.argmax(values[s])])} | {0, len(times) - 1}
+    )
+    return times[kept], values[kept]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""A run folder as the report reads it: the definition kept in it, its points with their spreads, its tables. Reads only."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import TypeAdapter, ValidationError
+
+from fairlane_lab.definition.judging import Note, PaperNumbers
+from fairlane_lab.definition.plots import Plot
+from fairlane_lab.definition.strict import Where, matches
+
+_PLOTS: TypeAdapter[list[Plot]] = TypeAdapter(list[Plot])
+_PAPER: TypeAdapter[list[PaperNumbers]] = TypeAdapter(list[PaperNumbers])
+_NOTES: TypeAdapter[list[Note]] = TypeAdapter(list[Note])
+
+
+class RunFolderError(ValueError):
+    """A folder that cannot be reported on; the text names the folder, what is wrong and what is expected."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A metric over the repeats of a point: middle, 95 % confidence bounds (both equal to the middle with one run), how many runs."""
+
+    value: float
+    lo: float
+    hi: float
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """One cell of an experiment: its parameters and its metrics over the repeats."""
+
+    name: str
+    params: Mapping[str, Any]
+    metrics: Mapping[str, Spread]
+
+    def get(self, metric: str) -> Spread | None:
+        """The spread of a metric or of a quotient `a / b`; None where it was not measured."""
+        if " / " in metric:
+            left, right = (self.get(part.strip()) for part in metric.split(" / ", 1))
+            if left is None or right is None or right.value == 0:
+                return None
+            value = left.value / right.value
+            return Spread(value, value, value, left.runs)
+        found = self.metrics.get(metric)
+        return found if found is not None and math.isfinite(found.value) else None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run folder with its `summary.json` read; tables are read when they are first asked for."""
+
+    path: Path
+    summary: Mapping[str, Any]
+
+    @property
+    def experiment(self) -> str:
+        """Name of the experiment."""
+        return str(self.summary["experiment"])
+
+    @property
+    def runtime(self) -> str:
+        """`sim` or `mininet`."""
+        return str(self.summary["runtime"])
+
+    @property
+    def target(self) -> str:
+        """Which switch ran the program."""
+        return str(self.summary.get("target", ""))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run that was asked for is in the folder."""
+        return bool(self.summary.get("complete", True))
+
+    @property
+    def definition(self) -> Mapping[str, Any]:
+        """The experiment file as it was when this was run."""
+        return self.summary["definition"]
+
+    @cached_property
+    def plots(self) -> list[Plot]:
+        """What to draw."""
+        return self._parsed(_PLOTS, "plots")
+
+    @cached_property
+    def paper(self) -> list[PaperNumbers]:
+        """The paper's numbers."""
+        return self._parsed(_PAPER, "paper_numbers")
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """Where known differences come from."""
+        return self._parsed(_NOTES, "notes")
+
+    @property
+    def main_metrics(self) -> list[str]:
+        """The columns that the experiment asks for; empty when it leaves the choice."""
+        return [str(metric) for metric in self.definition.get("main_metrics") or ()]
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """Groups of flows, in the definition's order."""
+        named = [str(flow["group"]) for flow in self.definition.get("flows", []) if flow.get("group")]
+        measured = [str(group) for group in self.flows["group"]] if "group" in self.flows else []
+        there = set(measured) or set(named)
+        return [group for group in dict.fromkeys([*named, *measured]) if group in there]
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        """Columns that are parameters of the points, in the definition's order."""
+        return list(dict.fromkeys(name for point in self.points for name in point.params))
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """All points in the order of the definition."""
+        return [_point(entry) for entry in self.summary["points"]]
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row a run."""
+        return self._table("runs")
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """One row a flow of a run."""
+        return self._table("flows")
+
+    @cached_property
+    def transfers(self) -> pd.DataFrame:
+        """One row a finished transfer; without rows when the experiment has none."""
+        return self._table("transfers")
+
+    @cached_property
+    def series(self) -> pd.DataFrame:
+        """One row a sample; without rows when no series were asked for."""
+        return self._table("series")
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """The controller's events of all runs."""
+        path = self.path / "events.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
+
+    def select(self, where: Where) -> list[Point]:
+        """Points whose parameters satisfy `where` (which may also name the runtime)."""
+        return [point for point in self.points if matches(where, {**point.params, "runtime": self.runtime})]
+
+    def paper_values(self, point: Point, metric: str) -> dict[str, float]:
+        """Source → the paper's value of a metric for a point; the source is empty for the experiment's own paper."""
+        return {
+            entry.source: value
+            for entry in self.paper
+            if matches(entry.where, {**point.params, "runtime": self.runtime})
+            and (value := entry.values.get(metric)) is not None
+        }
+
+    def _parsed(self, adapter: TypeAdapter[Any], key: str) -> Any:
+        try:
+            return adapter.validate_python(self.definition.get(key) or [])
+        except ValidationError as error:
+            raise RunFolderError(f"{self.path}/summary.json: definition.{key}: {error}") from error
+
+    def _table(self, stem: str) -> pd.DataFrame:
+        path = self.path / f"{stem}.parquet"
+        return pd.read_parquet(path) if path.exists() else pd.DataFrame()
+
+
+def open_run(folder: Path) -> RunFolder:
+    """Open a run folder. Raises RunFolderError when there is no readable summary, or none of an experiment of the lab."""
+    path = folder / "summary.json"
+    try:
+        summary = json.loads(path.read_text())
+    except OSError as error:
+        raise RunFolderError(f"{folder}: not a run folder: there is no summary.json in it") from error
+    except json.JSONDecodeError as error:
+        raise RunFolderError(f"{path}: not JSON: {error}") from error
+    missing = [key for key in ("experiment", "runtime", "definition", "points") if key not in summary]
+    if missing:
+        raise RunFolderError(f"{path}: not of `fairlane lab run`: it has no {', '.join(missing)}")
+    return RunFolder(folder, summary)
+
+
+def _point(entry: Mapping[str, Any]) -> Point:
+    runs = int(entry.get("runs", 1))
+    values: Mapping[str, Any] = entry["metrics"]
+    metrics = {
+        name: Spread(float(value), _bound(values, f"{name}_lo", value), _bound(values, f"{name}_hi", value), runs)
+        for name, value in values.items()
+        if value is not None and not name.endswith(("_lo", "_hi")) and isinstance(value, int | float)
+    }
+    return Point(str(entry["point"]), dict(entry["params"]), metrics)
+
+
+def _bound(values: Mapping[str, Any], name: str, middle: float) -> float:
+    found = values.get(name)
+    return float(middle if found is None else found)
+
+
+def ordered(values: Iterable[Any]) -> list[Any]:
+    """Values without doubles in the order in which they came."""
+    return list(dict.fromkeys(values))

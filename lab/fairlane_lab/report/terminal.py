@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result table for the terminal: points as rows, main metrics as columns, the paper's value in brackets; 80 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from fairlane_lab.definition.names import Name
+from fairlane_lab.report import labels
+from fairlane_lab.report.run_folder import Point, RunFolder
+
+MAX_COLUMNS = 5
+_HEADS = {"goodput_bps": "goodput", "throughput_bps": "through-\nput", "utilisation": "util.", "completion_s": "compl."}
+
+
+def result_table(summary: Mapping[str, Any]) -> Table:
+    """The table of a `summary.json`: medians of the repeats. Raises RunFolderError when the definition in it cannot be read."""
+    run = RunFolder(Path(), summary)
+    metrics = main_metrics(run)
+    runs = sorted({max((s.runs for s in point.metrics.values()), default=0) for point in run.points})
+    count = (
+        "one run each"
+        if runs == [1]
+        else f"medians of {'..'.join(map(str, sorted({runs[0], runs[-1]})))} runs"
+        if runs
+        else ""
+    )
+    has_paper = any(run.paper_values(point, metric) for point in run.points for metric in metrics)
+    caption = "; ".join(part for part in (count, "in brackets: the paper" if has_paper else "") if part)
+    title = f"{run.definition.get('title', run.experiment)} ({labels.value_label('runtime', run.runtime)}; {caption})"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
+    table.add_column("point", overflow="fold")
+    names = {metric: _unit(run, metric) for metric in metrics}
+    for metric in metrics:
+        base, group = labels.split_metric(metric)
+        head = _HEADS.get(base, names[metric].label.split(" (")[0].split(",")[0])
+        table.add_column(
+            "\n".join(part for part in (group, head, names[metric].unit) if part), justify="right", no_wrap=True
+        )
+    section = ""
+    for point in run.points:
+        above, _, own = point.name.rpartition("/")
+        if above != section:
+            section = above
+            table.add_section()
+            table.add_row(f"[bold]{above}[/bold]")
+        cells = [_cell(run, point, metric, names[metric]) for metric in metrics]
+        table.add_row(f" {own}" if above else own, *cells)
+    if not run.complete:
+        table.caption = "not complete: some runs are missing"
+    return table
+
+
+def main_metrics(run: RunFolder) -> list[str]:
+    """The experiment's main metrics that were measured, at most five; a choice where the file names none."""
+    asked = list(run.main_metrics)
+    if not asked:
+        groups = run.groups if 2 <= len(run.groups) <= 3 else []
+        asked = [*(f"goodput_bps[{group}]" for group in groups), "utilisation", "fairness", "jain"]
+    there = [metric for metric in asked if any(point.get(metric) for point in run.points)]
+    return there[:MAX_COLUMNS]
+
+
+def _unit(run: RunFolder, metric: str) -> Name:
+    largest = max((spread.value for point in run.points if (spread := point.get(metric))), default=0.0)
+    return labels.rate_name(labels.name_of(metric), largest)
+
+
+def _cell(run: RunFolder, point: Point, metric: str, name: Name) -> str:
+    spread = point.get(metric)
+    text = labels.shown(metric, spread.value if spread else None, name)
+    theirs = run.paper_values(point, metric)
+    own = theirs.get("")
+    return f"{text} [dim]({labels.shown(metric, own, name)})[/dim]" if own is not None else text

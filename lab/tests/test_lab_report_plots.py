@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false
+"""Plots and the result table, from invented run folders: what is drawn where, and what a reader can tell apart."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
+from fairlane_lab.report import RunFolderError, make_plots, open_run, result_table
+from fairlane_lab.report.labels import axis_label, name_of, number, rate_label, setting_label, shown
+from fairlane_lab.report.picture_series import MAX_POINTS, thin
+from fairlane_lab.report.pictures import draw, to_inline_svg
+from fairlane_lab.report.run_folder import RunFolder
+from fairlane_lab.report.style import PALETTE, colours
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from report_folders import make_folder
+from rich.console import Console
+
+EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+
+
+def text_of(name: str) -> str:
+    return (EXPERIMENTS / f"{name}.toml").read_text()
+
+
+@pytest.fixture(scope="module")
+def table2(tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
+    base = tmp_path_factory.mktemp("table2")
+    folders = [make_folder(base / runtime, text_of("qthresh-table2"), runtime) for runtime in ("sim", "mininet")]
+    return [open_run(folder) for folder in folders]
+
+
+@pytest.fixture(scope="module")
+def table1(tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
+    base = tmp_path_factory.mktemp("table1")
+    return [
+        open_run(make_folder(base / runtime, text_of("qthresh-table1"), runtime, series_s=20, transfers=30))
+        for runtime in ("sim", "mininet")
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    yield
+    plt.close("all")
+
+
+def axes_of(figure: Figure) -> list[Axes]:
+    return [axis for axis in figure.axes if axis.get_visible()]
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_every_plot_of_the_file_becomes_a_png_and_an_svg_beside_the_tables(table2: list[RunFolder]) -> None:
+    paths = make_plots(table2[0].path)
+    names = [path.relative_to(table2[0].path).as_posix() for path in paths]
+    assert names == [f"plots/{plot}.{kind}" for plot in ("fairness", "goodput", "fairness-map") for kind in ("png", "svg")]  # fmt: skip
+    assert all(path.stat().st_size > 3000 for path in paths)
+
+
+def test_pictures_made_again_are_the_same_bytes(table1: list[RunFolder]) -> None:
+    first = [path.read_bytes() for path in make_plots(table1[0].path)]
+    assert first == [path.read_bytes() for path in make_plots(table1[0].path)]
+
+
+def test_a_folder_without_summary_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"no summary\.json"):
+        make_plots(tmp_path)
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(RunFolderError, match="it has no experiment, runtime, definition, points"):
+        make_plots(tmp_path)
+
+
+def test_bars_show_shares_of_links_of_different_speed_and_the_papers_marks(table1: list[RunFolder]) -> None:
+    figure = draw(Bars(kind="bars", name="g", title="T", metric="goodput_bps"), table1, "T")
+    (axis,) = axes_of(figure)
+    assert axis.get_ylabel() == "goodput (% of the link's rate)"
+    assert len(axis.patches) == 4 * 2 * 2
+    heights = [patch.get_height() for patch in axis.patches]  # type: ignore[attr-defined]
+    first = table1[0].points[0]
+    assert heights[0] == pytest.approx(first.metrics["goodput_bps[reno]"].value / 512_000 * 100)
+    assert legend_of(figure) == ["reno", "vegas", "sim", "Mininet", "95 % confidence", "paper"]
+    diamonds = [line for line in axis.lines if line.get_marker() == "D"]
+    assert len(diamonds) == 16
+    assert float(np.asarray(diamonds[0].get_ydata())[0]) == pytest.approx(457_160 / 512_000 * 100)
+
+
+def test_runtimes_are_told_apart_only_when_both_are_there(table1: list[RunFolder]) -> None:
+    plot = Bars(kind="bars", name="g", title="T", metric="goodput_bps")
+    both = draw(plot, table1).axes[0]
+    alone = draw(plot, table1[1:]).axes[0]
+    assert {patch.get_hatch() for patch in both.patches} == {None, "////"}
+    assert {patch.get_hatch() for patch in alone.patches} == {None}
+
+
+def test_lines_have_a_band_a_line_for_each_value_of_by_and_the_paper(table2: list[RunFolder]) -> None:
+    figure = draw(Lines(kind="lines", name="f", title="F", x="threshold", y=["fairness", "utilisation"], by="case"), table2[:1])  # fmt: skip
+    fairness, utilisation = axes_of(figure)
+    assert fairness.get_ylabel() == "fairness (min/max, %)"
+    assert utilisation.get_ylabel() == "utilisation (%)"
+    assert utilisation.get_xlabel() == "Qthresh (packets)"
+    drawn = [line for line in fairness.lines if len(np.asarray(line.get_xdata())) == 20]
+    assert len(drawn) == 4
+    assert len(fairness.collections) == 4
+    assert legend_of(figure) == ["512k-5ms", "1.5M-2ms", "2M-2ms", "5M-2ms", "paper"]
+
+
+def test_groups_of_one_metric_share_a_panel_and_each_case_has_its_own_in_its_own_unit(table2: list[RunFolder]) -> None:
+    plot = Lines(kind="lines", name="g", title="G", x="threshold", y=["goodput_bps[reno]", "goodput_bps[vegas]"], panel="case")  # fmt: skip
+    figure = draw(plot, table2)
+    axes = axes_of(figure)
+    assert [axis.get_title(loc="left") for axis in axes] == ["512k-5ms", "1.5M-2ms", "2M-2ms", "5M-2ms"]
+    assert [axis.get_ylabel() for axis in axes][:2] == ["goodput (kbit/s)", "goodput (Mbit/s)"]
+    assert legend_of(figure) == ["reno", "vegas", "sim", "Mininet", "paper"]
+
+
+def test_a_word_among_the_numbers_is_a_level_line(tmp_path: Path) -> None:
+    text = (
+        text_of("qthresh-table2")
+        .split("[[paper_numbers]]")[0]
+        .replace("threshold = { from = 1, to = 20, step = 1 }", 'threshold = [4, 6, "auto"]')
+    )
+    run = open_run(make_folder(tmp_path / "r", text))
+    figure = draw(Lines(kind="lines", name="f", title="F", x="threshold", y="fairness", where={"case": "2M-2ms"}), [run])  # fmt: skip
+    (axis,) = axes_of(figure)
+    assert "Qthresh self-tuning" in legend_of(figure)
+    assert [len(np.asarray(line.get_xdata())) for line in axis.lines if line.get_marker() != "D"] == [2, 2]
+
+
+def test_series_put_runtimes_side_by_side_and_metrics_below_each_other(table1: list[RunFolder]) -> None:
+    plot = Series(
+        kind="series", name="c", title="C", metric=["cwnd_packets", "queue_packets"], where={"case": "2M-2ms"}
+    )
+    axes = axes_of(draw(plot, table1))
+    assert [axis.get_title(loc="left") for axis in axes] == ["sim", "Mininet", "", ""]
+    assert [axis.get_ylabel() for axis in axes] == ["cwnd (packets)", "", "waiting packets (packets)", ""]
+    assert all(len(axis.lines) == 2 for axis in axes)
+    assert axes[0].get_ylim() == axes[1].get_ylim()
+
+
+def test_series_that_were_not_sampled_say_so(table2: list[RunFolder]) -> None:
+    (axis,) = axes_of(draw(Series(kind="series", name="c", title="C", metric="cwnd_packets"), table2[:1]))
+    assert [text.get_text() for text in axis.texts] == ["the run has no series for this plot"]
+
+
+def test_cdf_ends_at_all_transfers_and_marks_the_middle(table1: list[RunFolder]) -> None:
+    figure = draw(Cdf(kind="cdf", name="c", title="C", by="group", where={"case": "2M-2ms"}), table1[:1])
+    (axis,) = axes_of(figure)
+    line, middle = axis.lines[0], axis.lines[1]
+    times = table1[0].transfers
+    mine = times.query("group == 'reno' and point == '2M-2ms'")["completion_s"].to_numpy(float)
+    assert float(np.asarray(line.get_ydata())[-1]) == 100
+    assert float(np.asarray(middle.get_xdata())[0]) == pytest.approx(float(np.median(mine)))
+    assert axis.get_xlabel() == "completion time (s)"
+
+
+def test_heat_writes_each_value_and_frames_the_papers_cells(table2: list[RunFolder]) -> None:
+    figure = draw(Heat(kind="heat", name="m", title="M", metric="fairness", x="threshold", y="case"), table2[:1])
+    (axis,) = axes_of(figure)
+    first = table2[0].points[0].metrics["fairness"].value
+    assert axis.texts[0].get_text() == f"{first * 100:.0f}"
+    assert len(axis.texts) == 80
+    assert len(axis.patches) == 80 + 4
+
+
+def test_an_inline_svg_has_its_own_ids_the_pages_colours_and_no_style_for_the_whole_page(
+    table1: list[RunFolder],
+) -> None:
+    svg = to_inline_svg(draw(table1[0].plots[0], table1), "p1", 'a "label" & <more>')
+    assert svg.startswith("<svg")
+    assert 'aria-label="a &quot;label&quot; &amp; &lt;more>"' in svg
+    assert "<style" not in svg
+    assert "<metadata" not in svg
+    assert "var(--c1)" in svg
+    assert PALETTE[1] not in svg
+    assert 'id="figure_1"' not in svg
+    assert 'id="p1-figure_1"' in svg
+
+
+def test_thinning_keeps_ends_and_extremes() -> None:
+    times = np.linspace(0, 100, 20_000)
+    values = np.zeros_like(times)
+    values[7_777] = 9.0
+    kept_times, kept = thin(times, values)
+    assert len(kept_times) <= MAX_POINTS + 2
+    assert kept.max() == 9.0
+    assert (kept_times[0], kept_times[-1]) == (0, 100)
+
+
+def test_colours_are_fixed_for_known_names_and_never_twice() -> None:
+    assert colours(["vegas", "reno"]) == {"vegas": PALETTE[0], "reno": PALETTE[1]}
+    assert len(set(colours(["reno", "newreno", "vegas", "x", "y", "z"]).values())) == 6
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (rate_label(512_000), "512 kbit/s"),
+        (rate_label(1e9), "1 Gbit/s"),
+        (setting_label("threshold", "auto"), "Qthresh self-tuning"),
+        (setting_label("scheme", "drop_tail"), "drop-tail"),
+        (setting_label("delay_ms", 5), "one-way delay 5 ms"),
+        (axis_label(name_of("fairness")), "fairness (min/max, %)"),
+        (axis_label(name_of("goodput_bps[reno]")), "goodput, reno (Mbit/s)"),
+        (shown("fairness", 0.9164), "91.6"),
+        (shown("jain", 0.98512), "0.985"),
+        (shown("goodput_bps", None), "-"),
+        (number(12345.6), "12346"),
+        (number(0.00044), "0.00044"),
+    ],
+)
+def test_labels(got: str, expected: str) -> None:
+    assert got == expected
+
+
+def printed(summary: dict[str, Any]) -> str:
+    out = io.StringIO()
+    Console(file=out, width=80).print(result_table(summary))
+    return out.getvalue()
+
+
+def test_the_result_table_has_the_papers_values_in_brackets_and_fits_80_columns(table1: list[RunFolder]) -> None:
+    text = printed(json.loads((table1[1].path / "summary.json").read_text()))
+    row = next(line for line in text.splitlines() if "2M-2ms" in line)
+    assert "(1.798)" in row
+    assert "(11.2)" in row or "(11.3)" in row
+    assert "medians of 3 runs" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_result_table_has_a_section_for_each_case_and_says_when_runs_are_missing(table2: list[RunFolder]) -> None:
+    summary = {**json.loads((table2[0].path / "summary.json").read_text()), "complete": False}
+    lines = [line.rstrip() for line in printed(summary).splitlines()]
+    assert " 512k-5ms" in lines
+    assert any("threshold=20" in line for line in lines)
+    assert any("not complete" in line for line in lines)
