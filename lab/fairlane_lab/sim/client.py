@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `SwitchClient` whose switch is in the simulation: finsy's entities and encoders over `native.P4Runtime`, without gRPC.
+
+`SimSwitch` stands where the client has finsy's `Switch` and does what that one does on a connection that never breaks, as a
+controller that is always the primary. A call takes no virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import grpc
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from finsy import P4ClientError, P4Schema, Switch
+from finsy.p4entity import decode_entity, decode_stream, encode_entities, encode_updates
+from finsy.proto import p4r
+
+DEVICE_ID = 1
+_STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class Transport(Protocol):
+    """`fairlane_switch.native.P4Runtime`: serialized P4Runtime messages in and out."""
+
+    def write(self, request: bytes) -> None:
+        """A WriteRequest."""
+        ...
+
+    def read(self, request: bytes) -> list[bytes]:
+        """The ReadResponses to a ReadRequest."""
+        ...
+
+    def messages(self) -> list[bytes]:
+        """The StreamMessageResponses since the last call."""
+        ...
+
+    def send(self, request: bytes) -> None:
+        """A StreamMessageRequest."""
+        ...
+
+
+@dataclass(frozen=True)
+class DigestList:
+    """One list of a digest's values, as finsy's `P4DigestList` shows it."""
+
+    digest_id: int
+    list_id: int
+    data: list[dict[str, int]]
+
+    def __iter__(self) -> Iterator[dict[str, int]]:
+        return iter(self.data)
+
+    def ack(self) -> p4r.StreamMessageRequest:
+        """The message that acknowledges the list."""
+        ack = p4r.DigestListAck(digest_id=self.digest_id, list_id=self.list_id)
+        return p4r.StreamMessageRequest(digest_ack=ack)
+
+
+class _Events:
+    """Where finsy's switch has its event emitter: this connection has no events."""
+
+    def add_listener(self, event: Any, listener: Any) -> None:
+        """Nothing ever calls it."""
+
+
+class SimSwitch:
+    """One simulated switch, with the methods of finsy's `Switch` that the controller uses."""
+
+    is_primary = True
+    primary_id = 1
+
+    def __init__(self, name: str, transport: Transport, schema: P4Schema, error: type[Exception]) -> None:
+        """`error` is the type of what `transport` raises: `native.P4RuntimeError`."""
+        self.name = name
+        self.p4info = schema
+        self.ee = _Events()
+        self._transport = transport
+        self._error = error
+        self._digests: dict[int, asyncio.Queue[DigestList]] = {}
+        self._idle: asyncio.Queue[Any] | None = None
+
+    async def __aexit__(self, *_: object) -> None:
+        """A client goes; the switch stays."""
+
+    # ---- calls -------------------------------------------------------------------------------------------------
+
+    async def read(self, entities: Iterable[Any]) -> AsyncIterator[Any]:
+        """Entities that match; raises P4ClientError."""
+        wanted = list(entities)
+        if not wanted:
+            return
+        request = p4r.ReadRequest(device_id=DEVICE_ID, entities=encode_entities(wanted, self.p4info))
+        for answer in self._call("ReadRequest", self._transport.read, request):
+            for entity in p4r.ReadResponse.FromString(answer).entities:
+                yield decode_entity(entity, self.p4info)
+
+    async def write(self, entities: Iterable[Any]) -> None:
+        """One batch of updates; messages of the stream go at once. Raises P4ClientError."""
+        updates: list[p4r.Update] = []
+        for message in encode_updates(entities, self.p4info):
+            if isinstance(message, p4r.StreamMessageRequest):
+                self._call("send", self._transport.send, message)
+            else:
+                updates.append(message)
+        if updates:
+            request = p4r.WriteRequest(device_id=DEVICE_ID, updates=updates)
+            self._call("WriteRequest", self._transport.write, request)
+
+    def _call(self, operation: str, call: Callable[[bytes], Any], request: Any) -> Any:
+        try:
+            return call(request.SerializeToString())
+        except self._error as problem:
+            raise P4ClientError(_rpc_error(problem), operation, msg=request, schema=self.p4info) from None
+
+    # ---- what it says by itself ----------------------------------------------------------------------------------
+
+    def deliver(self) -> None:
+        """Take what the switch has said since the last call to whoever listens; what nobody listens for is lost."""
+        for data in self._transport.messages():
+            message = p4r.StreamMessageResponse.FromString(data)
+            match message.WhichOneof("update"):
+                case "digest":
+                    queue = self._digests.get(message.digest.digest_id)
+                    if queue is not None:
+                        queue.put_nowait(self._decode_digest(message.digest))
+                case "idle_timeout_notification" if self._idle is not None:
+                    self._idle.put_nowait(decode_stream(message, self.p4info))
+                case "error":
+                    raise RuntimeError(f"switch {self.name} refused a stream message: {message.error.message}")
+                case _:
+                    pass
+
+    def _decode_digest(self, message: p4r.DigestList) -> DigestList:
+        """As finsy's `P4DigestList.decode` for a struct of plain numbers, which is what a digest list of ours is."""
+        names = list(cast("Any", self.p4info.digests[message.digest_id].type_spec).members)
+        from_bytes = int.from_bytes
+        data = [
+            dict(zip(names, [from_bytes(member.bitstring, "big") for member in item.struct.members], strict=True))
+            for item in message.data
+        ]
+        return DigestList(message.digest_id, message.list_id, data)
+
+    async def read_digests(self, digest_id: str, *, queue_size: int = 0) -> AsyncIterator[DigestList]:
+        """Lists of a digest from now on; one listener for each digest."""
+        number = self.p4info.digests[digest_id].id
+        if number in self._digests:
+            raise ValueError(f"queue for digest_id {digest_id!r} already open")
+        queue = self._digests[number] = asyncio.Queue[DigestList](queue_size)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            del self._digests[number]
+
+    async def read_idle_timeouts(self, *, queue_size: int = 0) -> AsyncIterator[Any]:
+        """Idle notifications from now on; one listener."""
+        if self._idle is not None:
+            raise ValueError("timeout queue already open")
+        queue = self._idle = asyncio.Queue[Any](queue_size)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._idle = None
+
+
+def _rpc_error(problem: Any) -> grpc.aio.AioRpcError:
+    """The gRPC error that a server would have answered with."""
+    details = [("grpc-status-details-bin", bytes(problem.details))] if problem.details else []
+    return grpc.aio.AioRpcError(
+        _STATUS_CODES.get(int(problem.code), grpc.StatusCode.UNKNOWN),
+        grpc.aio.Metadata(),
+        grpc.aio.Metadata(*details),
+        details=str(problem.message),
+    )
+
+
+class SimClient(SwitchClient):
+    """`SwitchClient` on a switch that is in the simulation: no probe, no handshake, and always the primary."""
+
+    def __init__(self, endpoint: Endpoint, *, find: Callable[[str], SimSwitch], **options: Any) -> None:
+        """`find` gives the switch of a name; `options` are `SwitchClient`'s."""
+        super().__init__(endpoint, **options)
+        self._find = find
+
+    async def _connect(self, timeout_s: float) -> None:  # noqa: ARG002
+        self._switch = cast("Switch", self._find(self.endpoint.name))
+        for event in (self.disconnected, self.down, self.promoted):
+            event.clear()

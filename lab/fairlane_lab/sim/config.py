@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A `Scenario` as the simulator's configuration (docs/design-lab.md): topology, flows with their addresses, changes, samples."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairlane_controller.loop.flows import FlowKey
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import App, Change, Flow, Scenario
+from fairlane_lab.sim.programs import REPOSITORY, Program, find_program
+from fairlane_lab.sim.variants import tcp_object
+
+sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
+
+import fl_topology
+
+TO_PORT = 5001
+FROM_PORT = 10_000
+"""Of flow 0; the next flows count up."""
+START_SPREAD_S = 0.002
+"""Connections that start together do so within this time, as processes on real hosts do; by the run's seed. Without it
+every run of a deterministic network would be the same one, and flows alike would move in step (Floyd & Jacobson 1991)."""
+FLOW_REGISTER = "flow_occupancy"
+"""Packets that each flow has waiting, by slot."""
+TCP, UDP = 6, 17
+
+
+@dataclass(frozen=True)
+class SimFlow:
+    """One netsim flow: a `Flow`, or one of its `connections`."""
+
+    name: str
+    flow: Flow
+    key: FlowKey
+    "Of its first connection; an application `web` opens others."
+
+    @property
+    def has_known_key(self) -> bool:
+        """Whether all its packets have that key."""
+        return self.flow.app.kind != "web"
+
+
+@dataclass(frozen=True)
+class SimConfig:
+    """What a run is made of."""
+
+    scenario: Scenario
+    topology: fl_topology.Topology
+    program: Program
+    flows: tuple[SimFlow, ...]
+    managed: tuple[tuple[str, int], ...]
+    "(switch, port) of the bottlenecks: those marked so, or else every port with a rate."
+    sample_period_ns: int
+
+    def document(self) -> dict[str, Any]:
+        """The simulator's configuration as plain data."""
+        topology, scenario = self.topology, self.scenario
+        return {
+            "seed": scenario.seed,
+            "programs": {self.program.name: {"json": str(self.program.files.json)}},
+            "switches": [self._switch(name) for name in topology.switches],
+            "hosts": [
+                {"name": name, "ip": str(host_address(topology, name)), "mac": topology.mac(name), "gateway_mac": fl_topology.GATEWAY_MAC}
+                for name in topology.hosts
+            ],
+            "links": [_link(link) for link in topology.links],
+            "flows": [self._flow(flow) for flow in self.flows],
+            "changes": [part for change in scenario.changes for part in _changes(change, topology)],
+            "sample": self._sample(),
+        }  # fmt: skip
+
+    def _switch(self, name: str) -> dict[str, Any]:
+        ports = [
+            {"port": number, "rate_bps": spec.rate_bps or 0, "queue_packets": spec.queue_packets}
+            for number, spec in self.topology.ports[name].items()
+        ]
+        # P4Runtime loads the program; the simulator needs it only to find registers, and to load it takes milliseconds.
+        program = self.program.name if self.scenario.series else None
+        return {"name": name, "program": program, "cpu_port": fl_topology.CPU_PORT, "ports": ports}
+
+    def _flow(self, each: SimFlow) -> dict[str, Any]:
+        flow = each.flow
+        spread_s = random.Random(f"{self.scenario.seed}/start/{each.name}").uniform(0.0, START_SPREAD_S)
+        document: dict[str, Any] = {
+            "name": each.name,
+            "from": flow.sender,
+            "to": flow.receiver,
+            "start_ns": _ns(flow.start_s + spread_s),
+            "stop_ns": None if flow.stop_s is None else _ns(flow.stop_s),
+            "from_port": each.key.src_port,
+            "to_port": each.key.dst_port,
+            "app": _app(flow.app),
+        }
+        if each.key.protocol == TCP:
+            document["tcp"] = tcp_object(flow, self.scenario.tcp)
+        return document
+
+    def _sample(self) -> dict[str, Any]:
+        ports = [{"switch": switch, "port": port} for switch, port in self.managed]
+        registers: list[dict[str, Any]] = []
+        if self.scenario.series:
+            # Slots are given in the order in which flows appear; one for each flow, and for its ACKs where both ways are managed.
+            indices = list(range(2 * len(self.flows)))
+            switches = dict.fromkeys(switch for switch, _ in self.managed)
+            registers = [{"switch": switch, "register": FLOW_REGISTER, "indices": indices} for switch in switches]
+        return {"period_ns": self.sample_period_ns, "ports": ports, "registers": registers}
+
+
+def resolve(scenario: Scenario, sample_period_ns: int) -> SimConfig:
+    """Check a scenario and fix every address and port of it. Raises RunError that says what and what is allowed."""
+    if not 0 <= scenario.warmup_s < scenario.duration_s:
+        raise RunError(f"warmup_s {scenario.warmup_s:g} must be 0 or more and below duration_s {scenario.duration_s:g}")
+    try:
+        topology = fl_topology.check(dict(scenario.topology))
+    except fl_topology.TopologyError as problem:
+        raise RunError(str(problem)) from None
+    for name, host in topology.hosts.items():
+        if ipaddress.ip_interface(host.ip).version != 4:
+            raise RunError(f"host {name}: {host.ip} is not an IPv4 address, and the simulator has no other")
+    for name, switch in topology.switches.items():
+        if switch.runtime_json is not None:
+            raise RunError(f"switch {name}: runtime_json is for Mininet only; the simulator sets switches up by itself")
+    flows = tuple(_flows(scenario, topology))
+    if len(flows) > 2**16 - FROM_PORT:
+        raise RunError(f"{len(flows)} connections; the simulator has source ports for {2**16 - FROM_PORT}")
+    ports = [(name, number, spec) for name, ports in topology.ports.items() for number, spec in ports.items()]
+    marked = any(spec.bottleneck for _, _, spec in ports)
+    managed = tuple((name, number) for name, number, spec in ports if (spec.bottleneck if marked else spec.rate_bps))
+    for change in scenario.changes:
+        _find_link(change, topology)
+    return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns)
+
+
+def host_address(topology: fl_topology.Topology, host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The host's address without its prefix length."""
+    return ipaddress.ip_interface(topology.hosts[host].ip).ip
+
+
+def _flows(scenario: Scenario, topology: fl_topology.Topology) -> Iterable[SimFlow]:
+    index = 0
+    names: set[str] = set()
+    for flow in scenario.flows:
+        for role, host in (("sender", flow.sender), ("receiver", flow.receiver)):
+            if host not in topology.hosts:
+                there = ", ".join(topology.hosts)
+                raise RunError(f"flow {flow.name}: there is no {role} {host!r}; there are {there}")
+        if flow.connections < 1:
+            raise RunError(f"flow {flow.name}: connections must be 1 or more, not {flow.connections}")
+        for number in range(1, flow.connections + 1):
+            name = flow.name if flow.connections == 1 else f"{flow.name}-{number}"
+            if name in names:
+                raise RunError(f"two flows are called {name!r}")
+            names.add(name)
+            protocol = UDP if flow.app.kind == "cbr_udp" else TCP
+            source, target = host_address(topology, flow.sender), host_address(topology, flow.receiver)
+            key = FlowKey(source, target, protocol, FROM_PORT + index, TO_PORT)
+            yield SimFlow(name, replace(flow, connections=1), key)
+            index += 1
+
+
+def _app(app: App) -> dict[str, Any]:
+    """The simulator's `app` object: the fields that the kind uses."""
+    random_size = {"distribution": app.distribution, "shape": app.shape}
+    own: dict[str, Any] = {}
+    match app.kind:
+        case "greedy":
+            pass
+        case "bytes":
+            own = {"bytes": app.bytes}
+        case "on_off":
+            own = {"on_mean_ns": _ns(app.on_mean_s), "off_mean_ns": _ns(app.off_mean_s), **random_size}
+        case "web":
+            own = {"arrivals_per_s": app.arrivals_per_s, "mean_bytes": app.mean_bytes, "max_bytes": app.max_bytes}
+            own |= random_size
+        case "interactive":
+            own = {"bytes": app.bytes, "interval_ns": _ns(app.interval_s)}
+        case "cbr_udp":
+            own = {"rate_bps": app.rate_bps, "payload_bytes": app.payload_bytes}
+    return {"kind": app.kind, **own}
+
+
+def _link(link: fl_topology.Link) -> dict[str, Any]:
+    def end(endpoint: fl_topology.Endpoint) -> dict[str, Any]:
+        return {"node": endpoint.node} if endpoint.port == 0 else {"node": endpoint.node, "port": endpoint.port}
+
+    def direction(settings: fl_topology.Direction) -> dict[str, Any]:
+        return {
+            "delay_ns": settings.delay_us * 1000,
+            "jitter_ns": settings.jitter_us * 1000,
+            "rate_bps": settings.rate_bps,
+            "loss": settings.loss,
+            "ber": settings.ber,
+            "queue_packets": settings.queue_packets,
+        }
+
+    return {
+        "name": link.name,
+        "a": end(link.a),
+        "b": end(link.b),
+        "a_to_b": direction(link.a_to_b),
+        "b_to_a": direction(link.b_to_a),
+    }
+
+
+def _changes(change: Change, topology: fl_topology.Topology) -> Iterable[dict[str, Any]]:
+    """The simulator's changes: of the link itself, and of the rate of what sends into it."""
+    link = _find_link(change, topology)
+    at = {"at_ns": _ns(change.at_s)}
+    on_link = {**at, "link": link.name, "direction": change.direction}
+    settings: dict[str, Any] = {}
+    if change.delay_ms is not None:
+        settings["delay_ns"] = _ns(change.delay_ms / 1000)
+    settings |= {name: value for name, value in (("loss", change.loss), ("ber", change.ber)) if value is not None}
+    if settings:
+        yield {**on_link, "set": settings}
+    if change.spike_s is not None:
+        yield {**on_link, "spike_ns": _ns(change.spike_s)}
+    if change.outage_s is not None:
+        yield {**on_link, "outage_ns": _ns(change.outage_s)}
+    if change.rate_bps is not None:
+        for direction, end in (("a_to_b", link.a), ("b_to_a", link.b)):
+            if change.direction not in (direction, "both"):
+                continue
+            if end.port:  # the queue belongs to the switch
+                yield {**at, "switch": end.node, "port": end.port, "rate_bps": change.rate_bps}
+            else:
+                yield {**on_link, "direction": direction, "set": {"rate_bps": change.rate_bps}}
+
+
+def rate_steps(config: SimConfig, switch: str, port: int) -> list[tuple[float, float]]:
+    """(t_s, bit/s) from which on a switch port has a rate; the first at 0."""
+    steps = [(0.0, float(config.topology.ports[switch][port].rate_bps or 0))]
+    changes = [part for change in config.scenario.changes for part in _changes(change, config.topology)]
+    for part in sorted(changes, key=lambda part: part["at_ns"]):
+        if (part.get("switch"), part.get("port")) == (switch, port):
+            steps.append((part["at_ns"] / 1e9, float(part["rate_bps"])))
+    return steps
+
+
+def _find_link(change: Change, topology: fl_topology.Topology) -> fl_topology.Link:
+    """The link that a change names. Raises RunError with the links that there are."""
+    for link in topology.links:
+        if link.name == change.link:
+            return link
+    there = ", ".join(link.name for link in topology.links)
+    raise RunError(f"the change at {change.at_s:g} s names no link {change.link!r}; there are {there}")
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a run in virtual time left behind to its `RunResult`: rates over the measured window, means, series."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
+from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
+from fairlane_lab.sim.config import FLOW_REGISTER, TCP, SimFlow, rate_steps
+from fairlane_lab.sim.measure import PortKey, Snapshot, Watch, step_mean, thresholds
+from fairlane_lab.sim.variants import SIM_VARIANTS, tcp_object
+from fairlane_lab.sim.world import SimWorld
+
+INFINITE_SSTHRESH = 2**31 - 1
+"""Linux's TCP_INFINITE_SSTHRESH: no threshold yet, and nothing to draw."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a run left behind."""
+
+    world: SimWorld
+    before: Snapshot
+    "At the end of the warm-up."
+    after: Snapshot
+    watch: Watch
+    events: list[dict[str, Any]]
+
+
+def run_result(seen: Observed, sample_step: int) -> RunResult:
+    """The result; every `sample_step`-th sample is in the series. `wall_s` is left to the caller. Raises RunError."""
+    world, scenario = seen.world, seen.world.config.scenario
+    columns = Columns.of(world.simulation.series())
+    switches = json.loads(world.simulation.switches())
+    ports = [_port(seen, columns, key) for key in world.config.managed]
+    return RunResult(
+        flows=[_flow(seen, columns, each) for each in world.config.flows],
+        ports=ports,
+        transfers=_transfers(world),
+        series=list(_series(seen, columns, sample_step)) if scenario.series else [],
+        events=seen.events,
+        virtual_s=world.simulation.now_ns / 1e9,
+        packets=sum(row["received"] for row in switches),
+        about=_about(world),
+    )
+
+
+def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
+    flow = each.flow
+    before, after = seen.before.flows[each.name], seen.after.flows[each.name]
+    is_tcp = each.key.protocol == TCP
+    if is_tcp and after["cc"] != SIM_VARIANTS[flow.variant]["cc"]:
+        raise RunError(f"flow {each.name}: wanted {SIM_VARIANTS[flow.variant]['cc']}, the simulator used {after['cc']}")
+    counted = "acked_bytes" if is_tcp else "received_bytes"
+    window = columns.window(seen.before.t_s, seen.after.t_s)
+    return FlowResult(
+        flow=each.name,
+        group=flow.group,
+        variant=flow.variant if is_tcp else "udp",
+        weight=flow.weight,
+        goodput_bps=8 * (after[counted] - before[counted]) / _seconds(seen),
+        retransmits=after["retransmits"] - before["retransmits"],
+        timeouts=after["timeouts"] - before["timeouts"],
+        cwnd_packets=mean(columns.flow(each.name, "cwnd"), window, positive=True),
+        srtt_ms=mean(columns.flow(each.name, "srtt_ns"), window, positive=True) / 1e6,
+        greedy=flow.app.kind == "greedy",
+    )
+
+
+def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
+    scenario = seen.world.config.scenario
+    start_s, end_s = seen.before.t_s, seen.after.t_s
+    sent = seen.after.ports[key]["tx_bytes"] - seen.before.ports[key]["tx_bytes"]
+    throughput_bps = 8 * sent / _seconds(seen)
+    rate_bps = step_mean(rate_steps(seen.world.config, *key), start_s, end_s)
+    qthresh = None
+    if scenario.control.scheme == "qthresh":
+        qthresh = step_mean(thresholds(seen.events, key, seen.world.first_threshold(key)), start_s, end_s)
+    measured = {name: seen.watch.mean(key, name, start_s, end_s) for name in ("bw_bps", "t_res_ms", "l_d_bytes", "n_c")}
+    return PortResult(
+        switch=key[0],
+        port=key[1],
+        rate_bps=round(rate_bps),
+        throughput_bps=throughput_bps,
+        utilisation=throughput_bps / rate_bps if rate_bps else 0.0,
+        drops=seen.after.drops[key] - seen.before.drops[key],
+        queue_packets=mean(columns.port(*key, "waiting_packets"), columns.window(start_s, end_s)),
+        qthresh_packets=qthresh,
+        **measured,
+    )
+
+
+def _transfers(world: SimWorld) -> list[Transfer]:
+    groups = {each.name: each.flow.group for each in world.config.flows}
+    return [
+        Transfer(
+            flow=row["flow"],
+            group=groups[row["flow"]],
+            start_s=row["start_ns"] / 1e9,
+            bytes=row["bytes"],
+            completion_s=(row["end_ns"] - row["start_ns"]) / 1e9,
+            retransmits=row["retransmits"],
+        )
+        for row in json.loads(world.simulation.transfers())
+    ]
+
+
+def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint]:
+    world = seen.world
+    t_s = columns.t_s[::step]
+    slots = _slots(seen)
+    for each in world.config.flows:
+        for metric, what, factor in (("cwnd_packets", "cwnd", 1.0), ("srtt_ms", "srtt_ns", 1e-6)):
+            values = columns.flow(each.name, what)
+            if values is not None:
+                yield from _points(t_s, each.name, metric, values[::step] * factor, values[::step] > 0)
+        ssthresh = columns.flow(each.name, "ssthresh")
+        if ssthresh is not None:
+            known = (ssthresh > 0) & (ssthresh < INFINITE_SSTHRESH)
+            yield from _points(t_s, each.name, "ssthresh_packets", ssthresh[::step], known[::step])
+        acked = columns.flow(each.name, "acked_bytes")
+        if acked is not None:
+            yield from _points(t_s[1:], each.name, "goodput_bps", rates_bps(t_s, acked[::step]))
+        for switch, slot in slots.get(each.name, ()):
+            waiting = columns.register(switch, FLOW_REGISTER, slot)
+            if waiting is not None:
+                yield from _points(t_s, each.name, "queue_packets", waiting[::step])
+                break  # of the first managed switch that it crosses
+    for key in world.config.managed:
+        yield from _port_series(seen, columns, key, step)
+
+
+def _port_series(seen: Observed, columns: Columns, key: PortKey, step: int) -> Iterator[SeriesPoint]:
+    """A port is the flow `""`, or its own name where several are managed."""
+    name = "" if len(seen.world.config.managed) == 1 else f"{key[0]}-p{key[1]}"
+    t_s = columns.t_s[::step]
+    waiting, sent = columns.port(*key, "waiting_packets"), columns.port(*key, "tx_bytes")
+    if waiting is not None:
+        yield from _points(t_s, name, "queue_packets", waiting[::step])
+    if sent is not None:
+        yield from _points(t_s[1:], name, "throughput_bps", rates_bps(t_s, sent[::step]))
+    if seen.world.config.scenario.control.scheme == "qthresh":
+        steps = thresholds(seen.events, key, seen.world.first_threshold(key))
+        yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in steps)
+    for metric in ("bw_bps", "t_res_ms"):
+        for t, value in seen.watch.samples.get((key, metric), []):
+            yield SeriesPoint(t, name, metric, value)
+
+
+def _points(t_s: Values, flow: str, metric: str, values: Values, chosen: Any = None) -> Iterator[SeriesPoint]:
+    picked = np.ones(len(t_s), dtype=bool) if chosen is None else chosen
+    for t, value in zip(t_s[picked].tolist(), values[picked].tolist(), strict=True):
+        yield SeriesPoint(t, flow, metric, value)
+
+
+def _slots(seen: Observed) -> dict[str, Sequence[tuple[str, int]]]:
+    """Where each flow's own queue is: (switch, slot) of the managed switches that know it."""
+    world = seen.world
+    if not world.config.scenario.control.needs_loop:
+        switches = world.managed_switches()
+        return {each.name: [(name, slot) for name in switches] for slot, each in enumerate(world.config.flows)}
+    names = {str(each.key): each.name for each in world.config.flows}
+    found: dict[str, list[tuple[str, int]]] = {}
+    for event in seen.events:
+        if event["event"] == "flow" and event["flow"] in names:
+            found.setdefault(names[event["flow"]], []).append((event["switch"], event["slot"]))
+    return {name: list(reversed(places)) for name, places in found.items()}
+
+
+def _about(world: SimWorld) -> dict[str, Any]:
+    scenario = world.config.scenario
+    return {
+        "runtime": "sim",
+        "program": world.config.program.name,
+        "seed": scenario.seed,
+        "variants": {
+            each.name: each.flow.variant if each.key.protocol == TCP else "udp" for each in world.config.flows
+        },
+        "tcp": {
+            each.flow.name: tcp_object(each.flow, scenario.tcp)
+            for each in world.config.flows
+            if each.key.protocol == TCP
+        },
+        "addresses": {each.name: str(each.key) for each in world.config.flows},
+    }
+
+
+def _seconds(seen: Observed) -> float:
+    return seen.after.t_s - seen.before.t_s

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The TCP variants that the simulator has, by the names of `fairlane_hosts.variants`, as the `tcp` object of its configuration.
+
+`reno`, `newreno`, `vegas`, … are what those names mean on a Linux host with the sysctls of `LITERATURE_SYSCTLS`: the same C
+headers of `hosts/cc`, the kernel's NewReno recovery (with PRR unless the congestion control owns the window) and timers.
+`reno-classic`, `tahoe` and `sack` are the textbook's senders, which no kernel has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from types import MappingProxyType
+from typing import Any
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import Flow, TcpOptions
+
+QUICK_ACKS = 16
+"""Linux's TCP_MAX_QUICKACKS: so many segments of a new connection are acknowledged at once."""
+DELAYED_ACK_TIMEOUT_NS = 40_000_000
+"""Linux's TCP_DELACK_MIN."""
+LINUX_INITIAL_WINDOW = 10
+"""RFC 6928; variants of ours begin as `TcpOptions.initial_window_packets` says."""
+
+_LINUX: Mapping[str, Any] = MappingProxyType(
+    {
+        "recovery": "newreno",
+        "prr": True,
+        "limited_transmit": True,
+        "dupack_threshold": 3,
+        "frto": False,
+        "slow_start_after_idle": True,
+        "rto_rule": "linux",
+    }
+)
+_TEXTBOOK: Mapping[str, Any] = MappingProxyType({**_LINUX, "cc": "reno", "prr": False})
+
+SIM_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "reno": {**_LINUX, "cc": "reno_recovery", "prr": False},
+        "newreno": {**_LINUX, "cc": "reno"},
+        "vegas": {**_LINUX, "cc": "vegas", "alpha": 1, "beta": 3, "gamma": 1},
+        "vegas-linux": {**_LINUX, "cc": "vegas_linux", "alpha": 2, "beta": 4, "gamma": 1},
+        "reno-linux": {**_LINUX, "cc": "reno_linux", "initial_window_packets": LINUX_INITIAL_WINDOW},
+        "reno-classic": {**_TEXTBOOK, "recovery": "reno"},
+        "tahoe": {**_TEXTBOOK, "recovery": "tahoe", "limited_transmit": False},
+        "sack": {**_TEXTBOOK, "recovery": "sack"},
+    }
+)
+
+
+def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
+    """The `tcp` object of a flow's connections. Raises RunError for a variant or an option that there is not."""
+    variant = SIM_VARIANTS.get(flow.variant)
+    if variant is None:
+        known = ", ".join(SIM_VARIANTS)
+        raise RunError(f"flow {flow.name}: the simulator has no variant {flow.variant!r}; it has {known}")
+    allowed = [field.name for field in fields(TcpOptions)]
+    for name in flow.tcp:
+        if name not in allowed:
+            raise RunError(f"flow {flow.name}: tcp has no option {name!r}; allowed: {', '.join(allowed)}")
+    options = TcpOptions(**{**asdict(shared), **flow.tcp})
+    tcp: dict[str, Any] = {
+        "mss_bytes": options.mss_bytes,
+        "delayed_ack": options.delayed_ack,
+        "delayed_ack_timeout_ns": DELAYED_ACK_TIMEOUT_NS,
+        "quick_acks": QUICK_ACKS,
+        "timestamps": options.timestamps,
+        "window_scale": True,
+        "receive_window_bytes": options.receive_window_bytes,
+        "initial_window_packets": options.initial_window_packets,
+        "cwnd_clamp_packets": flow.window_packets,
+        "rto_min_ns": round(options.rto_min_s * 1e9),
+        **variant,
+    }
+    if "initial_window_packets" in flow.tcp:
+        tcp["initial_window_packets"] = options.initial_window_packets
+    if options.sack is not None and (options.sack or tcp["recovery"] == "sack"):
+        tcp["recovery"] = "sack" if options.sack else "newreno"
+    return tcp

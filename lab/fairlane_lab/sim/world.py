@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One simulation with its event loop and its switches, set up through P4Runtime by the controller's own code."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any, Protocol, cast
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
+from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, Scheme
+from fairlane_controller.switch.setup import set_up
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
+from fairlane_lab.sim.config import SimConfig
+from fairlane_lab.sim.loop import VirtualTimeLoop
+
+TRAFFIC_CLASS = 0
+"""All flows of an experiment are in the class that a packet is in when nothing says another."""
+GRPC = "127.0.0.1:1"
+"""Stands where a run state has an address: nothing connects to it."""
+
+
+class Simulation(Protocol):
+    """`fairlane_switch.native.Simulation` as far as it is used here; what it says is JSON."""
+
+    @property
+    def now_ns(self) -> int: ...
+    def run_until(self, t_ns: int, stop_on_messages: bool = False) -> int: ...
+    def flows(self) -> str: ...
+    def ports(self) -> str: ...
+    def switches(self) -> str: ...
+    def transfers(self) -> str: ...
+    def series(self) -> dict[str, bytes]: ...
+    def p4rt(self, switch: str) -> Any: ...
+
+
+class SimWorld:
+    """The network of a `SimConfig` at time 0, its switches without a program until `set_up`."""
+
+    def __init__(self, config: SimConfig) -> None:
+        """Raises RunError when the simulator is not built or refuses the configuration."""
+        native = _native()
+        try:
+            self.simulation: Simulation = native.Simulation(json.dumps(config.document()))
+        except ValueError as problem:
+            raise RunError(f"the simulator refuses the configuration: {problem}") from None
+        self.config = config
+        self.run_state = _run_state(config)
+        self.switches: dict[str, SimSwitch] = {}
+        for name in config.topology.switches:
+            transport = self.simulation.p4rt(name)
+            transport.set_pipeline(config.program.set_pipeline)
+            schema, error = config.program.schema, native.P4RuntimeError
+            self.switches[name] = SimSwitch(name, cast("Transport", transport), schema, error)
+        self.loop = VirtualTimeLoop(self.simulation, self.deliver, stop_on_messages=False)
+        self.client = partial(SimClient, find=self.switches.__getitem__)
+        "Makes a `SwitchClient`; the factory that `SwitchAgent` takes."
+
+    def close(self) -> None:
+        """End the loop."""
+        self.loop.close()
+
+    def deliver(self) -> None:
+        """Hand every switch's messages to whoever waits for them."""
+        for switch in self.switches.values():
+            switch.deliver()
+
+    def endpoint(self, switch: str) -> Endpoint:
+        """The switch, as the controller names it."""
+        return Endpoint(switch, GRPC)
+
+    def managed_switches(self) -> list[str]:
+        """The switches that have a managed port."""
+        return list(dict.fromkeys(switch for switch, _ in self.config.managed))
+
+    async def set_up(self) -> None:
+        """Routes, limits of the managed ports, scheme and, where it is fixed, the threshold; entries of the known flows
+        where no control loop will give them. Raises RunError with what a switch, or the controller's own checks, refuse."""
+        control = self.config.scenario.control
+        try:
+            for state in self.run_state.switches:
+                async with self.client(self.endpoint(state.name), write=True) as client:
+                    await set_up(client, self.run_state, state, Scheme.DROP_TAIL)
+                    ports = self.run_state.managed_ports(state)
+                    if control.scheme == "qthresh":
+                        packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
+                        policies = [Policy(p, TRAFFIC_CLASS, Scheme.QTHRESH, packets[p]) for p in packets]
+                        await client.put_entries([policy.entry for policy in policies])
+                    if ports and not control.needs_loop:
+                        await client.write([+entry for entry in self._flow_entries()])
+        except FairlaneError as problem:
+            raise RunError(f"{problem.message} (virtual time)") from None
+
+    def first_threshold(self, port: tuple[str, int]) -> int:
+        """Packets that the threshold of a managed (switch, port) has at time 0. Raises RunError when it cannot have them."""
+        threshold = self.config.scenario.control.threshold
+        capacity = self.config.topology.ports[port[0]][port[1]].queue_packets
+        if isinstance(threshold, str):
+            return min(START_QTHRESH_PACKETS, capacity)
+        if not 1 <= threshold <= capacity:
+            raise RunError(f"threshold {threshold} is out of range: it must be between 1 and {capacity} packets")
+        return threshold
+
+    def _flow_entries(self) -> list[Any]:
+        """Each known flow has the slot of its place in the list."""
+        return [
+            each.key.entry(slot, weight=None if each.flow.weight == 1.0 else each.flow.weight)
+            for slot, each in enumerate(self.config.flows)
+            if each.has_known_key
+        ]
+
+
+def _run_state(config: SimConfig) -> RunState:
+    """The topology as the controller knows a running one."""
+    topology, switches = config.topology, list[SwitchState]()
+    for name in topology.switches:
+        ports = tuple(
+            PortState(
+                port=number,
+                rate_bps=spec.rate_bps or 0,
+                queue_packets=spec.queue_packets,
+                bottleneck=(name, number) in config.managed,
+            )
+            for number, spec in topology.ports[name].items()
+        )
+        routes = tuple(RouteState(prefix=r.prefix, port=r.port, mac=r.mac) for r in topology.routes(name))
+        switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
+    return RunState(name="sim", target="sim", program=config.program.name, switches=tuple(switches))
+
+
+def _native() -> Any:
+    """The binding. Raises RunError when it is not built."""
+    try:
+        from fairlane_switch import native  # pyright: ignore[reportMissingModuleSource]
+    except ImportError as problem:
+        raise RunError(f"the simulator is not built ({problem}): run `make setup`") from None
+    return native
