@@ -9,16 +9,32 @@ class P4RuntimeError(RuntimeError):
     details: bytes
 
 class P4Runtime:
-    """P4Runtime of one simulated switch; messages are serialized protobufs of p4.v1."""
+    """P4Runtime of one simulated switch; messages are serialized protobufs of p4.v1.
 
-    def set_pipeline(self, request: bytes) -> None: ...
-    def write(self, request: bytes) -> None: ...
-    def read(self, request: bytes) -> list[bytes]: ...
-    def messages(self) -> list[bytes]: ...
-    def send(self, request: bytes) -> None: ...
+    The caller is the only client and always primary: device id, role and election id of requests are not looked at. Calls take
+    no virtual time. Bytes that are no such message raise ValueError, refused calls P4RuntimeError with the server's words.
+    """
+
+    def set_pipeline(self, request: bytes) -> None:
+        """A SetForwardingPipelineConfigRequest."""
+
+    def write(self, request: bytes) -> None:
+        """A WriteRequest; the updates that are good are applied, `details` has one p4.v1.Error for each."""
+
+    def read(self, request: bytes) -> list[bytes]:
+        """A ReadRequest; the ReadResponses to it."""
+
+    def messages(self) -> list[bytes]:
+        """The StreamMessageResponses since the last call: digest lists, packet-ins, idle timeouts, errors; `timestamp` is virtual time."""
+
+    def send(self, request: bytes) -> None:
+        """A StreamMessageRequest: packet-out, digest acknowledgement; what is wrong with it comes back in `messages`."""
 
 class Simulation:
-    """A network in virtual time. Not for use by two threads at once."""
+    """A network in virtual time. Not for use by two threads at once (RuntimeError).
+
+    A panic in the simulator, which is a bug, is a RuntimeError too; the simulation is of no use then.
+    """
 
     def __init__(self, config: str) -> None:
         """`config` is the JSON of docs/design-lab.md. Raises ValueError with the path of what is wrong and what is allowed."""
@@ -26,15 +42,36 @@ class Simulation:
     @property
     def now_ns(self) -> int: ...
     def run_until(self, t_ns: int, stop_on_messages: bool = False) -> int:
-        """Let virtual time pass; returns the new now, earlier than `t_ns` when asked to stop as soon as a switch has messages."""
+        """Let virtual time pass, the GIL released; returns the new now.
 
-    def set_link(self, link: str, direction: str, changes: str) -> None: ...
-    def set_port(self, switch: str, port: int, rate_bps: int | None = None, queue_packets: int | None = None) -> None: ...
-    def spike(self, link: str, direction: str, duration_ns: int) -> None: ...
-    def outage(self, link: str, direction: str, duration_ns: int) -> None: ...
-    def flows(self) -> str: ...
+        With `stop_on_messages` it is earlier than `t_ns` as soon as a switch whose `p4rt` was asked for has messages (at once, when
+        some were not taken). Without, what does not fit into a switch's buffers is lost, as on a real one.
+        """
+
+    def set_link(self, link: str, direction: str, changes: str) -> None:
+        """`changes`: the JSON object of "set" in the configuration; `direction`: a_to_b, b_to_a or both. Raises ValueError."""
+
+    def set_port(self, switch: str, port: int, rate_bps: int | None = None, queue_packets: int | None = None) -> None:
+        """None: stays as it is. Raises ValueError."""
+
+    def spike(self, link: str, direction: str, duration_ns: int) -> None:
+        """Nothing is delivered for so long, then all that is due at once. Raises ValueError."""
+
+    def outage(self, link: str, direction: str, duration_ns: int) -> None:
+        """What enters the link for so long is lost. Raises ValueError."""
+
+    def flows(self) -> str:
+        """Cumulative counts of each flow; as all reports a JSON list of objects, see docs/design-lab.md."""
+
     def ports(self) -> str: ...
     def links(self) -> str: ...
-    def transfers(self) -> str: ...
-    def series(self) -> dict[str, bytes]: ...
-    def p4rt(self, switch: str) -> P4Runtime: ...
+    def switches(self) -> str: ...
+    def hosts(self) -> str: ...
+    def transfers(self) -> str:
+        """Finished transfers, in the order in which they finished."""
+
+    def series(self) -> dict[str, bytes]:
+        """Columns of samples by name, little-endian u64; empty when the configuration has no "sample"."""
+
+    def p4rt(self, switch: str) -> P4Runtime:
+        """P4Runtime of a switch, the same for each call. Raises ValueError with the switches that there are."""

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The class `Simulation`: time, changes and results of a network, results as JSON and columns.
+
+use std::sync::{Arc, Mutex};
+
+use netsim::{Direction, LinkSettings, RequestError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors::{bad_value, refused};
+use crate::p4runtime::{self, P4Runtime};
+use crate::world::{self, Shared, World};
+
+/// A network in virtual time. Not for use by two threads at once.
+#[pyclass(frozen, module = "fairlane_switch.native")]
+pub struct Simulation {
+    world: Shared,
+}
+
+impl Simulation {
+    fn with<R>(&self, f: impl FnOnce(&mut World) -> R) -> PyResult<R> {
+        world::with(&self.world, f)
+    }
+
+    fn change(
+        &self,
+        f: impl FnOnce(&mut netsim::Simulation) -> Result<(), RequestError>,
+    ) -> PyResult<()> {
+        self.with(|world| f(&mut world.network))?.map_err(bad_value)
+    }
+
+    fn report<T: serde::Serialize>(
+        &self,
+        f: impl FnOnce(&netsim::Simulation) -> T,
+    ) -> PyResult<String> {
+        self.with(|world| serde_json::to_string(&f(&world.network)))?
+            .map_err(bad_value)
+    }
+}
+
+#[pymethods]
+impl Simulation {
+    #[new]
+    fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
+        let network = py.detach(|| world::caught(|| netsim::Simulation::from_json(config)))?;
+        let network = network.map_err(bad_value)?;
+        Ok(Self {
+            world: Arc::new(Mutex::new(World::new(network))),
+        })
+    }
+
+    #[getter]
+    fn now_ns(&self) -> PyResult<u64> {
+        self.with(|world| world.network.now())
+    }
+
+    /// Lets virtual time pass until `t_ns`; with `stop_on_messages` only until a P4Runtime has messages.
+    #[pyo3(signature = (t_ns, stop_on_messages = false))]
+    fn run_until(&self, py: Python<'_>, t_ns: u64, stop_on_messages: bool) -> PyResult<u64> {
+        let now = py.detach(|| {
+            self.with(|world| match stop_on_messages {
+                true => world.run_until_message(t_ns),
+                false => Ok(world.run_until(t_ns)),
+            })
+        })?;
+        now.map_err(|status| refused(py, &status))
+    }
+
+    /// Changes settings of a link from now on: the JSON object of `set` in the configuration's changes.
+    fn set_link(&self, link: &str, direction: &str, changes: &str) -> PyResult<()> {
+        let direction = direction_of(direction)?;
+        let settings: LinkSettings = serde_json::from_str(changes)
+            .map_err(|e| bad_value(format!("link \"{link}\": changes: {e}")))?;
+        self.change(|network| network.set_link(link, direction, &settings))
+    }
+
+    /// Changes rate or queue length of a switch port from now on; None: stays.
+    #[pyo3(signature = (switch, port, rate_bps = None, queue_packets = None))]
+    fn set_port(
+        &self,
+        switch: &str,
+        port: u32,
+        rate_bps: Option<u64>,
+        queue_packets: Option<u64>,
+    ) -> PyResult<()> {
+        self.change(|network| network.set_port(switch, port, rate_bps, queue_packets))
+    }
+
+    /// A delay spike: nothing is delivered for `duration_ns`, then all that is due at once.
+    fn spike(&self, link: &str, direction: &str, duration_ns: u64) -> PyResult<()> {
+        let direction = direction_of(direction)?;
+        self.change(|network| network.spike(link, direction, duration_ns))
+    }
+
+    /// An outage: what enters the link for `duration_ns` is lost.
+    fn outage(&self, link: &str, direction: &str, duration_ns: u64) -> PyResult<()> {
+        let direction = direction_of(direction)?;
+        self.change(|network| network.outage(link, direction, duration_ns))
+    }
+
+    /// Counts of all flows, JSON.
+    fn flows(&self) -> PyResult<String> {
+        self.report(netsim::Simulation::flows)
+    }
+
+    /// Counts of all switch ports but the CPU port, JSON.
+    fn ports(&self) -> PyResult<String> {
+        self.report(netsim::Simulation::ports)
+    }
+
+    /// Counts of both directions of all links, JSON.
+    fn links(&self) -> PyResult<String> {
+        self.report(netsim::Simulation::links)
+    }
+
+    /// Counts of all switches, JSON.
+    fn switches(&self) -> PyResult<String> {
+        self.report(netsim::Simulation::switches)
+    }
+
+    /// Counts of all hosts, JSON.
+    fn hosts(&self) -> PyResult<String> {
+        self.report(netsim::Simulation::hosts)
+    }
+
+    /// Finished transfers in the order in which they finished, JSON.
+    fn transfers(&self) -> PyResult<String> {
+        self.report(|network| network.transfers().to_vec())
+    }
+
+    /// Columns of samples by name, little-endian u64.
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.with(|world| {
+            let columns = PyDict::new(py);
+            for (name, values) in world.network.series() {
+                let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                columns.set_item(name, PyBytes::new(py, &bytes))?;
+            }
+            Ok(columns)
+        })?
+    }
+
+    /// P4Runtime of a switch.
+    fn p4rt(&self, switch: &str) -> PyResult<P4Runtime> {
+        p4runtime::open(&self.world, switch)
+    }
+}
+
+fn direction_of(name: &str) -> PyResult<Direction> {
+    Direction::from_name(name).ok_or_else(|| {
+        bad_value(format!(
+            "direction \"{name}\" is unknown; known: \"a_to_b\", \"b_to_a\", \"both\""
+        ))
+    })
+}
