@@ -73,3 +73,18 @@ def true_t_res_s(
         + 8 * ack_bytes / rate_bps
     )
     return 2 * delay_s + t_ack
+
+
+def mean_between(steps: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
+    """Time-weighted mean of a step function in a window; `steps` are (from when, value), the first holds before it too.
+
+    Raises ValueError for an empty window or without steps.
+    """
+    if end_s <= start_s or not steps:
+        raise ValueError(f"no mean of {len(steps)} steps from {start_s} s to {end_s} s")
+    total = 0.0
+    for index, (since_s, value) in enumerate(steps):
+        begin = start_s if index == 0 else max(since_s, start_s)
+        end = end_s if index + 1 == len(steps) else min(steps[index + 1][0], end_s)
+        total += value * max(0.0, end - begin)
+    return total / (end_s - start_s)

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Mininet runner: scenarios as real runs of real Linux senders, several topologies side by side.
+
+Scenarios with the same topology use one running network, one after the other. As many networks as `MininetOptions`
+allows run side by side as a batch, all served by one control loop, and go round by round: each begins its next scenario
+at the same time, so that no network starts or stops while another measures.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_hosts.errors import HostsError
+
+from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.testbed.bed import Bed, Running
+from fairlane_lab.testbed.changes import Changes
+from fairlane_lab.testbed.collect import VoidError, collect
+from fairlane_lab.testbed.facts import about_bed
+from fairlane_lab.testbed.host_settings import wishes
+from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
+from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
+from fairlane_lab.testbed.scripts import fl_control, fl_topology
+
+TARGETS = ("embedded", "bmv2")
+INSTANCE_MAX = 99
+REPEATS_OF_A_VOID_RUN = 2
+"""How often one run is made again because this machine stood still."""
+BETWEEN_RUNS_S = 0.5
+DRAIN_MAX_S = 10.0
+TICK_S = 0.25
+AFTER_S = 0.25
+"""The watch goes on for so long: a counter is read at an instant by what was sampled around it."""
+
+OnResult = Callable[[Scenario, "RunResult | RunError"], None]
+Tell = Callable[[str, float], None]
+"""Told what happens now, and the seconds that have passed since the start."""
+
+
+@dataclass(frozen=True)
+class MininetOptions:
+    """How to run."""
+
+    target: str = "embedded"
+    """`embedded` or `bmv2`."""
+    parallel: int = 4
+    """Networks side by side at most."""
+    first_instance: int = 20
+    """Their instance numbers begin here (docs/design.md, naming law)."""
+    total_rate_bps: int = 20_000_000
+    """The managed ports of the networks side by side together; a network with more runs alone."""
+    raw: Path | None = None
+    """Where the processes' own records stay; None: nowhere."""
+
+    def check(self) -> None:
+        """Raises RunError naming the option and what is allowed."""
+        if self.target not in TARGETS:
+            raise RunError(f"target {self.target!r}: must be {' or '.join(TARGETS)}")
+        if not 1 <= self.parallel <= 16:
+            raise RunError(f"parallel {self.parallel}: must be between 1 and 16")
+        if not 1 <= self.first_instance <= INSTANCE_MAX + 1 - self.parallel:
+            most = INSTANCE_MAX + 1 - self.parallel
+            raise RunError(
+                f"first_instance {self.first_instance}: must be between 1 and {most} for {self.parallel} networks"
+            )
+
+
+@dataclass
+class _Job:
+    scenario: Scenario
+    order: int
+    attempts: int = 0
+
+
+@dataclass
+class _Group:
+    """Scenarios that share a running network."""
+
+    document: dict[str, Any]
+    program: str
+    seed: int
+    rate_bps: int
+    frame_bytes: int
+    jobs: deque[_Job] = field(default_factory=deque[_Job])
+
+
+def run_many(
+    scenarios: Sequence[Scenario], options: MininetOptions, on_result: OnResult, tell: Tell = lambda _text, _s: None
+) -> None:
+    """Run all scenarios; `on_result` gets each one's result, or why there is none, as soon as it is known.
+
+    A scenario that cannot be run does not stop the others. Raises RunError for bad options, RuntimeError when a network
+    does not start. Whatever was started is removed in any case.
+    """
+    options.check()
+    started_s = time.monotonic()
+
+    def say(text: str) -> None:
+        tell(text, time.monotonic() - started_s)
+
+    groups = _groups(scenarios, on_result)
+    while groups:
+        batch = _next_batch(groups, options)
+        with ExitStack() as stack:
+            _Batch(batch, options, on_result, say, stack).run()
+
+
+def _groups(scenarios: Sequence[Scenario], on_result: OnResult) -> list[_Group]:
+    groups: dict[str, _Group] = {}
+    for order, scenario in enumerate(scenarios):
+        try:
+            key, group = _group_of(scenario)
+        except (RunError, fl_topology.TopologyError, HostsError) as error:
+            on_result(scenario, RunError(f"{scenario.point}: {error}"))
+            continue
+        groups.setdefault(key, group).jobs.append(_Job(scenario, order))
+    return list(groups.values())
+
+
+def _group_of(scenario: Scenario) -> tuple[str, _Group]:
+    """The group's key and an empty group; everything of a scenario that can be checked without a network is checked."""
+    document = json.loads(json.dumps(scenario.topology))
+    topology = fl_topology.check(document, str(document.get("name") or "topology"))
+    make_plan(scenario, dict.fromkeys(topology.hosts, "0.0.0.0"), Path())
+    wishes(scenario)
+    links = {link.name for link in topology.links}
+    for change in scenario.changes:
+        if change.link not in links:
+            raise RunError(f"there is no link {change.link!r} to change; there are {', '.join(sorted(links))}")
+    chance = any(
+        way.loss or way.ber or way.jitter_us for link in topology.links for way in (link.a_to_b, link.b_to_a)
+    ) or any(change.loss or change.ber for change in scenario.changes)
+    seed = scenario.seed % 2**31 if chance else 1
+    fresh = scenario.repeat if chance or scenario.changes else 0
+    key = json.dumps(
+        [document, scenario.program, seed, scenario.tcp.mss_bytes, fresh, bool(scenario.changes)], sort_keys=True
+    )
+    specs = [spec for ports in topology.ports.values() for spec in ports.values()]
+    rate_bps = sum(s.rate_bps or 0 for s in [s for s in specs if s.bottleneck] or specs)
+    return key, _Group(document, scenario.program, seed, rate_bps, scenario.tcp.mss_bytes + FRAME_OVERHEAD_BYTES)
+
+
+def _next_batch(groups: list[_Group], options: MininetOptions) -> list[_Group]:
+    """Takes out of `groups` those that run next, side by side: in order, as long as they fit."""
+    batch = [groups.pop(0)]
+    rate_bps = batch[0].rate_bps
+    index = 0
+    while index < len(groups) and len(batch) < options.parallel:
+        if rate_bps + groups[index].rate_bps <= options.total_rate_bps:
+            rate_bps += groups[index].rate_bps
+            batch.append(groups.pop(index))
+        else:
+            index += 1
+    return batch
+
+
+@dataclass
+class _Active:
+    """A run that is under way on a bed."""
+
+    job: _Job
+    bed: Bed
+    running: Running
+    changes: Changes
+    watch: PortWatch
+    begun_s: float
+
+
+class _Batch:
+    """Networks side by side, until their scenarios are done."""
+
+    def __init__(
+        self,
+        groups: list[_Group],
+        options: MininetOptions,
+        on_result: OnResult,
+        say: Callable[[str], None],
+        stack: ExitStack,
+    ) -> None:
+        self._groups = groups
+        self._options = options
+        self._on_result = on_result
+        self._say = say
+        self._stack = stack
+        self._raw = options.raw
+        if self._raw is None:
+            self._raw = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlane-runs-")))
+
+    def run(self) -> None:
+        """Start, go round by round, stop."""
+        self._watches = self._stack.enter_context(WatchLoop())
+        beds = [self._start(group, self._options.first_instance + i) for i, group in enumerate(self._groups)]
+        self._say("programming the switches")
+        for bed in beds:
+            fl_control.program_switches(bed.network)
+        for bed, group in zip(beds, self._groups, strict=True):
+            bed.shape(group.frame_bytes)
+        self._loop = fl_control.start_loop([bed.network for bed in beds])
+        self._stack.callback(fl_control.end_loop, self._loop)
+        self._facts = [about_bed(bed) for bed in beds]
+        while any(group.jobs for group in self._groups):
+            self._round(beds)
+
+    def _start(self, group: _Group, instance: int) -> Bed:
+        bed = Bed(group.document, group.program, instance, self._options.target, group.seed)
+        self._say(f"starting network {instance}")
+        self._stack.callback(bed.stop)
+        bed.start()
+        return bed
+
+    def _round(self, beds: list[Bed]) -> None:
+        """The next scenario of every network."""
+        active: list[_Active] = []
+        with ExitStack() as stack:
+            for bed, group in zip(beds, self._groups, strict=True):
+                if group.jobs:
+                    self._begin(bed, group.jobs[0], active, stack)
+            self._wait(active)
+        for one in active:
+            self._finish(one)
+        drains = [min(DRAIN_MAX_S, one.bed.drain_s()) for one in active]
+        time.sleep(max(BETWEEN_RUNS_S, *drains, 0.0) if drains else 0.0)
+
+    def _begin(self, bed: Bed, job: _Job, active: list[_Active], stack: ExitStack) -> None:
+        scenario = job.scenario
+        assert self._raw is not None
+        folder = self._raw / f"{job.order:04d}-{job.attempts}"
+        try:
+            running = bed.begin(scenario, folder)
+            changes = Changes(bed, scenario.changes, running.zero_ns)
+        except (RunError, HostsError, FairlaneError) as error:
+            self._failed(job, bed, error)
+            return
+        ports = [sink.port for sink in running.plan.sinks]
+        watch = stack.enter_context(self._watches.watch(bed, scenario.sample_s, scenario.series, ports))
+        active.append(_Active(job, bed, running, changes, watch, time.monotonic()))
+
+    def _wait(self, active: list[_Active]) -> None:
+        """Until every run's time is over; makes the changes meanwhile."""
+        points = ", ".join(one.job.scenario.point for one in active)
+        ends = {id(one): one.running.zero_ns / 1e9 + one.job.scenario.duration_s + AFTER_S for one in active}
+        while (now := time.monotonic()) < max(ends.values(), default=0.0):
+            if self._loop.poll() is not None:
+                raise RuntimeError("the control loop ended in the middle of a run")
+            self._say(points)
+            for one in active:
+                one.changes.apply_due()
+            due = [one.changes.due_s for one in active if one.changes.due_s is not None]
+            until = min([*due, max(ends.values()), now + TICK_S])
+            time.sleep(max(0.0, until - time.monotonic()))
+
+    def _finish(self, one: _Active) -> None:
+        job, bed = one.job, one.bed
+        try:
+            bed.end()
+            result = collect(bed, one.running, one.watch.samples, one.changes.rates)
+        except VoidError as error:
+            job.attempts += 1
+            if job.attempts > REPEATS_OF_A_VOID_RUN:
+                self._failed(job, bed, RunError(f"{error}; {job.attempts} times in a row"))
+            else:
+                self._say(f"{job.scenario.point} again: {error}")
+            return
+        except (RunError, HostsError, FairlaneError) as error:
+            self._failed(job, bed, error)
+            return
+        result.wall_s = time.monotonic() - one.begun_s
+        result.about = {
+            **self._facts[self._groups.index(self._group_with(job))],
+            "kernel": platform.release(),
+            "variants": one.running.variants,
+            "repeated": job.attempts,
+            "not_sampled": one.watch.samples.problems,
+        }
+        self._done(job)
+        self._on_result(job.scenario, result)
+
+    def _group_with(self, job: _Job) -> _Group:
+        return next(group for group in self._groups if group.jobs and group.jobs[0] is job)
+
+    def _failed(self, job: _Job, bed: Bed, error: Exception) -> None:
+        bed.abandon()
+        self._done(job)
+        self._on_result(job.scenario, RunError(f"{job.scenario.point}: {error}"))
+
+    def _done(self, job: _Job) -> None:
+        self._group_with(job).jobs.popleft()

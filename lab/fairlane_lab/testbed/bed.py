@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One running topology of the lab: Mininet's network, its hosts' TCP, the schemes at its managed ports, the processes of a run.
+
+`Bed` owns what it starts; a control loop of the caller's serves its switches (`fl_control`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.loop.control import ask
+from fairlane_controller.switch.client import Endpoint
+from fairlane_hosts import loader
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import Control, Scenario
+from fairlane_lab.testbed.host_settings import HostSettings, wishes
+from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
+from fairlane_lab.testbed.scripts import fl_net, fl_topology
+
+LEAD_S = 0.7
+"""From starting the senders' processes to the scenario's zero: time to connect …"""
+LEAD_PER_PROCESS_S = 0.06
+"""… and for each process to get up."""
+SINK_READY_TIMEOUT_S = 20.0
+END_TIMEOUT_S = 15.0
+
+
+@dataclass(frozen=True)
+class ManagedPort:
+    """A switch port with a bottleneck's queue."""
+
+    switch: str
+    port: int
+    interface: str
+    rate_bps: int
+    queue_packets: int
+
+
+@dataclass
+class Running:
+    """A run that has begun."""
+
+    plan: Plan
+    zero_ns: int
+    """CLOCK_MONOTONIC instant at which the first flow may start."""
+    processes: dict[str, subprocess.Popen[bytes]]
+    folder: Path
+    variants: dict[str, str]
+    """Of the hosts."""
+    thresholds: dict[tuple[str, int], int | None]
+    """In force at the beginning, packets."""
+
+    @property
+    def scenario(self) -> Scenario:
+        return self.plan.scenario
+
+
+class Bed:
+    """A running topology; `start`, then runs one after the other, then `stop`."""
+
+    def __init__(self, document: Mapping[str, Any], program: str, instance: int, target: str, seed: int) -> None:
+        topology = fl_topology.check(document, str(document.get("name") or "topology"))
+        self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
+        self.target = target
+        self.ports = managed_ports(self.network)
+        self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
+        self._lease: loader.Lease | None = None
+        self._settings: HostSettings | None = None
+        self._running: Running | None = None
+
+    @property
+    def state(self) -> Path:
+        """The run-state folder."""
+        return self.network.folder
+
+    @property
+    def total_rate_bps(self) -> int:
+        """Of the managed ports: the measure of the load on this machine."""
+        return sum(port.rate_bps for port in self.ports)
+
+    def start(self) -> None:
+        """Start the topology. Raises RuntimeError when something does not start."""
+        self._lease = loader.acquire()
+        self.network.start()
+        self._settings = HostSettings({n: h.pid for n, h in self.network.hosts.items()}, self.addresses)
+
+    def shape(self, frame_bytes: int) -> None:
+        """Put rates and queues in force on a target that takes them only once its program is loaded (BMv2)."""
+        for switch in self.network.switches.values():
+            switch.shape(frame_bytes)
+
+    def stop(self) -> None:
+        """Remove everything, also in the middle of a run."""
+        try:
+            self.abandon()
+        finally:
+            self.network.stop()
+        if self._lease is not None:
+            self._lease.close()
+            self._lease = None
+
+    def abandon(self) -> None:
+        """End the processes of a run that is under way; nothing when there is none."""
+        running, self._running = self._running, None
+        if running is not None:
+            for process in running.processes.values():
+                process.terminate()
+            for process in running.processes.values():
+                _reap(process)
+
+    def set_port_rate(self, switch: str, port: int, rate_bps: int) -> None:
+        """Change the rate of a switch's port while it runs. Raises RunError."""
+        raise RunError(f"the rate of port {port} of {switch} cannot be set to {rate_bps} bit/s while it runs")
+
+    def endpoint(self, switch: str) -> Endpoint:
+        """P4Runtime of a switch."""
+        return Endpoint(switch, self.network.grpc(switch), self.network.switches[switch].options.device_id)
+
+    def ask(self, request: dict[str, Any]) -> Any:
+        """Ask the control loop (see `fairlane_controller.loop.control`). Raises FairlaneError."""
+        return asyncio.run(ask(self.state, request))
+
+    def use(self, control: Control) -> dict[tuple[str, int], int | None]:
+        """Put a scheme in force at all managed ports, as after a fresh start; returns the thresholds then in force."""
+        return {(port.switch, port.port): self._use(control, port) for port in self.ports}
+
+    def _use(self, control: Control, port: ManagedPort) -> int | None:
+        place = {"switch": port.switch, "port": port.port, "class": 0}
+        # Drop-tail first: the loop forgets what it had decided for the run before.
+        policy = self.ask({"op": "scheme_set", "scheme": "drop_tail", **place})
+        if control.scheme == "qthresh":
+            if isinstance(control.threshold, int):
+                policy = self.ask({"op": "threshold_set", "packets": control.threshold, "weight": None, **place})
+            else:
+                tuning = control.threshold == "auto"
+                policy = self.ask({"op": "threshold_auto", "k": None, "weight": 1.0, "self_tuning": tuning, **place})
+        return policy["qthresh_packets"]
+
+    def begin(self, scenario: Scenario, folder: Path) -> Running:
+        """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now.
+
+        Raises RunError, HostsError, FairlaneError.
+        """
+        assert self._settings is not None
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = make_plan(scenario, self.addresses, folder)
+        wanted = wishes(scenario)
+        variants = self._settings.apply(wanted)
+        thresholds = self.use(scenario.control)
+        running = self._running = Running(plan, 0, {}, folder, variants, thresholds)
+        for sink in plan.sinks:
+            sink.ready.unlink(missing_ok=True)
+            running.processes[sink.name] = self._traffic(sink.host, sink.command(sample_ms(scenario)), sink.name)
+        for sink in plan.sinks:
+            _wait_for(sink.ready, SINK_READY_TIMEOUT_S)
+        self._settings.clamp(wanted, {(s.flow.sender, s.flow.receiver): s.sink.port for s in plan.senders})
+        lead_s = LEAD_S + LEAD_PER_PROCESS_S * plan.processes
+        running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
+        for sender in plan.senders:
+            words = sender.command(scenario, running.zero_ns)
+            running.processes[sender.name] = self._traffic(sender.flow.sender, words, sender.name)
+        return running
+
+    def end(self) -> None:
+        """Wait until the senders have ended, then end the sinks. Raises RunError when one does not, or broke."""
+        running = self._running
+        assert running is not None
+        self._running = None
+        end_ns = running.zero_ns + round(running.scenario.duration_s * 1e9)
+        deadline = time.monotonic() + max(0.0, (end_ns - time.monotonic_ns()) / 1e9) + END_TIMEOUT_S
+        problem = ""
+        for sender in running.plan.senders:
+            process = running.processes[sender.name]
+            try:
+                code = process.wait(timeout=max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                code = None
+            if code != 0 and not problem:
+                words = (running.folder / f"{sender.name}.log").read_text(errors="replace").strip()[-400:]
+                how = "did not end in time" if code is None else f"ended with {code}: {words}"
+                problem = f"the sender of flow {sender.name} {how}"
+        for sink in running.plan.sinks:
+            running.processes[sink.name].terminate()
+        for process in running.processes.values():
+            _reap(process)
+        if problem:
+            raise RunError(problem)
+
+    def drain_s(self) -> float:
+        """How long full queues take to empty, at most."""
+        return max((port.queue_packets * 1514 * 8 / port.rate_bps for port in self.ports if port.rate_bps), default=0.0)
+
+    def _traffic(self, host: str, arguments: list[str], name: str) -> subprocess.Popen[bytes]:
+        assert self._running is not None
+        pid = self.network.hosts[host].pid
+        command = ["mnexec", "-a", str(pid), sys.executable, "-m", "fairlane_hosts.traffic", *arguments]
+        with (self._running.folder / f"{name}.log").open("wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        self.network.adopt(process.pid, f"traffic {name} on {host}")
+        return process
+
+
+def managed_ports(network: fl_net.Network) -> tuple[ManagedPort, ...]:
+    """The ports that the control plane manages: those marked as bottlenecks, else every port with a rate."""
+    ports = [(switch, number, spec) for switch, all_ in network.topology.ports.items() for number, spec in all_.items()]
+    chosen = [entry for entry in ports if entry[2].bottleneck] or [entry for entry in ports if entry[2].rate_bps]
+    return tuple(
+        ManagedPort(switch, number, f"{network.prefix}{switch}-eth{number}", spec.rate_bps or 0, spec.queue_packets)
+        for switch, number, spec in chosen
+    )
+
+
+def _wait_for(path: Path, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not path.exists():
+        if time.monotonic() > deadline:
+            raise RunError(f"{path.name} did not appear within {timeout_s:g} s")
+        time.sleep(0.01)
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(timeout=5)

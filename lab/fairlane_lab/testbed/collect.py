@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A RunResult out of what a run left: the senders' and sinks' files, the watch's samples, the controller's events. Nothing runs here."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from fairlane_hosts.variants import find_variant
+
+from fairlane_lab.measures import counter_at, mean_between, rate_series, window_rate_bps
+from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
+from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
+from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender
+from fairlane_lab.testbed.port_watch import PortKey, Samples
+
+STALL_S = 0.5
+"""A gap this long between two samples of a sender means that the machine, not the network, held it up."""
+LATE_S = 0.1
+"""A sender that starts this much after its time has not made the run that was asked for."""
+UTILISATION_MAX = 1.02
+SERIES_STEP_S = 0.5
+
+Points = list[tuple[float, float]]
+
+
+class VoidError(RunError):
+    """This machine spoilt the run: it says nothing, another attempt may."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The measured window and the zero, CLOCK_MONOTONIC seconds."""
+
+    zero_s: float
+    start_s: float
+    end_s: float
+
+    @classmethod
+    def of(cls, running: Running) -> Window:
+        zero_s = running.zero_ns / 1e9
+        scenario = running.scenario
+        return cls(zero_s, zero_s + scenario.warmup_s, zero_s + scenario.duration_s)
+
+    def series(self, points: Points, digits: int = 3) -> Points:
+        """Points with times after the zero, those before it left out."""
+        return [(round(t - self.zero_s, digits), value) for t, value in points if t >= self.zero_s]
+
+
+@dataclass
+class _Connection:
+    """One connection's samples at its sender; times are CLOCK_MONOTONIC seconds."""
+
+    local: str
+    error: str
+    cc: str
+    cwnd: Points = field(default_factory=list[tuple[float, float]])
+    ssthresh: Points = field(default_factory=list[tuple[float, float]])
+    srtt_ms: Points = field(default_factory=list[tuple[float, float]])
+    retransmits: Points = field(default_factory=list[tuple[float, float]])
+    timeouts: Points = field(default_factory=list[tuple[float, float]])
+
+
+@dataclass
+class _SenderFile:
+    """What one sender process wrote."""
+
+    connections: list[_Connection]
+    transfers: list[dict[str, Any]]
+    summary: dict[str, Any]
+
+
+def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tuple[float, PortKey, int]]) -> RunResult:
+    """The result of a run that has ended; `changes` are (s after zero, port, new bit/s).
+
+    Raises VoidError when this machine stood still, a flow started late or the numbers cannot be true; RunError when a
+    flow broke or used another congestion control.
+    """
+    window = Window.of(running)
+    scenario = running.scenario
+    received = _received(running)
+    result = RunResult([], [], virtual_s=scenario.duration_s)
+    for sender in running.plan.senders:
+        written = _read_sender(sender.out)
+        _check_sender(sender, written, window)
+        _add_flows(result, sender, written, received, window, samples)
+    for port in bed.ports:
+        key = (port.switch, port.port)
+        rates = [(0.0, port.rate_bps), *((at_s, rate) for at_s, which, rate in changes if which == key)]
+        _add_port(result, port, rates, window, samples, running.thresholds.get(key), read_events(bed.state, window))
+    result.events = [event for event in read_events(bed.state, window) if event["t_s"] <= scenario.duration_s]
+    _check_utilisation(result, running)
+    if not scenario.series:
+        result.series = []
+    return result
+
+
+# ---- flows ------------------------------------------------------------------------------------------------------
+
+
+def _add_flows(
+    result: RunResult,
+    sender: Sender,
+    written: _SenderFile,
+    received: dict[str, Points],
+    window: Window,
+    samples: Samples,
+) -> None:
+    flow = sender.flow
+    for record in written.transfers:
+        start_s = record["start_ns"] / 1e9 - window.zero_s
+        done_s = (record["end_ns"] - record["start_ns"]) / 1e9
+        result.transfers.append(
+            Transfer(
+                _transfer_flow(sender, record), flow.group, start_s, record["bytes"], done_s, record["retransmits"]
+            )
+        )
+    if sender.is_udp or flow.app.kind == "web":
+        _add_whole_flow(result, sender, written, received, window)
+        return
+    for name, connection in zip(sender.results(), written.connections, strict=True):
+        series = received.get(connection.local)
+        if series is None:
+            raise RunError(f"flow {name}: the sink saw nothing of {connection.local}")
+        result.flows.append(
+            FlowResult(
+                flow=name,
+                group=flow.group,
+                variant=flow.variant,
+                weight=flow.weight,
+                goodput_bps=window_rate_bps(series, window.start_s, window.end_s),
+                retransmits=_grown(connection.retransmits, window),
+                timeouts=_grown(connection.timeouts, window),
+                cwnd_packets=_mean(connection.cwnd, window),
+                srtt_ms=_mean(connection.srtt_ms, window),
+                greedy=flow.app.kind == "greedy",
+            )
+        )
+        rates = rate_series(series, SERIES_STEP_S)
+        host, _, port = connection.local.rpartition(":")
+        queue = samples.flows.get((host, int(port), sender.sink.port), [])
+        for metric, points in (
+            ("goodput_bps", rates),
+            ("cwnd_packets", connection.cwnd),
+            ("ssthresh_packets", connection.ssthresh),
+            ("srtt_ms", connection.srtt_ms),
+            ("queue_packets", queue),
+        ):
+            result.series += [SeriesPoint(t, name, metric, value) for t, value in window.series(points)]
+
+
+def _add_whole_flow(
+    result: RunResult, sender: Sender, written: _SenderFile, received: dict[str, Points], window: Window
+) -> None:
+    """A flow of many short connections, or of datagrams: one row for all of them together."""
+    flow = sender.flow
+    mine = [received[peer] for peer in written.summary["peers"] if peer in received]
+    inside = [t for t in result.transfers if t.flow == flow.name and window.start_s <= window.zero_s + t.start_s]
+    rtts = [record["srtt_us"] / 1e3 for record in written.transfers if record.get("srtt_us")]
+    result.flows.append(
+        FlowResult(
+            flow=flow.name,
+            group=flow.group,
+            variant="udp" if sender.is_udp else flow.variant,
+            weight=flow.weight,
+            goodput_bps=sum(window_rate_bps(series, window.start_s, window.end_s) for series in mine),
+            retransmits=sum(transfer.retransmits for transfer in inside),
+            timeouts=0,
+            cwnd_packets=0.0,
+            srtt_ms=median(rtts) if rtts else 0.0,
+            greedy=False,
+        )
+    )
+
+
+def _transfer_flow(sender: Sender, record: dict[str, Any]) -> str:
+    index: int = record["flow"]
+    return sender.flow.name if sender.flow.app.kind == "web" else sender.results()[index]
+
+
+def _read_sender(path: Path) -> _SenderFile:
+    summary: dict[str, Any] | None = None
+    transfers: list[dict[str, Any]] = []
+    samples: dict[int, list[dict[str, Any]]] = {}
+    for record in _records(path):
+        if "summary" in record:
+            summary = record["summary"]
+        elif "transfer" in record:
+            transfers.append(record["transfer"])
+        elif "cwnd" in record:
+            samples.setdefault(record["flow"], []).append(record)
+    if summary is None:
+        raise RunError(f"{path.name}: the sender wrote no summary")
+    connections: list[_Connection] = []
+    for row in summary["flows"]:
+        mine = samples.get(row["flow"], [])
+        times = [record["t_ns"] / 1e9 for record in mine]
+        connections.append(
+            _Connection(
+                row["local"],
+                row["error"],
+                row["cc"],
+                cwnd=[(t, float(record["cwnd"])) for t, record in zip(times, mine, strict=True)],
+                ssthresh=[
+                    (t, float(r["ssthresh"])) for t, r in zip(times, mine, strict=True) if r["ssthresh"] < 1 << 30
+                ],
+                srtt_ms=[(t, record["srtt_us"] / 1e3) for t, record in zip(times, mine, strict=True)],
+                retransmits=[(t, float(record["retrans"])) for t, record in zip(times, mine, strict=True)],
+                timeouts=[(t, float(record.get("timeouts") or 0)) for t, record in zip(times, mine, strict=True)],
+            )
+        )
+    return _SenderFile(connections, transfers, summary)
+
+
+def _check_sender(sender: Sender, written: _SenderFile, window: Window) -> None:
+    late_s = written.summary["late_ns"] / 1e9
+    if late_s > LATE_S:
+        raise VoidError(f"flow {sender.name} started {late_s:.2f} s late: this machine is busy")
+    if sender.is_udp:
+        return
+    expected = find_variant(sender.flow.variant).congestion_control
+    for connection in written.connections:
+        if connection.cc != expected:
+            raise RunError(f"flow {sender.name}: wanted congestion control {expected}, got {connection.cc}")
+        if connection.error:
+            raise RunError(f"flow {sender.name}: {connection.error}")
+    if sender.flow.app.kind == "greedy":
+        start_s = window.zero_s + max(sender.flow.start_s, window.start_s - window.zero_s)
+        end_s = window.zero_s + sender.stop_s(window.end_s - window.zero_s)
+        times = [t for t, _ in written.connections[0].cwnd if start_s <= t <= end_s]
+        gap_s = max((b - a for a, b in pairwise([start_s, *times, end_s])), default=0.0)
+        if gap_s > STALL_S:
+            raise VoidError(f"this machine stood still for {gap_s:.1f} s")
+
+
+def _received(running: Running) -> dict[str, Points]:
+    """(time in s, bytes so far) of each connection, by the sender's address and port."""
+    series: dict[str, Points] = {}
+    for sink in running.plan.sinks:
+        for record in _records(sink.out):
+            if "bytes" in record and "peer" in record:
+                series.setdefault(record["peer"], []).append((record["t_ns"] / 1e9, float(record["bytes"])))
+    return series
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """Objects of a JSON-lines file; a last line that was cut off is left out, a missing file is empty."""
+    found: list[dict[str, Any]] = []
+    if path.exists():
+        for line in path.read_text().splitlines():
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+    return found
+
+
+def _grown(points: Points, window: Window) -> int:
+    """How much a counter grew in the window."""
+    return round(_last(points, window.end_s) - _last(points, window.start_s))
+
+
+def _last(points: Points, time_s: float) -> float:
+    index = bisect_left(points, (time_s, float("inf")))
+    return points[index - 1][1] if index else 0.0
+
+
+def _mean(points: Points, window: Window) -> float:
+    inside = [value for t, value in points if window.start_s <= t <= window.end_s]
+    return fmean(inside) if inside else 0.0
+
+
+# ---- ports ------------------------------------------------------------------------------------------------------
+
+
+def _add_port(
+    result: RunResult,
+    port: ManagedPort,
+    rates: list[tuple[float, int]],
+    window: Window,
+    samples: Samples,
+    threshold: int | None,
+    events: list[dict[str, Any]],
+) -> None:
+    key = (port.switch, port.port)
+    sent = samples.tx_bytes.get(key, [])
+    if len(sent) < 2:
+        raise RunError(f"nothing was sampled at port {port.port} of {port.switch}: {'; '.join(samples.problems)}")
+    throughput = window_rate_bps(sent, window.start_s, window.end_s)
+    rate = mean_between([(window.zero_s + at_s, float(value)) for at_s, value in rates], window.start_s, window.end_s)
+    drops = samples.drops.get(key, [])
+    thresholds = _thresholds(key, threshold, events)
+    in_force = [(window.zero_s + t, value) for t, value in thresholds]
+    measured = samples.measured.get(key, [])
+    waiting = samples.waiting.get(key, [])
+    result.ports.append(
+        PortResult(
+            switch=port.switch,
+            port=port.port,
+            rate_bps=round(rate),
+            throughput_bps=throughput,
+            utilisation=throughput / rate if rate else 0.0,
+            drops=round(counter_at(drops, window.end_s) - counter_at(drops, window.start_s)),
+            queue_packets=_mean(waiting, window) if waiting else float("nan"),
+            qthresh_packets=mean_between(in_force, window.start_s, window.end_s) if in_force else None,
+            bw_bps=_median_measured(measured, "bw_bps", 1.0, window),
+            t_res_ms=_median_measured(measured, "t_res_s", 1e3, window),
+            l_d_bytes=_median_measured(measured, "l_d_bytes", 1.0, window),
+            n_c=_median_measured(measured, "n_c", 1.0, window),
+        )
+    )
+    for metric, points in (
+        ("queue_packets", waiting),
+        ("throughput_bps", rate_series(sent, SERIES_STEP_S)),
+        ("bw_bps", [(t, row["bw_bps"]) for t, row in measured if row["bw_bps"] is not None]),
+        ("t_res_ms", [(t, row["t_res_s"] * 1e3) for t, row in measured if row["t_res_s"] is not None]),
+    ):
+        result.series += [SeriesPoint(t, "", metric, float(value)) for t, value in window.series(points)]
+    result.series += [SeriesPoint(round(max(t, 0.0), 3), "", "qthresh_packets", value) for t, value in thresholds]
+
+
+def _thresholds(key: PortKey, first: int | None, events: list[dict[str, Any]]) -> Points:
+    """(s after zero, packets) whenever the threshold of a port's class 0 changed; empty without a threshold."""
+    points: Points = [] if first is None else [(0.0, float(first))]
+    for event in events:
+        if (
+            event["t_s"] > 0
+            and event.get("event") == "threshold"
+            and (event.get("switch"), event.get("port"), event.get("traffic_class")) == (*key, 0)
+        ):
+            points.append((event["t_s"], float(event["qthresh_packets"])))
+    return points
+
+
+def _median_measured(
+    rows: list[tuple[float, dict[str, float | None]]], name: str, scale: float, window: Window
+) -> float | None:
+    values = [row[name] for t, row in rows if window.start_s <= t <= window.end_s and row[name] is not None]
+    return scale * median(value for value in values if value is not None) if values else None
+
+
+def read_events(folder: Path, window: Window) -> list[dict[str, Any]]:
+    """The controller's events of a run, from a second before its zero on, with `t_s`."""
+    found: list[dict[str, Any]] = []
+    for event in _records(folder / "controller-events.jsonl"):
+        t_s = event.get("monotonic_ns", 0) / 1e9 - window.zero_s
+        if t_s >= -1.0:
+            found.append(
+                {"t_s": round(t_s, 3), **{k: v for k, v in event.items() if k not in ("time", "monotonic_ns")}}
+            )
+    return found
+
+
+def _check_utilisation(result: RunResult, running: Running) -> None:
+    for port in result.ports:
+        if port.utilisation > UTILISATION_MAX:
+            where = f"port {port.port} of {port.switch}"
+            raise VoidError(f"utilisation {port.utilisation:.3f} of {where} is above 1: the run is void")
+    if len(result.ports) == 1 and result.ports[0].rate_bps:
+        mss = running.scenario.tcp.mss_bytes
+        carried = sum(flow.goodput_bps for flow in result.flows) * (mss + FRAME_OVERHEAD_BYTES) / mss
+        if carried / result.ports[0].rate_bps > UTILISATION_MAX:
+            share = carried / result.ports[0].rate_bps
+            raise VoidError(f"the flows' goodputs would fill {share:.3f} of the link: the run is void")

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scenario's flows as command lines of `fairlane-traffic`: one sender process a flow, one sink for flows that want the same of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.variants import find_variant
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import Flow, Scenario, TcpOptions
+
+FIRST_SINK_PORT = 5001
+FRAME_OVERHEAD_BYTES = 54
+"""Ethernet, IPv4 and TCP headers without options."""
+UDP_KINDS = ("cbr_udp",)
+
+
+@dataclass(frozen=True)
+class SinkKey:
+    """What flows that share a sink have in common; the weight, because the switch knows flows by port."""
+
+    receiver: str
+    protocol: str
+    weight: float
+    receive_window_bytes: int
+    mss_bytes: int
+
+
+@dataclass(frozen=True)
+class Sink:
+    """One sink process."""
+
+    host: str
+    port: int
+    key: SinkKey
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"sink-{self.host}-{self.port}"
+
+    @property
+    def out(self) -> Path:
+        return self.folder / f"{self.name}.jsonl"
+
+    @property
+    def ready(self) -> Path:
+        return self.folder / f"{self.name}.ready"
+
+    def command(self, sample_ms: int) -> list[str]:
+        """Arguments of `fairlane-traffic`."""
+        words = ["sink", "--port", str(self.port), "--ready-file", str(self.ready), "--sample-ms", str(sample_ms)]
+        if self.key.protocol == "udp":
+            words.append("--udp")
+        if self.key.receive_window_bytes:
+            words += ["--window", str(self.key.receive_window_bytes)]
+        return [*words, "--out", str(self.out)]
+
+
+@dataclass(frozen=True)
+class Sender:
+    """One sender process: a flow of the scenario, with all its connections."""
+
+    flow: Flow
+    tcp: TcpOptions
+    sink: Sink
+    folder: Path
+    address: str
+    """Of the receiver."""
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return self.flow.name
+
+    @property
+    def out(self) -> Path:
+        return self.folder / f"{_file_name(self.flow.name)}.jsonl"
+
+    @property
+    def is_udp(self) -> bool:
+        return self.flow.app.kind in UDP_KINDS
+
+    def stop_s(self, duration_s: float) -> float:
+        """When it ends, seconds after the scenario's zero."""
+        return duration_s if self.flow.stop_s is None else min(self.flow.stop_s, duration_s)
+
+    def command(self, scenario: Scenario, zero_ns: int) -> list[str]:
+        """Arguments of `fairlane-traffic` for a run whose zero is `zero_ns` of CLOCK_MONOTONIC."""
+        flow, app = self.flow, self.flow.app
+        start_ns = zero_ns + round(flow.start_s * 1e9)
+        words = ["--to", f"{self.address}:{self.sink.port}", "--flows", str(flow.connections)]
+        words += ["--seconds", f"{self.stop_s(scenario.duration_s) - flow.start_s:.6f}", "--start-at", str(start_ns)]
+        words += ["--sample-ms", str(sample_ms(scenario)), "--out", str(self.out)]
+        if self.is_udp:
+            return ["udp", *words, "--rate-bps", str(app.rate_bps), "--payload", str(app.payload_bytes)]
+        words += ["--cc", flow.variant, "--mss", str(self.tcp.mss_bytes)]
+        if self.tcp.timestamps or self.tcp.sack is not None:
+            words.append("--no-sysctl-check")
+        match app.kind:
+            case "greedy":
+                return ["send", *words]
+            case "bytes":
+                return ["transfer", *words, "--bytes", str(app.bytes)]
+            case "on_off":
+                words += ["--on-s", str(app.on_mean_s), "--off-s", str(app.off_mean_s), *_chance(self)]
+                return ["onoff", *words]
+            case "web":
+                words += ["--arrivals-per-s", str(app.arrivals_per_s), "--mean-bytes", str(app.mean_bytes)]
+                return ["web", *words, "--max-bytes", str(app.max_bytes), *_chance(self)]
+            case "interactive":
+                return ["interactive", *words, "--bytes", str(app.bytes), "--interval-s", str(app.interval_s)]
+            case other:
+                raise RunError(f"flow {flow.name}: Mininet has no application {other!r}")
+
+    def results(self) -> list[str]:
+        """Names of the flows that this process is reported as, in the order of its connections."""
+        if self.flow.connections == 1:
+            return [self.flow.name]
+        return [f"{self.flow.name}-{number}" for number in range(1, self.flow.connections + 1)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The processes of one run."""
+
+    scenario: Scenario
+    sinks: tuple[Sink, ...]
+    senders: tuple[Sender, ...]
+
+    @property
+    def processes(self) -> int:
+        """How many processes start at once."""
+        return len(self.sinks) + len(self.senders)
+
+
+def sample_ms(scenario: Scenario) -> int:
+    """Period of the samples in ms."""
+    return max(1, round(scenario.sample_s * 1000))
+
+
+def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
+    """What holds for a flow's connections. Raises RunError for an option that TCP has not."""
+    try:
+        return replace(scenario.tcp, **flow.tcp)
+    except TypeError as error:
+        raise RunError(f"flow {flow.name}: tcp: {error}") from None
+
+
+def make_plan(scenario: Scenario, addresses: dict[str, str], folder: Path) -> Plan:
+    """The processes for a scenario; `addresses` are the hosts'. Raises RunError naming what cannot be run."""
+    _check(scenario, addresses)
+    sinks: dict[SinkKey, Sink] = {}
+    senders: list[Sender] = []
+    for index, flow in enumerate(scenario.flows):
+        tcp = tcp_of(scenario, flow)
+        protocol = "udp" if flow.app.kind in UDP_KINDS else "tcp"
+        key = SinkKey(flow.receiver, protocol, flow.weight, tcp.receive_window_bytes, tcp.mss_bytes)
+        sink = sinks.get(key)
+        if sink is None:
+            sink = sinks[key] = Sink(flow.receiver, FIRST_SINK_PORT + len(sinks), key, folder)
+        senders.append(Sender(flow, tcp, sink, folder, addresses[flow.receiver], scenario.seed * 1000 + index))
+    return Plan(scenario, tuple(sinks.values()), tuple(senders))
+
+
+def _check(scenario: Scenario, addresses: dict[str, str]) -> None:
+    if not scenario.flows:
+        raise RunError("the scenario has no flows")
+    names = [flow.name for flow in scenario.flows]
+    if len(set(names)) < len(names):
+        raise RunError(f"two flows are called {next(n for n in names if names.count(n) > 1)!r}")
+    if not 0 <= scenario.warmup_s < scenario.duration_s:
+        raise RunError(f"warmup_s {scenario.warmup_s:g} is not between 0 and duration_s {scenario.duration_s:g}")
+    for flow in scenario.flows:
+        for what, host in (("sender", flow.sender), ("receiver", flow.receiver)):
+            if host not in addresses:
+                raise RunError(f"flow {flow.name}: {what} {host!r} is no host; there are {', '.join(addresses)}")
+        if flow.sender == flow.receiver:
+            raise RunError(f"flow {flow.name}: {flow.sender} would send to itself")
+        end_s = scenario.duration_s if flow.stop_s is None else flow.stop_s
+        if not 0 <= flow.start_s < end_s:
+            raise RunError(f"flow {flow.name}: start_s {flow.start_s:g} is not between 0 and its end {end_s:g}")
+        if flow.app.kind not in UDP_KINDS:
+            try:
+                find_variant(flow.variant)
+            except HostsError as error:
+                raise RunError(f"flow {flow.name}: {error}") from None
+
+
+def _chance(sender: Sender) -> list[str]:
+    app: Any = sender.flow.app
+    return ["--distribution", app.distribution, "--shape", str(app.shape), "--seed", str(sender.seed)]
+
+
+def _file_name(flow: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in flow)
+
+
+def receivers(scenario: Scenario) -> Sequence[str]:
+    """Hosts that receive, each once, in order."""
+    return list(dict.fromkeys(flow.receiver for flow in scenario.flows))

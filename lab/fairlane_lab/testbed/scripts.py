@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the scripts of `mininet/` importable: a folder of scripts, never a package (docs/design.md)."""
+
+from __future__ import annotations
+
+import sys
+
+from fairlane_lab.paths import REPOSITORY
+
+FOLDER = REPOSITORY / "mininet"
+
+if str(FOLDER) not in sys.path:
+    sys.path.insert(0, str(FOLDER))
+
+import fl_control  # noqa: E402
+import fl_net  # noqa: E402
+import fl_topology  # noqa: E402
+
+__all__ = ["FOLDER", "fl_control", "fl_net", "fl_topology"]
