@@ -82,6 +82,7 @@ fn what_does_not_fit_together_is_told() {
          "flows[1].app.shape: 1 is not allowed; allowed: above 1 (below, a Pareto distribution has no mean), at most 100"),
         ("/flows/0/app", json!({"kind": "cbr_udp", "rate_bps": 1, "payload_bytes": 65_508}), "flows[0].app.payload_bytes: 65508 is not allowed; allowed: 1 to 65507"),
         ("/changes/0/link", json!("x"), "changes[0].link: there is no \"x\"; there are: \"h1-s1\", \"h2-s1\", \"h3-s2\", \"h4-s2\", \"s1-s2\""),
+        ("/changes/0/set/jitter_ns", json!(6), "changes[0].set.jitter_ns: 6 is not allowed; allowed: 0 to 5 ns (the delay)"),
         ("/changes/0/set/delay_ns", json!(60_000_000_001u64), "changes[0].set.delay_ns: 60000000001 is not allowed; allowed: 0 to 60000000000 ns"),
         ("/changes/1/port", json!(9), "changes[1].port: 9 is not allowed; allowed: a port of \"s1\": 1, 2, 3"),
         ("/changes/1/switch", json!("s3"), "changes[1].switch: there is no \"s3\"; there are: \"s1\", \"s2\""),
