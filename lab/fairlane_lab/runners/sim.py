@@ -32,7 +32,7 @@ Progress = Callable[[float], None]
 
 
 def run(scenario: Scenario, progress: Progress | None = None) -> RunResult:
-    """One run. `progress` is called with the virtual seconds that have passed.
+    """One run. `progress` is called with the share of its virtual time that has passed, 0 to 1.
 
     Raises RunError for a scenario that cannot be run, or a run that cannot be trusted. The result depends on the scenario
     alone, but for `wall_s`.
@@ -71,21 +71,21 @@ async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
     try:
         return await snapshot(world)
     except FairlaneError as problem:
-        raise RunError(f"{problem.message} (virtual time)") from None
+        raise RunError(problem.message) from None
 
 
 async def _sleep_until(t_s: float, scenario: Scenario, progress: Progress) -> None:
     """Until an instant, in steps of the whole run's length divided by `STEPS`."""
     loop = asyncio.get_running_loop()
     while (now_s := loop.time()) < t_s - 1e-9:
-        progress(now_s)
+        progress(now_s / scenario.duration_s)
         reached = loop.create_future()
         loop.call_at(min(t_s, now_s + scenario.duration_s / STEPS), reached.set_result, None)
         await reached
-    progress(t_s)
+    progress(t_s / scenario.duration_s)
 
 
-def _silent(seconds: float) -> None:
+def _silent(share: float) -> None:
     """No progress is told."""
 
 

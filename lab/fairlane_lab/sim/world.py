@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import partial
 from typing import Any, Protocol, cast
@@ -20,7 +21,7 @@ from fairlane_lab.sim.loop import VirtualTimeLoop
 
 TRAFFIC_CLASS = 0
 """All flows of an experiment are in the class that a packet is in when nothing says another."""
-GRPC = "127.0.0.1:1"
+GRPC = "virtual-time"
 """Stands where a run state has an address: nothing connects to it."""
 
 
@@ -61,7 +62,12 @@ class SimWorld:
         "Makes a `SwitchClient`; the factory that `SwitchAgent` takes."
 
     def close(self) -> None:
-        """End the loop."""
+        """Cancel what still runs and end the loop."""
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        self.loop.run_until_complete(_ended(left))
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
     def deliver(self) -> None:
@@ -93,7 +99,7 @@ class SimWorld:
                     if ports and not control.needs_loop:
                         await client.write([+entry for entry in self._flow_entries()])
         except FairlaneError as problem:
-            raise RunError(f"{problem.message} (virtual time)") from None
+            raise RunError(problem.message) from None
 
     def first_threshold(self, port: tuple[str, int]) -> int:
         """Packets that the threshold of a managed (switch, port) has at time 0. Raises RunError when it cannot have them."""
@@ -112,6 +118,10 @@ class SimWorld:
             for slot, each in enumerate(self.config.flows)
             if each.has_known_key
         ]
+
+
+async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _run_state(config: SimConfig) -> RunState:

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs in virtual time on paper 000's dumbbell: shares, counters at the window's ends, the loop, determinism."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.runners.sim import run
+from fairlane_lab.scenario import Change, Control
+from sim_scenarios import RATE_BPS, cbr, fixed, scenario
+
+pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
+FAST, SLOW = cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000)
+
+
+def shares(result: RunResult) -> dict[str, float]:
+    total = sum(flow.goodput_bps for flow in result.flows)
+    return {flow.flow: flow.goodput_bps / total for flow in result.flows}
+
+
+def points(result: RunResult, flow: str, metric: str) -> list[tuple[float, float]]:
+    return [(point.t_s, point.value) for point in result.series if (point.flow, point.metric) == (flow, metric)]
+
+
+def test_two_overloads_fill_the_link_and_a_threshold_shares_it_evenly() -> None:
+    drop_tail, qthresh = run(scenario(FAST, SLOW)), run(scenario(FAST, SLOW, control=fixed(6)))
+    for result in (drop_tail, qthresh):
+        (port,) = result.ports
+        assert (port.switch, port.port, port.rate_bps) == ("s1", 3, RATE_BPS)
+        assert port.utilisation == pytest.approx(1.0, abs=0.001)
+        goodput_bps = sum(flow.goodput_bps for flow in result.flows)
+        assert goodput_bps == pytest.approx(RATE_BPS * 972 / 1014, rel=0.001)
+        arrived_bps = 4_500_000 * 1014 / 972
+        assert port.drops * 8 * 1014 / 15.0 == pytest.approx(arrived_bps - port.throughput_bps, rel=0.002)
+        assert result.virtual_s == 20.0
+        assert result.packets > 10_000
+    assert shares(drop_tail)["fast"] > 0.6
+    assert shares(qthresh)["fast"] == pytest.approx(0.5, abs=0.02)
+    assert drop_tail.ports[0].queue_packets > 45
+    assert 11 <= qthresh.ports[0].queue_packets <= 12
+    assert (drop_tail.ports[0].qthresh_packets, qthresh.ports[0].qthresh_packets) == (None, 6.0)
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["entries-at-once", "entries-by-the-loop"])
+def test_a_weight_is_a_share(loop: bool) -> None:
+    control = replace(fixed(6), measure=loop)
+    result = run(scenario(replace(FAST, weight=2.0), replace(SLOW, weight=1.0), control=control))
+    assert shares(result)["fast"] == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_the_loop_measures_the_link_without_deciding() -> None:
+    result = run(scenario(FAST, SLOW, control=Control("drop_tail", measure=True)))
+    (port,) = result.ports
+    assert port.bw_bps == pytest.approx(RATE_BPS, rel=0.01)
+    assert port.l_d_bytes == pytest.approx(1014, rel=0.001)
+    assert port.n_c == pytest.approx(2.0)
+    assert port.qthresh_packets is None
+    assert shares(result)["fast"] > 0.6
+    assert [event["event"] for event in result.events][:1] == ["took_over"]
+
+
+def test_a_change_of_rate_is_in_the_result_and_the_loop_follows() -> None:
+    change = Change(at_s=10.0, link="s1-s2", direction="a_to_b", rate_bps=1_000_000)
+    control = Control("drop_tail", measure=True)
+    result = run(scenario(FAST, SLOW, control=control, changes=(change,), duration_s=15.0, series=True))
+    (port,) = result.ports
+    assert port.rate_bps == 1_500_000
+    assert port.utilisation == pytest.approx(1.0, abs=0.005)
+    followed = [value for t, value in points(result, "", "bw_bps") if t >= 12.0]
+    assert followed
+    assert followed == pytest.approx([1_000_000] * len(followed), rel=0.01)
+
+
+def test_the_series_say_what_waits_and_what_leaves() -> None:
+    result = run(scenario(FAST, SLOW, control=fixed(4), series=True, sample_s=0.1))
+    waiting = points(result, "slow", "queue_packets")
+    assert [round(t, 6) for t, _ in waiting[:3]] == [0.0, 0.1, 0.2]
+    assert len(waiting) == 201
+    assert max(value for _, value in waiting) == 4
+    assert max(value for _, value in points(result, "", "queue_packets")) == 8
+    leaving = [value for t, value in points(result, "", "throughput_bps") if t > 1]
+    assert min(leaving) > 0.9 * RATE_BPS
+    assert points(result, "", "qthresh_packets") == [(0.0, 4.0)]
+
+
+@pytest.mark.parametrize("control", [fixed(6), Control("qthresh", "auto")], ids=["fixed", "auto"])
+def test_a_seed_gives_the_same_result_twice_and_another_seed_another(control: Control) -> None:
+    def plain(seed: int) -> RunResult:
+        result = run(scenario(FAST, SLOW, control=control, seed=seed, series=True, duration_s=8.0))
+        return replace(result, wall_s=0.0)
+
+    assert plain(3) == plain(3)
+    assert plain(3) != plain(4)
+
+
+def test_progress_goes_from_0_to_1() -> None:
+    told: list[float] = []
+    run(scenario(FAST, duration_s=2.0, warmup_s=1.0), told.append)
+    assert (told[0], told[-1]) == (0.0, 1.0)
+    assert told == sorted(told)
+    assert len(told) > 20
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"control": fixed(51)}, r"threshold 51 is out of range: it must be between 1 and 50 packets"),
+        ({"sample_s": 0.0}, r"sample_s 0 must be greater than 0"),
+    ],
+)
+def test_what_cannot_be_run_is_said(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        run(scenario(FAST, SLOW, **fields))
+
+
+def test_a_bad_value_is_named_by_the_simulator() -> None:
+    flow = replace(FAST, app=replace(FAST.app, payload_bytes=0))
+    with pytest.raises(RunError, match=r"the simulator refuses the configuration: flows\[0\]\.app.*payload_bytes"):
+        run(scenario(flow))
+
+
+def test_a_run_costs_little_beside_its_simulation() -> None:
+    short = scenario(FAST, SLOW, control=fixed(6), duration_s=0.002, warmup_s=0.001)
+    run(short)
+    best = min(_timed(short) for _ in range(10))
+    assert best < 0.05  # about 12 ms here; the rest is room for a busy machine
+
+
+def _timed(short: Any) -> float:
+    started = time.perf_counter()
+    run(short)
+    return time.perf_counter() - started
