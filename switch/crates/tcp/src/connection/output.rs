@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The next segment that a connection has to send, with its header filled in.
+
+use super::{Connection, State};
+use crate::segment::flags::Flags;
+use crate::segment::options::{Options, SackBlocks};
+use crate::segment::Segment;
+use crate::sender::ack::timestamp;
+use crate::Nanos;
+
+impl Connection {
+    /// The next segment to send, if there is one; call it until it gives None.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+        let segment = match self.state {
+            _ if self.pending_reset.is_some() => self.pending_reset.take(),
+            State::Closed => None,
+            State::SynSent | State::SynReceived => self.poll_handshake(now),
+            State::TimeWait => self.poll_ack(now),
+            _ => self
+                .poll_data(now)
+                .or_else(|| self.poll_probe(now))
+                .or_else(|| self.poll_ack(now)),
+        }?;
+        self.sender.stats_mut().segments_sent += 1;
+        Some(segment)
+    }
+
+    fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
+        let next = self.sender.next_segment(now)?;
+        let mut flags = Flags::ACK;
+        if next.fin {
+            flags = flags | Flags::FIN;
+            self.state = match self.state {
+                State::Established => State::FinWait1,
+                State::CloseWait => State::LastAck,
+                state => state,
+            };
+        }
+        if next.len > 0 {
+            let pushes = next.fin || self.sender.unsent_bytes() == 0;
+            flags = if pushes { flags | Flags::PSH } else { flags };
+            let stats = self.sender.stats_mut();
+            stats.data_segments_sent += 1;
+            stats.bytes_sent += u64::from(next.len);
+        }
+        let mut segment = self.ack_segment(now, next.seq, flags);
+        segment.payload_len = next.len;
+        if next.len > 0 {
+            segment.options.sack = SackBlocks::default(); // the segment is full: blocks go into ACKs of their own
+        }
+        Some(segment)
+    }
+
+    fn poll_probe(&mut self, now: Nanos) -> Option<Segment> {
+        let seq = self.sender.next_probe()?;
+        Some(self.ack_segment(now, seq, Flags::ACK))
+    }
+
+    fn poll_ack(&mut self, now: Nanos) -> Option<Segment> {
+        if !self.receiver.ack_is_due() {
+            return None;
+        }
+        self.sender.stats_mut().acks_sent += 1;
+        let seq = self.sender.snd_nxt();
+        Some(self.ack_segment(now, seq, Flags::ACK))
+    }
+
+    /// A segment that acknowledges all there is, without payload.
+    fn ack_segment(&mut self, now: Nanos, seq: u32, flags: Flags) -> Segment {
+        let mut options = Options::default();
+        if self.timestamps {
+            options.timestamps = Some((timestamp(now), self.receiver.ts_recent().unwrap_or(0)));
+        }
+        let mut blocks = self.receiver.sack_blocks();
+        blocks.truncate(options.sack_room());
+        options.sack = blocks;
+        Segment {
+            src_port: self.local.port,
+            dst_port: self.remote.port,
+            seq,
+            ack: self.receiver.rcv_nxt(),
+            flags,
+            window: self.receiver.announce(false),
+            options,
+            payload_len: 0,
+        }
+    }
+
+    pub(super) fn syn_segment(&mut self, options: Options, synack: bool) -> Segment {
+        let flags = if synack {
+            Flags::SYN | Flags::ACK
+        } else {
+            Flags::SYN
+        };
+        Segment {
+            src_port: self.local.port,
+            dst_port: self.remote.port,
+            seq: self.handshake.iss(),
+            ack: if synack { self.receiver.rcv_nxt() } else { 0 },
+            flags,
+            window: self.receiver.announce(true),
+            options,
+            payload_len: 0,
+        }
+    }
+}

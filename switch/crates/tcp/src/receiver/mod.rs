@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The receiving half: what arrived, when it is acknowledged, and the window that is announced.
+//!
+//! [`reassembly`]: what lies above a gap.
+//!
+//! NOT here: PAWS (RFC 7323 §5), D-SACK, automatic tuning of the receive buffer.
+
+pub mod reassembly;
+
+use crate::config::TcpConfig;
+use crate::segment::options::SackBlocks;
+use crate::seq::{after, before};
+use crate::stats::Stats;
+use crate::Nanos;
+use reassembly::Reassembly;
+
+/// What a full segment is held to be before one was seen (RFC 9293 §3.7.1: the default MSS).
+const FIRST_FULL_SEGMENT_BYTES: u32 = 536;
+const MAX_WINDOW_SCALE: u8 = 14; // RFC 7323 §2.3
+
+pub struct Receiver {
+    rcv_nxt: u32,
+    /// The right edge announced so far; it never moves back.
+    right_edge: u32,
+    buffer_bytes: u64,
+    /// Received in order, and the application did not read it yet.
+    unread_bytes: u64,
+    reading: bool,
+    /// Application bytes that were read.
+    received_bytes: u64,
+    queue: Reassembly,
+    fin_at: Option<u32>,
+    fin_received: bool,
+
+    window_shift: u8,
+    sack: bool,
+    /// TS.Recent (RFC 7323 §4.3).
+    ts_recent: Option<u32>,
+
+    delayed_ack: bool,
+    delayed_ack_timeout_ns: Nanos,
+    quick_acks_left: u32,
+    full_segment_bytes: u32,
+    /// The last ACK number sent (RFC 7323: Last.ACK.sent).
+    last_ack_sent: u32,
+    ack_now: bool,
+    delayed_ack_deadline: Option<Nanos>,
+}
+
+/// The shift that makes a buffer fit into the window field.
+pub fn window_shift(buffer_bytes: u64) -> u8 {
+    let mut shift = 0;
+    while shift < MAX_WINDOW_SCALE && buffer_bytes >> shift > u64::from(u16::MAX) {
+        shift += 1;
+    }
+    shift
+}
+
+impl Receiver {
+    /// A receiver that waits for the peer's SYN.
+    pub fn new(config: &TcpConfig) -> Receiver {
+        Receiver {
+            rcv_nxt: 0,
+            right_edge: 0,
+            buffer_bytes: config.receive_buffer_bytes(),
+            unread_bytes: 0,
+            reading: true,
+            received_bytes: 0,
+            queue: Reassembly::default(),
+            fin_at: None,
+            fin_received: false,
+            window_shift: 0,
+            sack: false,
+            ts_recent: None,
+            delayed_ack: config.delayed_ack,
+            delayed_ack_timeout_ns: config.delayed_ack_timeout_ns,
+            quick_acks_left: config.quick_acks,
+            full_segment_bytes: config.mss_bytes.min(FIRST_FULL_SEGMENT_BYTES),
+            last_ack_sent: 0,
+            ack_now: false,
+            delayed_ack_deadline: None,
+        }
+    }
+
+    /// The peer's SYN is here. `window_shift` holds for our window from now on; `ts_recent` when timestamps are on.
+    pub fn establish(&mut self, irs: u32, window_shift: u8, sack: bool, ts_recent: Option<u32>) {
+        self.rcv_nxt = irs.wrapping_add(1);
+        self.last_ack_sent = self.rcv_nxt;
+        self.right_edge = self
+            .rcv_nxt
+            .wrapping_add(self.buffer_bytes.min(u64::from(u16::MAX)) as u32); // what our SYN says
+        self.window_shift = window_shift;
+        self.sack = sack;
+        self.ts_recent = ts_recent;
+    }
+
+    pub fn rcv_nxt(&self) -> u32 {
+        self.rcv_nxt
+    }
+
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
+    pub fn fin_received(&self) -> bool {
+        self.fin_received
+    }
+
+    pub fn ts_recent(&self) -> Option<u32> {
+        self.ts_recent
+    }
+
+    /// RFC 9293 §3.10.7.4, first check, widened to segments that end where the last ACK was: a probe below is not.
+    pub fn is_acceptable(&self, seq: u32, seq_len: u32) -> bool {
+        let end = seq.wrapping_add(seq_len);
+        !before(end, self.last_ack_sent) && !after(seq, self.right_edge)
+    }
+
+    /// RFC 7323 §4.3: the timestamp to echo is that of the segment that the last ACK waited for.
+    pub fn note_timestamp(&mut self, seq: u32, tsval: u32) {
+        if let Some(recent) = &mut self.ts_recent {
+            if !before(tsval, *recent) && !after(seq, self.last_ack_sent) {
+                *recent = tsval;
+            }
+        }
+    }
+
+    /// Payload, or FIN, of an acceptable segment.
+    pub fn on_data(&mut self, now: Nanos, seq: u32, len: u32, fin: bool, stats: &mut Stats) {
+        let mut end = seq.wrapping_add(len).wrapping_add(u32::from(fin));
+        let beyond_window = after(end, self.right_edge);
+        if beyond_window {
+            end = self.right_edge;
+        } else if fin {
+            self.fin_at = Some(end.wrapping_sub(1));
+        }
+        self.full_segment_bytes = self.full_segment_bytes.max(len);
+        if !after(end, self.rcv_nxt) {
+            stats.duplicates_received += 1;
+            self.ack_now = true;
+        } else if after(seq, self.rcv_nxt) {
+            stats.out_of_order += 1;
+            if !self.queue.insert(seq, end) {
+                stats.duplicates_received += 1;
+            }
+            self.ack_now = true; // RFC 5681 §4.2: at once, for fast retransmit
+        } else {
+            let fills_gap = !self.queue.is_empty();
+            self.advance(end, fills_gap);
+            self.schedule_ack(now, fills_gap || beyond_window || self.fin_received);
+        }
+    }
+
+    fn advance(&mut self, end: u32, fills_gap: bool) {
+        let next = if fills_gap {
+            self.queue.advance(end)
+        } else {
+            end
+        };
+        let mut bytes = next.wrapping_sub(self.rcv_nxt);
+        if self.fin_at.is_some_and(|fin_at| before(fin_at, next)) && !self.fin_received {
+            self.fin_received = true;
+            bytes -= 1;
+        }
+        self.rcv_nxt = next;
+        if self.reading {
+            self.received_bytes += u64::from(bytes);
+        } else {
+            self.unread_bytes += u64::from(bytes);
+        }
+    }
+
+    /// RFC 5681 §4.2: every second full segment, and within a time.
+    fn schedule_ack(&mut self, now: Nanos, at_once: bool) {
+        let quick = self.quick_acks_left > 0;
+        self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
+        let waiting = self.rcv_nxt.wrapping_sub(self.last_ack_sent);
+        if at_once || quick || !self.delayed_ack || waiting > self.full_segment_bytes {
+            self.ack_now = true;
+        } else if self.delayed_ack_deadline.is_none() {
+            self.delayed_ack_deadline = Some(now + self.delayed_ack_timeout_ns);
+        }
+    }
+
+    /// An ACK that something else than data asks for.
+    pub fn request_ack(&mut self) {
+        self.ack_now = true;
+    }
+
+    pub fn ack_is_due(&self) -> bool {
+        self.ack_now
+    }
+
+    pub fn next_timer(&self) -> Option<Nanos> {
+        self.delayed_ack_deadline
+    }
+
+    pub fn on_timer(&mut self, now: Nanos, stats: &mut Stats) {
+        if self
+            .delayed_ack_deadline
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.delayed_ack_deadline = None;
+            self.ack_now = true;
+            stats.delayed_acks += 1;
+        }
+    }
+
+    /// The application stops to read, so the window shuts, or goes on, so it opens.
+    pub fn set_reading(&mut self, reading: bool) {
+        self.reading = reading;
+        if reading {
+            self.received_bytes += std::mem::take(&mut self.unread_bytes);
+            if self.rcv_nxt != self.last_ack_sent || self.edge_now() != self.right_edge {
+                self.ack_now = true; // a window update
+            }
+        }
+    }
+
+    /// The edge that may be announced now. It moves by a full segment or half the buffer at least, or not at all
+    /// (RFC 9293 §3.8.6.2.2).
+    fn edge_now(&self) -> u32 {
+        let free = self.buffer_bytes.saturating_sub(self.unread_bytes);
+        let edge = self.rcv_nxt.wrapping_add(free as u32);
+        let gain = edge.wrapping_sub(self.right_edge) as i32;
+        let least = u64::from(self.full_segment_bytes)
+            .min(self.buffer_bytes / 2)
+            .max(1);
+        if i64::from(gain) >= least as i64 {
+            edge
+        } else {
+            self.right_edge
+        }
+    }
+
+    /// The window field of a segment that leaves now; `syn`: not scaled (RFC 7323 §2.2).
+    pub fn announce(&mut self, syn: bool) -> u16 {
+        let edge = self.edge_now();
+        let shift = if syn { 0 } else { self.window_shift };
+        let window = (edge.wrapping_sub(self.rcv_nxt) >> shift).min(u32::from(u16::MAX));
+        let announced = self.rcv_nxt.wrapping_add(window << shift);
+        if after(announced, self.right_edge) {
+            self.right_edge = announced;
+        }
+        self.last_ack_sent = self.rcv_nxt;
+        self.ack_now = false;
+        self.delayed_ack_deadline = None;
+        window as u16
+    }
+
+    pub fn sack_blocks(&self) -> SackBlocks {
+        if self.sack {
+            self.queue.blocks()
+        } else {
+            SackBlocks::default()
+        }
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An acknowledgment comes in: what it takes out, its RTT sample, and the window that follows.
+
+use super::scoreboard::AckedSegments;
+use super::{Fin, Sender};
+use crate::cc::{AckSample, CaState};
+use crate::segment::options::SackBlocks;
+use crate::seq::{after, before};
+use crate::Nanos;
+
+/// Nanoseconds of a tick of the timestamp clock (RFC 7323 §5.4: 1 ms to 1 s).
+pub const TIMESTAMP_TICK_NS: Nanos = 1_000_000;
+
+/// The acknowledging part of a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack<'a> {
+    pub seq: u32,
+    pub ack: u32,
+    /// Scaled, bytes.
+    pub window: u64,
+    /// The segment takes sequence numbers, so it is no duplicate ACK.
+    pub has_data: bool,
+    pub sack: &'a SackBlocks,
+    /// The echoed timestamp.
+    pub tsecr: Option<u32>,
+}
+
+/// What an ACK was found to be (Linux: the FLAG_… bits).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckFlags {
+    pub una_advanced: bool,
+    pub dupack: bool,
+    pub newly_sacked: u32,
+    pub original_acked: bool,
+    pub tsecr: Option<u32>,
+}
+
+impl Sender {
+    /// Takes an ACK that is not above snd_nxt; older ones than snd_una are ignored.
+    pub fn on_ack(&mut self, now: Nanos, ack: &Ack) {
+        let prior_una = self.tcp.snd_una;
+        if before(ack.ack, prior_una) {
+            return;
+        }
+        let una_advanced = after(ack.ack, prior_una);
+        let window_updated = self.update_window(ack);
+        let prior_packets = self.board.packets_out();
+        if una_advanced {
+            self.backoffs = 0;
+            self.count_acked_bytes(prior_una, ack.ack);
+            self.tcp.snd_una = ack.ack;
+        }
+        self.persist.answered();
+        if prior_packets == 0 {
+            return;
+        }
+
+        let (prior_delivered, prior_lost) = (self.delivered, self.board.lost_ever());
+        let mut acked = AckedSegments::default();
+        if self.sack() && !ack.sack.is_empty() {
+            let (una, nxt, high_seq) = (self.tcp.snd_una, self.tcp.snd_nxt, self.tcp.high_seq);
+            self.board
+                .sack(ack.sack.as_slice(), una, nxt, high_seq, &mut acked);
+        }
+        if una_advanced {
+            self.board
+                .acknowledge(ack.ack, self.tcp.high_seq, &mut acked);
+        }
+        self.count_delivered(&mut acked);
+        let rtt_ns = self.rtt_sample(now, ack.tsecr, &acked);
+        self.restart_rto_after(now, &acked, rtt_ns.is_some());
+        self.view();
+        let rtt_us = rtt_ns.map_or(-1, |rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as i32);
+        self.cc.pkts_acked(
+            &mut self.tcp,
+            &AckSample {
+                now_ns: now,
+                rtt_us,
+                pkts_acked: acked.packets,
+            },
+        );
+
+        let not_dup = una_advanced || ack.has_data || window_updated;
+        self.stats.dupacks += u64::from(!not_dup);
+        if !not_dup || acked.newly_sacked > 0 || self.ca_state() != CaState::Open {
+            self.alert(AckFlags {
+                una_advanced,
+                dupack: !not_dup,
+                newly_sacked: acked.newly_sacked,
+                original_acked: acked.original_acked,
+                tsecr: ack.tsecr,
+            });
+        }
+        let delivered = (self.delivered - prior_delivered) as u32;
+        let lost = self.board.lost_ever() > prior_lost;
+        self.control_window(una_advanced, delivered, lost);
+    }
+
+    /// RFC 9293 §3.10.7.4. Whether the segment carried news of the window (Linux: FLAG_WIN_UPDATE).
+    fn update_window(&mut self, ack: &Ack) -> bool {
+        let same = ack.seq == self.snd_wl1
+            && (ack.window > self.snd_wnd || ack.window == 0 && self.snd_wnd != 0);
+        let news = after(ack.ack, self.tcp.snd_una) || after(ack.seq, self.snd_wl1) || same;
+        if news {
+            self.snd_wl1 = ack.seq;
+            self.snd_wnd = ack.window;
+            self.max_window = self.max_window.max(ack.window);
+        }
+        news
+    }
+
+    fn count_acked_bytes(&mut self, prior_una: u32, ack: u32) {
+        let fin = self.fin == Fin::Sent && ack == self.tcp.snd_nxt;
+        self.acked_bytes += u64::from(ack.wrapping_sub(prior_una) - u32::from(fin));
+    }
+
+    fn count_delivered(&mut self, acked: &mut AckedSegments) {
+        if self.sack() {
+            self.delivered += u64::from(acked.newly_delivered + acked.newly_sacked);
+        } else if acked.packets > 0 {
+            self.delivered += u64::from(self.board.remove_dupacks(acked.packets));
+            if acked.retransmitted_acked {
+                acked.original_acked = false; // which of the two came through cannot be told without SACK
+            }
+        }
+    }
+
+    /// The estimator gets the RTT of the first segment acknowledged, the control that of the last (returned): a delayed
+    /// ACK waited since the first. Never from a segment that was sent twice (Karn), unless timestamps tell.
+    fn rtt_sample(
+        &mut self,
+        now: Nanos,
+        tsecr: Option<u32>,
+        acked: &AckedSegments,
+    ) -> Option<Nanos> {
+        let original =
+            (!acked.retransmitted_acked).then_some((acked.first_sent_ns, acked.last_sent_ns));
+        let sent = match original {
+            Some((Some(first), Some(last))) => {
+                Some((first, acked.last_sacked_sent_ns.unwrap_or(last)))
+            }
+            _ => acked.first_sacked_sent_ns.zip(acked.last_sacked_sent_ns),
+        };
+        let (first_ns, last_ns) = match (sent, tsecr) {
+            (Some((first, last)), _) => (now - first, now - last),
+            (None, Some(tsecr)) if acked.packets > 0 && self.negotiated.timestamps => {
+                let ticks = timestamp(now).wrapping_sub(tsecr);
+                let rtt_ns = u64::from(ticks).max(1) * TIMESTAMP_TICK_NS;
+                (rtt_ns, rtt_ns)
+            }
+            _ => return None,
+        };
+        self.rtt
+            .sample(first_ns, self.tcp.snd_una, self.tcp.snd_nxt);
+        Some(last_ns)
+    }
+
+    /// RFC 6298 §5.3; a SACK restarts it too, when what it reports was sent before the head was (else a lost head would
+    /// put off its own timeout).
+    fn restart_rto_after(&mut self, now: Nanos, acked: &AckedSegments, sampled: bool) {
+        let sack_is_older = match (acked.first_sacked_sent_ns, self.board.head()) {
+            (Some(sacked), Some(head)) => sampled && sacked < head.sent_ns,
+            _ => false,
+        };
+        if acked.packets > 0 || sack_is_older {
+            self.restart_rto(now);
+        }
+    }
+}
+
+/// The timestamp clock's value (RFC 7323 §5.4); it begins at 1, since an echo of 0 means none.
+pub fn timestamp(now: Nanos) -> u32 {
+    (now / TIMESTAMP_TICK_NS + 1) as u32
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The states of loss recovery: what a duplicate, a SACK or a partial ACK makes of them (Linux: tcp_fastretrans_alert).
+
+use super::ack::AckFlags;
+use super::{Rexmit, Sender};
+use crate::cc::CaState;
+use crate::config::Recovery;
+use crate::seq::before;
+
+impl Sender {
+    /// For every ACK that is dubious: a duplicate, one with new SACKs, or any outside of Open.
+    pub(super) fn alert(&mut self, flags: AckFlags) {
+        if self.board.packets_out() == 0 && !self.sack() {
+            self.board.reset_dupacks();
+        }
+        if self.ca_state() == CaState::Open {
+            self.retrans_stamp = None;
+        } else if self.ca_state() == CaState::Recovery
+            && !before(self.tcp.snd_una, self.tcp.high_seq)
+        {
+            if self.recovery_is_over(&flags) {
+                return;
+            }
+        } else if self.ca_state() == CaState::Recovery
+            && self.recovery == Recovery::Reno
+            && flags.una_advanced
+        {
+            self.leave_reno_recovery(); // RFC 5681 §3.2 step 6: the first ACK for new data
+        }
+        match self.ca_state() {
+            CaState::Recovery => {
+                if self.go_on_recovering(&flags) {
+                    self.rexmit = Rexmit::Lost;
+                }
+            }
+            CaState::Loss => self.process_loss(&flags),
+            CaState::Open | CaState::Disorder | CaState::Cwr => self.watch(&flags),
+        }
+    }
+
+    /// high_seq is acknowledged. Without SACK the state is held until something above it is, lest duplicate ACKs for
+    /// segments that were needlessly sent begin another recovery (RFC 6582 §3.2 step 1). True: held.
+    fn recovery_is_over(&mut self, flags: &AckFlags) -> bool {
+        if !self.sack() {
+            self.board.reset_dupacks();
+        }
+        if self.recovery == Recovery::Reno {
+            self.leave_reno_recovery();
+            return false;
+        }
+        if self.try_undo_recovery(flags) {
+            return true;
+        }
+        self.end_reduction();
+        false
+    }
+
+    fn leave_reno_recovery(&mut self) {
+        self.board.reset_dupacks();
+        self.set_ca_state(CaState::Open);
+        self.end_reduction();
+        self.undo_marker = false;
+        self.retrans_stamp = None;
+    }
+
+    /// Within Recovery, below high_seq. Whether lost segments may be sent.
+    fn go_on_recovering(&mut self, flags: &AckFlags) -> bool {
+        if !flags.una_advanced {
+            if !self.sack() && flags.dupack {
+                self.add_dupack();
+            }
+        } else if self.try_undo_partial(flags) {
+            return false;
+        } else if !self.sack() {
+            self.board.mark_head_lost(); // RFC 6582 §3.2 step 5: a partial ACK shows the next hole
+            self.force_head = !self.prr && !self.cc.owns_cwnd();
+        }
+        if self.sack() {
+            self.board.mark_lost_by_sack(self.dupack_threshold);
+        }
+        true
+    }
+
+    /// Open or Disorder: is it time to recover?
+    pub(super) fn watch(&mut self, flags: &AckFlags) {
+        if self.sack() {
+            self.board.mark_lost_by_sack(self.dupack_threshold);
+        } else {
+            if flags.una_advanced {
+                self.board.reset_dupacks();
+            }
+            if flags.dupack {
+                self.add_dupack();
+            }
+        }
+        if self.board.lost_out() == 0 && self.board.sacked_out() < self.dupack_threshold {
+            self.keep_open();
+            return;
+        }
+        self.stats.fast_retransmits += 1;
+        if self.recovery == Recovery::Tahoe {
+            self.enter_tahoe();
+            return;
+        }
+        self.enter_recovery();
+        self.rexmit = Rexmit::Lost;
+    }
+
+    pub(super) fn add_dupack(&mut self) {
+        self.delivered += u64::from(self.board.add_dupack());
+    }
+
+    /// Open with nothing odd in flight, else Disorder.
+    pub(super) fn keep_open(&mut self) {
+        let retransmitted = self.board.any_retransmitted();
+        if !retransmitted {
+            self.retrans_stamp = None;
+        }
+        let disorder = self.board.left_out() > 0 || retransmitted;
+        let state = if disorder {
+            CaState::Disorder
+        } else {
+            CaState::Open
+        };
+        if self.ca_state() != state {
+            self.set_ca_state(state);
+            self.tcp.high_seq = self.tcp.snd_nxt;
+        }
+    }
+
+    /// Fast retransmit and fast recovery begin (RFC 5681 §3.2 steps 2 and 3, RFC 6675 §5 step 4).
+    fn enter_recovery(&mut self) {
+        self.prior_ssthresh = self.current_ssthresh();
+        self.undo_marker = true;
+        self.board.mark_head_lost();
+        self.begin_reduction();
+        self.set_ca_state(CaState::Recovery);
+        if !self.prr && !self.cc.owns_cwnd() {
+            self.tcp.snd_cwnd = self.tcp.snd_ssthresh;
+            self.force_head = true; // whatever is in flight: RFC 6675 §5 step 4.3
+        }
+    }
+}

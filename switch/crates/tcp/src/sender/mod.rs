@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sending half: window, recovery and timers, built as Linux's sender is, with cwnd in packets.
+//!
+//! ```text
+//!            dupACKs, SACK           threshold reached             ACK above high_seq
+//!   Open ────────────────► Disorder ───────────────────► Recovery ────────────────────► Open
+//!     └───────────────────────┴── timeout (or Tahoe) ──► Loss ──── ACK above high_seq ─► Open
+//! ```
+//!
+//! - [`scoreboard`]: what is in flight; [`rtt`]: RTT and RTO.
+//! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`undo`]: none was lost.
+//! - [`reduction`]: the window in recovery and its growth; [`transmit`]: what may be sent; [`persist`]: zero windows.
+//!
+//! Without SACK, duplicate ACKs are counted as SACKed segments. So "cwnd = ssthresh, and `sacked_out` grows" is
+//! the inflated window of RFC 5681 §3.2 and RFC 6582 seen from the other side: in flight shrinks instead of cwnd growing,
+//! and cwnd in a trace is never inflated.
+//!
+//! NOT here: ECN (CWR is never entered), RACK and tail loss probes, D-SACK, adaptive reordering, pacing, TSO, Nagle,
+//! giving up (an endpoint retries for ever, at the back-off's maximum).
+
+pub mod ack;
+pub mod alert;
+pub mod loss;
+pub mod persist;
+pub mod reduction;
+pub mod rtt;
+pub mod scoreboard;
+pub mod transmit;
+pub mod undo;
+
+use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH};
+use crate::config::{Recovery, TcpConfig};
+use crate::stats::{SenderView, Stats};
+use crate::Nanos;
+use persist::Persist;
+use rtt::RttEstimator;
+use scoreboard::Scoreboard;
+
+/// Segments that a new connection has room for before its ring grows.
+const RING_PACKETS: usize = 32;
+
+/// What follows an ACK (Linux: REXMIT_NONE, REXMIT_LOST, REXMIT_NEW).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Rexmit {
+    #[default]
+    None,
+    /// Lost segments first, as the window allows.
+    Lost,
+    /// F-RTO: new data first; lost segments only when there is none.
+    New,
+}
+
+/// Where the stream's end stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Fin {
+    #[default]
+    Open,
+    Wanted,
+    Sent,
+}
+
+/// What the SYNs of both sides have settled.
+#[derive(Clone, Copy, Debug)]
+pub struct Negotiated {
+    /// Both permit SACK and `recovery` is `sack`.
+    pub sack: bool,
+    pub timestamps: bool,
+    /// Application bytes of a full segment.
+    pub mss_bytes: u32,
+}
+
+pub struct Sender {
+    cc: CongestionControl,
+    /// What the control sees. Of its members, `in_flight`, `retrans_out` and `cwnd_limited` are brought up to date
+    /// by `view()` before each call; the others are the sender's own state.
+    tcp: CcTcp,
+    board: Scoreboard,
+    rtt: RttEstimator,
+    stats: Stats,
+
+    recovery: Recovery,
+    negotiated: Negotiated,
+    prr: bool,
+    frto_enabled: bool,
+    limited_transmit: bool,
+    dupack_threshold: u32,
+    slow_start_after_idle: bool,
+    initial_window: u32,
+
+    /// Bytes that the peer takes from snd_una on, and the segment that said so (RFC 9293 §3.10.7.4: SND.WL1).
+    snd_wnd: u64,
+    snd_wl1: u32,
+    max_window: u64,
+
+    /// Application bytes that wait; `u64::MAX`: endless.
+    unsent: u64,
+    fin: Fin,
+    acked_bytes: u64,
+    /// Packets that got through, duplicate ACKs counted.
+    delivered: u64,
+
+    prior_ssthresh: u32,
+    /// A reduction that may still turn out to be spurious.
+    undo_marker: bool,
+    /// F-RTO is undecided.
+    frto: bool,
+    /// Timestamp of the episode's first retransmission (Eifel).
+    retrans_stamp: Option<u32>,
+    /// Timeouts since snd_una moved.
+    backoffs: u32,
+    prr_delivered: u32,
+    prr_out: u32,
+
+    rexmit: Rexmit,
+    /// Retransmit the head whatever the window says.
+    force_head: bool,
+    rto_deadline: Option<Nanos>,
+    persist: Persist,
+
+    /// Congestion window validation as Linux does it.
+    is_cwnd_limited: bool,
+    max_packets_out: u32,
+    cwnd_usage_seq: u32,
+    burst_sent: bool,
+    last_sent_ns: Nanos,
+}
+
+impl Sender {
+    /// A sender that waits for the end of the handshake; `iss` is the SYN's sequence number.
+    pub fn new(config: &TcpConfig, iss: u32) -> Sender {
+        let clamp = match config.cwnd_clamp_packets {
+            0 => u32::MAX,
+            packets => packets,
+        };
+        let next = iss.wrapping_add(1);
+        let tcp = CcTcp {
+            snd_cwnd: config.initial_window_packets.min(clamp),
+            snd_ssthresh: match config.initial_ssthresh_packets {
+                0 => INFINITE_SSTHRESH,
+                packets => packets,
+            },
+            snd_cwnd_clamp: clamp,
+            snd_una: next,
+            snd_nxt: next,
+            high_seq: next,
+            ..CcTcp::default()
+        };
+        Sender {
+            cc: CongestionControl::new(config.cc, config.params()),
+            tcp,
+            board: Scoreboard::with_capacity(RING_PACKETS),
+            rtt: RttEstimator::new(config),
+            stats: Stats::default(),
+            recovery: config.recovery,
+            negotiated: Negotiated {
+                sack: false,
+                timestamps: false,
+                mss_bytes: config.mss_bytes,
+            },
+            prr: config.prr && matches!(config.recovery, Recovery::Newreno | Recovery::Sack),
+            frto_enabled: config.frto,
+            limited_transmit: config.limited_transmit,
+            dupack_threshold: config.dupack_threshold,
+            slow_start_after_idle: config.slow_start_after_idle,
+            initial_window: config.initial_window_packets,
+            snd_wnd: 0,
+            snd_wl1: 0,
+            max_window: 0,
+            unsent: 0,
+            fin: Fin::Open,
+            acked_bytes: 0,
+            delivered: 0,
+            prior_ssthresh: 0,
+            undo_marker: false,
+            frto: false,
+            retrans_stamp: None,
+            backoffs: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            rexmit: Rexmit::None,
+            force_head: false,
+            rto_deadline: None,
+            persist: Persist::default(),
+            is_cwnd_limited: false,
+            max_packets_out: 0,
+            cwnd_usage_seq: next,
+            burst_sent: false,
+            last_sent_ns: 0,
+        }
+    }
+
+    /// The handshake is over. `rtt_ns` is its round trip, None when a SYN was retransmitted (Karn); then so often.
+    pub fn establish(
+        &mut self,
+        negotiated: Negotiated,
+        window: u64,
+        seq: u32,
+        rtt_ns: Option<Nanos>,
+        syn_retransmits: u32,
+    ) {
+        self.negotiated = negotiated;
+        self.snd_wnd = window;
+        self.max_window = window;
+        self.snd_wl1 = seq;
+        match rtt_ns {
+            Some(rtt_ns) => self.rtt.sample(rtt_ns, self.tcp.snd_una, self.tcp.snd_nxt),
+            None if syn_retransmits > 0 => self.rtt.syn_was_lost(),
+            None => {}
+        }
+        if syn_retransmits > 1 {
+            self.tcp.snd_cwnd = 1; // RFC 5681 §3.1, from the second on as in Linux
+        }
+        self.view();
+        self.cc.init(&mut self.tcp);
+    }
+
+    /// Application bytes to send; `u64::MAX` is endless.
+    pub fn write(&mut self, bytes: u64) {
+        if self.fin == Fin::Open {
+            self.unsent = self.unsent.saturating_add(bytes);
+        }
+    }
+
+    /// FIN behind what waits; an endless source ends here.
+    pub fn close(&mut self) {
+        if self.fin == Fin::Open {
+            self.fin = Fin::Wanted;
+            if self.unsent == u64::MAX {
+                self.unsent = 0;
+            }
+        }
+    }
+
+    pub fn fin_sent(&self) -> bool {
+        self.fin == Fin::Sent
+    }
+
+    pub fn fin_acknowledged(&self) -> bool {
+        self.fin == Fin::Sent && self.tcp.snd_una == self.tcp.snd_nxt
+    }
+
+    pub fn snd_una(&self) -> u32 {
+        self.tcp.snd_una
+    }
+
+    pub fn snd_nxt(&self) -> u32 {
+        self.tcp.snd_nxt
+    }
+
+    pub fn acked_bytes(&self) -> u64 {
+        self.acked_bytes
+    }
+
+    /// Application bytes that were written and not yet sent; `u64::MAX`: endless.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.unsent
+    }
+
+    pub fn rtt(&mut self) -> &mut RttEstimator {
+        &mut self.rtt
+    }
+
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    pub fn stats_mut(&mut self) -> &mut Stats {
+        &mut self.stats
+    }
+
+    pub fn next_timer(&self) -> Option<Nanos> {
+        match (self.rto_deadline, self.persist.deadline()) {
+            (Some(rto), Some(persist)) => Some(rto.min(persist)),
+            (rto, persist) => rto.or(persist),
+        }
+    }
+
+    pub fn sender_view(&self) -> SenderView {
+        SenderView {
+            snd_cwnd: self.tcp.snd_cwnd,
+            snd_ssthresh: self.tcp.snd_ssthresh,
+            srtt_ns: self.rtt.srtt_ns(),
+            rttvar_ns: self.rtt.rttvar_ns(),
+            min_rtt_ns: self.rtt.min_rtt_ns(),
+            rto_ns: self.rtt.rto_ns(),
+            in_flight: self.board.in_flight(),
+            ca_state: self.ca_state(),
+        }
+    }
+
+    fn sack(&self) -> bool {
+        self.negotiated.sack
+    }
+
+    fn ca_state(&self) -> CaState {
+        match self.tcp.ca_state {
+            0 => CaState::Open,
+            1 => CaState::Disorder,
+            2 => CaState::Cwr,
+            3 => CaState::Recovery,
+            _ => CaState::Loss,
+        }
+    }
+
+    /// Brings what the control sees up to date.
+    fn view(&mut self) {
+        self.tcp.in_flight = self.board.in_flight();
+        self.tcp.retrans_out = self.board.retrans_out();
+        self.tcp.cwnd_limited = u32::from(self.cwnd_limits());
+    }
+
+    fn set_ca_state(&mut self, state: CaState) {
+        self.view();
+        self.cc.set_state(&mut self.tcp, state);
+        self.tcp.ca_state = state as u32;
+    }
+
+    fn cwnd_event(&mut self, event: CaEvent) {
+        self.view();
+        self.cc.cwnd_event(&mut self.tcp, event);
+    }
+
+    fn ssthresh(&mut self) -> u32 {
+        self.view();
+        self.cc.ssthresh(&mut self.tcp)
+    }
+
+    /// The RTO begins anew, or ends with nothing in flight (RFC 6298 §5.1 to §5.3).
+    fn restart_rto(&mut self, now: Nanos) {
+        self.rto_deadline = (self.board.packets_out() > 0).then(|| now + self.rtt.rto_ns());
+    }
+}

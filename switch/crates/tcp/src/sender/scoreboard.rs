@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The segments in flight and what is known of each: Linux's retransmission queue with its counters.
+//!
+//! `packets_out` is the ring's length; `sacked_out` counts SACKed segments, or duplicate ACKs when there is no SACK;
+//! in flight = packets_out − (sacked_out + lost_out) + retrans_out.
+
+use crate::seq::{after, before};
+use crate::Nanos;
+use std::collections::VecDeque;
+
+/// The receiver has it (a SACK block said so).
+const SACKED: u8 = 1;
+/// Held to be lost.
+const LOST: u8 = 2;
+/// A retransmission is in flight.
+const RETRANS: u8 = 4;
+/// Was retransmitted at least once.
+const EVER_RETRANS: u8 = 8;
+
+/// A segment that was sent and not yet acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct TxSegment {
+    pub seq: u32,
+    /// Payload bytes; a FIN takes one more sequence number.
+    pub len: u32,
+    /// When it was last sent.
+    pub sent_ns: Nanos,
+    pub fin: bool,
+    marks: u8,
+}
+
+impl TxSegment {
+    pub fn new(seq: u32, len: u32, fin: bool, sent_ns: Nanos) -> TxSegment {
+        TxSegment {
+            seq,
+            len,
+            sent_ns,
+            fin,
+            marks: 0,
+        }
+    }
+
+    pub fn end_seq(&self) -> u32 {
+        self.seq.wrapping_add(self.len + u32::from(self.fin))
+    }
+
+    fn has(&self, marks: u8) -> bool {
+        self.marks & marks != 0
+    }
+}
+
+/// What an ACK told about the ring.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct AckedSegments {
+    /// Segments that the cumulative ACK took out.
+    pub packets: u32,
+    /// Of these, segments that no SACK had reported before.
+    pub newly_delivered: u32,
+    /// Segments that SACK blocks reported now.
+    pub newly_sacked: u32,
+    /// One of the segments taken out had been retransmitted.
+    pub retransmitted_acked: bool,
+    /// A segment sent once, below `high_seq`, was acknowledged or SACKed now: an original got through.
+    pub original_acked: bool,
+    /// When the first and the last segment that were sent only once and are acknowledged now had been sent.
+    pub first_sent_ns: Option<Nanos>,
+    pub last_sent_ns: Option<Nanos>,
+    /// The same of those SACKed now.
+    pub first_sacked_sent_ns: Option<Nanos>,
+    pub last_sacked_sent_ns: Option<Nanos>,
+}
+
+#[derive(Debug, Default)]
+pub struct Scoreboard {
+    ring: VecDeque<TxSegment>,
+    sacked_out: u32,
+    lost_out: u32,
+    retrans_out: u32,
+    /// Segments marked lost since the connection began.
+    lost_ever: u64,
+    /// No segment below this index is lost and waits for its retransmission.
+    retransmit_hint: usize,
+    /// Segments below this index were looked at by `mark_lost_by_sack`; so many of them are SACKed.
+    lost_hint: usize,
+    lost_hint_sacked: u32,
+    /// The blocks of the last ACK, so that a block is walked only where it grew.
+    last_blocks: [(u32, u32); 4],
+}
+
+impl Scoreboard {
+    pub fn with_capacity(packets: usize) -> Scoreboard {
+        Scoreboard {
+            ring: VecDeque::with_capacity(packets),
+            ..Scoreboard::default()
+        }
+    }
+
+    pub fn packets_out(&self) -> u32 {
+        self.ring.len() as u32
+    }
+
+    pub fn sacked_out(&self) -> u32 {
+        self.sacked_out
+    }
+
+    pub fn lost_out(&self) -> u32 {
+        self.lost_out
+    }
+
+    pub fn retrans_out(&self) -> u32 {
+        self.retrans_out
+    }
+
+    pub fn lost_ever(&self) -> u64 {
+        self.lost_ever
+    }
+
+    pub fn left_out(&self) -> u32 {
+        self.sacked_out + self.lost_out
+    }
+
+    pub fn in_flight(&self) -> u32 {
+        debug_assert!(
+            self.left_out() <= self.packets_out(),
+            "more left than was sent: {self:?}"
+        );
+        (self.packets_out() + self.retrans_out).saturating_sub(self.left_out())
+    }
+
+    /// Whether a retransmission is in flight, or its ACK may still be.
+    pub fn any_retransmitted(&self) -> bool {
+        self.retrans_out > 0 || self.ring.front().is_some_and(|head| head.has(EVER_RETRANS))
+    }
+
+    pub fn head(&self) -> Option<&TxSegment> {
+        self.ring.front()
+    }
+
+    pub fn push(&mut self, segment: TxSegment) {
+        self.ring.push_back(segment);
+    }
+
+    // ---- lost, retransmitted ----------------------------------------------------------------------------------------
+
+    /// Marks a segment as lost; one whose retransmission was in flight is lost again.
+    fn mark_lost(&mut self, index: usize) {
+        let segment = &mut self.ring[index];
+        if segment.has(SACKED) {
+            return;
+        }
+        if segment.has(LOST) {
+            if segment.has(RETRANS) {
+                segment.marks &= !RETRANS;
+                self.retrans_out -= 1;
+                self.lost_ever += 1;
+            }
+        } else {
+            segment.marks |= LOST;
+            self.lost_out += 1;
+            self.lost_ever += 1;
+        }
+        self.retransmit_hint = self.retransmit_hint.min(index);
+    }
+
+    /// NewReno and Reno: the first hole is the head. Does nothing when the head is already held to be lost.
+    pub fn mark_head_lost(&mut self) {
+        if self.ring.front().is_some_and(|head| !head.has(LOST)) {
+            self.mark_lost(0);
+        }
+    }
+
+    /// A timeout: everything that is not SACKed is lost. A SACKed head means that the receiver dropped what it had
+    /// SACKed (RFC 2018 §8): then everything is.
+    pub fn mark_all_lost(&mut self, sack: bool) {
+        let reneged = self.ring.front().is_some_and(|head| head.has(SACKED));
+        if reneged || !sack {
+            self.sacked_out = 0;
+            self.lost_hint = 0;
+            self.lost_hint_sacked = 0;
+            self.last_blocks = [(0, 0); 4];
+        }
+        for index in 0..self.ring.len() {
+            if reneged {
+                self.ring[index].marks &= !SACKED;
+            }
+            self.mark_lost(index);
+        }
+        self.retransmit_hint = 0;
+    }
+
+    /// The losses were none (undo).
+    pub fn unmark_all_lost(&mut self) {
+        for segment in &mut self.ring {
+            segment.marks &= !LOST;
+        }
+        self.lost_out = 0;
+        self.retransmit_hint = self.ring.len();
+        self.lost_hint = 0;
+        self.lost_hint_sacked = 0;
+    }
+
+    /// RFC 6675 IsLost(): `dupack_threshold` SACKed segments lie above it.
+    pub fn mark_lost_by_sack(&mut self, dupack_threshold: u32) {
+        while self.lost_hint < self.ring.len()
+            && self.lost_hint_sacked + dupack_threshold <= self.sacked_out
+        {
+            let segment = &self.ring[self.lost_hint];
+            if segment.has(SACKED) {
+                self.lost_hint_sacked += 1;
+            } else if !segment.has(LOST) {
+                self.mark_lost(self.lost_hint);
+            }
+            self.lost_hint += 1;
+        }
+    }
+
+    /// The first segment that is lost and not yet sent again.
+    pub fn next_lost(&mut self) -> Option<usize> {
+        if self.lost_out <= self.retrans_out {
+            return None;
+        }
+        while let Some(segment) = self.ring.get(self.retransmit_hint) {
+            if segment.marks & (LOST | RETRANS | SACKED) == LOST {
+                return Some(self.retransmit_hint);
+            }
+            self.retransmit_hint += 1;
+        }
+        None
+    }
+
+    /// Takes note of a retransmission and gives the segment to send.
+    pub fn retransmit(&mut self, index: usize, now: Nanos) -> TxSegment {
+        let segment = &mut self.ring[index];
+        if !segment.has(RETRANS) {
+            self.retrans_out += 1;
+        }
+        segment.marks |= RETRANS | EVER_RETRANS;
+        segment.sent_ns = now;
+        *segment
+    }
+
+    // ---- acknowledged -----------------------------------------------------------------------------------------------
+
+    /// Takes out what `ack` covers; a segment covered in part loses its front.
+    pub fn acknowledge(&mut self, ack: u32, high_seq: u32, acked: &mut AckedSegments) {
+        while let Some(segment) = self.ring.front_mut() {
+            if after(segment.end_seq(), ack) {
+                if after(ack, segment.seq) {
+                    segment.len = segment.len.saturating_sub(ack.wrapping_sub(segment.seq));
+                    segment.seq = ack;
+                }
+                break;
+            }
+            let segment = *segment;
+            self.ring.pop_front();
+            acked.packets += 1;
+            if segment.has(EVER_RETRANS) {
+                acked.retransmitted_acked = true;
+            } else if !segment.has(SACKED) {
+                acked.first_sent_ns.get_or_insert(segment.sent_ns);
+                acked.last_sent_ns = Some(segment.sent_ns);
+                acked.original_acked |= !after(segment.end_seq(), high_seq);
+            }
+            if segment.has(SACKED) {
+                self.sacked_out -= 1;
+                self.lost_hint_sacked -= u32::from(self.lost_hint > 0);
+            } else {
+                acked.newly_delivered += 1;
+            }
+            self.retrans_out -= u32::from(segment.has(RETRANS));
+            self.lost_out -= u32::from(segment.has(LOST));
+            self.retransmit_hint = self.retransmit_hint.saturating_sub(1);
+            self.lost_hint = self.lost_hint.saturating_sub(1);
+        }
+    }
+
+    /// Marks what SACK blocks report. Blocks that are not within `[snd_una, snd_nxt]` are ignored (RFC 2883 reports
+    /// duplicates below `snd_una`; this endpoint sends none).
+    pub fn sack(
+        &mut self,
+        blocks: &[(u32, u32)],
+        snd_una: u32,
+        snd_nxt: u32,
+        high_seq: u32,
+        acked: &mut AckedSegments,
+    ) {
+        let mut seen = [(0, 0); 4];
+        for (slot, &(left, right)) in seen.iter_mut().zip(blocks) {
+            if !before(left, right) || before(left, snd_una) || after(right, snd_nxt) {
+                continue;
+            }
+            *slot = (left, right);
+            let (mut from, mut to) = (left, right);
+            for &(old_left, old_right) in &self.last_blocks {
+                if old_left == old_right {
+                    continue;
+                }
+                if !before(from, old_left) && !after(to, old_right) {
+                    (from, to) = (right, right);
+                } else if !before(from, old_left) && before(from, old_right) {
+                    from = old_right;
+                } else if before(from, old_left) && after(to, old_left) && !after(to, old_right) {
+                    to = old_left;
+                }
+            }
+            if before(from, to) {
+                self.sack_range(from, to, high_seq, acked);
+            }
+        }
+        self.last_blocks = seen;
+    }
+
+    fn sack_range(&mut self, left: u32, right: u32, high_seq: u32, acked: &mut AckedSegments) {
+        let mut index = self
+            .ring
+            .partition_point(|segment| before(segment.seq, left));
+        while let Some(segment) = self.ring.get_mut(index) {
+            if after(segment.end_seq(), right) {
+                break;
+            }
+            if !segment.has(SACKED) {
+                if !segment.has(EVER_RETRANS) {
+                    acked.original_acked |= !after(segment.end_seq(), high_seq);
+                    acked.first_sacked_sent_ns.get_or_insert(segment.sent_ns);
+                    acked.last_sacked_sent_ns = Some(segment.sent_ns);
+                }
+                if segment.has(LOST) {
+                    self.lost_out -= 1;
+                    self.retrans_out -= u32::from(segment.has(RETRANS));
+                    segment.marks &= !(LOST | RETRANS);
+                }
+                segment.marks |= SACKED;
+                self.sacked_out += 1;
+                self.lost_hint_sacked += u32::from(index < self.lost_hint);
+                acked.newly_sacked += 1;
+            }
+            index += 1;
+        }
+    }
+
+    // ---- without SACK: duplicate ACKs stand for segments that got through ----------------------------------------------
+
+    /// A duplicate ACK: one more segment left the network, but at least one is missing. Whether it counted.
+    pub fn add_dupack(&mut self) -> bool {
+        let holes = self.lost_out.max(1).min(self.packets_out());
+        let counts = self.sacked_out + holes < self.packets_out();
+        self.sacked_out += u32::from(counts);
+        counts
+    }
+
+    /// An ACK took out `packets`: one was the hole, the others had each sent a duplicate ACK. How many got through.
+    pub fn remove_dupacks(&mut self, packets: u32) -> u32 {
+        let delivered = packets.saturating_sub(self.sacked_out).max(1);
+        self.sacked_out = self.sacked_out.saturating_sub(packets - 1);
+        let holes = self.lost_out.max(1).min(self.packets_out());
+        self.sacked_out = self.sacked_out.min(self.packets_out() - holes);
+        delivered
+    }
+
+    pub fn reset_dupacks(&mut self) {
+        self.sacked_out = 0;
+    }
+}
