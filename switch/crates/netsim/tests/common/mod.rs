@@ -8,7 +8,7 @@
 //! ```
 #![allow(dead_code)]
 
-use netsim::{Device, Simulation};
+use netsim::{Device, LinkReport, Simulation};
 use serde_json::{json, Value};
 use v1model::{ActionCall, Bits, Entry, EntryAction, EntryKey, KeyMatch};
 
@@ -142,4 +142,32 @@ pub fn add_flow(device: &mut Device, src: ([u8; 4], u16), dst: ([u8; 4], u16), f
         "set_flow",
         vec![bits(16, flow_id)],
     );
+}
+
+/// Sent = arrived + dropped for a reason + still there.
+pub fn assert_conserved(sim: &Simulation) {
+    let sent: u64 = sim.hosts().iter().map(|h| h.tx_packets).sum();
+    let arrived: u64 = sim.hosts().iter().map(|h| h.rx_packets).sum();
+    let of_links = |l: &LinkReport| {
+        l.dropped_queue_full + l.dropped_loss + l.dropped_outage + l.on_link_packets
+    };
+    let links: u64 = sim.links().iter().map(of_links).sum();
+    let switches: u64 = sim
+        .switches()
+        .iter()
+        .map(|s| s.received - s.transmitted)
+        .sum();
+    assert_eq!(sent, arrived + links + switches);
+    let drops: u64 = sim.switches().iter().flat_map(|s| s.drops.values()).sum();
+    let waiting: u64 = sim.ports().iter().map(|p| p.waiting_packets).sum();
+    let on_lines = switches - drops - waiting;
+    assert!(on_lines <= 6, "{on_lines} frames on the lines of six ports");
+    for host in sim.hosts() {
+        let refused = host.malformed
+            + host.bad_ip_checksum
+            + host.bad_transport_checksum
+            + host.not_for_us
+            + host.no_socket;
+        assert_eq!(host.rx_packets, host.accepted_packets + refused, "{host:?}");
+    }
 }

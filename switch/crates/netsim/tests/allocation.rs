@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet costs no allocation once the network has run in: counted by the global allocator.
+
+mod common;
+
+use common::*;
+use serde_json::json;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(at, layout) }
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn steady_state_allocates_nothing() {
+    let tcp = json!({"mss_bytes": 960});
+    let flows = json!([
+        {"name": "a", "from": "h1", "to": "h3", "app": {"kind": "greedy"}, "tcp": tcp},
+        {"name": "b", "from": "h2", "to": "h4", "app": {"kind": "greedy"}, "tcp": tcp},
+        {"name": "udp", "from": "h1", "to": "h4", "app": {"kind": "cbr_udp", "rate_bps": 1_000_000, "payload_bytes": 500}}]);
+    let mut config = dumbbell(10_000_000, 50, 5_000_000, flows);
+    config["links"][4]["a_to_b"] = json!({"delay_ns": 5_000_000, "jitter_ns": 100_000, "loss": 0.001});
+    let mut sim = routed(&config);
+    set_qthresh(sim.switch_mut("s1").unwrap(), 3, 50, 12);
+    sim.run_until(60_000_000_000);
+    let packets = sim.switch("s1").unwrap().stats().received;
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    sim.run_until(70_000_000_000);
+    let after = ALLOCATIONS.load(Ordering::Relaxed);
+    assert!(sim.switch("s1").unwrap().stats().received - packets > 10_000);
+    assert_eq!(after - before, 0);
+}
