@@ -28,6 +28,7 @@ _FIELDS: tuple[tuple[str, str], ...] = (
     *((name, "Q") for name in ("bytes_sent", "bytes_retrans")),
     *((name, "I") for name in ("dsack_dups", "reord_seen", "rcv_ooopack", "snd_wnd")),
     *((name, "I") for name in ("rcv_wnd", "rehash")),  # 6.2
+    *((name, "H") for name in ("total_rto", "total_rto_recoveries")),  # 6.7
 )
 _LARGEST = 512
 _REQUIRED_UNTIL = "snd_wnd"  # 5.15 has all of these
@@ -63,6 +64,7 @@ class TcpInfo:
     rcv_mss: int
     snd_wnd: int
     rcv_wnd: int | None
+    total_rto: int | None
 
     @property
     def ca_state_name(self) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from ..errors import HostsError
-from .options import ACK_POLICIES, SendOptions, SinkOptions, parse_endpoint
+from .options import ACK_POLICIES, DISTRIBUTIONS, SendOptions, SinkOptions, parse_endpoint
+from .records import Record
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -21,19 +23,36 @@ def _parser() -> argparse.ArgumentParser:
     ends = parser.add_subparsers(dest="end", required=True)
 
     send = ends.add_parser("send", help="send greedy flows or N bytes, sample TCP_INFO")
-    send.add_argument("--to", required=True, metavar="ADDRESS:PORT")
+    _tcp_source(send)
     send.add_argument("--bytes", type=int, help="bytes of each flow (default: greedy)")
-    send.add_argument("--seconds", type=float, help="end after this time from the start")
-    send.add_argument("--flows", type=int, default=1)
-    send.add_argument("--cc", default="", help="variant or kernel name; several with commas: one for each flow in turn")
-    send.add_argument("--mss", type=int, help="payload bytes of a packet (TCP_MAXSEG)")
-    send.add_argument("--sample-ms", type=int, default=100)
-    send.add_argument("--out", default="-", help="file of JSON lines (default: standard output)")
-    send.add_argument("--start-at", type=int, metavar="MONOTONIC_NS", help="CLOCK_MONOTONIC instant at which to start")
     send.add_argument("--stagger-ms", type=float, default=0.0, help="flow i starts i times this later")
-    send.add_argument("--bind", metavar="ADDRESS")
-    send.add_argument("--connect-timeout", type=float, default=15.0, metavar="SECONDS")
-    send.add_argument("--no-sysctl-check", action="store_true", help="allow a variant on a host set for another")
+
+    transfer = ends.add_parser("transfer", help="N bytes a flow, on a connection that is opened at the start")
+    _tcp_source(transfer)
+    transfer.add_argument("--bytes", type=int, required=True)
+
+    web = ends.add_parser("web", help="transfers at random, each on its own connection")
+    _tcp_source(web)
+    web.add_argument("--arrivals-per-s", type=float, required=True, help="of each flow; Poisson")
+    web.add_argument("--mean-bytes", type=int, required=True)
+    web.add_argument("--max-bytes", type=int, default=0, help="longest transfer (default: no limit)")
+    _chance(web)
+
+    onoff = ends.add_parser("onoff", help="greedy while on, silent while off")
+    _tcp_source(onoff)
+    onoff.add_argument("--on-s", type=float, required=True, metavar="SECONDS", help="mean length of on")
+    onoff.add_argument("--off-s", type=float, required=True, metavar="SECONDS", help="mean length of off")
+    _chance(onoff)
+
+    interactive = ends.add_parser("interactive", help="a message of N bytes at a fixed interval")
+    _tcp_source(interactive)
+    interactive.add_argument("--bytes", type=int, required=True, help="of a message")
+    interactive.add_argument("--interval-s", type=float, required=True, metavar="SECONDS")
+
+    udp = ends.add_parser("udp", help="datagrams at a constant rate")
+    _source(udp)
+    udp.add_argument("--rate-bps", type=int, required=True, help="of payload, each flow")
+    udp.add_argument("--payload", type=int, required=True, metavar="BYTES")
 
     sink = ends.add_parser("sink", help="receive, discard and count")
     sink.add_argument("--port", type=int, required=True, help="0: any free one, see --ready-file")
@@ -44,51 +63,130 @@ def _parser() -> argparse.ArgumentParser:
     sink.add_argument("--out", default="-", help="file of JSON lines (default: standard output)")
     sink.add_argument("--ack", choices=ACK_POLICIES, default="kernel", help="when to acknowledge (default: kernel)")
     sink.add_argument("--mss", type=int, help="the MSS to advertise")
+    sink.add_argument("--window", type=int, metavar="BYTES", help="most bytes that it offers to take")
+    sink.add_argument("--udp", action="store_true", help="count datagrams")
     sink.add_argument("--ready-file", help="written with the port number when listening")
     return parser
+
+
+def _source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", required=True, metavar="ADDRESS:PORT")
+    parser.add_argument("--seconds", type=float, help="end after this time from the start")
+    parser.add_argument("--flows", type=int, default=1)
+    parser.add_argument("--sample-ms", type=int, default=100)
+    parser.add_argument("--out", default="-", help="file of JSON lines (default: standard output)")
+    parser.add_argument("--start-at", type=int, metavar="MONOTONIC_NS", help="CLOCK_MONOTONIC instant of the start")
+
+
+def _tcp_source(parser: argparse.ArgumentParser) -> None:
+    _source(parser)
+    parser.add_argument("--cc", default="", help="variant or kernel name; several with commas: each flow's in turn")
+    parser.add_argument("--mss", type=int, help="payload bytes of a packet (TCP_MAXSEG)")
+    parser.add_argument("--bind", metavar="ADDRESS")
+    parser.add_argument("--connect-timeout", type=float, default=15.0, metavar="SECONDS")
+    parser.add_argument("--no-sysctl-check", action="store_true", help="allow a variant on a host set for another")
+
+
+def _chance(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--distribution", default="exponential", help=f"one of {', '.join(DISTRIBUTIONS)}")
+    parser.add_argument("--shape", type=float, default=1.2, help="of pareto, above 1")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--names", default="flow", help="the flows' names, from which their chance follows too")
+
+
+def _send_options(arguments: argparse.Namespace, **more: Any) -> SendOptions:
+    address, port = parse_endpoint(arguments.to)
+    return SendOptions(
+        address=address,
+        port=port,
+        seconds=arguments.seconds,
+        flows=arguments.flows,
+        cc=tuple(name for name in arguments.cc.split(",") if name),
+        mss=arguments.mss,
+        sample_ms=arguments.sample_ms,
+        out=arguments.out,
+        start_at_ns=arguments.start_at,
+        bind=arguments.bind,
+        check_sysctls=not arguments.no_sysctl_check,
+        connect_timeout_s=arguments.connect_timeout,
+        **more,
+    )
+
+
+def _run_sink(arguments: argparse.Namespace) -> None:
+    options = SinkOptions(
+        port=arguments.port,
+        bind=arguments.bind,
+        seconds=arguments.seconds,
+        connections=arguments.connections,
+        sample_ms=arguments.sample_ms,
+        out=arguments.out,
+        ack=arguments.ack,
+        mss=arguments.mss,
+        ready_file=arguments.ready_file,
+        window=arguments.window,
+        udp=arguments.udp,
+    )
+    if options.udp:
+        from .udp import udp_sink
+
+        udp_sink(options)
+    else:
+        from .sink import sink
+
+        sink(options)
+
+
+def _run_source(arguments: argparse.Namespace) -> Record:
+    names = tuple(getattr(arguments, "names", "").split(","))
+    match arguments.end:
+        case "send":
+            from .send import send
+
+            return send(_send_options(arguments, bytes=arguments.bytes, stagger_ms=arguments.stagger_ms))
+        case "transfer":
+            from .transfers import transfers
+
+            return transfers(_send_options(arguments, bytes=arguments.bytes))
+        case "web":
+            from .transfers import WebOptions, transfers
+
+            web = WebOptions(
+                arrivals_per_s=arguments.arrivals_per_s,
+                mean_bytes=arguments.mean_bytes,
+                max_bytes=arguments.max_bytes,
+                distribution=arguments.distribution,
+                shape=arguments.shape,
+                seed=arguments.seed,
+                names=names,
+            )
+            return transfers(_send_options(arguments), web)
+        case "onoff":
+            from .onoff import UNSENT_BYTES, OnOffOptions, onoff
+
+            options = _send_options(arguments, unsent_bytes=UNSENT_BYTES)
+            chance = (arguments.distribution, arguments.shape, arguments.seed, names)
+            return onoff(OnOffOptions(options, arguments.on_s, arguments.off_s, *chance))
+        case "interactive":
+            from .interactive import InteractiveOptions, interactive
+
+            return interactive(InteractiveOptions(_send_options(arguments), arguments.bytes, arguments.interval_s))
+        case _:
+            from .udp import UdpOptions, udp
+
+            address, port = parse_endpoint(arguments.to)
+            rate, payload, seconds = arguments.rate_bps, arguments.payload, arguments.seconds or 0.0
+            rest = (arguments.flows, arguments.out, arguments.start_at)
+            return udp(UdpOptions(address, port, rate, payload, seconds, *rest))
 
 
 def _run(arguments: argparse.Namespace) -> bool:
     """Run one end; true when nothing broke."""
     if arguments.end == "sink":
-        from .sink import sink
-
-        sink(
-            SinkOptions(
-                port=arguments.port,
-                bind=arguments.bind,
-                seconds=arguments.seconds,
-                connections=arguments.connections,
-                sample_ms=arguments.sample_ms,
-                out=arguments.out,
-                ack=arguments.ack,
-                mss=arguments.mss,
-                ready_file=arguments.ready_file,
-            )
-        )
+        _run_sink(arguments)
         return True
-    from .send import send
-
-    address, port = parse_endpoint(arguments.to)
-    summary = send(
-        SendOptions(
-            address=address,
-            port=port,
-            bytes=arguments.bytes,
-            seconds=arguments.seconds,
-            flows=arguments.flows,
-            cc=tuple(name for name in arguments.cc.split(",") if name),
-            mss=arguments.mss,
-            sample_ms=arguments.sample_ms,
-            out=arguments.out,
-            start_at_ns=arguments.start_at,
-            stagger_ms=arguments.stagger_ms,
-            bind=arguments.bind,
-            check_sysctls=not arguments.no_sysctl_check,
-            connect_timeout_s=arguments.connect_timeout,
-        )
-    )
-    return not any(flow["error"] for flow in summary["flows"])
+    summary = _run_source(arguments)
+    return not summary.get("error") and not any(flow["error"] for flow in summary["flows"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,9 +12,12 @@ ACK_POLICIES = ("kernel", "delayed", "every")
 MSS_RANGE = (88, 65483)
 FLOWS_RANGE = (1, 1000)
 SAMPLE_MS_RANGE = (1, 60_000)
+WINDOW_RANGE = (1152, 2**30)  # below, the kernel takes its own least receive buffer
+DISTRIBUTIONS = ("fixed", "exponential", "pareto")
 
 
-def _in_range(name: str, value: float, low: float, high: float) -> None:
+def in_range(name: str, value: float, low: float, high: float) -> None:
+    """Raises HostsError `option` that names the option, its value and the range."""
     if not low <= value <= high:
         raise HostsError("option", f"--{name} {value:g} is out of range: {low:g} to {high:g}")
 
@@ -29,7 +32,7 @@ def parse_endpoint(text: str) -> tuple[str, int]:
         number = int(port)
     except ValueError:
         raise HostsError("option", f"--to {text!r} is not ADDRESS:PORT, like 10.0.2.1:5001 or [fd00::2]:5001") from None
-    _in_range("to port", number, 1, 65535)
+    in_range("to port", number, 1, 65535)
     return address, number
 
 
@@ -58,20 +61,22 @@ class SendOptions:
     check_sysctls: bool = True
     """Refuse to run a variant on a host whose sysctls are not the variant's."""
     connect_timeout_s: float = 15.0
+    unsent_bytes: int = 128 * 1024
+    """Kernel's queue of unsent bytes: full enough for any window of the papers, small at the end."""
 
     def check(self) -> None:
         """Raises HostsError `option`."""
         if self.bytes is None and self.seconds is None:
             raise HostsError("option", "say how much: --bytes N, --seconds S or both")
         if self.bytes is not None:
-            _in_range("bytes", self.bytes, 1, 2**50)
+            in_range("bytes", self.bytes, 1, 2**50)
         if self.seconds is not None:
-            _in_range("seconds", self.seconds, 0.01, 86400)
-        _in_range("flows", self.flows, *FLOWS_RANGE)
-        _in_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
-        _in_range("stagger-ms", self.stagger_ms, 0, 3_600_000)
+            in_range("seconds", self.seconds, 0.01, 86400)
+        in_range("flows", self.flows, *FLOWS_RANGE)
+        in_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
+        in_range("stagger-ms", self.stagger_ms, 0, 3_600_000)
         if self.mss is not None:
-            _in_range("mss", self.mss, *MSS_RANGE)
+            in_range("mss", self.mss, *MSS_RANGE)
 
 
 @dataclass(frozen=True)
@@ -90,16 +95,22 @@ class SinkOptions:
     mss: int | None = None
     ready_file: str | None = None
     backlog: int = 1024
+    window: int | None = None
+    """Most bytes that the sink offers to take (TCP_WINDOW_CLAMP); None: as the kernel does."""
+    udp: bool = False
+    """Datagrams instead of connections."""
 
     def check(self) -> None:
         """Raises HostsError `option`."""
-        _in_range("port", self.port, 0, 65535)
-        _in_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
+        in_range("port", self.port, 0, 65535)
+        in_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
         if self.seconds is not None:
-            _in_range("seconds", self.seconds, 0.01, 86400)
+            in_range("seconds", self.seconds, 0.01, 86400)
         if self.connections is not None:
-            _in_range("connections", self.connections, 1, 1_000_000)
+            in_range("connections", self.connections, 1, 1_000_000)
         if self.mss is not None:
-            _in_range("mss", self.mss, *MSS_RANGE)
+            in_range("mss", self.mss, *MSS_RANGE)
+        if self.window is not None:
+            in_range("window", self.window, *WINDOW_RANGE)
         if self.ack not in ACK_POLICIES:
             raise HostsError("option", f"--ack {self.ack!r} is not one of {', '.join(ACK_POLICIES)}")

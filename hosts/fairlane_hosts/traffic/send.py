@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .. import apply, tcpinfo
@@ -18,17 +19,16 @@ from .options import SendOptions
 from .records import Record, RecordWriter
 from .signals import StopSignal
 
-_CHUNK = memoryview(bytes(256 * 1024))
-_CHUNKS_PER_TURN = 2  # then the other flows and the samples have their turn, however fast the path is
-_NOTSENT_BYTES = (
-    128 * 1024
-)  # the kernel's queue of unsent bytes: full enough for any window of the papers, small at the end
-_TCP_NOTSENT_LOWAT = 25
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+CHUNK = memoryview(bytes(256 * 1024))
+CHUNKS_PER_TURN = 2  # then the other flows and the samples have their turn, however fast the path is
+TCP_NOTSENT_LOWAT = 25
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 @dataclass
-class _Flow:
+class Flow:
+    """One connection of the sending end."""
+
     index: int
     connection: socket.socket
     cc: str
@@ -47,7 +47,7 @@ class _Flow:
     extra: Record = field(default_factory=dict[str, object])
 
 
-def _kernel_name(cc: str, options: SendOptions) -> str:
+def kernel_name(cc: str, options: SendOptions) -> str:
     """Kernel name of a variant or of a kernel name; a variant's sysctls must be the host's."""
     variant = VARIANTS.get(cc)
     if variant is None:
@@ -64,7 +64,8 @@ def _kernel_name(cc: str, options: SendOptions) -> str:
     return variant.congestion_control
 
 
-def _open(index: int, options: SendOptions, names: list[str]) -> _Flow:
+def open_flow(index: int, options: SendOptions, names: list[str]) -> Flow:
+    """A socket with everything set, on its way to be connected. Raises HostsError."""
     family = socket.AF_INET6 if ":" in options.address else socket.AF_INET
     connection = socket.socket(family, socket.SOCK_STREAM)
     connection.setblocking(False)
@@ -73,18 +74,19 @@ def _open(index: int, options: SendOptions, names: list[str]) -> _Flow:
     cc = apply.congestion_control_of(connection)
     if options.mss is not None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, options.mss)
-    connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOTSENT_BYTES)
+    connection.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, options.unsent_bytes)
     if options.bind is not None:
         connection.bind((options.bind, 0))
     problem = connection.connect_ex((options.address, options.port))
     if problem not in (0, errno.EINPROGRESS):
         raise HostsError("connect", f"cannot connect to {options.address} port {options.port}: {os.strerror(problem)}")
-    return _Flow(index, connection, cc, left=options.bytes)
+    return Flow(index, connection, cc, left=options.bytes)
 
 
-def _connect_all(options: SendOptions, stop: StopSignal) -> list[_Flow]:
-    names = [_kernel_name(cc, options) for cc in options.cc]
-    flows = [_open(index, options, names) for index in range(options.flows)]
+def connect_all(options: SendOptions, stop: StopSignal) -> list[Flow]:
+    """All flows, connected. Raises HostsError `connect` when one is not within the time."""
+    names = [kernel_name(cc, options) for cc in options.cc]
+    flows = [open_flow(index, options, names) for index in range(options.flows)]
     deadline = time.monotonic() + options.connect_timeout_s
     with select.epoll() as poll:
         waiting = {flow.connection.fileno(): flow for flow in flows}
@@ -117,7 +119,8 @@ def _connect_all(options: SendOptions, stop: StopSignal) -> list[_Flow]:
     return flows
 
 
-def _sample(flow: _Flow, now_ns: int) -> Record:
+def sample(flow: Flow, now_ns: int) -> Record:
+    """TCP_INFO of a flow as a record."""
     info = tcpinfo.read(flow.connection)
     flow.last = info
     return {
@@ -130,6 +133,7 @@ def _sample(flow: _Flow, now_ns: int) -> Record:
         "min_rtt_us": info.min_rtt_us,
         "rto_us": info.rto_us,
         "retrans": info.total_retrans,
+        "timeouts": info.total_rto,
         "lost": info.lost,
         "unacked": info.unacked,
         "delivered_bytes": info.delivered * info.snd_mss,
@@ -139,10 +143,10 @@ def _sample(flow: _Flow, now_ns: int) -> Record:
     }
 
 
-class _Sender:
+class Sender:
     """The event loop: writes what the sockets take, samples, ends in time."""
 
-    def __init__(self, options: SendOptions, flows: list[_Flow], writer: RecordWriter, stop: StopSignal) -> None:
+    def __init__(self, options: SendOptions, flows: list[Flow], writer: RecordWriter, stop: StopSignal) -> None:
         self.options, self.flows, self.writer, self.stop = options, flows, writer, stop
         self.by_fd = {flow.connection.fileno(): flow for flow in flows}
         self.poll = select.epoll()
@@ -167,40 +171,48 @@ class _Sender:
                     self._sample_all(now_ns)
                     period_ns = self.options.sample_ms * 1_000_000
                     self.next_sample_ns += period_ns * ((now_ns - self.next_sample_ns) // period_ns + 1)
-                self._start_due(now_ns)
+                self.start_due(now_ns)
                 for fd, events in self.poll.poll(self._timeout_s()):
                     if fd in self.by_fd:
-                        self._handle(self.by_fd[fd], events)
+                        self.handle(self.by_fd[fd], events)
         self._sample_all(time.monotonic_ns())
 
     def _timeout_s(self) -> float:
-        due = [self.next_sample_ns, *(flow.start_ns for flow in self.flows if not flow.writing and not flow.written)]
+        due = [self.next_sample_ns, self.next_due_ns()]
         if self.end_ns is not None:
             due.append(self.end_ns)
         return max(0.0, (min(due) - time.monotonic_ns()) / 1e9)
 
-    def _start_due(self, now_ns: int) -> None:
+    def next_due_ns(self) -> int:
+        """When `start_due` is next needed."""
+        starts = [flow.start_ns for flow in self.flows if not flow.writing and not flow.written]
+        return min(starts, default=self.next_sample_ns)
+
+    def start_due(self, now_ns: int) -> None:
+        """What the application does at its instants: here, to start."""
         for flow in self.flows:
             if not flow.writing and not flow.written and flow.finished_ns is None and now_ns >= flow.start_ns:
                 flow.writing = True
                 self.poll.modify(flow.connection.fileno(), select.EPOLLOUT | select.EPOLLRDHUP)
-                self._write(flow)
+                self.write_some(flow)
 
-    def _handle(self, flow: _Flow, events: int) -> None:
+    def handle(self, flow: Flow, events: int) -> None:
+        """What epoll says of a flow."""
         if events & (select.EPOLLERR | select.EPOLLHUP | select.EPOLLRDHUP):
             problem = flow.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if problem or flow.left != 0:
                 flow.error = os.strerror(problem) if problem else "the sink closed the connection"
-            self._finish(flow)
+            self.finish(flow)
         elif events & select.EPOLLOUT:
-            self._write(flow)
+            self.write_some(flow)
 
-    def _write(self, flow: _Flow) -> None:
+    def write_some(self, flow: Flow) -> None:
+        """Write as long as the socket takes it."""
         try:
-            for _ in range(_CHUNKS_PER_TURN):
+            for _ in range(CHUNKS_PER_TURN):
                 if not flow.writing:
                     break
-                chunk = _CHUNK if flow.left is None or flow.left >= len(_CHUNK) else _CHUNK[: flow.left]
+                chunk = CHUNK if flow.left is None or flow.left >= len(CHUNK) else CHUNK[: flow.left]
                 sent = flow.connection.send(chunk)
                 flow.written += sent
                 if flow.left is not None:
@@ -213,19 +225,20 @@ class _Sender:
             return
         except OSError as error:
             flow.error = error.strerror or str(error)
-            self._finish(flow)
+            self.finish(flow)
 
-    def _finish(self, flow: _Flow) -> None:
+    def finish(self, flow: Flow) -> None:
+        """The flow has ended or broken: a last sample."""
         flow.writing = False
         if flow.finished_ns is None:
             flow.finished_ns = time.monotonic_ns()
             self.poll.unregister(flow.connection.fileno())
-            self.writer.write(_sample(flow, flow.finished_ns))
+            self.writer.write(sample(flow, flow.finished_ns))
 
     def _sample_all(self, now_ns: int) -> None:
         for flow in self.flows:
             if flow.finished_ns is None:
-                self.writer.write(_sample(flow, now_ns))
+                self.writer.write(sample(flow, now_ns))
 
     def summary(self) -> Record:
         end_ns = time.monotonic_ns()
@@ -268,18 +281,26 @@ class _Sender:
         }
 
 
+MakeSender = Callable[[list[Flow], RecordWriter, StopSignal], Sender]
+
+
 def send(options: SendOptions) -> Record:
     """Run the sending end; returns the summary that it also writes.
 
     Raises HostsError (`option`, `connect`, `sysctl`, `wrong-congestion-control`). A flow that breaks in mid-run does
     not raise: its row of the summary says `error`.
     """
+    return run_sender(options, lambda flows, writer, stop: Sender(options, flows, writer, stop))
+
+
+def run_sender(options: SendOptions, make: MakeSender) -> Record:
+    """Connect all flows, run the sender that `make` gives, write and return its summary."""
     options.check()
     stop = StopSignal()
     with RecordWriter(options.out) as writer:
-        flows = _connect_all(options, stop)
+        flows = connect_all(options, stop)
         try:
-            sender = _Sender(options, flows, writer, stop)
+            sender = make(flows, writer, stop)
             sender.run()
             for flow in flows:
                 if flow.finished_ns is None:
@@ -288,6 +309,6 @@ def send(options: SendOptions) -> Record:
             writer.summary(summary)
         finally:
             for flow in flows:
-                flow.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+                flow.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
                 flow.connection.close()
     return summary

@@ -54,6 +54,8 @@ class _Sink:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if self.options.mss is not None:
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, self.options.mss)
+            if self.options.window is not None:
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.options.window)
             listener.bind((self.options.bind, self.options.port))
             listener.listen(self.options.backlog)
             listener.setblocking(False)

@@ -113,18 +113,18 @@ def _add_flows(
     samples: Samples,
 ) -> None:
     flow = sender.flow
+    names = sender.results()
     for record in written.transfers:
+        index: int = record["flow"]
         start_s = record["start_ns"] / 1e9 - window.zero_s
         done_s = (record["end_ns"] - record["start_ns"]) / 1e9
         result.transfers.append(
-            Transfer(
-                _transfer_flow(sender, record), flow.group, start_s, record["bytes"], done_s, record["retransmits"]
-            )
+            Transfer(names[index], flow.group, start_s, record["bytes"], done_s, record["retransmits"])
         )
     if sender.is_udp or flow.app.kind == "web":
-        _add_whole_flow(result, sender, written, received, window)
+        _add_whole_flows(result, sender, written, received, window)
         return
-    for name, connection in zip(sender.results(), written.connections, strict=True):
+    for name, connection in zip(names, written.connections, strict=True):
         series = received.get(connection.local)
         if series is None:
             raise RunError(f"flow {name}: the sink saw nothing of {connection.local}")
@@ -155,33 +155,31 @@ def _add_flows(
             result.series += [SeriesPoint(t, name, metric, value) for t, value in window.series(points)]
 
 
-def _add_whole_flow(
+def _add_whole_flows(
     result: RunResult, sender: Sender, written: _SenderFile, received: dict[str, Points], window: Window
 ) -> None:
-    """A flow of many short connections, or of datagrams: one row for all of them together."""
+    """Flows of many short connections, or of datagrams: one row for all connections of a flow together."""
     flow = sender.flow
-    mine = [received[peer] for peer in written.summary["peers"] if peer in received]
-    inside = [t for t in result.transfers if t.flow == flow.name and window.start_s <= window.zero_s + t.start_s]
-    rtts = [record["srtt_us"] / 1e3 for record in written.transfers if record.get("srtt_us")]
-    result.flows.append(
-        FlowResult(
-            flow=flow.name,
-            group=flow.group,
-            variant="udp" if sender.is_udp else flow.variant,
-            weight=flow.weight,
-            goodput_bps=sum(window_rate_bps(series, window.start_s, window.end_s) for series in mine),
-            retransmits=sum(transfer.retransmits for transfer in inside),
-            timeouts=0,
-            cwnd_packets=0.0,
-            srtt_ms=median(rtts) if rtts else 0.0,
-            greedy=False,
+    for index, name in enumerate(sender.results()):
+        peers = [peer["local"] for peer in written.summary["peers"] if peer["flow"] == index]
+        mine = [record for record in written.transfers if record["flow"] == index]
+        inside = [record for record in mine if record["start_ns"] / 1e9 >= window.start_s]
+        result.flows.append(
+            FlowResult(
+                flow=name,
+                group=flow.group,
+                variant="udp" if sender.is_udp else flow.variant,
+                weight=flow.weight,
+                goodput_bps=sum(
+                    window_rate_bps(received[peer], window.start_s, window.end_s) for peer in peers if peer in received
+                ),
+                retransmits=sum(record["retransmits"] for record in inside),
+                timeouts=0,
+                cwnd_packets=0.0,
+                srtt_ms=median(record["srtt_us"] / 1e3 for record in mine) if mine else 0.0,
+                greedy=False,
+            )
         )
-    )
-
-
-def _transfer_flow(sender: Sender, record: dict[str, Any]) -> str:
-    index: int = record["flow"]
-    return sender.flow.name if sender.flow.app.kind == "web" else sender.results()[index]
 
 
 def _read_sender(path: Path) -> _SenderFile:
@@ -243,9 +241,14 @@ def _received(running: Running) -> dict[str, Points]:
     """(time in s, bytes so far) of each connection, by the sender's address and port."""
     series: dict[str, Points] = {}
     for sink in running.plan.sinks:
+        before: dict[str, float] = {}
         for record in _records(sink.out):
             if "bytes" in record and "peer" in record:
-                series.setdefault(record["peer"], []).append((record["t_ns"] / 1e9, float(record["bytes"])))
+                peer, count = record["peer"], float(record["bytes"])
+                points = series.setdefault(peer, [])
+                if points and count < points[-1][1] - before.get(peer, 0.0):
+                    before[peer] = points[-1][1]  # a port that was used again: another connection
+                points.append((record["t_ns"] / 1e9, before.get(peer, 0.0) + count))
     return series
 
 

@@ -73,6 +73,7 @@ class Sender:
     address: str
     """Of the receiver."""
     seed: int
+    """Of the run: the simulator draws the same numbers from it and the flow's name."""
 
     @property
     def name(self) -> str:
@@ -157,14 +158,14 @@ def make_plan(scenario: Scenario, addresses: dict[str, str], folder: Path) -> Pl
     _check(scenario, addresses)
     sinks: dict[SinkKey, Sink] = {}
     senders: list[Sender] = []
-    for index, flow in enumerate(scenario.flows):
+    for flow in scenario.flows:
         tcp = tcp_of(scenario, flow)
         protocol = "udp" if flow.app.kind in UDP_KINDS else "tcp"
         key = SinkKey(flow.receiver, protocol, flow.weight, tcp.receive_window_bytes, tcp.mss_bytes)
         sink = sinks.get(key)
         if sink is None:
             sink = sinks[key] = Sink(flow.receiver, FIRST_SINK_PORT + len(sinks), key, folder)
-        senders.append(Sender(flow, tcp, sink, folder, addresses[flow.receiver], scenario.seed * 1000 + index))
+        senders.append(Sender(flow, tcp, sink, folder, addresses[flow.receiver], scenario.seed))
     return Plan(scenario, tuple(sinks.values()), tuple(senders))
 
 
@@ -194,7 +195,8 @@ def _check(scenario: Scenario, addresses: dict[str, str]) -> None:
 
 def _chance(sender: Sender) -> list[str]:
     app: Any = sender.flow.app
-    return ["--distribution", app.distribution, "--shape", str(app.shape), "--seed", str(sender.seed)]
+    words = ["--distribution", app.distribution, "--shape", str(app.shape)]
+    return [*words, "--seed", str(sender.seed), "--names", ",".join(sender.results())]
 
 
 def _file_name(flow: str) -> str:

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transfers, each on a connection of its own that is opened when the application asks: one of N bytes a flow, or web-like ones at random.
+
+A transfer begins when it is asked for, before the handshake, and ends when the sink, which has then received everything,
+closes. A web source's arrivals are Poisson, its sizes drawn at random (`chance.py`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import select
+import socket
+import time
+from dataclasses import dataclass
+
+from .. import apply, tcpinfo
+from .chance import Chance
+from .onoff import check_chance, check_names
+from .options import SendOptions, in_range
+from .records import Record, RecordWriter
+from .send import CHUNK, RESET_ON_CLOSE, Flow, kernel_name, open_flow, sample
+from .signals import StopSignal
+
+OPEN_MAX = 1000
+"""Connections of a process at a time; what arrives beyond waits."""
+
+
+@dataclass(frozen=True)
+class WebOptions:
+    """What `fairlane-traffic web` does."""
+
+    arrivals_per_s: float
+    """Of each flow."""
+    mean_bytes: int
+    max_bytes: int = 0
+    """0: no limit."""
+    distribution: str = "exponential"
+    shape: float = 1.2
+    seed: int = 1
+    names: tuple[str, ...] = ("flow",)
+
+    def check(self, flows: int) -> None:
+        """Raises HostsError `option`."""
+        in_range("arrivals-per-s", self.arrivals_per_s, 0.001, 10_000)
+        in_range("mean-bytes", self.mean_bytes, 1, 2**40)
+        in_range("max-bytes", self.max_bytes, 0, 2**50)
+        check_chance(self.distribution, self.shape)
+        check_names(self.names, flows)
+
+
+class _Arrivals:
+    """(instant, flow, bytes) of the transfers that are asked for, in time order."""
+
+    def __init__(self, send: SendOptions, web: WebOptions | None, start_ns: int) -> None:
+        self._web = web
+        self._due: list[tuple[int, int]] = []
+        self._bytes = send.bytes or 0
+        self._chances = [Chance(web.seed, name) for name in web.names] if web else []
+        for flow in range(send.flows):
+            gap_ns = self._gap_ns(flow) if web else 0  # Poisson: nothing arrives at the start itself
+            self._due.append((start_ns + gap_ns, flow))
+        heapq.heapify(self._due)
+
+    def _gap_ns(self, flow: int) -> int:
+        assert self._web is not None
+        return int(self._chances[flow].draw("exponential", 1e9 / self._web.arrivals_per_s, 0.0))
+
+    @property
+    def next_ns(self) -> int | None:
+        return self._due[0][0] if self._due else None
+
+    def take(self) -> tuple[int, int, int]:
+        at_ns, flow = heapq.heappop(self._due)
+        if self._web is None:
+            return at_ns, flow, self._bytes
+        size = int(self._chances[flow].draw(self._web.distribution, float(self._web.mean_bytes), self._web.shape))
+        size = max(1, min(size, self._web.max_bytes or 2**62))
+        heapq.heappush(self._due, (at_ns + self._gap_ns(flow), flow))
+        return at_ns, flow, size
+
+
+@dataclass
+class _Transfer:
+    flow: Flow
+    asked_ns: int
+    bytes: int
+
+
+class _Engine:
+    def __init__(self, send: SendOptions, web: WebOptions | None, writer: RecordWriter, stop: StopSignal) -> None:
+        self.options, self.web, self.writer, self.stop = send, web, writer, stop
+        self.names = [kernel_name(cc, send) for cc in send.cc]
+        now_ns = time.monotonic_ns()
+        asked_ns = now_ns if send.start_at_ns is None else send.start_at_ns
+        self.late_ns = max(0, now_ns - asked_ns) if send.start_at_ns is not None else 0
+        self.start_ns = max(asked_ns, now_ns)
+        self.end_ns = None if send.seconds is None else self.start_ns + round(send.seconds * 1e9)
+        self.arrivals = _Arrivals(send, web, self.start_ns)
+        self.next_sample_ns = self.start_ns
+        self.poll = select.epoll()
+        self.poll.register(stop.fd, select.EPOLLIN)
+        self.open: dict[int, _Transfer] = {}
+        self.peers: list[Record] = []
+        self.rows: dict[int, Record] = {}
+        self.finished = 0
+        self.error = ""
+
+    def run(self) -> None:
+        with self.poll:
+            while not self.stop.stopped and (self.open or self.arrivals.next_ns is not None):
+                now_ns = time.monotonic_ns()
+                if self.end_ns is not None and now_ns >= self.end_ns:
+                    break
+                self._sample_due(now_ns)
+                while len(self.open) < OPEN_MAX and (due_ns := self.arrivals.next_ns) is not None and now_ns >= due_ns:
+                    self._begin(*self.arrivals.take())
+                for fd, events in self.poll.poll(self._timeout_s()):
+                    if fd in self.open:
+                        self._handle(self.open[fd], events)
+
+    def _timeout_s(self) -> float:
+        arrival_ns = self.arrivals.next_ns if len(self.open) < OPEN_MAX else None
+        due = [instant for instant in (self.end_ns, arrival_ns) if instant is not None]
+        if self.open and self.web is None:
+            due.append(self.next_sample_ns)
+        return max(0.0, (min(due) - time.monotonic_ns()) / 1e9) if due else -1.0
+
+    def _begin(self, asked_ns: int, index: int, size: int) -> None:
+        flow = open_flow(index, self.options, self.names)
+        flow.left, flow.start_ns = size, asked_ns
+        self.open[flow.connection.fileno()] = _Transfer(flow, asked_ns, size)
+        self.poll.register(flow.connection.fileno(), select.EPOLLOUT | select.EPOLLRDHUP)
+
+    def _handle(self, transfer: _Transfer, events: int) -> None:
+        flow = transfer.flow
+        problem = flow.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if problem:
+            self._end(transfer, os.strerror(problem))
+        elif events & (select.EPOLLERR | select.EPOLLHUP | select.EPOLLRDHUP):
+            self._end(transfer, "" if flow.left == 0 else "the sink closed the connection")
+        elif events & select.EPOLLOUT:
+            if not flow.connected:
+                self._connected(flow)
+            self._write(transfer)
+
+    def _connected(self, flow: Flow) -> None:
+        flow.connected = True
+        apply.check_socket(flow.connection, flow.cc)
+        flow.acked_base = tcpinfo.read(flow.connection).bytes_acked
+        host, port = flow.connection.getsockname()[:2]
+        flow.local = f"{host}:{port}"
+        self.peers.append({"flow": flow.index, "local": flow.local})
+
+    def _write(self, transfer: _Transfer) -> None:
+        flow = transfer.flow
+        assert flow.left is not None
+        try:
+            while flow.left:
+                sent = flow.connection.send(CHUNK[: min(flow.left, len(CHUNK))])
+                flow.left -= sent
+                flow.written += sent
+            flow.connection.shutdown(socket.SHUT_WR)
+            self.poll.modify(flow.connection.fileno(), select.EPOLLRDHUP)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._end(transfer, error.strerror or str(error))
+
+    def _end(self, transfer: _Transfer, error: str) -> None:
+        flow, now_ns = transfer.flow, time.monotonic_ns()
+        flow.error, flow.finished_ns = error, now_ns
+        self.error = self.error or error
+        last = sample(flow, now_ns)
+        if not error:
+            record = {"flow": flow.index, "start_ns": transfer.asked_ns, "end_ns": now_ns, "bytes": transfer.bytes}
+            self.writer.write({"transfer": {**record, "retransmits": last["retrans"], "srtt_us": last["srtt_us"]}})
+            self.finished += 1
+        self._close(transfer, last)
+
+    def _close(self, transfer: _Transfer, last: Record) -> None:
+        flow = transfer.flow
+        if self.web is None:
+            self.writer.write(last)
+            self.rows[flow.index] = self._row(flow)
+        del self.open[flow.connection.fileno()]
+        flow.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+        flow.connection.close()
+
+    def _row(self, flow: Flow) -> Record:
+        return {"flow": flow.index, "cc": flow.cc, "local": flow.local, "error": flow.error}
+
+    def _sample_due(self, now_ns: int) -> None:
+        if self.web is None and now_ns >= self.next_sample_ns:
+            for transfer in self.open.values():
+                if transfer.flow.connected:
+                    self.writer.write(sample(transfer.flow, now_ns))
+            period_ns = self.options.sample_ms * 1_000_000
+            self.next_sample_ns += period_ns * ((now_ns - self.next_sample_ns) // period_ns + 1)
+
+    def summary(self) -> Record:
+        """Also closes what is still open."""
+        unfinished = len(self.open)
+        for transfer in list(self.open.values()):
+            self._close(transfer, sample(transfer.flow, time.monotonic_ns()))
+        return {
+            "to": f"{self.options.address}:{self.options.port}",
+            "start_ns": self.start_ns,
+            "end_ns": time.monotonic_ns(),
+            "late_ns": self.late_ns,
+            "stopped_by_signal": self.stop.stopped,
+            "sysctls": dict(apply.read_host().sysctls),
+            "finished": self.finished,
+            "unfinished": unfinished,
+            "error": self.error,
+            "peers": self.peers,
+            "flows": [row for _, row in sorted(self.rows.items())],
+        }
+
+
+def transfers(send: SendOptions, web: WebOptions | None = None) -> Record:
+    """Run the transfers: `send.bytes` once for each flow, or web-like ones. Returns the summary that it also writes.
+
+    Raises HostsError (`option`, `connect`, `sysctl`, `wrong-congestion-control`); a transfer that breaks is in the
+    summary's `error`.
+    """
+    send.check()
+    if web is None:
+        in_range("bytes", send.bytes or 0, 1, 2**50)
+    else:
+        web.check(send.flows)
+    stop = StopSignal()
+    with RecordWriter(send.out) as writer:
+        engine = _Engine(send, web, writer, stop)
+        try:
+            engine.run()
+        finally:
+            summary = engine.summary()
+        writer.summary(summary)
+    return summary

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The applications beside greedy flows: web, transfer, on/off, interactive, datagrams; over loopback, no root."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.traffic.chance import Chance
+from fairlane_hosts.traffic.onoff import OnOffOptions
+from fairlane_hosts.traffic.options import SendOptions, SinkOptions
+from fairlane_hosts.traffic.records import read_records, read_summary
+from fairlane_hosts.traffic.transfers import WebOptions
+from fairlane_hosts.traffic.udp import UdpOptions
+from hosts_bed import finish
+from test_hosts_traffic import start_sink, tool
+
+LINUX = ("--cc", "reno-linux", "--no-sysctl-check")
+
+
+def end(sink: subprocess.Popen[str]) -> None:
+    sink.send_signal(signal.SIGTERM)
+    finish(sink, 5)
+
+
+def transfers(path: Path) -> list[dict[str, Any]]:
+    return [record["transfer"] for record in read_records(path) if "transfer" in record]
+
+
+def test_chance_has_the_mean_and_repeats_by_seed_and_name() -> None:
+    def draws(seed: int, name: str, distribution: str) -> list[float]:
+        chance = Chance(seed, name)
+        return [chance.draw(distribution, 100.0, 3.0) for _ in range(20_000)]
+
+    for distribution in ("exponential", "pareto"):
+        values = draws(1, "web", distribution)
+        assert values == draws(1, "web", distribution)
+        assert sum(values) / len(values) == pytest.approx(100.0, rel=0.05)
+        assert values[:5] not in (draws(2, "web", distribution)[:5], draws(1, "wob", distribution)[:5])
+    assert min(draws(1, "web", "pareto")) >= 100.0 * 2 / 3  # x_min
+    assert set(draws(1, "web", "fixed")) == {100.0}
+
+
+def test_web_transfers_come_as_drawn_and_are_all_received(tmp_path: Path) -> None:
+    sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"))
+    start_ns = time.monotonic_ns() + 500_000_000
+    words = [
+        "--to",
+        to,
+        "--seconds",
+        "2",
+        "--arrivals-per-s",
+        "20",
+        "--mean-bytes",
+        "5000",
+        "--start-at",
+        str(start_ns),
+    ]
+    words += ["--flows", "2", "--names", "w-1,w-2", "--seed", "7", "--max-bytes", "20000", *LINUX]
+    finish(tool("web", *words, "--out", str(tmp_path / "web")), 20)
+    end(sink)
+    found = transfers(tmp_path / "web")
+    for flow, name in enumerate(("w-1", "w-2")):
+        chance = Chance(7, name)
+        due_ns = start_ns + int(chance.draw("exponential", 1e9 / 20, 0.0))
+        for transfer in sorted((t for t in found if t["flow"] == flow), key=lambda t: t["start_ns"]):
+            size = max(1, min(int(chance.draw("exponential", 5000.0, 1.2)), 20_000))
+            assert (transfer["start_ns"], transfer["bytes"]) == (due_ns, size)
+            assert transfer["start_ns"] < transfer["end_ns"] < transfer["start_ns"] + 1_000_000_000
+            due_ns += int(chance.draw("exponential", 1e9 / 20, 0.0))
+    assert 40 <= len(found) <= 120  # 80 expected
+    received = {c["peer"]: c["bytes"] for c in read_summary(tmp_path / "sink")["connections"]}
+    assert sum(received.values()) >= sum(t["bytes"] for t in found)
+    peers = read_summary(tmp_path / "web")["peers"]
+    assert {peer["local"] for peer in peers} == set(received)
+
+
+def test_a_transfer_has_its_handshake_in_its_time(tmp_path: Path) -> None:
+    sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"))
+    words = ["--to", to, "--bytes", "300000", "--flows", "3", "--seconds", "10", *LINUX]
+    finish(tool("transfer", *words, "--out", str(tmp_path / "out")), 20)
+    end(sink)
+    found = transfers(tmp_path / "out")
+    assert sorted(t["flow"] for t in found) == [0, 1, 2]
+    assert all(t["bytes"] == 300_000 and t["end_ns"] > t["start_ns"] for t in found)
+    summary = read_summary(tmp_path / "out")
+    assert (summary["finished"], summary["unfinished"], summary["error"]) == (3, 0, "")
+    received = {c["peer"]: c["bytes"] for c in read_summary(tmp_path / "sink")["connections"]}
+    assert [received[row["local"]] for row in summary["flows"]] == [300_000] * 3
+
+
+def test_an_on_off_source_is_silent_while_off(tmp_path: Path) -> None:
+    sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"), "--sample-ms", "20")
+    start_ns = time.monotonic_ns() + 500_000_000
+    words = ["--to", to, "--seconds", "1.2", "--on-s", "0.3", "--off-s", "0.3", "--distribution", "fixed"]
+    finish(tool("onoff", *words, "--start-at", str(start_ns), *LINUX, "--out", str(tmp_path / "out")), 20)
+    end(sink)
+    samples = [(r["t_ns"] - start_ns, r["bytes"]) for r in read_records(tmp_path / "sink") if "bytes" in r]
+
+    def grown(from_s: float, to_s: float) -> int:
+        inside = [count for t, count in samples if from_s * 1e9 <= t <= to_s * 1e9]
+        return inside[-1] - inside[0]
+
+    assert grown(0.0, 0.3) > 1_000_000
+    assert grown(0.35, 0.58) == 0
+    assert grown(0.6, 0.9) > 1_000_000
+
+
+def test_each_message_of_an_interactive_source_is_timed(tmp_path: Path) -> None:
+    sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"))
+    start_ns = time.monotonic_ns() + 500_000_000
+    words = ["--to", to, "--seconds", "1.05", "--bytes", "3000", "--interval-s", "0.1", "--start-at", str(start_ns)]
+    finish(tool("interactive", *words, *LINUX, "--out", str(tmp_path / "out")), 20)
+    end(sink)
+    found = transfers(tmp_path / "out")
+    assert [t["start_ns"] - start_ns for t in found] == [100_000_000 * i for i in range(11)]
+    assert all(0 < t["end_ns"] - t["start_ns"] < 100_000_000 and t["bytes"] == 3000 for t in found)
+    assert [c["bytes"] for c in read_summary(tmp_path / "sink")["connections"]] == [33_000]
+
+
+def test_datagrams_leave_at_their_rate(tmp_path: Path) -> None:
+    sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"), "--udp")
+    words = ["--to", to, "--seconds", "1", "--rate-bps", "400000", "--payload", "500", "--out", str(tmp_path / "out")]
+    finish(tool("udp", *words), 20)
+    end(sink)
+    assert read_summary(tmp_path / "out")["sent"] == 100
+    (row,) = read_summary(tmp_path / "sink")["connections"]
+    assert (row["bytes"], row["packets"]) == (50_000, 100)
+
+
+SEND = SendOptions("127.0.0.1", 5001, seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (lambda: OnOffOptions(SEND, 0.0, 1.0).check(), r"--on-s 0 is out of range: 0\.001 to 86400"),
+        (lambda: OnOffOptions(SEND, 1, 1, "uniform").check(), "'uniform' is not one of fixed, exponential, pareto"),
+        (lambda: OnOffOptions(SEND, 1, 1, "pareto", 1.0).check(), r"--shape 1 is out of range: above 1"),
+        (lambda: WebOptions(5.0, 0).check(1), "--mean-bytes 0 is out of range: 1 to"),
+        (lambda: WebOptions(5.0, 10).check(2), "--names has 1 names for 2 flows"),
+        (lambda: UdpOptions("127.0.0.1", 1, 1000, 2000, 1.0).check(), "--payload 2000 is out of range: 1 to 1472"),
+        (lambda: SinkOptions(5001, window=100).check(), "--window 100 is out of range: 1152 to"),
+    ],
+)  # fmt: skip
+def test_bad_options_name_the_range(options: Any, message: str) -> None:
+    with pytest.raises(HostsError, match=message) as caught:
+        options()
+    assert caught.value.code == "option"
