@@ -4,11 +4,30 @@
 run_folder.py   a run folder with its points and tables         labels.py       names, units and numbers as a reader sees them
 style.py        palette, runtimes' marks, sizes                  canvas.py       the frame of a picture: title, legend, grid of axes
 pictures.py     `make_plots`; one file a kind: picture_bars.py, picture_lines.py, picture_series.py, picture_cdf.py, picture_heat.py
-terminal.py     `result_table` for the terminal
+traces.py       `trace_statistics` of a congestion window; picture_traces.py draws sim over kernel
+terminal.py     `result_table` for the terminal                  compare.py     `compare_runs`: two runs, point by point
+page.py         `make_report`: the HTML page (templates/), from pairing.py (runs that belong together), side_by_side.py (the
+                table), verdict_table.py (expectations), differences.py (above 10 %, and why), page_about.py (the runs themselves)
 """
 
+from fairlane_lab.report.compare import Comparison, compare_runs, compare_table
+from fairlane_lab.report.page import make_report
+from fairlane_lab.report.pairing import newest_folders
 from fairlane_lab.report.pictures import make_plots
 from fairlane_lab.report.run_folder import RunFolderError, open_run
 from fairlane_lab.report.terminal import result_table
+from fairlane_lab.report.traces import TraceStatistics, trace_statistics
 
-__all__ = ["RunFolderError", "make_plots", "open_run", "result_table"]
+__all__ = [
+    "Comparison",
+    "RunFolderError",
+    "TraceStatistics",
+    "compare_runs",
+    "compare_table",
+    "make_plots",
+    "make_report",
+    "newest_folders",
+    "open_run",
+    "result_table",
+    "trace_statistics",
+]

@@ -105,7 +105,7 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def shown(metric: str, value: float | None, name: Name | None = None) -> str:
+def shown(metric: str, value: float | None, name: Name | None = None, digits: int = 4) -> str:
     """A metric's value as it is shown, without its unit: `93.4` for a fairness of 0.934; a dash for nothing."""
     if value is None or not math.isfinite(value):
         return "-"
@@ -113,7 +113,7 @@ def shown(metric: str, value: float | None, name: Name | None = None) -> str:
     scaled = value * name.scale
     if name.unit == "%":
         return f"{scaled:.1f}"
-    return f"{scaled:.3f}" if metric == "jain" or " / " in metric else number(scaled)
+    return f"{scaled:.3f}" if metric == "jain" or " / " in metric else number(scaled, digits)
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

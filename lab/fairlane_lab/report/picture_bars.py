@@ -110,6 +110,9 @@ def _draw(axis: Axes, bar: _Bar, width: float, scale: float, style: Mark, legend
     if spread.hi > spread.lo:
         ends = [[(spread.value - spread.lo) * scale], [(spread.hi - spread.value) * scale]]
         axis.errorbar(bar.place, spread.value * scale, yerr=ends, color=INK, elinewidth=1, capsize=2.5, capthick=1)
-        legend.last("95 % confidence", Line2D([], [], color=INK, ls="", marker="|", ms=9, mew=1))
+        legend.last(
+            "lowest to highest" if spread.is_range else "95 % confidence",
+            Line2D([], [], color=INK, ls="", marker="|", ms=9, mew=1),
+        )
     for source, value in bar.paper.items():
         legend.paper(axis, [bar.place], [value * scale], source)

@@ -12,13 +12,14 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from fairlane_lab.definition.names import Name
 from fairlane_lab.definition.plots import Series
 from fairlane_lab.report import labels
 from fairlane_lab.report.canvas import Legend, empty, finish, grid
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered
-from fairlane_lab.report.style import INK, MUTED, colours, mark
+from fairlane_lab.report.style import INK, MUTED, PALE, colours, mark
 
 Floats = npt.NDArray[np.float64]
 MAX_LINES = 8
@@ -152,7 +153,7 @@ def _draw(
             legend.line(key or labels.series_name(entry.metric).label, colour)
     if entry.metric == "queue_packets":
         _threshold(axis, plot, run, point, legend)
-    _measured_from(axis, point, plot, legend)
+    _measured_from(axis, run, plot, legend)
     return True
 
 
@@ -194,12 +195,12 @@ def _threshold(axis: Axes, plot: Series, run: RunFolder, point: Point, legend: L
     legend.line("Qthresh in force", INK, "", (0, (4, 2)))
 
 
-def _measured_from(axis: Axes, point: Point, plot: Series, legend: Legend) -> None:
+def _measured_from(axis: Axes, run: RunFolder, plot: Series, legend: Legend) -> None:
     """Shade the warm-up, which no number counts."""
-    warmup = point.params.get("warmup_s")
-    if labels.is_number(warmup) and float(warmup) > (plot.from_s or 0.0) and plot.to_s is None:
-        axis.axvspan(0, float(warmup), color=MUTED, alpha=0.09, lw=0)
-        legend.patch("warm-up, not counted", "#e9eaed")
+    warmup_s = run.warmup_s
+    if warmup_s and warmup_s > (plot.from_s or 0.0) and plot.to_s is None:
+        axis.axvspan(plot.from_s or 0.0, warmup_s, color=PALE, alpha=0.22, lw=0)
+        legend.last("warm-up, not counted", Patch(facecolor=PALE, alpha=0.22))
 
 
 def thin(times: Floats, values: Floats) -> tuple[Floats, Floats]:

@@ -19,7 +19,7 @@ from fairlane_lab.report.picture_heat import draw_heat
 from fairlane_lab.report.picture_lines import draw_lines
 from fairlane_lab.report.picture_series import draw_series
 from fairlane_lab.report.run_folder import RunFolder, open_run
-from fairlane_lab.report.style import GRID, INK, MUTED, PALETTE, RC, mark
+from fairlane_lab.report.style import GRID, INK, MUTED, PALE, PALETTE, RC, mark
 
 PNG_DPI = 150
 
@@ -64,6 +64,7 @@ def draw(plot: Plot, runs: Sequence[RunFolder], title: str = "") -> Figure:
 _PAGE_COLOURS = {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
+    PALE: "var(--pale)",
     GRID: "var(--grid)",
     "#ffffff": "var(--card)",
     "white": "var(--card)",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,12 +30,32 @@ class RunFolderError(ValueError):
 
 @dataclass(frozen=True)
 class Spread:
-    """A metric over the repeats of a point: middle, 95 % confidence bounds (both equal to the middle with one run), how many runs."""
+    """A metric over the repeats of a point, in the metric's own unit."""
 
     value: float
+    """Median (or mean, as the experiment says)."""
     lo: float
     hi: float
+    """Confidence bounds of the middle: 95 %, or as much as the number of runs allows; equal to the middle with one run."""
     runs: int = 1
+    least: float = math.nan
+    most: float = math.nan
+    """Range of the runs; NaN where it is not known."""
+
+    @property
+    def bottom(self) -> float:
+        """The lowest run, or the lower bound where the runs are not known."""
+        return self.lo if math.isnan(self.least) else self.least
+
+    @property
+    def top(self) -> float:
+        """The highest run, or the upper bound where the runs are not known."""
+        return self.hi if math.isnan(self.most) else self.most
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the bounds are the range of the runs, because too few runs give no 95 %."""
+        return self.runs > 1 and (self.lo, self.hi) == (self.least, self.most)
 
 
 @dataclass(frozen=True)
@@ -81,9 +101,32 @@ class RunFolder:
         return str(self.summary.get("target", ""))
 
     @property
+    def count(self) -> int:
+        """How many runs are in it."""
+        return int(self.summary.get("runs", 0)) or sum(_runs_of(point) for point in self.points)
+
+    @property
+    def started(self) -> str:
+        """When it began, ISO 8601 in UTC; empty when unknown."""
+        return str(self.metadata.get("started", ""))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Git, kernel, versions, machine."""
+        return self.summary.get("metadata", {})
+
+    @property
     def complete(self) -> bool:
         """Whether every run that was asked for is in the folder."""
         return bool(self.summary.get("complete", True))
+
+    @property
+    def warmup_s(self) -> float | None:
+        """Seconds that are not counted; None when it differs from point to point."""
+        layers = [self.definition.get("run", {}), self.definition.get(self.runtime, {})]
+        layers += [self.definition.get("quick", {})] if self.summary.get("quick") else []
+        given = [value for layer in layers if (value := layer.get("warmup_s")) is not None]
+        return float(given[-1]) if given and isinstance(given[-1], int | float) else None
 
     @property
     def definition(self) -> Mapping[str, Any]:
@@ -193,20 +236,21 @@ def open_run(folder: Path) -> RunFolder:
     return RunFolder(folder, summary)
 
 
+def _runs_of(point: Point) -> int:
+    return max((spread.runs for spread in point.metrics.values()), default=0)
+
+
 def _point(entry: Mapping[str, Any]) -> Point:
     runs = int(entry.get("runs", 1))
-    values: Mapping[str, Any] = entry["metrics"]
-    metrics = {
-        name: Spread(float(value), _bound(values, f"{name}_lo", value), _bound(values, f"{name}_hi", value), runs)
-        for name, value in values.items()
-        if value is not None and not name.endswith(("_lo", "_hi")) and isinstance(value, int | float)
-    }
+    values: Mapping[str, float] = entry["metrics"]
+    ranges: Mapping[str, Sequence[float]] = entry.get("ranges", {})
+    metrics: dict[str, Spread] = {}
+    for name, value in values.items():
+        if not name.endswith(("_lo", "_hi")):
+            lo, hi = values.get(f"{name}_lo", value), values.get(f"{name}_hi", value)
+            least, most = ranges.get(name, (math.nan, math.nan))
+            metrics[name] = Spread(value, lo, hi, runs, least, most)
     return Point(str(entry["point"]), dict(entry["params"]), metrics)
-
-
-def _bound(values: Mapping[str, Any], name: str, middle: float) -> float:
-    found = values.get(name)
-    return float(middle if found is None else found)
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:

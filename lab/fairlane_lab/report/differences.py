@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every difference of more than 10 % between paper, sim and Mininet, with a line that says where it comes from, or that nobody knows.
+
+A note of the experiment explains a difference from the paper when its `where` and `metrics` match. A difference between the
+runtimes is explained only by a note whose `where` names a `runtime`: what holds for both explains nothing between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fairlane_lab.definition.judging import Note
+from fairlane_lab.definition.strict import matches
+from fairlane_lab.report.pairing import Pair
+from fairlane_lab.report.run_folder import Point, Spread
+
+LIMIT = 0.10
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One value that lies more than 10 % off another."""
+
+    point: str
+    value: float
+    reference: float
+    share: float
+    """(value - reference) / |reference|."""
+    in_spread: bool
+    """The reference lies within the range of the repeats, or both ranges overlap."""
+
+
+@dataclass
+class Line:
+    """Differences of one metric in one direction of comparison that have the same explanation."""
+
+    metric: str
+    measured: str
+    """Runtime that was measured."""
+    against: str
+    """`paper`, another source of the paper's numbers, or `sim`."""
+    notes: tuple[str, ...]
+    """Texts of the notes that fit."""
+    compared: int = 0
+    """Points that could be compared."""
+    differences: list[Difference] = field(default_factory=list[Difference])
+
+    @property
+    def explained_by_spread(self) -> bool:
+        """No note fits, but every difference lies within the spread of the repeats."""
+        return not self.notes and all(each.in_spread for each in self.differences)
+
+    @property
+    def unexplained(self) -> bool:
+        """Nothing says where it comes from."""
+        return not self.notes and not self.explained_by_spread
+
+
+def find_differences(pair: Pair, metrics: list[str]) -> list[Line]:
+    """Lines in the order of the metrics: each runtime against the paper, then Mininet against sim. Only metrics that are numbers of the paper or columns of the result."""
+    lines: dict[tuple[str, str, str, tuple[str, ...], bool], Line] = {}
+    compared: dict[tuple[str, str, str], int] = {}
+    for metric in metrics:
+        for name, points in pair.points():
+            for measured, against, spread, reference in _pairs(pair, points, metric):
+                direction = (metric, measured, against)
+                compared[direction] = compared.get(direction, 0) + 1
+                found = _difference(name, spread, reference)
+                if found is None:
+                    continue
+                notes = explaining(pair.newest.notes, points[measured], metric, measured, between=against in points)
+                key = (*direction, notes, not notes and found.in_spread)
+                lines.setdefault(key, Line(metric, measured, against, notes)).differences.append(found)
+    for line in lines.values():
+        line.compared = compared[line.metric, line.measured, line.against]
+    return list(lines.values())
+
+
+def explaining(notes: list[Note], point: Point, metric: str, runtime: str, between: bool) -> tuple[str, ...]:
+    """Texts of the notes that explain a difference of `metric` at a point measured in `runtime`; `between`: against the other runtime."""
+    params = {**point.params, "runtime": runtime}
+    return tuple(
+        note.text
+        for note in notes
+        if (not note.metrics or metric in note.metrics)
+        and matches(note.where, params)
+        and (not between or "runtime" in note.where)
+    )
+
+
+def _pairs(pair: Pair, points: dict[str, Point], metric: str) -> list[tuple[str, str, Spread, Spread]]:
+    """(measured in, against, measured, reference) for one point and metric."""
+    found: list[tuple[str, str, Spread, Spread]] = []
+    spreads = {runtime: spread for runtime, point in points.items() if (spread := point.get(metric))}
+    for source, value in pair.paper_values(points, metric).items():
+        if not source:  # other sources are other schemes to be compared with, not to be reproduced
+            found += [(runtime, "paper", spread, Spread(value, value, value)) for runtime, spread in spreads.items()]
+    if "sim" in spreads and "mininet" in spreads:
+        found.append(("mininet", "sim", spreads["mininet"], spreads["sim"]))
+    return found
+
+
+def _difference(point: str, measured: Spread, reference: Spread) -> Difference | None:
+    if reference.value == 0:
+        return None
+    share = (measured.value - reference.value) / abs(reference.value)
+    if abs(share) <= LIMIT:
+        return None
+    inside = measured.bottom <= reference.top and reference.bottom <= measured.top
+    return Difference(point, measured.value, reference.value, share, inside)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expectations beside what each runtime measured, from the verdicts that a run left in its summary; no layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fairlane_lab.report import labels
+from fairlane_lab.report.pairing import Pair
+
+State = Literal["met", "not met", "not judged", "not asked"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one runtime says to one bound."""
+
+    state: State
+    value: str = ""
+    """As a reader sees it, with its unit."""
+    at: str = ""
+    """The picked point's parameter, such as `Qthresh 5`."""
+    margin: float = 0.0
+    """How far inside its bound, in the metric's unit; negative outside."""
+
+
+@dataclass
+class Asked:
+    """One bound: for a case, or for all."""
+
+    text: str
+    bound: str
+    """`at least 97 %`."""
+    per: str
+    """`512k-5ms`; empty when it is over everything."""
+    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    """Runtime → outcome."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many bounds were met of those that could be judged."""
+
+    met: int
+    judged: int
+    open: int
+    """Nothing to judge by."""
+
+    @property
+    def state(self) -> State:
+        """The worst of them."""
+        if self.judged == 0:
+            return "not judged"
+        return "met" if self.met == self.judged else "not met"
+
+
+@dataclass(frozen=True)
+class Summed:
+    """All bounds of one sentence in one runtime: the worst outcome stands for them."""
+
+    state: State
+    value: str
+    at: str
+    met: int
+    of: int
+
+
+def by_text(rows: list[Asked]) -> list[tuple[str, list[Asked]]]:
+    """Rows of the same sentence together, in the file's order."""
+    found: dict[str, list[Asked]] = {}
+    for row in rows:
+        found.setdefault(row.text, []).append(row)
+    return list(found.items())
+
+
+def worst(rows: list[Asked], runtime: str) -> Summed | None:
+    """The first outcome that was not met, else the first open one, else the first; None when it is not asked in this runtime."""
+    outcomes = [
+        row.outcomes[runtime] for row in rows if runtime in row.outcomes and row.outcomes[runtime].state != "not asked"
+    ]
+    if not outcomes:
+        return None
+    order: list[State] = ["not met", "not judged", "met"]
+    chosen = min(outcomes, key=lambda each: (order.index(each.state), each.margin))
+    return Summed(chosen.state, chosen.value, chosen.at, sum(each.state == "met" for each in outcomes), len(outcomes))
+
+
+def verdict_table(pair: Pair) -> list[Asked]:
+    """Every bound in the file's order; a runtime for which it is not asked has `not asked`."""
+    found: dict[tuple[str, str, str], Asked] = {}
+    for run in pair.runs:
+        verdicts: list[Mapping[str, Any]] = run.summary.get("verdicts", [])
+        overs = {str(entry["text"]): entry.get("over") for entry in run.definition.get("expect", [])}
+        for verdict in verdicts:
+            over = overs.get(str(verdict["text"]))
+            params: Mapping[str, Any] = verdict["per"]
+            per = ", ".join(labels.setting_label(name, value) for name, value in params.items() if name != over)
+            at = labels.setting_label(over, params[over]) if over and over in params else ""
+            key = (str(verdict["text"]), bound_text(verdict), per)
+            asked = found.setdefault(key, Asked(*key))
+            asked.outcomes[run.runtime] = Outcome(_state(verdict["met"]), _value(verdict), at, _margin(verdict))
+    for asked in found.values():
+        for run in pair.runs:
+            asked.outcomes.setdefault(run.runtime, Outcome("not asked"))
+    return list(found.values())
+
+
+def tally(rows: list[Asked], runtime: str) -> Tally:
+    """The count of one runtime."""
+    states = [row.outcomes[runtime].state for row in rows if runtime in row.outcomes]
+    met, missed = states.count("met"), states.count("not met")
+    return Tally(met, met + missed, states.count("not judged"))
+
+
+def bound_text(verdict: Mapping[str, Any]) -> str:
+    """`at least 97 %`, `at most 0.9`, `6 to 17 %`."""
+    metric = str(verdict["metric"])
+    low, high = verdict.get("min"), verdict.get("max")
+    unit = labels.name_of(metric).unit
+    tail = f" {unit}" if unit else ""
+    if low is not None and high is not None:
+        return f"{_shown(metric, low)} to {_shown(metric, high)}{tail}"
+    return f"at least {_shown(metric, low)}{tail}" if high is None else f"at most {_shown(metric, high)}{tail}"
+
+
+def _value(verdict: Mapping[str, Any]) -> str:
+    value = verdict.get("value")
+    if value is None:
+        return ""
+    unit = labels.name_of(str(verdict["metric"])).unit
+    return labels.shown(str(verdict["metric"]), float(value)) + (f" {unit}" if unit else "")
+
+
+def _margin(verdict: Mapping[str, Any]) -> float:
+    value = verdict.get("value")
+    if value is None:
+        return -math.inf
+    low = float(value) - float(verdict["min"]) if verdict.get("min") is not None else math.inf
+    high = float(verdict["max"]) - float(value) if verdict.get("max") is not None else math.inf
+    return min(low, high)
+
+
+def _shown(metric: str, value: Any) -> str:
+    text = labels.shown(metric, float(value))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _state(met: bool | None) -> State:
+    return "not judged" if met is None else "met" if met else "not met"
