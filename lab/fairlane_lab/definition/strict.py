@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 Scalar = bool | int | float | str
 
@@ -22,6 +23,11 @@ class Between(Strict):
 
     min: float = Field(default=float("-inf"), allow_inf_nan=True)
     max: float = Field(default=float("inf"), allow_inf_nan=True)
+
+    @model_serializer
+    def _finite(self) -> dict[str, float]:
+        """Without the ends that are open: JSON has no infinity, and reading it back opens them again."""
+        return {name: value for name, value in (("min", self.min), ("max", self.max)) if math.isfinite(value)}
 
 
 Condition = Scalar | list[Scalar] | Between
