@@ -1,163 +1,181 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run folders, the demo's plan and summary, its table and plots: from made-up cells, without a network."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+"""Rows, tables, statistics and verdicts: worked out by hand from made-up runs."""
 
 from __future__ import annotations
 
-import io
-import json
+import statistics
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
-from fairlane_lab import results
-from fairlane_lab.cli import app, comparison_table
-from fairlane_lab.demo import DemoOptions, summarise
-from fairlane_lab.paper import LINKS, paper_rows
-from fairlane_lab.plots import make_plots
-from rich.console import Console
-from typer.testing import CliRunner
+from fairlane_lab.definition.judging import Expectation
+from fairlane_lab.definition.strict import Between
+from fairlane_lab.results.rows import jain, make_rows, merged_about, natural, run_metrics
+from fairlane_lab.results.statistics import aggregate, coverage
+from fairlane_lab.results.store import Store
+from fairlane_lab.results.verdicts import PointRuns, judge
+from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
+from fairlane_lab.scenario import Control, Flow, Scenario
 
-ROW_KEYS = {"link", "rate_bps", "delay_ms", "scheme", "qthresh", "reno_kbps", "vegas_kbps", "utilisation", "fairness", "measured_rate_bps", "measured_t_res_ms"}  # fmt: skip
-
-
-def cell(
-    order: int, scheme: str, reno_bps: float, vegas_bps: float, qthresh: int | None = None, fixed: int | None = None
-) -> dict[str, Any]:
-    """A cell of the 2 Mbit/s link as a run would write it."""
-    series = [(0.5 * i, 1000.0) for i in range(10)]
-    flow = {
-        "retransmits": 1,
-        "cc": "x",
-        "goodput": series,
-        "cwnd": [(t, 4) for t, _ in series],
-        "queue": [(t, 2) for t, _ in series],
-    }
-    return {
-        "order": order,
-        "link": "2M-2ms",
-        "scheme": scheme,
-        "offset_s": 0.0,
-        "fixed_qthresh": fixed,
-        "qthresh": qthresh,
-        "utilisation": (reno_bps + vegas_bps) * 1014 / 960 / 2e6,
-        "fairness": min(reno_bps, vegas_bps) / max(reno_bps, vegas_bps),
-        "measured": {"bw_bps": 2e6, "t_res_s": 7e-3, "l_d_bytes": 1014.0, "n_c": 2.0},
-        "flows": {"reno": {**flow, "goodput_bps": reno_bps}, "vegas": {**flow, "goodput_bps": vegas_bps}},
-    }
+PORT = PortResult("s1", 3, 2_000_000, 1.98e6, 0.99, 7, 12.5)
 
 
-CELLS = [
-    cell(0, "drop_tail", 1.7e6, 0.17e6),
-    cell(1, "drop_tail", 1.6e6, 0.32e6),
-    cell(2, "drop_tail", 1.8e6, 0.09e6),
-    cell(3, "qthresh", 0.9e6, 0.99e6, 5),
-    cell(4, "qthresh", 0.8e6, 1.0e6, 5, 5),
-]
+def flow(name: str, goodput_bps: float, weight: float = 1.0, greedy: bool = True, group: str = "") -> FlowResult:
+    return FlowResult(name, group or name, "reno", weight, goodput_bps, 3, 1, 5.0, 9.0, greedy)
 
 
-def summary() -> dict[str, Any]:
-    return {"runtime": "mininet", "target": "embedded", "rows": summarise(CELLS, {"2M-2ms": 7.07e-3}), "paper": [row for row in paper_rows() if row["link"] == "2M-2ms"]}  # fmt: skip
+def scenario(point: str = "a", repeat: int = 0, threshold: Any = 4) -> Scenario:
+    params = {"scheme": "qthresh", "threshold": threshold, "rate_bps": 2_000_000, "offset_s": 0.5}
+    flows = (Flow("reno", "reno", "h1", "h3"), Flow("vegas", "vegas", "h2", "h3", "vegas"))
+    return Scenario("small", point, params, {}, flows, 20.0, 5.0, control=Control("qthresh", 4), repeat=repeat, seed=7)
 
 
-def test_the_paper_s_fairness_follows_from_its_goodputs() -> None:
-    by_key = {(row["link"], row["scheme"]): row["fairness"] for row in paper_rows()}
-    assert by_key["512k-5ms", "qthresh"] == pytest.approx(0.9162, abs=1e-4)
-    assert by_key["2M-2ms", "drop_tail"] == pytest.approx(0.1125, abs=1e-4)
-    assert len(by_key) == 2 * len(LINKS)
+def result(reno: float = 1.2e6, vegas: float = 0.6e6) -> RunResult:
+    return RunResult([flow("vegas", vegas), flow("reno", reno)], [PORT], virtual_s=20.0, wall_s=0.5, packets=10)
 
 
-def test_rows_are_medians_with_the_range_of_fairness() -> None:
-    drop_tail, controller, fixed = summarise(CELLS, {"2M-2ms": 7.07e-3})
-    assert set(drop_tail) >= ROW_KEYS
-    assert (drop_tail["fairness"], drop_tail["fairness_min"], drop_tail["fairness_max"], drop_tail["runs"]) == (
-        0.1,
-        0.05,
-        0.2,
-        3,
-    )
-    assert (drop_tail["reno_kbps"], drop_tail["vegas_kbps"], drop_tail["qthresh"]) == (1700.0, 170.0, None)
-    assert (controller["controller"], controller["qthresh"]) == (True, 5)
-    assert (fixed["controller"], fixed["qthresh"]) == (False, 5)
-    assert drop_tail["measured_t_res_ms"] == 7.0
-    assert drop_tail["true_t_res_ms"] == 7.07
+def test_fairness_and_jain_are_of_greedy_flows_by_weight() -> None:
+    metrics = run_metrics([flow("a", 1e6), flow("b", 4e6, weight=2.0), flow("web", 9e6, greedy=False)], [PORT], [])
+    assert metrics["fairness"] == 0.5
+    assert metrics["jain"] == pytest.approx((1 + 2) ** 2 / (2 * (1 + 4)))
+    assert metrics["goodput_bps"] == 14e6
+    assert (metrics["retransmits"], metrics["timeouts"], metrics["drops"]) == (9, 3, 7)
 
 
-def test_the_plan_runs_drop_tail_first_and_every_offset() -> None:
-    runs = DemoOptions(offsets_s=(0.0, 0.5), qthresh=(None, 4)).plan()
-    assert [(r.scheme, r.offset_s, r.qthresh) for r in runs] == [
-        ("drop_tail", 0.0, None), ("drop_tail", 0.5, None), ("qthresh", 0.0, None), ("qthresh", 0.5, None), ("qthresh", 0.0, 4), ("qthresh", 0.5, 4),
-    ]  # fmt: skip
+def test_one_greedy_flow_has_no_fairness_and_no_traffic_is_unfair() -> None:
+    assert run_metrics([flow("a", 1e6)], [PORT], [])["fairness"] is None
+    assert run_metrics([flow("a", 0.0), flow("b", 0.0)], [PORT], [])["fairness"] == 0.0
+    assert jain([1.0]) is None
+    assert jain([0.0, 0.0]) == 0.0
+    assert jain([5.0, 5.0, 5.0]) == pytest.approx(1.0)
 
 
-def test_the_default_demo_takes_less_than_four_minutes() -> None:
-    assert DemoOptions().seconds() < 210  # plus start-up
+def test_groups_have_means_of_rates_and_sums_of_counts() -> None:
+    metrics = run_metrics([flow("v-1", 1e6, group="v"), flow("v-2", 3e6, group="v"), flow("r", 4e6)], [PORT], [])
+    assert metrics["goodput_bps[v]"] == 2e6
+    assert metrics["share[v]"] == 0.5
+    assert metrics["retransmits[v]"] == 6
 
 
-def test_publish_moves_latest_to_the_newest_run(tmp_path: Path) -> None:
-    first = results.new_folder("demo", tmp_path)
-    second = results.new_folder("demo", tmp_path)
-    assert first != second
-    results.publish(first, {"rows": [1]})
-    results.publish(second, {"rows": [2]})
-    latest = tmp_path / "demo" / "latest"
-    assert json.loads((latest / "summary.json").read_text()) == {"rows": [2]}
-    assert latest.is_symlink()
+def test_completion_times_are_of_the_group_and_of_all() -> None:
+    transfers = [Transfer("w", "web", 0.0, 1000, time_s) for time_s in (1.0, 2.0, 9.0)]
+    metrics = run_metrics([flow("w", 1e3, greedy=False, group="web")], [PORT], transfers)
+    assert (metrics["completion_s"], metrics["completion_s[web]"], metrics["transfers[web]"]) == (2.0, 2.0, 3)
+    assert metrics["completion_p95_s"] == pytest.approx(8.3)
 
 
-def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text('{"a": 1}\n{"a": 2}\n{"a"')
-    assert results.read_lines(path) == [{"a": 1}, {"a": 2}]
-    assert results.read_lines(tmp_path / "absent") == []
+def test_rows_begin_with_the_key_and_flows_are_in_order_of_their_names() -> None:
+    rows = make_rows(scenario(), result(), "sim", "embedded")
+    assert list(rows.runs[0])[:6] == ["experiment", "point", "repeat", "seed", "runtime", "target"]
+    assert rows.runs[0]["threshold"] == "4"
+    assert [row["flow"] for row in rows.flows] == ["reno", "vegas"]
+    assert rows.flows[1]["share"] == pytest.approx(1 / 3)
+    assert "wall_s" not in rows.runs[0]
+    assert sorted(["v-10", "v-9", "v-1"], key=natural) == ["v-1", "v-9", "v-10"]
 
 
-def test_the_table_fits_80_columns_and_shows_the_paper() -> None:
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(comparison_table(summary()))
-    text = console.export_text()
-    assert "…" not in text
-    assert "drop-tail" in text
-    assert "Qthresh 5 auto" in text
-    assert "1797.7" in text
-    assert max(len(line) for line in text.splitlines()) <= 80
+def test_what_runners_know_is_told_once_or_as_various() -> None:
+    assert merged_about([{"a": 1, "b": 2}, {"a": 1, "b": 3}]) == {"a": 1, "b": {"various": [2, 3]}}
 
 
-def test_plots_are_made_from_the_folder_again(tmp_path: Path) -> None:
-    (tmp_path / "cells").mkdir()
-    for each in CELLS:
-        (tmp_path / "cells" / f"{each['order']}.json").write_text(json.dumps(each))
-    (tmp_path / "summary.json").write_text(json.dumps(summary()))
-    pictures = make_plots(tmp_path)
-    assert [p.name for p in pictures] == ["goodput.png", "cwnd.png", "queue.png", "shares.png"]
-    assert all(p.read_bytes().startswith(b"\x89PNG") for p in pictures)
+def fill(folder: Path, runs: list[tuple[str, int]], batch: int = 100) -> Store:
+    store = Store(folder, ["b", "a"])
+    for number, (point, repeat) in enumerate(runs):
+        store.add(make_rows(scenario(point, repeat), result(1e6 + repeat), "sim", "embedded"))
+        if number % batch == batch - 1:
+            store.flush()
+    return store
 
 
-def test_plots_of_an_empty_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nothing to plot"):
-        make_plots(tmp_path)
+def test_the_order_in_which_runs_finish_leaves_no_trace(tmp_path: Path) -> None:
+    runs = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    fill(tmp_path / "one", runs).merge()
+    fill(tmp_path / "two", runs[::-1], batch=1).merge()
+    for name in ("runs", "flows", "ports", "transfers", "series"):
+        first, second = ((tmp_path / folder / f"{name}.parquet").read_bytes() for folder in ("one", "two"))
+        assert first == second, name
+    table = pq.read_table(tmp_path / "one" / "runs.parquet").to_pylist()
+    assert [(row["point"], row["repeat"]) for row in table] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
+    assert not (tmp_path / "one" / "parts").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["demo", "--target", "tofino"], "must be embedded or bmv2"),
-        (["demo", "--link", "9G"], "there are 512k-5ms, 1.5M-2ms, 2M-2ms, 5M-2ms"),
-        (["demo", "--offsets", "soon"], "must be seconds with commas"),
-        (["demo", "--offsets", "99"], "between -10 and 10 seconds"),
-        (["demo", "--qthresh", "51"], "must be auto, or 1 to 50 packets"),
-        (["show", "/nonexistent"], "not a run folder with a summary.json"),
-        (["plot", "/nonexistent"], "nothing to plot"),
-    ],
-)
-def test_bad_arguments_say_what_is_allowed(arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
+def test_batches_appear_whole_and_are_taken_up_again(tmp_path: Path) -> None:
+    fill(tmp_path, [("a", 0)]).flush()
+    (tmp_path / "parts" / ".00002-1").mkdir()  # a batch that was being written when the power went
+    store = fill(tmp_path, [("b", 0), ("a", 0)])
+    assert store.done() == {("a", 0)}
+    store.merge()
+    assert Store(tmp_path).done() == {("a", 0), ("b", 0)}
+    assert pq.read_table(tmp_path / "flows.parquet").num_rows == 4
 
 
-def test_the_demo_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    result = CliRunner().invoke(app, ["demo"])
-    assert result.exit_code == 2
-    assert "Mininet needs root" in result.output
+def test_columns_have_the_same_types_whatever_the_values(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add(make_rows(scenario("a", 0, "auto"), result(), "sim", "embedded"))
+    store.merge()
+    schema = pq.read_table(tmp_path / "runs.parquet").schema
+    types = {name: str(schema.field(name).type) for name in ("threshold", "rate_bps", "fairness", "drops", "qthresh_packets")}  # fmt: skip
+    assert types == {"threshold": "string", "rate_bps": "int64", "fairness": "double", "drops": "int64", "qthresh_packets": "double"}  # fmt: skip
+    assert pq.read_table(tmp_path / "transfers.parquet").num_rows == 0
+
+
+def test_the_median_s_interval_is_made_of_order_statistics() -> None:
+    found = aggregate([float(value) for value in (3, 1, 2, 5, 4, 10, 9, 8, 7, 6)])
+    assert (found.value, found.lo, found.hi, found.min, found.max, found.runs) == (5.5, 2.0, 9.0, 1.0, 10.0, 10)
+    assert coverage(10) == pytest.approx(0.9785, abs=1e-4)
+    three = aggregate([0.9, 0.5, 0.7])
+    assert (three.value, three.lo, three.hi) == (0.7, 0.5, 0.9)
+    assert coverage(3) == 0.75
+    assert aggregate([4.0]).lo == aggregate([4.0]).hi == 4.0
+
+
+def test_the_mean_s_interval_is_student_s() -> None:
+    values = [1.0, 2.0, 3.0, 4.0]
+    found = aggregate(values, "mean")
+    half = 3.1824 * statistics.stdev(values) / 2
+    assert (found.value, found.lo, found.hi) == (2.5, pytest.approx(2.5 - half, abs=1e-3), pytest.approx(2.5 + half, abs=1e-3))  # fmt: skip
+    with pytest.raises(ValueError, match="no values"):
+        aggregate([])
+
+
+POINTS = [
+    PointRuns(f"{case}/threshold={threshold}", {"case": case, "threshold": threshold}, [{"fairness": fair, "utilisation": used, "goodput_bps[a]": 1.0, "goodput_bps[b]": 4.0}])
+    for case, threshold, fair, used in [("x", 1, 0.99, 0.8), ("x", 2, 0.9, 0.98), ("x", 3, 0.7, 1.0), ("y", 1, 0.5, 0.99), ("y", 2, 0.6, 0.99)]
+]  # fmt: skip
+
+
+def expectation(**values: Any) -> Expectation:
+    return Expectation.model_validate({"text": "t", "metric": "fairness", **values})
+
+
+def test_the_best_point_is_picked_among_those_that_qualify() -> None:
+    best = expectation(min=0.88, over="threshold", per=("case",), given={"utilisation": Between(min=0.97)})
+    found = judge([best], POINTS, "sim")
+    assert [(v.per, v.points, v.value, v.met) for v in found] == [
+        ({"case": "x", "threshold": 2}, ["x/threshold=2"], 0.9, True),
+        ({"case": "y", "threshold": 2}, ["y/threshold=2"], 0.6, False),
+    ]
+
+
+def test_the_first_value_that_qualifies_may_itself_be_what_is_bounded() -> None:
+    first = expectation(metric="threshold", min=2, max=2, over="threshold", pick="first", per=(), where={"case": "x"}, given={"utilisation": Between(min=0.97)})  # fmt: skip
+    assert [(v.value, v.met) for v in judge([first], POINTS, "sim")] == [(2.0, True)]
+
+
+def test_without_a_pick_the_worst_point_decides() -> None:
+    assert [(v.value, v.met) for v in judge([expectation(min=0.6, per=("case",))], POINTS, "sim")] == [(0.7, True), (0.5, False)]  # fmt: skip
+
+
+def test_a_quotient_of_two_groups_and_a_bound_from_above() -> None:
+    ratio = expectation(metric="goodput_bps[a] / goodput_bps[b]", max=0.3, where={"case": "x", "threshold": 1})
+    assert [(v.value, v.met) for v in judge([ratio], POINTS, "sim")] == [(0.25, True)]
+
+
+def test_nothing_measured_is_no_verdict_and_other_runtimes_are_left_out() -> None:
+    assert [v.met for v in judge([expectation(min=0.1, where={"case": "z"})], POINTS, "sim")] == [None]
+    assert judge([expectation(min=0.1, runtimes=("mininet",))], POINTS, "sim") == []
+    none = expectation(min=0.1, over="threshold", per=(), given={"utilisation": Between(min=2.0)})
+    assert [(v.value, v.met) for v in judge([none], POINTS, "sim")] == [(None, False)]

@@ -58,7 +58,7 @@ class Definition:
 
 
 _JUDGES = frozenset(
-    {"title", "paper", "reproduces", "what", "paper_numbers", "expect", "plots", "notes", "main_metrics"}
+    {"title", "paper", "reproduces", "what", "paper_numbers", "expect", "plots", "notes", "main_metrics", "statistic"}
 )
 
 

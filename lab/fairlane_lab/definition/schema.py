@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -94,5 +94,7 @@ class Experiment(Strict):
     plots: tuple[Plot, ...] = ()
     notes: tuple[Note, ...] = ()
 
+    statistic: Literal["median", "mean"] = "median"
+    """What stands for the repeats of a point in tables and plots."""
     main_metrics: tuple[str, ...] = ()
     """Columns of the result table in the terminal; empty: a choice from the groups that there are."""

@@ -1,30 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab`: run experiments, print their tables, make their plots."""
+"""`fairlane lab demo`: paper 000's four links in Mininet, live; and the table of its run folders."""
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-app = typer.Typer(help="Experiments: run them, show their tables, make their plots.", no_args_is_help=True)
-console = Console()
-errors = Console(stderr=True)
+from fairlane_lab.cli.output import console, fail
 
 
-@app.callback()
-def lab() -> None:
-    """Experiments: run them, show their tables, make their plots."""
-
-
-@app.command()
 def demo(
     target: Annotated[str, typer.Option(help="Which switch runs the program: embedded or bmv2.")] = "embedded",
     duration: Annotated[
@@ -56,13 +46,13 @@ def demo(
     from fairlane_lab.results import new_folder, publish
 
     if os.geteuid() != 0:
-        _fail("Mininet needs root: sudo make demo")
+        fail("Mininet needs root: sudo make demo")
     if target not in ("embedded", "bmv2"):
-        _fail(f"--target {target!r}: must be embedded or bmv2")
+        fail(f"--target {target!r}: must be embedded or bmv2")
     names = {entry.link: entry for entry in LINKS}
     unknown = [name for name in link or [] if name not in names]
     if unknown:
-        _fail(f"--link {unknown[0]!r}: there is no such link; there are {', '.join(names)}")
+        fail(f"--link {unknown[0]!r}: there is no such link; there are {', '.join(names)}")
     options = experiment.DemoOptions(
         links=tuple(names[name] for name in link) if link else LINKS,
         offsets_s=_numbers("--offsets", offsets),
@@ -88,36 +78,13 @@ def demo(
             )
             progress.update(task, description="done", completed=options.seconds())
     except (RunError, RuntimeError, FairlaneError, HostsError) as error:
-        _fail(f"{error} (what was measured until then is in {folder})")
+        fail(f"{error} (what was measured until then is in {folder})")
     path = publish(folder, summary)
     pictures = make_plots(folder)
     console.print(comparison_table(summary))
     console.print(f"data   {path}", soft_wrap=True)
     for picture in pictures:
         console.print(f"plot   {picture}", soft_wrap=True)
-
-
-@app.command()
-def show(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
-    """Print the table of a run folder."""
-    try:
-        summary = json.loads((folder / "summary.json").read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        _fail(f"{folder}: not a run folder with a summary.json: {error}")
-    console.print(comparison_table(summary))
-
-
-@app.command()
-def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
-    """Make the plots of a run folder again."""
-    from fairlane_lab.plots import make_plots
-
-    try:
-        pictures = make_plots(folder)
-    except (OSError, json.JSONDecodeError, KeyError) as error:
-        _fail(f"{folder}: not a run folder: {error}")
-    for picture in pictures:
-        console.print(str(picture), soft_wrap=True)
 
 
 def comparison_table(summary: dict[str, Any]) -> Table:
@@ -181,9 +148,9 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
     try:
         values = tuple(float(word) for word in text.split(","))
     except ValueError:
-        _fail(f"{option} {text!r}: must be seconds with commas, such as -0.5,0,0.5")
+        fail(f"{option} {text!r}: must be seconds with commas, such as -0.5,0,0.5")
     if any(abs(value) > 10 for value in values):
-        _fail(f"{option} {text!r}: each must be between -10 and 10 seconds")
+        fail(f"{option} {text!r}: each must be between -10 and 10 seconds")
     return values
 
 
@@ -195,10 +162,5 @@ def _thresholds(text: str) -> tuple[int | None, ...]:
         elif word.isdigit() and 1 <= int(word) <= 50:
             values.append(int(word))
         else:
-            _fail(f"--qthresh {word!r}: must be auto, or 1 to 50 packets")
+            fail(f"--qthresh {word!r}: must be auto, or 1 to 50 packets")
     return tuple(values)
-
-
-def _fail(text: str) -> NoReturn:
-    errors.print(f"error: {text}", style="red", soft_wrap=True, highlight=False)
-    raise typer.Exit(2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run folders: `results/<experiment>/<UTC time>/` with summary.json, raw samples and plots; `latest` points to the newest.
+"""Run folders: `results/<experiment>/<UTC time>/` with summary.json, tables and plots; `latest` points to the newest.
 
 A run folder is complete in itself: plots and tables are made from it, later and again.
 """
@@ -7,18 +7,11 @@ A run folder is complete in itself: plots and tables are made from it, later and
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parent.parent.parent
-
-
-def results_root() -> Path:
-    """Where run folders go: `results/` of this tree."""
-    return REPOSITORY / "results"
+from fairlane_lab.paths import results_root
 
 
 def new_folder(experiment: str, root: Path | None = None) -> Path:
@@ -35,16 +28,36 @@ def new_folder(experiment: str, root: Path | None = None) -> Path:
 
 def publish(folder: Path, summary: dict[str, Any]) -> Path:
     """Write summary.json whole, then let `latest` point to this run. Returns the file's path."""
-    path = folder / "summary.json"
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(summary, indent=1) + "\n")
-    draft.replace(path)
+    path = write_summary(folder, summary)
     latest = folder.parent / "latest"
     link = folder.parent / ".latest.new"
     link.unlink(missing_ok=True)
     link.symlink_to(folder.name)
     link.replace(latest)
     return path
+
+
+def write_summary(folder: Path, summary: dict[str, Any]) -> Path:
+    """Write summary.json whole or not at all. Returns the file's path."""
+    path = folder / "summary.json"
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    draft.replace(path)
+    return path
+
+
+def newest_folder(experiment: str, root: Path | None = None, runtime: str | None = None) -> Path | None:
+    """The newest published run folder of an experiment (in a runtime), or None."""
+    base = (root or results_root()) / experiment
+    found: list[tuple[str, Path]] = []
+    for folder in base.glob("*"):
+        try:
+            summary: dict[str, Any] = {} if folder.is_symlink() else json.loads((folder / "summary.json").read_text())
+        except (OSError, ValueError):
+            continue
+        if summary and runtime in (None, summary.get("runtime")):
+            found.append((str(summary.get("metadata", {}).get("started", "")), folder))
+    return max(found)[1] if found else None
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -58,21 +71,3 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             continue
     return found
-
-
-def metadata() -> dict[str, Any]:
-    """What the numbers depend on beside the experiment's own parameters."""
-    return {
-        "git": git_version(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }
-
-
-def git_version() -> str:
-    """Short commit hash of this tree, with `-dirty` when it has changes; `unknown` outside git."""
-    command = ["git", "-c", f"safe.directory={REPOSITORY}", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane lab …`: the commands of the lab.
+
+listing.py  list, show     running.py    run, sweep               options.py  what several commands share
+demo.py     demo           reporting.py  plot, report, compare    tables.py, output.py  what they print
+"""
+
+from __future__ import annotations
+
+import typer
+
+from fairlane_lab.cli.demo import comparison_table, demo
+from fairlane_lab.cli.listing import list_experiments, show
+from fairlane_lab.cli.reporting import plot
+from fairlane_lab.cli.running import run, sweep
+
+app = typer.Typer(help="Experiments: run them, show their tables, make their plots.", no_args_is_help=True)
+app.command("list")(list_experiments)
+app.command()(show)
+app.command()(run)
+app.command()(sweep)
+app.command()(plot)
+app.command()(demo)
+
+
+@app.callback()
+def lab() -> None:
+    """Experiments: run them, show their tables, make their plots."""
+
+
+__all__ = ["app", "comparison_table"]

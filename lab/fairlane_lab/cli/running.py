@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane lab run` and `sweep`: experiments in virtual time, in Mininet, or on a cluster."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from fairlane_lab.cli.options import (
+    JsonOption,
+    NamesArgument,
+    QuickOption,
+    RepeatsOption,
+    RuntimeOption,
+    SeedOption,
+    SetOption,
+    TargetOption,
+    cores,
+    find_experiments,
+    make_selection,
+)
+from fairlane_lab.cli.output import FAILED, INTERRUPTED, console, errors, fail, print_json
+from fairlane_lab.cli.tables import show_failures, show_summary
+from fairlane_lab.definition import Definition, ExperimentError, Selection, expand
+from fairlane_lab.paths import results_root
+from fairlane_lab.results.folder import new_folder
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.campaign import Campaign, CampaignError, Done, run_campaign, set_aside
+from fairlane_lab.sweep.cluster import dask_cluster
+from fairlane_lab.sweep.pool import ProcessPool
+from fairlane_lab.sweep.runners import MININET, SIM, Executor, Outcome, in_this_process
+from fairlane_lab.sweep.testbed import mininet_testbed
+
+RUNNERS = {"sim": SIM, "mininet": MININET}
+"""Runtime → its runner, as `module:function`; tests put others in."""
+
+ResultsOption = Annotated[Path | None, typer.Option(help="Where run folders go; default results/ of this tree.")]
+PlotsOption = Annotated[bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")]
+CheckOption = Annotated[bool, typer.Option(help="Exit code 1 when an expectation is not met.")]
+
+
+def run(
+    names: NamesArgument,
+    runtime: RuntimeOption = "sim",
+    target: TargetOption = "embedded",
+    seed: SeedOption = 1,
+    repeats: RepeatsOption = None,
+    values: SetOption = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes of the simulator; default: the cores.", min=1)] = None,
+    quick: QuickOption = False,
+    plots: PlotsOption = True,
+    check: CheckOption = False,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run experiments, each into a new run folder; Ctrl-C keeps what is there (exit code 130)."""
+    selection = make_selection(runtime, target, seed, repeats, values, quick)
+    definitions = find_experiments(names, runtime)
+    _check_selections(definitions, selection)
+    _need_root(runtime)
+    code = 0
+    with ExitStack() as stack:
+        bar = stack.enter_context(_Bar())
+        pool = stack.enter_context(ProcessPool(RUNNERS["sim"], jobs or cores()))
+        for definition in definitions:
+            folder = new_folder(definition.experiment.name, results)
+            campaign = Campaign(definition, selection, folder, target)
+            executor: Executor
+            if runtime == "mininet":
+                executor = _mininet(definition, target, bar)
+            elif (jobs or cores()) == 1:
+                executor = in_this_process(RUNNERS["sim"], bar.within)
+            else:
+                executor = pool.execute
+            done = _run(campaign, executor, bar)
+            code = max(code, _finish(campaign, done, bar, plots, check, as_json))
+            if done.interrupted:
+                break
+    if code:
+        raise typer.Exit(code)
+
+
+def sweep(
+    name: Annotated[str, typer.Argument(help="An experiment, or a file (.toml).")],
+    scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler, such as tcp://host:8786.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes of this machine; default: the cores.", min=1)] = None,
+    seed: SeedOption = 1,
+    repeats: RepeatsOption = None,
+    values: SetOption = None,
+    quick: QuickOption = False,
+    folder: Annotated[Path | None, typer.Option(help="The data set; default results/NAME/sweep.")] = None,
+    fresh: Annotated[bool, typer.Option(help="Begin again; what is there is set aside, not deleted.")] = False,
+    plots: PlotsOption = False,
+    check: CheckOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run simulations on dask.distributed into one data set; goes on where it stopped, a failed run stops no other."""
+    if scheduler is not None and workers is not None:
+        fail("--workers is for a cluster of this machine; the one at --scheduler has its own")
+    selection = make_selection("sim", "embedded", seed, repeats, values, quick)
+    definition = find_experiments([name])[0]
+    _check_selections([definition], selection)
+    where = folder or results_root() / definition.experiment.name / "sweep"
+    if fresh and (aside := set_aside(where)):
+        errors.print(f"set aside {aside}", style="dim", soft_wrap=True)
+    campaign = Campaign(definition, selection, where)
+    with _Bar() as bar:
+        done = _run(campaign, dask_cluster(RUNNERS["sim"], scheduler, workers or (None if scheduler else cores())), bar)
+        code = _finish(campaign, done, bar, plots, check, as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _check_selections(definitions: list[Definition], selection: Selection) -> None:
+    """Everything that is asked for exists, in every experiment, before the first one runs."""
+    try:
+        for definition in definitions:
+            expand(definition, selection)
+    except ExperimentError as error:
+        fail(str(error))
+
+
+def _need_root(runtime: str) -> None:
+    if runtime == "mininet" and os.geteuid() != 0:
+        fail("Mininet needs root: run it with sudo, or use --runtime sim")
+
+
+def _mininet(definition: Definition, target: str, bar: _Bar) -> Executor:
+    return mininet_testbed(target, definition.experiment.mininet.parallel, bar.say, RUNNERS["mininet"])
+
+
+def _run(campaign: Campaign, executor: Executor, bar: _Bar) -> Done:
+    bar.begin(campaign.definition.experiment.name, campaign.scenarios())
+    try:
+        return run_campaign(campaign, executor, bar.finished)
+    except CampaignError as error:
+        bar.close()
+        fail(f"{error}; --fresh begins again")
+    except ExperimentError as error:
+        bar.close()
+        fail(str(error))
+
+
+def _finish(campaign: Campaign, done: Done, bar: _Bar, plots: bool, check: bool, as_json: bool) -> int:
+    """Show what came out; returns the exit code."""
+    bar.end()
+    pictures = _plots(campaign.folder) if plots and done.summary["points"] else []
+    if as_json:
+        kept = {key: done.summary[key] for key in ("experiment", "complete", "runs", "points", "verdicts", "failures")}
+        print_json({**kept, "folder": str(campaign.folder), "interrupted": done.interrupted})
+    else:
+        show_summary(done.summary, campaign.folder)
+        if done.skipped:
+            console.print(f"{done.skipped} runs were there already", style="dim")
+        if done.summary["points"]:
+            console.print(f"data   {done.path}", soft_wrap=True)
+        for picture in pictures:
+            console.print(f"plot   {picture}", soft_wrap=True)
+    show_failures(done.failures)
+    if done.stopped:
+        errors.print(f"error: {done.stopped}", style="red", soft_wrap=True, highlight=False, markup=False)
+    if done.interrupted:
+        errors.print("interrupted: what was measured until then is kept", style="yellow")
+        return INTERRUPTED
+    not_met = check and any(verdict["met"] is not True for verdict in done.summary["verdicts"])
+    return FAILED if done.failures or done.stopped or not_met else 0
+
+
+def _plots(folder: Path) -> list[Path]:
+    from fairlane_lab.report import make_plots
+
+    return [picture for picture in make_plots(folder) if picture.suffix == ".png"]
+
+
+class _Bar:
+    """The progress of one campaign after the other, in seconds of the runs, on standard error."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:<40}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[runs]}"),
+            TimeRemainingColumn(),
+            console=errors,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._name = ""
+        self._total = 0
+        self._runs = 0
+        self._partial: dict[tuple[str, int], float] = {}
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._progress.stop()
+
+    def begin(self, name: str, scenarios: list[Scenario]) -> None:
+        """Start the bar of a campaign."""
+        self._name, self._total, self._runs = name, len(scenarios), 0
+        self._partial = {}
+        self._task = self._progress.add_task(name, total=sum(each.duration_s for each in scenarios), runs="")
+        self._progress.start()
+
+    def end(self) -> None:
+        """Take the bar of a finished campaign away."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._progress.stop()
+        self._task = None
+
+    def within(self, scenario: Scenario, passed_s: float) -> None:
+        """Some of a run has passed."""
+        key = (scenario.point, scenario.repeat)
+        self._advance(passed_s - self._partial.get(key, 0.0))
+        self._partial[key] = passed_s
+
+    def finished(self, outcome: Outcome) -> None:
+        """A run is over."""
+        key = (outcome.scenario.point, outcome.scenario.repeat)
+        self._runs += 1
+        self._advance(outcome.scenario.duration_s - self._partial.pop(key, 0.0))
+
+    def say(self, text: str, _seconds: float) -> None:
+        """What happens now."""
+        if self._task is not None:
+            self._progress.update(self._task, description=f"{self._name}: {text}")
+
+    def _advance(self, seconds: float) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, advance=seconds, runs=f"{self._runs} of {self._total} runs")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a finished campaign shows in the terminal: the result table, the verdicts, the failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from fairlane_lab.cli.output import console, errors
+from fairlane_lab.definition.metric import parse_metric
+from fairlane_lab.definition.names import PARAMETERS, Name
+from fairlane_lab.sweep.runners import Failure
+
+SHOWN_FAILURES = 10
+
+
+def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
+    """Result table, verdicts, and whether it is complete."""
+    from fairlane_lab.report import result_table
+
+    if summary["points"]:
+        console.print(result_table(summary))
+    for verdict in summary["verdicts"]:
+        console.print(verdict_line(verdict), soft_wrap=True, highlight=False)
+    if not summary["complete"]:
+        console.print(
+            f"not complete: {summary['runs']} of {summary['asked_runs']} runs are in {folder}",
+            style="yellow",
+            soft_wrap=True,
+        )
+
+
+def verdict_line(verdict: Mapping[str, Any]) -> str:
+    """`met      Vegas gets 6 to 17 %…, case 2M-2ms: 7.5 %`."""
+    mark = {True: "[green]met[/green]     ", False: "[red]not met[/red] ", None: "[yellow]no data[/yellow] "}[
+        verdict["met"]
+    ]
+    about = _about(verdict["metric"])
+    per = ", ".join(f"{name} {value}" for name, value in verdict["per"].items() if name != "point")
+    if not per and len(verdict["points"]) == 1 and verdict["points"] != ["only"]:
+        per = verdict["points"][0]
+    if verdict["value"] is None:
+        value = "nothing qualifies" if verdict["met"] is False else "not measured"
+    else:
+        value = f"{verdict['value'] * about.scale:.4g} {about.unit}".strip()
+    return f"{mark} {verdict['text']}{' · ' + per if per else ''}: {value}"
+
+
+def _about(metric: str) -> Name:
+    if metric in PARAMETERS:
+        return PARAMETERS[metric]
+    first, divisor = parse_metric(metric)
+    return Name("quotient", "%", 100) if divisor else first.about
+
+
+def show_failures(failures: Sequence[Failure]) -> None:
+    """A table of the runs that have no result."""
+    if not failures:
+        return
+    table = Table(title=f"{len(failures)} runs failed", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table.add_column("point")
+    table.add_column("repeat", justify="right")
+    table.add_column("why", overflow="fold")
+    for failure in failures[:SHOWN_FAILURES]:
+        table.add_row(failure.point, str(failure.repeat), failure.error)
+    errors.print(table)
+    if len(failures) > SHOWN_FAILURES:
+        errors.print(f"… and {len(failures) - SHOWN_FAILURES} more; all are in summary.json", style="dim")

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One finished run as flat rows: what docs/design-lab.md calls the columns. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
+from fairlane_lab.scenario import Scenario
+
+Row = dict[str, Any]
+KEY = ("experiment", "point", "repeat", "seed", "runtime", "target")
+"""The columns that every table begins with; (point, repeat) is unique in a folder."""
+
+
+@dataclass
+class RunRows:
+    """The rows of one run, by table."""
+
+    runs: list[Row] = field(default_factory=list[Row])
+    flows: list[Row] = field(default_factory=list[Row])
+    ports: list[Row] = field(default_factory=list[Row])
+    transfers: list[Row] = field(default_factory=list[Row])
+    series: list[Row] = field(default_factory=list[Row])
+    events: list[Row] = field(default_factory=list[Row])
+    timing: list[Row] = field(default_factory=list[Row])
+    """What differs from one time to the next although the seed is the same: wall time, the machine."""
+
+
+def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) -> RunRows:
+    """All rows of a run. Flows, transfers and series are in the order of their names and times."""
+    key = row_key(scenario, runtime, target)
+    params = {name: column_value(name, value) for name, value in scenario.params.items()}
+    flows = sorted(result.flows, key=lambda flow: natural(flow.flow))
+    transfers = sorted(result.transfers, key=lambda each: (each.start_s, natural(each.flow), each.completion_s))
+    total = sum(flow.goodput_bps for flow in flows)
+    run = {**key, **params, **run_metrics(flows, result.ports, transfers)}
+    run |= {"virtual_s": result.virtual_s, "packets": result.packets}
+    return RunRows(
+        runs=[run],
+        flows=[{**key, **params, **_flow(flow, total)} for flow in flows],
+        ports=[{**key, **params, **_port(port)} for port in sorted(result.ports, key=lambda p: (p.switch, p.port))],
+        transfers=[{**key, **params, **_transfer(each)} for each in transfers],
+        series=[
+            {**key, "t_s": point.t_s, "flow": point.flow, "metric": point.metric, "value": float(point.value)}
+            for point in sorted(result.series, key=lambda p: (p.metric, natural(p.flow), p.t_s))
+        ]
+        if scenario.series
+        else [],
+        events=[{**key, **event} for event in result.events],
+        timing=[{**key, "wall_s": result.wall_s, "about": json.dumps(result.about, sort_keys=True, default=str)}],
+    )
+
+
+def row_key(scenario: Scenario, runtime: str, target: str) -> Row:
+    """The key columns of a run."""
+    return {
+        "experiment": scenario.experiment,
+        "point": scenario.point,
+        "repeat": scenario.repeat,
+        "seed": scenario.seed,
+        "runtime": runtime,
+        "target": target,
+    }
+
+
+def column_value(name: str, value: Any) -> Any:
+    """A parameter as its column holds it: `threshold` is text, because it is packets, `model` or `auto`."""
+    return None if value is None else str(value) if name == "threshold" else value
+
+
+def param_value(name: str, value: Any) -> Any:
+    """The parameter of a column's value: the inverse of `column_value`."""
+    return int(value) if name == "threshold" and isinstance(value, str) and value.isdigit() else value
+
+
+def run_metrics(flows: Sequence[FlowResult], ports: Sequence[PortResult], transfers: Sequence[Transfer]) -> Row:
+    """One value a metric; None where it does not exist. Fairness and Jain are over the greedy flows, by weight."""
+    greedy = [flow.goodput_bps / flow.weight for flow in flows if flow.greedy]
+    metrics: Row = {
+        "goodput_bps": sum(flow.goodput_bps for flow in flows),
+        "fairness": min(greedy) / max(greedy) if len(greedy) > 1 and max(greedy) > 0 else _zero_or_none(greedy),
+        "jain": jain(greedy),
+        "retransmits": sum(flow.retransmits for flow in flows),
+        "timeouts": sum(flow.timeouts for flow in flows),
+        **_bottleneck(ports),
+        **_completion(transfers),
+    }
+    groups = dict.fromkeys(flow.group for flow in flows)
+    total = metrics["goodput_bps"]
+    for group in groups:
+        metrics |= {f"{name}[{group}]": value for name, value in _group(flows, group, total).items()}
+        mine = [each for each in transfers if each.group == group]
+        metrics |= {f"{name}[{group}]": value for name, value in _completion(mine).items()} if mine else {}
+    return metrics
+
+
+def _zero_or_none(greedy: Sequence[float]) -> float | None:
+    return 0.0 if len(greedy) > 1 else None
+
+
+def jain(rates: Sequence[float]) -> float | None:
+    """Jain's index (GFR paper, eq. 4) of rates per fair share; None for fewer than two, 0 when nothing moved."""
+    if len(rates) < 2:
+        return None
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else 0.0
+
+
+def _bottleneck(ports: Sequence[PortResult]) -> Row:
+    """Of the managed port. With several: sums of what adds up, the rest of the most used one."""
+    if not ports:
+        return {}
+    main = max(ports, key=lambda port: port.utilisation)
+    return {
+        "throughput_bps": sum(port.throughput_bps for port in ports),
+        "utilisation": main.utilisation,
+        "drops": sum(port.drops for port in ports),
+        "queue_packets": sum(port.queue_packets for port in ports),
+        "qthresh_packets": main.qthresh_packets,
+        "bw_bps": main.bw_bps,
+        "t_res_ms": main.t_res_ms,
+        "l_d_bytes": main.l_d_bytes,
+        "n_c": main.n_c,
+    }
+
+
+def _completion(transfers: Sequence[Transfer]) -> Row:
+    if not transfers:
+        return {}
+    times = np.array([each.completion_s for each in transfers])
+    return {
+        "transfers": len(transfers),
+        "completion_s": float(np.median(times)),
+        "completion_p95_s": float(np.quantile(times, 0.95)),
+    }
+
+
+def _group(flows: Sequence[FlowResult], group: str, total: float) -> Row:
+    mine = [flow for flow in flows if flow.group == group]
+    goodput = sum(flow.goodput_bps for flow in mine)
+    return {
+        "goodput_bps": goodput / len(mine),
+        "share": goodput / total if total > 0 else 0.0,
+        "retransmits": sum(flow.retransmits for flow in mine),
+        "timeouts": sum(flow.timeouts for flow in mine),
+        "cwnd_packets": fmean(flow.cwnd_packets for flow in mine),
+        "srtt_ms": fmean(flow.srtt_ms for flow in mine),
+    }
+
+
+def _flow(flow: FlowResult, total: float) -> Row:
+    return {
+        "flow": flow.flow,
+        "group": flow.group,
+        "variant": flow.variant,
+        "weight": float(flow.weight),
+        "greedy": flow.greedy,
+        "goodput_bps": flow.goodput_bps,
+        "share": flow.goodput_bps / total if total > 0 else 0.0,
+        "retransmits": flow.retransmits,
+        "timeouts": flow.timeouts,
+        "cwnd_packets": flow.cwnd_packets,
+        "srtt_ms": flow.srtt_ms,
+    }
+
+
+def _port(port: PortResult) -> Row:
+    return {
+        "switch": port.switch,
+        "port": port.port,
+        "port_rate_bps": port.rate_bps,
+        "throughput_bps": port.throughput_bps,
+        "utilisation": port.utilisation,
+        "drops": port.drops,
+        "queue_packets": port.queue_packets,
+        "qthresh_packets": port.qthresh_packets,
+        "bw_bps": port.bw_bps,
+        "t_res_ms": port.t_res_ms,
+        "l_d_bytes": port.l_d_bytes,
+        "n_c": port.n_c,
+    }
+
+
+def _transfer(transfer: Transfer) -> Row:
+    return {
+        "flow": transfer.flow,
+        "group": transfer.group,
+        "start_s": transfer.start_s,
+        "bytes": transfer.bytes,
+        "completion_s": transfer.completion_s,
+        "retransmits": transfer.retransmits,
+    }
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A sort key in which `vegas-10` comes after `vegas-9`."""
+    parts: list[tuple[int, int, str]] = []
+    word = ""
+    for part in _pieces(text):
+        parts.append((0, int(part), "") if part.isdigit() else (1, 0, part))
+        word += part
+    return tuple(parts)
+
+
+def _pieces(text: str) -> Iterable[str]:
+    piece = ""
+    for character in text:
+        if piece and character.isdigit() != piece[-1].isdigit():
+            yield piece
+            piece = ""
+        piece += character
+    if piece:
+        yield piece
+
+
+def merged_about(abouts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the runners knew of themselves: a value that all runs share as it is, different ones as a list under `various`."""
+    seen: dict[str, dict[str, Any]] = {}
+    for about in abouts:
+        for name, value in about.items():
+            values = seen.setdefault(name, {})
+            if len(values) < 32:
+                values.setdefault(json.dumps(value, sort_keys=True, default=str), value)
+    merged: dict[str, Any] = {}
+    for name, values in sorted(seen.items()):
+        different = list(values.values())
+        merged[name] = different[0] if len(different) == 1 else {"various": different}
+    return merged

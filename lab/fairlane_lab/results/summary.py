@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""summary.json: what was run and with what, each point's aggregates, the verdicts. Made from a folder's tables, later and again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairlane_lab.definition.load import Definition
+from fairlane_lab.definition.names import PARAMETERS
+from fairlane_lab.results import tables
+from fairlane_lab.results.rows import KEY, Row, merged_about, param_value
+from fairlane_lab.results.statistics import CONFIDENCE, aggregate, coverage
+from fairlane_lab.results.verdicts import PointRuns, judge
+
+NOT_METRICS = frozenset({*KEY, *PARAMETERS})
+PER_RUN_PARAMETERS = frozenset({"offset_s"})
+"""Parameters that differ between the repeats of a point."""
+
+
+def summarise(folder: Path, definition: Definition, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The summary of a folder with merged tables. `about` is what the caller knows: selection, metadata, completeness, failures."""
+    rows = _rows(folder / "runs.parquet")
+    timing = _rows(folder / "timing.parquet")
+    experiment = definition.experiment
+    points = group_points(rows)
+    runtime = str(about["runtime"])
+    wall_s = sum(row["wall_s"] or 0.0 for row in timing)
+    virtual_s = sum(row.get("virtual_s") or 0.0 for row in rows)
+    packets = sum(row.get("packets") or 0 for row in rows)
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        **about,
+        "definition_sha256": definition.sha256,
+        "runs": len(rows),
+        "statistic": experiment.statistic,
+        "confidence": CONFIDENCE,
+        "points": [_point(point, experiment.statistic) for point in points],
+        "verdicts": [verdict.as_json() for verdict in judge(experiment.expect, points, runtime)],
+        "speed": {
+            "wall_s_of_runs": wall_s,
+            "virtual_s": virtual_s,
+            "packets": packets,
+            "virtual_per_wall": virtual_s / wall_s if wall_s > 0 else None,
+            "packets_per_wall_s": packets / wall_s if wall_s > 0 else None,
+        },
+        "about": merged_about(json.loads(row["about"]) for row in timing if row["about"]),
+        "definition": definition.as_json(),
+    }
+
+
+def group_points(rows: Sequence[Row]) -> list[PointRuns]:
+    """The runs by point, in the order of the rows."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["point"], []).append(row)
+    found: list[PointRuns] = []
+    for name, group in groups.items():
+        params = {
+            column: param_value(column, group[0][column])
+            for column in PARAMETERS
+            if column not in PER_RUN_PARAMETERS and group[0].get(column) is not None
+        }
+        found.append(PointRuns(name, params, group))
+    return found
+
+
+def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
+    metrics: dict[str, float] = {}
+    ranges: dict[str, list[float]] = {}
+    names = [name for name in point.rows[0] if name not in NOT_METRICS]
+    for name in names:
+        values = [float(row[name]) for row in point.rows if row[name] is not None]
+        if not values:
+            continue
+        found = aggregate(values, statistic)
+        metrics |= {name: found.value, f"{name}_lo": found.lo, f"{name}_hi": found.hi}
+        ranges[name] = [found.min, found.max]
+    return {
+        "point": point.point,
+        "params": dict(point.params),
+        "runs": len(point.rows),
+        "confidence": round(coverage(len(point.rows)), 4) if statistic == "median" else CONFIDENCE,
+        "metrics": metrics,
+        "ranges": ranges,
+    }
+
+
+def _rows(path: Path) -> list[Row]:
+    table = tables.read(path)
+    return [] if table is None else table.to_pylist()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runners for the tests of the lab's machinery: results made up from the scenario alone, errors and crashes on demand. Nothing is measured."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
+from fairlane_lab.scenario import Scenario
+
+
+def run(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+    """Shares that depend on threshold and seed; the wall time differs each time, as a real one does."""
+    chance = random.Random(scenario.seed)
+    rate = float(scenario.params.get("rate_bps", 2e6))
+    threshold = scenario.control.threshold if scenario.control.scheme == "qthresh" else 50
+    size = threshold if isinstance(threshold, int) else 5
+    weights = [1.0 / (1 + index * size / 10) + chance.uniform(0, 0.05) for index in range(len(scenario.flows))]
+    flows = [
+        FlowResult(flow.name, flow.group, flow.variant, flow.weight, 0.94 * rate * part / sum(weights), size, 0, 4.0, 9.0, flow.app.kind == "greedy")
+        for flow, part in zip(scenario.flows, weights, strict=True)
+    ]  # fmt: skip
+    port = PortResult("s1", 3, round(rate), 0.99 * rate, 0.99, size, 1.5 * size, None if size == 50 else float(size))
+    transfers = [Transfer(flow.name, flow.group, 1.0 + index, 12_000, chance.uniform(0.1, 0.5)) for flow in scenario.flows if flow.app.kind == "web" for index in range(5)]  # fmt: skip
+    series = [SeriesPoint(0.5 * step, flow.name, "cwnd_packets", 2.0 + step % 4) for flow in scenario.flows for step in range(8)]  # fmt: skip
+    if progress:
+        progress(scenario.duration_s / 2)
+    return RunResult(flows, [port], transfers, series, [{"t_s": 1.0, "event": "threshold"}], scenario.duration_s, time.perf_counter() % 1, 1000, {"kernel": "none"})  # fmt: skip
+
+
+def fails(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+    """The second repeat is a run that cannot be trusted, the third a fault of the runner."""
+    if scenario.repeat == 1:
+        raise RunError("this machine stood still")
+    if scenario.repeat == 2:
+        raise ZeroDivisionError("a fault")
+    return run(scenario, progress)
+
+
+def crashes(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+    """The second repeat takes its process with it."""
+    if scenario.repeat == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(scenario, progress)
+
+
+def interrupted(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+    """The user presses Ctrl-C in the second repeat."""
+    if scenario.repeat == 1:
+        raise KeyboardInterrupt
+    return run(scenario, progress)
+
+
+@dataclass(frozen=True)
+class MininetOptions:
+    """What the Mininet runner would be told."""
+
+    target: str
+    parallel: int
+
+
+def run_many(
+    scenarios: Sequence[Scenario],
+    options: MininetOptions,
+    on_result: Callable[[Scenario, RunResult | RunError], None],
+    tell: Callable[[str, float], None] = lambda _text, _seconds: None,
+) -> None:
+    """All but the last repeat of each point."""
+    tell(f"{options.parallel} networks on {options.target}", 0.0)
+    for scenario in scenarios:
+        on_result(scenario, RunError("no network") if scenario.repeat == 2 else run(scenario))

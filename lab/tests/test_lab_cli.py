@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane lab list|show|run|sweep|plot` with made-up runners: what they print, where data goes, exit codes, bad options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_lab.cli import app
+from fairlane_lab.cli.running import RUNNERS
+from fairlane_lab.sweep.runners import Executor, in_this_process
+from test_lab_definition import FILE
+from typer.testing import CliRunner, Result
+
+
+@pytest.fixture(autouse=True)
+def _runners(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:run")
+    monkeypatch.setitem(RUNNERS, "mininet", "lab_fake_runners:run_many")
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.toml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def lab(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def words(result: Result) -> str:
+    return " ".join(result.output.split())
+
+
+def test_list_names_every_experiment() -> None:
+    result = lab("list", "--json")
+    assert result.exit_code == 0
+    listed: dict[str, Any] = json.loads(result.stdout)
+    table = {row["name"]: row for row in listed["experiments"]}
+    assert (table["qthresh-table2"]["points"], table["qthresh-table2"]["runtimes"]) == (80, ["sim", "mininet"])
+    assert "qthresh-table1" in lab("list").output
+
+
+def test_show_tells_points_numbers_and_expectations(small: str) -> None:
+    text = words(lab("show", small))
+    assert "sim: 6 points, 12 runs of 20 s (5 s not counted)" in text
+    assert "expected: something" in text
+    assert "goodput_bps[reno] 457160" in words(lab("show", "qthresh-table1"))
+    assert json.loads(lab("show", small, "--json").stdout)["points"]["mininet"][-1] == "fast/threshold=6"
+
+
+def test_run_prints_the_table_and_where_the_data_is(small: str, tmp_path: Path) -> None:
+    result = lab("run", small, "--jobs", "1", "--results", str(tmp_path / "r"))
+    assert result.exit_code == 0, result.output
+    folder = (tmp_path / "r" / "small" / "latest").resolve()
+    assert f"data {folder}/summary.json" in words(result)
+    assert f"plot {folder}/plots/fairness.png" in words(result)
+    assert "something · slow/threshold=6: " in words(result)
+    shown = lab("show", str(folder))
+    assert shown.exit_code == 0
+    assert "slow" in shown.output
+    assert lab("plot", str(folder)).exit_code == 0
+
+
+def test_run_as_json_is_one_document(small: str, tmp_path: Path) -> None:
+    result = lab("run", small, "--json", "--no-plots", "--set", "threshold=4..5", "--set", "case=slow", "--repeats", "1", "--jobs", "1", "--results", str(tmp_path))  # fmt: skip
+    document = json.loads(result.stdout)
+    assert [point["point"] for point in document["points"]] == ["slow/threshold=4", "slow/threshold=5"]
+    assert document["complete"] is True
+
+
+def test_check_fails_when_an_expectation_is_not_met(small: str, tmp_path: Path) -> None:
+    fair = ("run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path), "--set", "threshold=1", "--check")
+    assert lab(*fair).exit_code == 0
+    assert lab(*(word.replace("threshold=1", "threshold=20") for word in fair)).exit_code == 1
+
+
+def test_failed_runs_are_listed_and_make_the_exit_code(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:fails")
+    result = lab("run", small, "--no-plots", "--jobs", "1", "--repeats", "2", "--results", str(tmp_path))
+    assert result.exit_code == 1
+    assert "6 runs failed" in result.output
+    assert "this machine stood still" in result.output
+    assert "not complete: 6 of 12 runs" in words(result)
+
+
+def test_ctrl_c_keeps_what_is_there(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:interrupted")
+    result = lab("run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path / "r"))
+    assert result.exit_code == 130
+    summary = json.loads((tmp_path / "r" / "small" / "latest" / "summary.json").read_text())
+    assert (summary["complete"], summary["runs"]) == (False, 1)
+
+
+def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def here(runner: str, _scheduler: str | None, _workers: int | None) -> Executor:
+        return in_this_process(runner)
+
+    monkeypatch.setattr("fairlane_lab.cli.running.dask_cluster", here)
+    command = ("sweep", small, "--workers", "1", "--folder", str(tmp_path / "set"), "--set", "threshold=4")
+    assert lab(*command).exit_code == 0
+    again = lab(*command)
+    assert again.exit_code == 0
+    assert "4 runs were there already" in words(again)
+    other = lab(*command, "--seed", "2")
+    assert other.exit_code == 2
+    assert "seed was 1, is 2; --fresh begins again" in words(other)
+    assert (tmp_path / "set" / "runs.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "qthresh-tabel1"], "there is no experiment 'qthresh-tabel1'. Did you mean 'qthresh-table1'?"),
+        (["run", "gfr-*"], "no experiment is called like 'gfr-*'"),
+        (["run", "qthresh-table1", "--runtime", "ns3"], "--runtime 'ns3': must be sim or mininet"),
+        (["run", "qthresh-table1", "--target", "tofino"], "--target 'tofino': must be embedded or bmv2"),
+        (["run", "qthresh-table1", "--target", "bmv2"], "bmv2 needs --runtime mininet"),
+        (["run", "qthresh-table2", "--set", "treshold=4"], "there is no parameter 'treshold'. Did you mean 'threshold'?"),
+        (["run", "qthresh-table2", "--set", "threshold"], "must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST"),
+        (["run", "qthresh-table2", "--set", "threshold=9..x"], "must be two whole numbers"),
+        (["run", "qthresh-table2", "--set", "threshold=4", "--set", "threshold=5"], "threshold is set twice"),
+        (["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
+        (["sweep", "qthresh-table2", "--scheduler", "tcp://x:1", "--workers", "2"], "--workers is for a cluster of this machine"),
+        (["show", "nothing"], "there is no experiment 'nothing'"),
+        (["show", "/nonexistent/folder"], "not a run folder with a summary.json"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_say_what_is_allowed(arguments: list[str], message: str) -> None:
+    result = lab(*arguments)
+    assert result.exit_code == 2
+    assert message in words(result)
+
+
+def test_mininet_needs_root_and_is_given_the_file_s_parallel(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("run", small, "--runtime", "mininet", "--no-plots", "--results", str(tmp_path))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert "Mininet needs root" in lab(*command).output
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert lab(*command).exit_code == 0

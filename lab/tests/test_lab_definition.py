@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiment files: every file of ours is sound, errors tell place and allowed values, expansion is fixed and readable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, load_text
+from fairlane_lab.definition.strict import Between, matches
+
+FILE = """
+name = "small"
+title = "Small"
+paper = "000"
+reproduces = "nothing"
+what = "A small experiment."
+runtimes = ["sim", "mininet"]
+[params]
+buffer_packets = 50
+[[cases]]
+label = "slow"
+rate_bps = 1_000_000
+[[cases]]
+label = "fast"
+rate_bps = 4_000_000
+[sweep]
+threshold = { from = 4, to = 6 }
+[topology]
+base = "dumbbell"
+links."h*" = { rate_bps = 10_000_000, delay_ms = 1.5 }
+links."s1-s2" = { rate_bps = "$rate_bps", delay_ms = "= 8_000_000 / $rate_bps" }
+ports."s1-p3" = { queue_packets = "$buffer_packets" }
+[[flows]]
+name = "reno"
+sender = "h1"
+receiver = "h3"
+[[flows]]
+name = "vegas"
+sender = "h2"
+receiver = "h3"
+variant = "vegas"
+connections = 2
+[control]
+scheme = "qthresh"
+threshold = "$threshold"
+[run]
+duration_s = 20
+warmup_s = 5
+repeats = 2
+series_repeats = 1
+[run.starts]
+offsets_s = [-0.5, 0.5]
+[mininet]
+repeats = 1
+only = { threshold = [4, 6] }
+[[expect]]
+text = "something"
+metric = "fairness"
+min = 0.5
+[[plots]]
+kind = "lines"
+name = "fairness"
+title = "Fairness"
+x = "threshold"
+y = "fairness"
+by = "case"
+"""
+
+
+def definition(*changes: tuple[str, str]) -> Definition:
+    text = FILE
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return load_text(text, "small.toml", "small")
+
+
+def problems(*changes: tuple[str, str]) -> Sequence[str]:
+    with pytest.raises(ExperimentError) as caught:
+        definition(*changes)
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_experiment_of_ours_is_sound_in_each_of_its_runtimes(name: str) -> None:
+    experiment = load(name)
+    for runtime in experiment.experiment.runtimes:
+        for quick in (False, True):
+            assert expand(experiment, Selection(runtime=runtime, quick=quick))
+
+
+def test_points_are_cases_times_sweep_in_the_file_s_order() -> None:
+    scenarios = expand(definition())
+    assert list(dict.fromkeys(each.point for each in scenarios)) == [
+        "slow/threshold=4", "slow/threshold=5", "slow/threshold=6", "fast/threshold=4", "fast/threshold=5", "fast/threshold=6",
+    ]  # fmt: skip
+    assert [each.repeat for each in scenarios[:4]] == [0, 1, 0, 1]
+    assert dict(scenarios[-1].params) == {
+        "case": "fast", "scheme": "qthresh", "threshold": 6, "rate_bps": 4_000_000, "buffer_packets": 50, "flows": 3,
+        "offset_s": 0.5, "duration_s": 20.0, "warmup_s": 5.0,
+    }  # fmt: skip
+
+
+def test_references_and_sums_end_in_the_topology() -> None:
+    slow = expand(definition())[0]
+    links = {(link["a"], link["b"]): link for link in slow.topology["links"]}
+    assert links["s1-p3", "s2-p1"] == {"a": "s1-p3", "b": "s2-p1", "bandwidth": 1_000_000, "delay": 8000}
+    assert links["h1", "s1-p1"]["delay"] == 1500
+    assert slow.topology["switches"]["s1"]["ports"]["3"]["queue_packets"] == 50
+    assert [scenario.series for scenario in expand(definition())[:2]] == [True, False]
+
+
+def test_a_negative_offset_starts_the_others_later() -> None:
+    first, second = expand(definition())[:2]
+    assert [flow.start_s for flow in first.flows] == [0.5, 0.0]
+    assert [flow.start_s for flow in second.flows] == [0.0, 0.5]
+
+
+def test_jitter_starts_each_connection_at_its_own_time_alike_in_all_points_of_a_repeat() -> None:
+    jittered = expand(definition(("offsets_s = [-0.5, 0.5]", "jitter_s = 1.0")))
+    assert [flow.name for flow in jittered[0].flows] == ["reno", "vegas-1", "vegas-2"]
+    starts = [tuple(flow.start_s for flow in each.flows) for each in jittered]
+    assert starts[0] == starts[2] == starts[-2]
+    assert starts[0] != starts[1]
+    assert all(0 <= start < 1 for start in starts[0])
+    assert len(set(starts[0])) == 3
+
+
+def test_seeds_depend_on_experiment_world_repeat_and_base_seed_alone() -> None:
+    seeds = {(each.point, each.repeat): each.seed for each in expand(definition())}
+    assert seeds["slow/threshold=4", 0] == seeds["slow/threshold=5", 0]  # the same world for each threshold: pairs
+    assert len({seeds["slow/threshold=4", 0], seeds["slow/threshold=4", 1], seeds["fast/threshold=4", 0]}) == 3
+    other = expand(definition(), Selection(seed=2))[0].seed
+    assert other != seeds["slow/threshold=4", 0]
+    assert seeds["slow/threshold=4", 0] == 916725209  # fixed for ever: results of a seed must not change
+
+
+def test_mininet_has_its_own_repeats_and_points() -> None:
+    scenarios = expand(definition(), Selection(runtime="mininet"))
+    assert [each.point for each in scenarios] == ["slow/threshold=4", "slow/threshold=6", "fast/threshold=4", "fast/threshold=6"]  # fmt: skip
+
+
+def test_a_selection_overrides_a_sweep_restricts_cases_and_changes_the_run() -> None:
+    values = {"threshold": (9, "auto"), "case": ("fast",), "duration_s": (10,), "buffer_packets": (20,)}
+    scenarios = expand(definition(), Selection(values=values, repeats=1))
+    assert [each.point for each in scenarios] == ["fast/threshold=9", "fast/threshold=auto"]
+    assert scenarios[1].control.threshold == "auto"
+    assert scenarios[0].duration_s == 10
+    assert scenarios[0].params["buffer_packets"] == 20
+
+
+def test_a_sweep_of_tables_sets_parameters_that_go_together() -> None:
+    tables = 'kind = [{ scheme = "drop_tail", label = "drop-tail" }, { scheme = "qthresh", threshold = 6 }]'
+    made = definition(
+        ("threshold = { from = 4, to = 6 }", tables), ('scheme = "qthresh"\n', 'scheme = "$scheme"\n'),
+        ("buffer_packets = 50", 'buffer_packets = 50\nthreshold = "auto"'), ("only = { threshold = [4, 6] }", 'only = { scheme = "qthresh" }'),
+        ('x = "threshold"', 'x = "rate_bps"'),
+    )  # fmt: skip
+    scenarios = expand(made, Selection(repeats=1))
+    assert [each.point for each in scenarios[:2]] == ["slow/drop-tail", "slow/scheme=qthresh,threshold=6"]
+    assert [each.params["threshold"] for each in scenarios[:2]] == [None, 6]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('variant = "vegas"', 'variant = "vages"'), "small.toml: flows[1].variant: there is no variant 'vages'. Did you mean 'vegas'? There are: reno, newreno, vegas, vegas-linux, reno-linux (in sim and mininet)"),
+        (('sender = "h2"', 'sender = "h9"'), "small.toml: flows[1].sender: there is no host 'h9'. There are: h1, h2, h3"),
+        (('links."s1-s2"', 'links."s1-s3"'), "small.toml: topology.links.s1-s3: there is no link 's1-s3'. Did you mean 's1-s2'? There are: h1-s1, h2-s1, s1-s2, h3-s2"),
+        (('ports."s1-p3"', 'ports."s1-p9"'), "small.toml: topology.ports.s1-p9: there is no switch port 's1-p9'. Did you mean 's1-p3'? There are: s1-p1, s1-p2, s1-p3, s2-p1, s2-p2"),
+        (('base = "dumbbell"', 'base = "dumbell"'), "small.toml: topology.base: there is no topology 'dumbell'. Did you mean 'dumbbell'?"),
+        (('"$rate_bps", delay', '"$rate", delay'), "small.toml: topology.links.s1-s2.rate_bps: got '$rate'; there is no parameter 'rate'. Did you mean 'rate_bps'? There are: buffer_packets, case, rate_bps, threshold"),
+        (("= 8_000_000 / $rate_bps", "= open('x')"), "small.toml: topology.links.s1-s2.delay_ms: got \"= open('x')\"; not a sum of numbers and $parameters with + - * / and brackets"),
+        (("= 8_000_000 / $rate_bps", "= 1 / ($rate_bps - 4_000_000)"), "got '= 1 / ($rate_bps - 4_000_000)'; divides by zero (at fast/threshold=4)"),
+        (("warmup_s = 5", "warmup_s = 25"), "small.toml: run: warmup_s 25 leaves nothing of duration_s 20 to measure"),
+        (("repeats = 2", "repeat = 2"), "small.toml: run.repeat: there is no key 'repeat'. Did you mean 'repeats'? There are: duration_s, warmup_s, repeats, starts, sample_s, series_repeats"),
+        (("rate_bps = 1_000_000", "rate_bps = -1"), "small.toml: topology.links.s1-s2.rate_bps: got -1; input should be greater than or equal to 0"),
+        (("rate_bps = 1_000_000", ""), "small.toml: cases[0]: has no rate_bps, which other cases have"),
+        (('label = "fast"', 'label = "slow"'), "small.toml: cases[1].label: 'slow' is the label of an earlier case"),
+        (("threshold = { from = 4, to = 6 }", "treshold = [4]"), "small.toml: sweep.treshold: there is no parameter 'treshold'. Did you mean 'threshold'?"),
+        (("threshold = { from = 4, to = 6 }", "threshold = [0, 4]"), "small.toml: control.threshold: got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
+        (("threshold = { from = 4, to = 6 }", "threshold = { from = 4, to = 3 }"), "small.toml: sweep.threshold: to 3 is below from 4"),
+        (('scheme = "qthresh"', 'scheme = "red"'), "small.toml: control.scheme: got 'red'; allowed: 'drop_tail' or 'qthresh'"),
+        (('"$threshold"', "5"), 'small.toml: sweep.threshold: nothing refers to it: write "$threshold" where it belongs'),
+        (('metric = "fairness"', 'metric = "fairnes"'), "small.toml: expect[0].metric: there is no metric 'fairnes'. Did you mean 'fairness'?"),
+        (('metric = "fairness"', 'metric = "goodput_bps[x]"'), "small.toml: expect[0].metric: there is no group of flows 'x'. There are: reno, vegas"),
+        (("min = 0.5", ""), "small.toml: expect[0]: says neither min nor max"),
+        (('x = "threshold"', 'x = "windows"'), "small.toml: plots[0].x: there is no parameter 'windows'."),
+        (('kind = "lines"', 'kind = "pie"'), "small.toml: plots[0]: got"),
+        (("only = { threshold = [4, 6] }", "only = { threshold = 7 }"), "small.toml: mininet.only: leaves no point"),
+        (('["sim", "mininet"]', '["sim", "ns3"]'), "small.toml: runtimes[1]: got 'ns3'; allowed: 'sim' or 'mininet'"),
+        (('name = "small"', 'name = "large"'), "small.toml: name: 'large' must be the file's name, 'small'"),
+        (("connections = 2", 'app = { kind = "web" }'), "small.toml: flows[1].app: kind 'web' also needs arrivals_per_s, mean_bytes"),
+        (("connections = 2", 'app = { kind = "greedy", bytes = 5 }'), "small.toml: flows[1].app: kind 'greedy' has no bytes; it has: nothing else"),
+        (("[run]\n", "[run\n"), "small.toml: not TOML: "),
+        (("[control]", '[[changes]]\nat_s = 30\nlink = "s1-s2"\ndelay_ms = 1\n[control]'), "small.toml: changes[0].at_s: 30 is not before the end, run.duration_s 20"),
+        (("[control]", '[[changes]]\nat_s = 3\nlink = "s1-s2"\n[control]'), "small.toml: changes[0]: changes nothing: give one of delay_ms, rate_bps, loss, ber, spike_s, outage_s"),
+    ],
+)  # fmt: skip
+def test_an_error_names_file_key_what_was_given_and_what_is_allowed(change: tuple[str, str], message: str) -> None:
+    assert any(message in line for line in problems(change)), problems(change)
+
+
+def test_all_errors_are_told_at_once() -> None:
+    found = problems(('variant = "vegas"', 'variant = "vages"'), ('sender = "h1"', 'sender = "h7"'))
+    assert [line.split(": ")[1] for line in found] == ["flows[0].sender", "flows[1].variant"]
+
+
+def test_a_variant_of_the_simulator_alone_is_refused_where_mininet_runs_too() -> None:
+    assert "there is no variant 'tahoe'" in problems(('variant = "vegas"', 'variant = "tahoe"'))[0]
+    sim_only = definition(
+        ('variant = "vegas"', 'variant = "tahoe"'),
+        ('["sim", "mininet"]', '["sim"]'),
+    )
+    assert expand(sim_only)[0].flows[1].variant == "tahoe"
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        (Selection(values={"treshold": (4,)}), "there is no parameter 'treshold'. Did you mean 'threshold'?"),
+        (
+            Selection(values={"case": ("slw",)}),
+            "case: there is no value 'slw'. Did you mean 'slow'? There are: slow, fast",
+        ),
+        (Selection(values={"threshold": (0,)}), "control.threshold: got 0; allowed: packets from 1 to 65535"),
+        (Selection(values={"rate_bps": (5,)}), "rate_bps: there is no value 5. There are: 1000000, 4000000"),
+        (Selection(values={"duration_s": (0,)}), "duration_s: got 0; input should be greater than 0"),
+        (Selection(values={"case": ("slow",), "rate_bps": (4_000_000,)}), "nothing is left to run"),
+    ],
+)
+def test_a_selection_that_makes_no_sense_says_why(selection: Selection, message: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        expand(definition(), selection)
+    assert message in str(caught.value)
+
+
+def test_an_unknown_experiment_is_told_with_the_nearest_name() -> None:
+    with pytest.raises(ExperimentError, match=r"no experiment 'qthresh-tabel1'\. Did you mean 'qthresh-table1'"):
+        load("qthresh-tabel1")
+
+
+def test_the_hash_is_of_what_runs_not_of_how_it_is_told() -> None:
+    plain = definition().sha256
+    assert definition(("min = 0.5", "min = 0.6"), ('title = "Small"', 'title = "Tiny"')).sha256 == plain
+    assert definition(("warmup_s = 5", "warmup_s = 6")).sha256 != plain
+
+
+def test_conditions_are_values_lists_and_ranges() -> None:
+    assert matches({"a": 1, "b": ["x", "y"], "c": Between(min=2)}, {"a": 1, "b": "y", "c": 2})
+    assert not matches({"c": Between(max=2)}, {"c": "auto"})
+    assert not matches({"d": 1}, {})

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
+"""Campaigns with made-up runners: one core or two, a crash, a failure, Ctrl-C, going on, and a dask cluster of this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from fairlane_lab.definition import Definition, Selection, load_text
+from fairlane_lab.results.tables import DETERMINISTIC
+from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
+from fairlane_lab.sweep.cluster import dask_cluster
+from fairlane_lab.sweep.pool import ProcessPool
+from fairlane_lab.sweep.runners import by_repeat_and_cost, in_this_process
+from fairlane_lab.sweep.testbed import mininet_testbed
+from test_lab_definition import FILE
+
+RUN, FAILS, CRASHES, INTERRUPTED = (f"lab_fake_runners:{name}" for name in ("run", "fails", "crashes", "interrupted"))
+THREE = Selection(repeats=3)
+
+
+def definition() -> Definition:
+    return load_text(FILE, "small.toml", "small")
+
+
+def test_one_process_and_two_give_the_same_bytes(tmp_path: Path) -> None:
+    one = run_campaign(Campaign(definition(), THREE, tmp_path / "one"), in_this_process(RUN))
+    with ProcessPool(RUN, 2) as pool:
+        two = run_campaign(Campaign(definition(), THREE, tmp_path / "two"), pool.execute)
+        again = run_campaign(Campaign(definition(), THREE, tmp_path / "again"), pool.execute)
+    assert one.complete
+    assert two.complete
+    for name in (*(f"{table}.parquet" for table in DETERMINISTIC), "events.jsonl"):
+        files = [(tmp_path / folder / name).read_bytes() for folder in ("one", "two", "again")]
+        assert files[0] == files[1] == files[2], name
+    for part in ("points", "verdicts", "definition_sha256", "definition", "runs"):
+        assert one.summary[part] == two.summary[part] == again.summary[part]
+
+
+def test_a_summary_has_aggregates_verdicts_and_what_it_was_run_with(tmp_path: Path) -> None:
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), in_this_process(RUN))
+    summary = json.loads(done.path.read_text())
+    assert summary == json.loads(json.dumps(done.summary))
+    first = summary["points"][0]
+    assert (first["point"], first["params"]["threshold"], first["runs"], first["confidence"]) == ("slow/threshold=4", 4, 3, 0.75)  # fmt: skip
+    low, middle, high = (first["metrics"][name] for name in ("fairness_lo", "fairness", "fairness_hi"))
+    assert low < middle < high
+    assert first["ranges"]["fairness"] == [low, high]
+    assert [verdict["per"]["point"] for verdict in summary["verdicts"]][:1] == ["slow/threshold=4"]
+    assert summary["about"] == {"kernel": "none"}
+    assert len(summary["topologies"]) == 2
+    assert (tmp_path / "latest").resolve() == tmp_path / "new"
+
+
+def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:
+    with ProcessPool(FAILS, 2) as pool:
+        done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), pool.execute)
+    assert not done.complete
+    assert len(done.failures) == 12
+    assert {failure.error for failure in done.failures} == {"this machine stood still", "ZeroDivisionError: a fault"}
+    assert 'raise ZeroDivisionError("a fault")' in next(each.detail for each in done.failures if each.repeat == 2)
+    assert done.summary["runs"] == 6
+    assert len(done.summary["failures"]) == 12
+
+
+def test_a_process_that_dies_takes_only_its_run_with_it(tmp_path: Path) -> None:
+    selection = Selection(repeats=2, values={"threshold": (4,)})
+    with ProcessPool(CRASHES, 2) as pool:
+        done = run_campaign(Campaign(definition(), selection, tmp_path / "new"), pool.execute)
+    assert [(each.point, each.repeat, each.error) for each in sorted(done.failures, key=lambda each: each.point)] == [
+        (f"{case}/threshold=4", 1, "its process died (a crash, or no memory)") for case in ("fast", "slow")
+    ]
+    assert done.summary["runs"] == 2
+
+
+def test_ctrl_c_leaves_a_usable_part_and_the_same_campaign_goes_on(tmp_path: Path) -> None:
+    campaign = Campaign(definition(), THREE, tmp_path / "new")
+    stopped = run_campaign(campaign, in_this_process(INTERRUPTED))
+    assert (stopped.interrupted, stopped.complete, stopped.summary["runs"]) == (True, False, 1)
+    assert json.loads(stopped.path.read_text())["complete"] is False
+    assert pq.read_table(tmp_path / "new" / "runs.parquet").num_rows == 1
+    done = run_campaign(campaign, in_this_process(RUN))
+    assert (done.interrupted, done.complete, done.skipped, done.summary["runs"]) == (False, True, 1, 18)
+    whole = run_campaign(Campaign(definition(), THREE, tmp_path / "whole"), in_this_process(RUN))
+    for table in DETERMINISTIC:
+        assert (tmp_path / "new" / f"{table}.parquet").read_bytes() == (
+            whole.path.parent / f"{table}.parquet"
+        ).read_bytes()
+
+
+def test_more_repeats_are_added_to_what_is_there(tmp_path: Path) -> None:
+    run_campaign(Campaign(definition(), Selection(repeats=1), tmp_path / "new"), in_this_process(RUN))
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), in_this_process(RUN))
+    assert (done.skipped, done.summary["runs"], done.complete) == (6, 18, True)
+
+
+def test_a_folder_of_something_else_is_refused_and_can_be_set_aside(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    run_campaign(Campaign(definition(), THREE, folder), in_this_process(RUN))
+    with pytest.raises(CampaignError, match="holds results of something else: seed was 1, is 2"):
+        run_campaign(Campaign(definition(), Selection(seed=2), folder), in_this_process(RUN))
+    changed = load_text(FILE.replace("warmup_s = 5", "warmup_s = 6"), "small.toml", "small")
+    with pytest.raises(CampaignError, match="definition_sha256 was"):
+        run_campaign(Campaign(changed, THREE, folder), in_this_process(RUN))
+    assert set_aside(folder) == tmp_path / "new-old"
+    assert run_campaign(Campaign(changed, THREE, folder), in_this_process(RUN)).complete
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(CampaignError, match=r"not empty and has no campaign\.json"):
+        run_campaign(Campaign(definition(), THREE, tmp_path), in_this_process(RUN))
+
+
+def test_without_a_result_no_folder_is_left(tmp_path: Path) -> None:
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), in_this_process("nowhere:run"))
+    assert not (tmp_path / "new").exists()
+    assert done.failures[0].error.startswith("the runner nowhere:run is not there")
+
+
+def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path) -> None:
+    here = run_campaign(Campaign(definition(), THREE, tmp_path / "here"), in_this_process(FAILS))
+    there = run_campaign(Campaign(definition(), THREE, tmp_path / "there"), dask_cluster(FAILS, workers=2, batch=2))
+    assert there.summary["points"] == here.summary["points"]
+    assert sorted((each.point, each.repeat) for each in there.failures) == sorted((each.point, each.repeat) for each in here.failures)  # fmt: skip
+    assert (tmp_path / "here" / "runs.parquet").read_bytes() == (tmp_path / "there" / "runs.parquet").read_bytes()
+
+
+def test_a_scheduler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane_lab.sweep.cluster.CONNECT_S", 0.2)
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), dask_cluster(RUN, "tcp://127.0.0.1:1"))
+    assert "the dask scheduler tcp://127.0.0.1:1 has no workers for us" in done.stopped
+
+
+def test_mininet_gets_all_scenarios_at_once_and_tells_failures(tmp_path: Path) -> None:
+    heard: list[str] = []
+    selection = Selection(runtime="mininet", repeats=3)
+    testbed = mininet_testbed("bmv2", 4, lambda text, _seconds: heard.append(text), "lab_fake_runners:run_many")
+    done = run_campaign(Campaign(definition(), selection, tmp_path / "new", "bmv2"), testbed)
+    assert heard == ["4 networks on bmv2"]
+    assert [failure.repeat for failure in done.failures] == [2, 2, 2, 2]
+    assert pq.read_table(tmp_path / "new" / "runs.parquet")["target"].to_pylist() == ["bmv2"] * 8
+
+
+def test_the_first_repeats_of_all_points_come_first_and_the_dear_ones_of_them() -> None:
+    ordered = by_repeat_and_cost(Campaign(definition(), THREE, Path()).scenarios())
+    assert [each.repeat for each in ordered] == [0] * 6 + [1] * 6 + [2] * 6
+    assert [str(each.params["case"]) for each in ordered[:6]] == ["fast"] * 3 + ["slow"] * 3
