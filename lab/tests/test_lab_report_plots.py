@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 """Plots and the result table, from invented run folders: what is drawn where, and what a reader can tell apart."""
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import PALETTE, colours
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from report_folders import make_folder
+from report_folders import Runtime, make_folder, with_transfers
 from rich.console import Console
 
+RUNTIMES: tuple[Runtime, ...] = ("sim", "mininet")
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 
 
@@ -35,7 +36,7 @@ def text_of(name: str) -> str:
 @pytest.fixture(scope="module")
 def table2(tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
     base = tmp_path_factory.mktemp("table2")
-    folders = [make_folder(base / runtime, text_of("qthresh-table2"), runtime) for runtime in ("sim", "mininet")]
+    folders = [make_folder(base / runtime, text_of("qthresh-table2"), runtime) for runtime in RUNTIMES]
     return [open_run(folder) for folder in folders]
 
 
@@ -43,8 +44,8 @@ def table2(tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
 def table1(tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
     base = tmp_path_factory.mktemp("table1")
     return [
-        open_run(make_folder(base / runtime, text_of("qthresh-table1"), runtime, series_s=20, transfers=30))
-        for runtime in ("sim", "mininet")
+        open_run(make_folder(base / runtime, text_of("qthresh-table1"), runtime, invent=with_transfers))
+        for runtime in RUNTIMES
     ]
 
 
