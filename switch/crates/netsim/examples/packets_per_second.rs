@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  cargo run --release -p netsim --example packets_per_second -- [--flows 2,10,100,1000] [--switches 2] [--rate-bps 1000000000]
-//!      [--rtt-ns 10000000] [--mss-bytes 1446] [--queue-packets 850] [--cc newreno] [--qthresh 0] [--app greedy|udp] [--packets 2000000]
+//!      [--pairs 250] [--rtt-ns 10000000] [--mss-bytes 1446] [--queue-packets 850] [--cc newreno] [--qthresh 0] [--app greedy|udp] [--packets 2000000]
 //! ```
 //!
 //! A dumbbell: all senders at s1, all receivers at the last switch, one bottleneck port on s1. Prints one JSON object a
@@ -28,6 +28,8 @@ struct Options {
     qthresh: u64,
     app: String,
     packets: u64,
+    /// Hosts on each side; more flows share them.
+    pairs: usize,
 }
 
 impl Options {
@@ -43,6 +45,7 @@ impl Options {
             qthresh: 0,
             app: "greedy".to_owned(),
             packets: 2_000_000,
+            pairs: HOSTS,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(key) = arguments.next() {
@@ -64,6 +67,7 @@ impl Options {
                 "--rtt-ns" => options.rtt_ns = number()?,
                 "--mss-bytes" => options.mss_bytes = number()?,
                 "--queue-packets" => options.queue_packets = number()?,
+                "--pairs" => options.pairs = number()?.clamp(1, HOSTS as u64) as usize,
                 "--cc" => options.cc = value,
                 "--qthresh" => options.qthresh = number()?,
                 "--app" => options.app = value,
@@ -81,14 +85,14 @@ impl Options {
 
 impl Options {
     fn senders(&self, flows: usize) -> usize {
-        flows.min(HOSTS)
+        flows.min(self.pairs)
     }
 
     fn receivers(&self, flows: usize) -> usize {
         if self.switches == 1 {
             1
         } else {
-            flows.min(HOSTS)
+            flows.min(self.pairs)
         }
     }
 }
@@ -139,17 +143,17 @@ fn config(options: &Options, flows: usize) -> Value {
         links.push(json!({"name": "trunk", "a": plug("s1"), "b": plug("s2"), "a_to_b": delay, "b_to_a": delay}));
         switches.push(json!({"name": "s2", "program": "qthresh", "ports": with_trunk(0)}));
     }
-    let flows: Vec<Value> = (0..flows)
+    let list: Vec<Value> = (0..flows)
         .map(|i| {
             let app = match options.app.as_str() {
                 "udp" => json!({"kind": "cbr_udp", "rate_bps": options.rate_bps / flows as u64, "payload_bytes": options.mss_bytes}),
                 _ => json!({"kind": "greedy"}),
             };
-            json!({"name": format!("f{i}"), "from": format!("h1-{}", i % HOSTS), "to": format!("h2-{}", i % options.receivers(HOSTS)), "start_ns": i * 1_000_000,
+            json!({"name": format!("f{i}"), "from": format!("h1-{}", i % options.senders(flows)), "to": format!("h2-{}", i % options.receivers(flows)), "start_ns": i * 1_000_000,
                    "app": app, "tcp": {"cc": options.cc, "mss_bytes": options.mss_bytes}})
         })
         .collect();
-    json!({"programs": {"qthresh": {"json": common::program()}}, "switches": switches, "hosts": hosts, "links": links, "flows": flows})
+    json!({"programs": {"qthresh": {"json": common::program()}}, "switches": switches, "hosts": hosts, "links": links, "flows": list})
 }
 
 fn add_tables(sim: &mut Simulation, options: &Options, flows: usize) {
@@ -172,8 +176,8 @@ fn add_tables(sim: &mut Simulation, options: &Options, flows: usize) {
         if n == 1 && options.qthresh > 0 {
             common::set_qthresh(device, TRUNK.into(), options.queue_packets, options.qthresh);
             for i in 0..flows {
-                let from = (ip(1, i % HOSTS), 10_000 + i as u16);
-                let to = (ip(2, i % options.receivers(HOSTS)), 5001);
+                let from = (ip(1, i % options.senders(flows)), 10_000 + i as u16);
+                let to = (ip(2, i % options.receivers(flows)), 5001);
                 common::add_flow(device, from, to, i as u64 + 1);
             }
         }

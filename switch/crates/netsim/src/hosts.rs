@@ -262,7 +262,13 @@ impl Hosts {
                     self.pump(now, slot, fabric);
                 }
             }
-            Step::Quiet => {}
+            Step::Quiet => {
+                let current = self.flows[flow as usize].current;
+                let end = current.and_then(|slot| self.sockets.get_mut(slot));
+                if let Some((endpoint, _)) = end {
+                    endpoint.connection.discard_unsent(now);
+                }
+            }
         }
     }
 

@@ -103,6 +103,11 @@ impl Connection {
         self.sender.write(bytes);
     }
 
+    /// Takes back what was written and not sent yet; an endless source pauses until the next `write`.
+    pub fn discard_unsent(&mut self, _now: Nanos) {
+        self.sender.discard_unsent();
+    }
+
     /// FIN once everything is sent; a greedy source ends with what has been sent.
     pub fn close(&mut self, _now: Nanos) {
         self.sender.close();

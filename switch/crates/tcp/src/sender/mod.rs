@@ -221,6 +221,11 @@ impl Sender {
         }
     }
 
+    /// What was written and not sent yet is not sent.
+    pub fn discard_unsent(&mut self) {
+        self.unsent = 0;
+    }
+
     /// FIN behind what waits; an endless source ends here.
     pub fn close(&mut self) {
         if self.fin == Fin::Open {
