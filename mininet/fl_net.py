@@ -142,6 +142,7 @@ class Network:
                 grpc=f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * self.options.instance + number}",
                 ports=topology.ports[name],
                 log_dir=self.folder / "log",
+                control=self.folder / f"{name}.sock",
             )
             self.switches[name] = self.mininet.addSwitch(
                 self.prefix + name, cls=SWITCH_CLASSES[self.options.target], options=options

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairlane_switch.port_control import set_port
 from fairlane_switch.process import find_binary
 from fl_links import offloads_off, quiet
 from fl_state import OwnedProcess, stop_processes
@@ -90,6 +91,8 @@ class SwitchOptions:
     grpc: str
     ports: dict[int, PortSpec]
     log_dir: Path
+    control: Path
+    """Control socket of the embedded switch."""
 
 
 class P4Switch(Switch):
@@ -153,6 +156,10 @@ class P4Switch(Switch):
     def shape(self, mean_frame_bytes: int) -> None:
         """Put the ports' rates and queues in force where the process could not be started with them."""
 
+    def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
+        """Change a port's rate while the switch runs. Raises RuntimeError with the switch's own words."""
+        raise NotImplementedError
+
     def start(self, controllers: Any) -> None:
         """Mininet's start: nothing but the process; there is no OpenFlow controller."""
         del controllers
@@ -182,12 +189,19 @@ class EmbeddedSwitch(P4Switch):
             options.grpc,
             "--cpu-port",
             str(CPU_PORT),
+            "--control",
+            str(options.control),
         ]
         for port, interface in self.interfaces().items():
             command += ["-i", f"{port}@{interface}"]
             spec = options.ports.get(port, PortSpec())
             command += ["--port", f"{port}:rate={spec.rate_bps or 0},queue_packets={spec.queue_packets}"]
         return command
+
+    def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
+        """Exact, whatever the frames."""
+        del mean_frame_bytes
+        set_port(self.options.control, port, rate_bps=rate_bps)
 
 
 class SimpleSwitchGrpc(P4Switch):
@@ -217,8 +231,15 @@ class SimpleSwitchGrpc(P4Switch):
         lines: list[str] = []
         for port, spec in self.options.ports.items():
             if spec.rate_bps:
-                lines.append(f"set_queue_rate {max(1, round(spec.rate_bps / 8 / mean_frame_bytes))} {port}")
+                lines.append(_queue_rate(port, spec.rate_bps, mean_frame_bytes))
             lines.append(f"set_queue_depth {spec.queue_packets} {port}")
+        self._say(lines)
+
+    def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
+        """In packets per second: right for one frame length only."""
+        self._say([_queue_rate(port, rate_bps, mean_frame_bytes)])
+
+    def _say(self, lines: list[str]) -> None:
         command = [str(find_binary("simple_switch_CLI")), "--thrift-port", str(self.thrift_port)]
         done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60)
         if done.returncode != 0 or "Error" in done.stdout:
@@ -228,6 +249,10 @@ class SimpleSwitchGrpc(P4Switch):
     def thrift_port(self) -> int:
         """Thrift port beside the gRPC one."""
         return int(self.options.grpc.rpartition(":")[2]) + 10_000
+
+
+def _queue_rate(port: int, rate_bps: int, mean_frame_bytes: int) -> str:
+    return f"set_queue_rate {max(1, round(rate_bps / 8 / mean_frame_bytes))} {port}"
 
 
 SWITCH_CLASSES: dict[str, type[P4Switch]] = {"embedded": EmbeddedSwitch, "bmv2": SimpleSwitchGrpc}

@@ -142,10 +142,7 @@ def _group_of(scenario: Scenario) -> tuple[str, _Group]:
         way.loss or way.ber or way.jitter_us for link in topology.links for way in (link.a_to_b, link.b_to_a)
     ) or any(change.loss or change.ber for change in scenario.changes)
     seed = scenario.seed % 2**31 if chance else 1
-    fresh = scenario.repeat if chance or scenario.changes else 0
-    key = json.dumps(
-        [document, scenario.program, seed, scenario.tcp.mss_bytes, fresh, bool(scenario.changes)], sort_keys=True
-    )
+    key = json.dumps([document, scenario.program, seed, scenario.tcp.mss_bytes], sort_keys=True)
     specs = [spec for ports in topology.ports.values() for spec in ports.values()]
     rate_bps = sum(s.rate_bps or 0 for s in [s for s in specs if s.bottleneck] or specs)
     return key, _Group(document, scenario.program, seed, rate_bps, scenario.tcp.mss_bytes + FRAME_OVERHEAD_BYTES)
@@ -204,8 +201,8 @@ class _Batch:
         self._say("programming the switches")
         for bed in beds:
             fl_control.program_switches(bed.network)
-        for bed, group in zip(beds, self._groups, strict=True):
-            bed.shape(group.frame_bytes)
+        for bed in beds:
+            bed.shape()
         self._loop = fl_control.start_loop([bed.network for bed in beds])
         self._stack.callback(fl_control.end_loop, self._loop)
         self._facts = [about_bed(bed) for bed in beds]
@@ -213,7 +210,7 @@ class _Batch:
             self._round(beds)
 
     def _start(self, group: _Group, instance: int) -> Bed:
-        bed = Bed(group.document, group.program, instance, self._options.target, group.seed)
+        bed = Bed(group.document, group.program, instance, self._options.target, group.seed, group.frame_bytes)
         self._say(f"starting network {instance}")
         self._stack.callback(bed.stop)
         bed.start()
@@ -264,6 +261,7 @@ class _Batch:
         job, bed = one.job, one.bed
         try:
             bed.end()
+            one.changes.undo()
             result = collect(bed, one.running, one.watch.samples, one.changes.rates)
         except VoidError as error:
             job.attempts += 1

@@ -67,12 +67,16 @@ class Running:
 class Bed:
     """A running topology; `start`, then runs one after the other, then `stop`."""
 
-    def __init__(self, document: Mapping[str, Any], program: str, instance: int, target: str, seed: int) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], program: str, instance: int, target: str, seed: int, frame_bytes: int
+    ) -> None:
+        """`frame_bytes` is the length of full frames: BMv2 has queue rates in packets."""
         topology = fl_topology.check(document, str(document.get("name") or "topology"))
         self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
         self.target = target
         self.ports = managed_ports(self.network)
         self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
+        self._frame_bytes = frame_bytes
         self._lease: loader.Lease | None = None
         self._settings: HostSettings | None = None
         self._running: Running | None = None
@@ -93,10 +97,10 @@ class Bed:
         self.network.start()
         self._settings = HostSettings({n: h.pid for n, h in self.network.hosts.items()}, self.addresses)
 
-    def shape(self, frame_bytes: int) -> None:
+    def shape(self) -> None:
         """Put rates and queues in force on a target that takes them only once its program is loaded (BMv2)."""
         for switch in self.network.switches.values():
-            switch.shape(frame_bytes)
+            switch.shape(self._frame_bytes)
 
     def stop(self) -> None:
         """Remove everything, also in the middle of a run."""
@@ -118,8 +122,8 @@ class Bed:
                 _reap(process)
 
     def set_port_rate(self, switch: str, port: int, rate_bps: int) -> None:
-        """Change the rate of a switch's port while it runs. Raises RunError."""
-        raise RunError(f"the rate of port {port} of {switch} cannot be set to {rate_bps} bit/s while it runs")
+        """Change the rate of a switch's port while it runs. Raises RuntimeError."""
+        self.network.switches[switch].set_port_rate(port, rate_bps, self._frame_bytes)
 
     def endpoint(self, switch: str) -> Endpoint:
         """P4Runtime of a switch."""

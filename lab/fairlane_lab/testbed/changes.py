@@ -22,6 +22,7 @@ class Changes:
         self._bed = bed
         self._zero_s = zero_ns / 1e9
         self._left = sorted(changes, key=lambda change: change.at_s)
+        self._done: list[Change] = []
         self.rates: list[tuple[float, PortKey, int]] = []
         """(s after zero, port, bit/s) of what was done."""
         links = {link.name for link in bed.network.topology.links}
@@ -39,13 +40,36 @@ class Changes:
         while self._left and time.monotonic() >= self._zero_s + self._left[0].at_s:
             self._apply(self._left.pop(0))
 
+    def undo(self) -> None:
+        """Put links and ports back to what the topology says, for the next run. Raises RunError."""
+        for name in dict.fromkeys(change.link for change in self._done):
+            link = next(link for link in self._bed.network.topology.links if link.name == name)
+            for direction, way in (("a_to_b", link.a_to_b), ("b_to_a", link.b_to_a)):
+                if link.is_emulated:
+                    settings = {"delay_us": way.delay_us, "loss": way.loss, "ber": way.ber}
+                    self._tell_wire(Change(0.0, name, direction), settings)
+        for switch, port in dict.fromkeys(key for _, key, _ in self.rates):
+            rate_bps = self._bed.network.topology.ports[switch][port].rate_bps or 0
+            self._bed.set_port_rate(switch, port, rate_bps)
+        self._done.clear()
+
     def _apply(self, change: Change) -> None:
+        self._done.append(change)
         settings = {
             "delay_us": None if change.delay_ms is None else round(change.delay_ms * 1000),
             "loss": change.loss,
             "ber": change.ber,
         }
         given = {name: value for name, value in settings.items() if value is not None}
+        if given or change.spike_s is not None or change.outage_s is not None:
+            self._tell_wire(change, given)
+        if change.rate_bps is not None:
+            try:
+                self._set_rate(change, change.rate_bps)
+            except RuntimeError as error:
+                raise RunError(f"change of {change.link} at {change.at_s:g} s: {error}") from None
+
+    def _tell_wire(self, change: Change, given: dict[str, float]) -> None:
         try:
             with WireClient(self._bed.network.wire_control()) as wire:
                 if given:
@@ -56,8 +80,6 @@ class Changes:
                     wire.outage(change.link, change.outage_s * 1e6, direction=change.direction)
         except (WireError, WireUnreachableError) as error:
             raise RunError(f"change of {change.link} at {change.at_s:g} s: {error}") from None
-        if change.rate_bps is not None:
-            self._set_rate(change, change.rate_bps)
 
     def _set_rate(self, change: Change, rate_bps: int) -> None:
         link = next(link for link in self._bed.network.topology.links if link.name == change.link)

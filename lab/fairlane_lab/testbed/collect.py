@@ -126,6 +126,8 @@ def _add_flows(
         return
     for name, connection in zip(names, written.connections, strict=True):
         series = received.get(connection.local)
+        if series is None and flow.app.kind == "bytes":
+            series = []  # asked for, but not connected before the run was over
         if series is None:
             raise RunError(f"flow {name}: the sink saw nothing of {connection.local}")
         result.flows.append(
@@ -144,7 +146,7 @@ def _add_flows(
         )
         rates = rate_series(series, SERIES_STEP_S)
         host, _, port = connection.local.rpartition(":")
-        queue = samples.flows.get((host, int(port), sender.sink.port), [])
+        queue = samples.flows.get((host, int(port or 0), sender.sink.port), [])
         for metric, points in (
             ("goodput_bps", rates),
             ("cwnd_packets", connection.cwnd),

@@ -45,6 +45,9 @@ pub struct Options {
     /// File to write the ready line to when the switch serves
     #[arg(long, value_name = "PATH")]
     pub ready_file: Option<PathBuf>,
+    /// Unix-domain socket through which ports are changed and read while the switch runs
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
     /// Look instead of sleep for so long around a frame or a departure, microseconds (costs CPU time)
     #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub spin_us: u64,

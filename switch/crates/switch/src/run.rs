@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Start-up and end: interfaces and device first, then the server, then "ready"; a signal stops both.
 
+use crate::control::Control;
 use crate::options::{Options, Realtime};
 use crate::port_options::PortOptions;
 use crate::{ready, stats_log};
@@ -33,6 +34,12 @@ const LOG_PERIOD: Duration = Duration::from_millis(50);
 pub fn run(options: Options) -> Result<(), Failure> {
     let program = read_program(&options).map_err(Failure::Start)?;
     let device = make_device(&options).map_err(Failure::Start)?;
+    let control = match &options.control {
+        Some(path) => Some(Control::bind(path).map_err(|e| {
+            Failure::Start(format!("--control {}: cannot listen: {e}", path.display()))
+        })?),
+        None => None,
+    };
     let (events_in, events) = mpsc::channel(EVENT_BATCHES);
     let loop_options = LoopOptions {
         spin_ns: options.spin_us * 1_000,
@@ -43,6 +50,15 @@ pub fn run(options: Options) -> Result<(), Failure> {
     let (switch_loop, handle, stop) =
         SwitchLoop::open(device, &options.interface, loop_options, events_in)
             .map_err(|e| Failure::Start(e.to_string()))?;
+    // Until the end, when it removes the socket.
+    let _control = match control {
+        Some(control) => Some(
+            control
+                .serve(handle.clone())
+                .map_err(|e| Failure::Start(format!("cannot start a thread: {e}")))?,
+        ),
+        None => None,
+    };
     let realtime = options.realtime;
     let (ended_in, ended) = tokio::sync::oneshot::channel();
     let (scheduled_in, scheduled) = std::sync::mpsc::channel();
