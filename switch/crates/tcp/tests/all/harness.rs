@@ -34,6 +34,8 @@ pub struct Script {
     sent: VecDeque<Segment>,
     window: u16,
     ack: u32,
+    /// The peer's snd_nxt.
+    next: u32,
     line: String,
 }
 
@@ -53,6 +55,7 @@ pub fn script_from(iss: u32, irs: u32, config: &str, text: &str) -> Script {
         sent: VecDeque::new(),
         window: PEER_WINDOW,
         ack: 1,
+        next: 1,
         line: String::new(),
     };
     for (number, line) in text.lines().enumerate() {
@@ -241,7 +244,7 @@ impl Script {
             flags: Flags::ACK,
             ..Segment::default()
         };
-        segment.seq = self.irs.wrapping_add(1);
+        segment.seq = self.irs.wrapping_add(self.next);
         let mut words = words.iter().copied().peekable();
         let mut syn = false;
         while let Some(word) = words.next() {
@@ -299,6 +302,11 @@ impl Script {
         if segment.flags.ack() {
             segment.ack = self.iss.wrapping_add(self.ack);
         }
+        let end = segment
+            .seq
+            .wrapping_add(segment.seq_len())
+            .wrapping_sub(self.irs);
+        self.next = self.next.max(end);
         segment.window = self.window;
         segment
     }

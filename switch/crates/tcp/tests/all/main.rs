@@ -3,6 +3,20 @@
 
 mod harness;
 
+mod bottleneck;
+mod close;
+mod configuration;
+mod controls;
+mod delayed_ack;
+mod frto;
 mod handshake;
 mod pipe;
 mod recovery_newreno;
+mod recovery_prr;
+mod recovery_sack;
+mod recovery_tahoe_reno;
+mod segments;
+mod timeout;
+mod undo;
+mod window;
+mod wrap;
