@@ -12,6 +12,7 @@ SWITCH ?= embedded
 TOPOLOGY ?= mininet/topologies/dumbbell.json
 export PATH := $(CURDIR)/.setup/rust:$(HOME)/.cargo/bin:$(PATH)
 export FAIRLANE_PYTHON := $(CURDIR)/.venv/bin/python
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help setup demo run stop test test-rust test-python ptf conformance bench doctor lint format typecheck p4 clean
 
@@ -68,4 +69,4 @@ p4: ## recompile the P4 programs (needs p4c-bm2-ss on the PATH)
 	@python3 p4src/compile.py
 
 clean: stop ## remove what set-up and builds made
-	@rm -rf .venv .setup switch/target hosts/build
+	@rm -rf .venv .setup switch/target switch/fairlane_switch/native.abi3.so hosts/build

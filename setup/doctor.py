@@ -141,6 +141,13 @@ def binaries() -> Finding:
     return Finding(there, "fairlane-switch and fairlane-wire", "make setup")
 
 
+def simulator() -> Finding:
+    """The Python module of the simulator."""
+    python = ROOT / ".venv" / "bin" / "python"
+    works = output(str(python), "-c", "import fairlane_switch.native; print('ok')") == "ok"
+    return Finding(works, "the simulator (fairlane_switch.native)", "make setup")
+
+
 def disk() -> Finding:
     """Room for the build."""
     free_gib = shutil.disk_usage(ROOT).free / 2**30
@@ -184,6 +191,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     rust,
     environment,
     binaries,
+    simulator,
     p4c,
     bmv2,
 )

@@ -80,9 +80,25 @@ rust() {
 
 binaries() {
     rust
-    say "building the switch and the wire (Rust, release; the first build takes a few minutes)"
-    FAIRLANE_PYTHON="$PWD/$VENV/bin/python" cargo build --quiet --release --manifest-path switch/Cargo.toml -p switch -p wire \
-        || fail "the Rust build failed; the messages above say where"
+    say "building the switch, the wire and the simulator (Rust, release; the first build takes a few minutes)"
+    export FAIRLANE_PYTHON="$PWD/$VENV/bin/python" PYO3_PYTHON="$PWD/$VENV/bin/python"
+    cargo build --quiet --release --manifest-path switch/Cargo.toml -p switch -p wire -p native \
+        || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"
+    python_module
+}
+
+# The simulator is a Python module: the library that cargo made, under the name that Python looks for.
+python_module() {
+    local built module
+    built="${CARGO_TARGET_DIR:-switch/target}/release/libfairlane_native.so"
+    module=switch/fairlane_switch/native.abi3.so
+    [ -f "$built" ] || fail "cargo made no $built; without it there is no simulator (fairlane_switch.native)"
+    cmp -s "$built" $module && return 0
+    # A process that runs keeps the old file: it is replaced, not overwritten.
+    cp "$built" $module.new
+    $VENV/bin/python -c 'import sys, importlib.machinery as m; m.ExtensionFileLoader("fairlane_switch.native", sys.argv[1]).create_module(m.ModuleSpec("fairlane_switch.native", None, origin=sys.argv[1]))' $module.new \
+        || { rm -f $module.new; fail "Python cannot load the simulator that was built; the message above says why"; }
+    mv $module.new $module
 }
 
 bpf() {
@@ -94,8 +110,9 @@ case "${1:-all}" in
     packages) packages ;;
     python) packages; python_env ;;
     rust) rust ;;
+    binaries) binaries ;;
     all)
         packages; python_env; binaries; bpf
         say "ready" ;;
-    *) fail "unknown step '$1'; allowed: packages, python, rust, all" ;;
+    *) fail "unknown step '$1'; allowed: packages, python, rust, binaries, all" ;;
 esac
