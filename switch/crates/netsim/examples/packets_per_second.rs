@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  cargo run --release -p netsim --example packets_per_second -- [--flows 2,10,100,1000] [--switches 2] [--rate-bps 1000000000]
-//!      [--pairs 250] [--rtt-ns 10000000] [--mss-bytes 1446] [--queue-packets 850] [--cc newreno] [--qthresh 0] [--app greedy|udp] [--packets 2000000]
+//!      [--pairs 10] [--rtt-ns 10000000] [--mss-bytes 1446] [--queue-packets 850] [--cc reno] [--qthresh 0] [--app greedy|udp] [--packets 2000000]
 //! ```
 //!
 //! A dumbbell: all senders at s1, all receivers at the last switch, one bottleneck port on s1. Prints one JSON object a
@@ -45,7 +45,7 @@ impl Options {
             qthresh: 0,
             app: "greedy".to_owned(),
             packets: 2_000_000,
-            pairs: HOSTS,
+            pairs: 10,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(key) = arguments.next() {
@@ -150,7 +150,7 @@ fn config(options: &Options, flows: usize) -> Value {
                 _ => json!({"kind": "greedy"}),
             };
             json!({"name": format!("f{i}"), "from": format!("h1-{}", i % options.senders(flows)), "to": format!("h2-{}", i % options.receivers(flows)), "start_ns": i * 1_000_000,
-                   "app": app, "tcp": {"cc": options.cc, "mss_bytes": options.mss_bytes}})
+                   "app": app, "tcp": {"cc": options.cc, "recovery": "sack", "mss_bytes": options.mss_bytes}})
         })
         .collect();
     json!({"programs": {"qthresh": {"json": common::program()}}, "switches": switches, "hosts": hosts, "links": links, "flows": list})
@@ -166,10 +166,8 @@ fn add_tables(sim: &mut Simulation, options: &Options, flows: usize) {
                 } else {
                     TRUNK.into()
                 };
-                let mac = 0x0800_0000_0000
-                    | u64::from(side) << 16
-                    | (i as u64 / 250) << 8
-                    | i as u64 % 250;
+                let number = ((i as u64 / 250) << 8) | (i as u64 % 250);
+                let mac = 0x0800_0000_0000 | (u64::from(side) << 16) | number;
                 common::add_route(device, ip(side, i), mac, port);
             }
         }
@@ -222,11 +220,13 @@ fn main() -> Result<(), String> {
         let bytes = acked(&sim);
         run_to(&mut sim, options.packets);
         let wall_s = wall.elapsed().as_secs_f64();
-        let cpu_s = cpu_ns().zip(cpu).map(|(end, start)| (end - start) as f64 / 1e9);
+        let cpu_s = cpu_ns()
+            .zip(cpu)
+            .map(|(end, start)| (end - start) as f64 / 1e9);
         let packets = (passes(&sim) - packets) as f64;
         let virtual_s = (sim.now() - virtual_ns) as f64 / 1e9;
         let row = json!({
-            "flows": flows, "switches": options.switches, "rate_bps": options.rate_bps, "app": options.app, "qthresh": options.qthresh,
+            "flows": flows, "switches": options.switches, "rate_bps": options.rate_bps, "app": options.app, "pairs": options.senders(flows), "qthresh": options.qthresh,
             "packets": packets, "virtual_s": virtual_s, "wall_s": wall_s, "packets_per_s": (packets / wall_s).round(),
             "cpu_ns_per_packet": cpu_s.map(|s| s * 1e9 / packets), "virtual_per_wall": virtual_s / wall_s, "ns_per_packet": wall_s * 1e9 / packets,
             "goodput_bps": ((acked(&sim) - bytes) as f64 * 8.0 / virtual_s).round()});

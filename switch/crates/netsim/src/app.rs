@@ -77,7 +77,7 @@ impl AppState {
                 (Step::Open { work, then_close }, None)
             }
             App::OnOff(app) => {
-                let on = step % 2 == 0;
+                let on = step.is_multiple_of(2);
                 let mean = if on { app.on_mean_ns } else { app.off_mean_ns };
                 let length = chance.draw(app.distribution, mean as f64, app.shape);
                 let work = Work::Greedy;

@@ -38,7 +38,8 @@ fn steady_state_allocates_nothing() {
         {"name": "b", "from": "h2", "to": "h4", "app": {"kind": "greedy"}, "tcp": tcp},
         {"name": "udp", "from": "h1", "to": "h4", "app": {"kind": "cbr_udp", "rate_bps": 1_000_000, "payload_bytes": 500}}]);
     let mut config = dumbbell(10_000_000, 50, 5_000_000, flows);
-    config["links"][4]["a_to_b"] = json!({"delay_ns": 5_000_000, "jitter_ns": 100_000, "loss": 0.001});
+    config["links"][4]["a_to_b"] =
+        json!({"delay_ns": 5_000_000, "jitter_ns": 100_000, "loss": 0.001});
     let mut sim = routed(&config);
     set_qthresh(sim.switch_mut("s1").unwrap(), 3, 50, 12);
     sim.run_until(60_000_000_000);
