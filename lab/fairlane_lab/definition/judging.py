@@ -63,6 +63,8 @@ class Note(Strict):
     """Parameters; also `runtime`."""
     metrics: tuple[str, ...] = ()
     """Only these metrics; empty: all."""
+    share: Between = Between()
+    """The differences that it explains, as (measured - reference) / reference; what is larger stays unexplained."""
 
     def as_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

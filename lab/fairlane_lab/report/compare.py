@@ -41,7 +41,7 @@ class Comparison:
 
     a: str
     b: str
-    """What the runs are called: `sim`, or with what else tells them apart."""
+    """What the runs are called: what tells them apart, such as `sim` and `Mininet`."""
     rows: tuple[Compared, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
@@ -90,7 +90,7 @@ def compare_table(comparison: Comparison, metrics: Sequence[str] | None = None, 
     rows.sort(key=lambda row: list(chosen).index(row.metric))
     title = f"{comparison.a} (a) and {comparison.b} (b): medians, b against a; * outside both confidence ranges"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    table.add_column("metric, point", overflow="fold")
+    table.add_column("metric, point", overflow="fold", min_width=24)
     for name in ("a", "a lo..hi", "b", "b lo..hi", "b - a\n%"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
@@ -129,12 +129,12 @@ def _range(metric: str, low: float, high: float, name: Any) -> str:
 
 
 def _names(a: RunFolder, b: RunFolder) -> tuple[str, str]:
-    """What tells the two apart: runtime, else seed, else git, else the folder."""
+    """What tells the two apart: experiment, else runtime, else seed, else git, else the folder."""
     told: list[tuple[str, str]] = [
+        (a.experiment, b.experiment),
         (labels.value_label("runtime", a.runtime), labels.value_label("runtime", b.runtime)),
         (f"seed {a.summary.get('seed')}", f"seed {b.summary.get('seed')}"),
         (str(a.metadata.get("git", "")), str(b.metadata.get("git", ""))),
         (a.path.name, b.path.name),
     ]
-    parts = [pair for pair in told if pair[0] != pair[1]] or told[-1:]
-    return ", ".join(one for one, _ in parts[:2]), ", ".join(other for _, other in parts[:2])
+    return next((pair for pair in told if pair[0] != pair[1]), told[-1])

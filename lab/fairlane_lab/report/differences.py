@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every difference of more than 10 % between paper, sim and Mininet, with a line that says where it comes from, or that nobody knows.
 
-A note of the experiment explains a difference from the paper when its `where` and `metrics` match. A difference between the
-runtimes is explained only by a note whose `where` names a `runtime`: what holds for both explains nothing between them.
+A note of the experiment explains a difference from the paper when its `where` and `metrics` match and the difference lies in its
+`share`. A difference between the runtimes is explained only by a note whose `where` names a `runtime`: what holds for both
+explains nothing between them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fairlane_lab.definition.judging import Note
-from fairlane_lab.definition.strict import matches
+from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.report.pairing import Pair
 from fairlane_lab.report.run_folder import Point, Spread
 
@@ -40,7 +41,9 @@ class Line:
     against: str
     """`paper`, another source of the paper's numbers, or `sim`."""
     notes: tuple[str, ...]
-    """Texts of the notes that fit."""
+    """Texts of the notes that explain it."""
+    partly: tuple[str, ...] = ()
+    """Texts of notes that fit, but explain no difference of this size."""
     compared: int = 0
     """Points that could be compared."""
     differences: list[Difference] = field(default_factory=list[Difference])
@@ -58,7 +61,7 @@ class Line:
 
 def find_differences(pair: Pair, metrics: list[str]) -> list[Line]:
     """Lines in the order of the metrics: each runtime against the paper, then Mininet against sim. Only metrics that are numbers of the paper or columns of the result."""
-    lines: dict[tuple[str, str, str, tuple[str, ...], bool], Line] = {}
+    lines: dict[tuple[str, str, str, tuple[str, ...], tuple[str, ...], bool], Line] = {}
     compared: dict[tuple[str, str, str], int] = {}
     for metric in metrics:
         for name, points in pair.points():
@@ -68,24 +71,28 @@ def find_differences(pair: Pair, metrics: list[str]) -> list[Line]:
                 found = _difference(name, spread, reference)
                 if found is None:
                     continue
-                notes = explaining(pair.newest.notes, points[measured], metric, measured, between=against in points)
-                key = (*direction, notes, not notes and found.in_spread)
-                lines.setdefault(key, Line(metric, measured, against, notes)).differences.append(found)
+                fitting = fitting_notes(
+                    pair.newest.notes, points[measured], metric, measured, between=against in points
+                )
+                notes = tuple(note.text for note in fitting if holds(note.share, found.share))
+                partly = tuple(note.text for note in fitting if not holds(note.share, found.share))
+                key = (*direction, notes, partly, not notes and found.in_spread)
+                lines.setdefault(key, Line(metric, measured, against, notes, partly)).differences.append(found)
     for line in lines.values():
         line.compared = compared[line.metric, line.measured, line.against]
     return list(lines.values())
 
 
-def explaining(notes: list[Note], point: Point, metric: str, runtime: str, between: bool) -> tuple[str, ...]:
-    """Texts of the notes that explain a difference of `metric` at a point measured in `runtime`; `between`: against the other runtime."""
+def fitting_notes(notes: list[Note], point: Point, metric: str, runtime: str, between: bool) -> list[Note]:
+    """Notes on a difference of `metric` at a point measured in `runtime`, of whatever size; `between`: against the other runtime."""
     params = {**point.params, "runtime": runtime}
-    return tuple(
-        note.text
+    return [
+        note
         for note in notes
         if (not note.metrics or metric in note.metrics)
         and matches(note.where, params)
         and (not between or "runtime" in note.where)
-    )
+    ]
 
 
 def _pairs(pair: Pair, points: dict[str, Point], metric: str) -> list[tuple[str, str, Spread, Spread]]:

@@ -44,6 +44,7 @@ class DifferenceLine:
     points: str
     """`512k-5ms 9.0 instead of 12.0 (-25 %), …`."""
     because: tuple[str, ...]
+    partly: tuple[str, ...]
     unexplained: bool
     count: str
     """`3 of 4 points`."""
@@ -191,6 +192,7 @@ def _line(line: Line) -> DifferenceLine:
         f"{labels.axis_label(name)}: {measured} against {against}",
         "; ".join(told(each) for each in line.differences),
         because,
+        line.partly,
         line.unexplained,
         f"{len(line.differences)} of {line.compared}",
     )

@@ -56,6 +56,8 @@ class Table:
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    repeats: dict[str, int]
+    """Runtime → runs of each of its points; empty when they differ."""
 
     @property
     def front(self) -> tuple[Row, ...]:
@@ -98,7 +100,7 @@ def side_by_side(pair: Pair, metrics: list[str] | None = None) -> Table:
         )
         for point, found in points
     ]
-    return Table(tuple(columns), tuple(rows))
+    return Table(tuple(columns), tuple(rows), _repeats(pair))
 
 
 def shown_metrics(pair: Pair) -> list[str]:
@@ -131,6 +133,13 @@ def _cell(pair: Pair, points: dict[str, Point], metric: str, source: str, name: 
         return Cell(labels.shown(metric, spread.value, name), spread_text(metric, spread, name)) if spread else Cell()
     value = pair.paper_values(points, metric).get("" if source == "paper" else source)
     return Cell() if value is None else Cell(labels.shown(metric, value, name))
+
+
+def _repeats(pair: Pair) -> dict[str, int]:
+    found = {run.runtime: {_runs(point) for point in run.points} for run in pair.runs}
+    if any(len(counts) != 1 for counts in found.values()):
+        return {}
+    return {runtime: counts.pop() for runtime, counts in found.items()}
 
 
 def _runs(point: Point) -> int:
