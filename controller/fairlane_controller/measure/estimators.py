@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import itemgetter
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,7 @@ class Estimate:
         return self.uncertainty / abs(self.value) if self.value else math.inf
 
 
-@dataclass(frozen=True)
-class _Sample:
+class _Sample(NamedTuple):
     time_s: float
     value: float
     weight: float
@@ -68,15 +72,13 @@ class QuantileWindow:
             return None
         last = self._samples[-1].time_s
         self._expire(now_s)
-        samples = list(self._samples)
-        if not samples:
+        if not self._samples:
             return None
-        ordered = sorted(samples, key=lambda s: s.value)
-        value = _at(ordered, self.quantile)
-        count = len(ordered)
+        ordered = _Ordered(self._samples)
+        value, count = ordered.at(self.quantile), len(self._samples)
         # 95 % interval of a quantile from order statistics: ranks n·q ± 1.96·sqrt(n·q·(1-q)).
         spread = 1.96 * math.sqrt(self.quantile * (1.0 - self.quantile) / count)
-        low, high = _at(ordered, max(0.0, self.quantile - spread)), _at(ordered, min(1.0, self.quantile + spread))
+        low, high = ordered.at(max(0.0, self.quantile - spread)), ordered.at(min(1.0, self.quantile + spread))
         uncertainty = math.inf if count < 3 else (high - low) / 2.0
         return Estimate(value=value, count=count, age_s=max(0.0, now_s - last), uncertainty=uncertainty)
 
@@ -93,9 +95,9 @@ class QuantileWindow:
             return
         samples = list(self._samples)
         old, new = samples[: -self.shift_count], samples[-self.shift_count :]
-        ordered = sorted(old, key=lambda s: s.value)
+        ordered = _Ordered(old)
         # Upwards it is not enough to lie above a low quantile: the new ones must lie above the old median as well.
-        middle, usual = _at(ordered, 0.5), _at(ordered, self.quantile)
+        middle, usual = ordered.at(0.5), ordered.at(self.quantile)
         above = all(s.value > max(middle, usual) * (1.0 + self.shift_ratio) for s in new)
         below = all(s.value < min(middle, usual) * (1.0 - self.shift_ratio) for s in new)
         if above or below:
@@ -103,12 +105,14 @@ class QuantileWindow:
             self.resets += 1
 
 
-def _at(ordered: list[_Sample], quantile: float) -> float:
-    """The smallest value below which at least `quantile` of the weight lies; `ordered` is sorted and not empty."""
-    target = quantile * sum(s.weight for s in ordered)
-    reached = 0.0
-    for sample in ordered:
-        reached += sample.weight
-        if reached >= target - 1e-12:
-            return sample.value
-    return ordered[-1].value
+class _Ordered:
+    """Samples by value, for quantiles of their weight; at least one."""
+
+    def __init__(self, samples: Iterable[_Sample]) -> None:
+        self._samples = sorted(samples, key=itemgetter(1))
+        self._reached = list(accumulate(map(itemgetter(2), self._samples)))
+
+    def at(self, quantile: float) -> float:
+        """The smallest value below which at least `quantile` of the weight lies."""
+        place = bisect_left(self._reached, quantile * self._reached[-1] - 1e-12)
+        return self._samples[min(place, len(self._samples) - 1)].value
