@@ -17,8 +17,14 @@ from fairlane_lab.results.summary import summarise
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Scenario
 
+EXPERIMENTS = Path(__file__).parent / "report_experiments"
 Runtime = Literal["sim", "mininet"]
 Invent = Callable[[Scenario, random.Random, Runtime], RunResult]
+
+
+def text_of(name: str) -> str:
+    """An experiment file of the tests."""
+    return (EXPERIMENTS / f"{name}.toml").read_text()
 
 
 def invented(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:

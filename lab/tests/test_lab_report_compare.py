@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from fairlane_lab.report import RunFolderError, compare_runs, compare_table, open_run, trace_statistics
 from fairlane_lab.report.traces import read_traces, turns, weighted_quantile
-from report_folders import make_folder
+from report_folders import make_folder, text_of
 from rich.console import Console
 
-TABLE1 = (Path(__file__).parent.parent / "experiments" / "qthresh-table1.toml").read_text()
+TABLE1 = text_of("qthresh-table1")
 TABLE2 = TABLE1.replace('name = "qthresh-table1"', 'name = "other"').replace('"512k-5ms"', '"another"')
 
 

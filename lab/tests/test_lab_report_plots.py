@@ -22,15 +22,10 @@ from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import PALETTE, colours
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from report_folders import Runtime, make_folder, with_transfers
+from report_folders import Runtime, make_folder, text_of, with_transfers
 from rich.console import Console
 
 RUNTIMES: tuple[Runtime, ...] = ("sim", "mininet")
-EXPERIMENTS = Path(__file__).parent.parent / "experiments"
-
-
-def text_of(name: str) -> str:
-    return (EXPERIMENTS / f"{name}.toml").read_text()
 
 
 @pytest.fixture(scope="module")
