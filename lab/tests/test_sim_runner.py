@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
-from fairlane_lab.scenario import Change, Control
-from sim_scenarios import RATE_BPS, cbr, fixed, scenario
+from fairlane_lab.scenario import App, Change, Control, Flow
+from sim_scenarios import RATE_BPS, RENO, VEGAS, cbr, fixed, scenario
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
 FAST, SLOW = cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000)
@@ -134,3 +134,66 @@ def _timed(short: Any) -> float:
     started = time.perf_counter()
     run(short)
     return time.perf_counter() - started
+
+
+def fairness(result: RunResult) -> float:
+    goodputs = [flow.goodput_bps for flow in result.flows]
+    return min(goodputs) / max(goodputs)
+
+
+def test_behind_drop_tail_vegas_starves_and_behind_qthresh_it_does_not() -> None:
+    drop_tail = run(scenario(RENO, VEGAS, duration_s=30.0, warmup_s=10.0))
+    qthresh = run(scenario(RENO, VEGAS, control=fixed(6), duration_s=30.0, warmup_s=10.0))
+    assert 0.03 < fairness(drop_tail) < 0.2  # the paper: 11 %
+    assert fairness(qthresh) > 0.7
+    for result in (drop_tail, qthresh):
+        assert result.ports[0].utilisation > 0.97
+        assert [flow.variant for flow in result.flows] == ["reno", "vegas"]
+        assert all(flow.greedy and flow.cwnd_packets > 1 and flow.srtt_ms > 5 for flow in result.flows)
+    assert qthresh.flows[0].retransmits >= qthresh.ports[0].drops - 2 > 0
+
+
+def test_the_loop_tunes_the_threshold_and_says_what_it_measured() -> None:
+    result = run(scenario(RENO, VEGAS, control=Control("qthresh", "auto"), duration_s=40.0, warmup_s=15.0, series=True))
+    (port,) = result.ports
+    assert port.bw_bps == pytest.approx(RATE_BPS, rel=0.01)
+    assert port.t_res_ms == pytest.approx(7.0, rel=0.05)  # 2·2 ms + 2·1 ms + the frame's and the ACK's serialisation
+    assert port.n_c == pytest.approx(2.0, abs=0.2)
+    assert port.utilisation > 0.97
+    assert fairness(result) > 0.9
+    assert port.qthresh_packets is not None
+    assert 3 < port.qthresh_packets < 9
+    assert {"took_over", "flow", "tuned"} <= {event["event"] for event in result.events}
+    for flow in ("reno", "vegas"):
+        assert max(value for _, value in points(result, flow, "queue_packets")) >= 2
+
+
+def test_the_model_alone_tunes_nothing() -> None:
+    result = run(scenario(RENO, VEGAS, control=Control("qthresh", "model"), duration_s=15.0))
+    assert "tuned" not in {event["event"] for event in result.events}
+    assert result.ports[0].t_res_ms is not None
+
+
+def test_transfers_of_every_kind_are_told() -> None:
+    web = App("web", arrivals_per_s=2.0, mean_bytes=8_000, distribution="pareto", max_bytes=100_000)
+    result = run(
+        scenario(
+            RENO,
+            Flow("web", "web", "h2", "h3", app=web),
+            Flow("file", "file", "h2", "h3", app=App("bytes", bytes=50_000), start_s=2.0),
+            Flow("keys", "keys", "h2", "h3", app=App("interactive", bytes=200, interval_s=0.5)),
+            control=fixed(6),
+        )
+    )
+    by_flow = {name: [t for t in result.transfers if t.flow == name] for name in ("web", "file", "keys")}
+    assert [round(t.start_s, 1) for t in by_flow["file"]] == [2.0]
+    assert by_flow["file"][0].bytes == 50_000
+    assert 15 < len(by_flow["web"]) < 80
+    assert len(by_flow["keys"]) >= 35
+    assert all(0 < t.completion_s < 20 for t in result.transfers)
+    assert [flow.greedy for flow in result.flows] == [True, False, False, False]
+
+
+def test_tcp_too_is_the_same_twice() -> None:
+    run_one = scenario(RENO, VEGAS, control=Control("qthresh", "auto"), duration_s=12.0)
+    assert replace(run(run_one), wall_s=0.0) == replace(run(run_one), wall_s=0.0)
