@@ -11,7 +11,7 @@ import typer
 
 from fairlane_lab.cli.demo import comparison_table, demo
 from fairlane_lab.cli.listing import list_experiments, show
-from fairlane_lab.cli.reporting import plot
+from fairlane_lab.cli.reporting import compare, plot, report
 from fairlane_lab.cli.running import run, sweep
 
 app = typer.Typer(help="Experiments: run them, show their tables, make their plots.", no_args_is_help=True)
@@ -20,6 +20,8 @@ app.command()(show)
 app.command()(run)
 app.command()(sweep)
 app.command()(plot)
+app.command()(report)
+app.command()(compare)
 app.command()(demo)
 
 

@@ -9,7 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_lab.cli.output import console, fail
+from fairlane_lab.cli.options import JsonOption
+from fairlane_lab.cli.output import console, fail, print_json
+from fairlane_lab.definition.names import RUNTIMES
+from fairlane_lab.paths import results_root
+from fairlane_lab.results.folder import newest_folder
 
 
 def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
@@ -23,6 +27,67 @@ def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as resu
         fail(f"{folder}: not a run folder: {error}")
     for picture in pictures:
         console.print(str(picture), soft_wrap=True)
+
+
+def report(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders; default: the newest of each experiment and runtime.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The HTML file; default results/report.html.")] = None,
+    results: Annotated[Path | None, typer.Option(help="Where run folders are looked for; default results/.")] = None,
+) -> None:
+    """One self-contained HTML page: paper, sim and Mininet side by side, plots, and where differences come from."""
+    from fairlane_lab.report import RunFolderError, make_report, newest_folders
+
+    root = results or results_root()
+    chosen = folders or newest_folders(root)
+    if not chosen:
+        fail(f"{root}: no run folder of an experiment; run one first: fairlane lab run NAME")
+    target = out or root / "report.html"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        console.print(f"report {make_report(chosen, target)}", soft_wrap=True)
+    except (RunFolderError, OSError) as error:
+        fail(str(error))
+
+
+def compare(
+    a: Annotated[str, typer.Argument(help="A run folder, or an experiment (its newest run).")],
+    b: Annotated[str, typer.Argument(help="What to set beside it: a run folder, or `sim` or `mininet` of the same.")],
+    outside: Annotated[bool, typer.Option(help="Only what lies outside both confidence ranges.")] = False,
+    results: Annotated[Path | None, typer.Option(help="Where run folders are looked for; default results/.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Two runs side by side: sim and Mininet, before and after, one seed and another."""
+    from fairlane_lab.report import RunFolderError, compare_runs, compare_table
+
+    first, second = _run_folders(a, b, results)
+    try:
+        comparison = compare_runs(first, second)
+    except RunFolderError as error:
+        fail(str(error))
+    if as_json:
+        print_json(comparison.as_json())
+    else:
+        console.print(compare_table(comparison, only_outside=outside))
+
+
+def _run_folders(a: str, b: str, root: Path | None) -> tuple[Path, Path]:
+    """The folders that the arguments of `compare` mean. Leaves with what is wrong."""
+    if b in RUNTIMES and not Path(a).is_dir():
+        other = "mininet" if b == "sim" else "sim"
+        return _newest(a, other, root), _newest(a, b, root)
+    first = Path(a) if Path(a).is_dir() else _newest(a, None, root)
+    second = Path(b) if Path(b).is_dir() else _newest(b, None, root)
+    return first, second
+
+
+def _newest(name: str, runtime: str | None, root: Path | None) -> Path:
+    found = newest_folder(name, root, runtime)
+    if found is None:
+        where = f" in {runtime}" if runtime else ""
+        fail(f"{name!r} is no run folder, and {root or results_root()} has no run of an experiment of that name{where}")
+    return found
 
 
 def _is_experiment(folder: Path) -> bool:

@@ -39,7 +39,7 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     mark = {True: "[green]met[/green]     ", False: "[red]not met[/red] ", None: "[yellow]no data[/yellow] "}[
         verdict["met"]
     ]
-    about = _about(verdict["metric"])
+    about = Name("quotient", "%", 100) if verdict.get("relative_to") else _about(verdict["metric"])
     per = ", ".join(f"{name} {value}" for name, value in verdict["per"].items() if name != "point")
     if not per and len(verdict["points"]) == 1 and verdict["points"] != ["only"]:
         per = verdict["points"][0]

@@ -123,6 +123,7 @@ class _Names:
                     yield from self._parameter(name, (*path, "per", number))
             if expectation.over:
                 yield from self._parameter(expectation.over, (*path, "over"))
+            yield from self._where(dict(expectation.relative_to), (*path, "relative_to"))
             for name in expectation.given:
                 yield from self._metric(name, (*path, "given", name), True)
         for index, note in enumerate(experiment.notes):

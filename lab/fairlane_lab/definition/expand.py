@@ -29,7 +29,7 @@ from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptio
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
 
-SWITCH_PARAMETERS = frozenset({"scheme", "threshold", "scheduler"})
+SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", "scheduler"})
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 
 

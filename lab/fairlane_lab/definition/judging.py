@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fairlane_lab.definition.strict import Between, Strict, Where
+from fairlane_lab.definition.strict import Between, Scalar, Strict, Where
 
 Runtime = Literal["sim", "mininet"]
 
@@ -28,7 +28,7 @@ class Expectation(Strict):
     text: str
     """What is asked, in a sentence."""
     metric: str
-    """A metric, `metric[group]`, a quotient `a / b` of two of them, or (with `pick`) a parameter."""
+    """A metric, `metric[group]`, a quotient `a / b` of two of them (or by a parameter), or with `over` that parameter itself."""
     min: float | None = None
     max: float | None = None
     where: Where = Field(default_factory=dict)
@@ -42,6 +42,8 @@ class Expectation(Strict):
     """With `over`: by the metric (`highest`, `lowest`) or by the parameter's own order (`first`, `last`)."""
     given: dict[str, Between] = Field(default_factory=dict)
     """With `over`: only points whose metrics lie in these ranges."""
+    relative_to: dict[str, Scalar] = Field(default_factory=dict)
+    """What is bounded is the metric divided by itself at the point with these values of the switch's parameters."""
     runtimes: tuple[Runtime, ...] = ("sim", "mininet")
 
     @model_validator(mode="after")

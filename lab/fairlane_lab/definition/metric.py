@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from fairlane_lab.definition.errors import unknown
-from fairlane_lab.definition.names import GROUP_METRICS, RUN_METRICS, Name
+from fairlane_lab.definition.names import GROUP_METRICS, PARAMETERS, RUN_METRICS, Name
 
 _FORM = re.compile(r"^([a-z][a-z0-9_]*)(?:\[([a-z][a-z0-9_-]*)\])?$")
 
@@ -34,11 +34,15 @@ class Metric:
 
 
 def parse_metric(text: str) -> tuple[Metric, Metric | None]:
-    """The metric, and the one that it is divided by. Raises ValueError with what is allowed."""
-    parts = [_single(part.strip()) for part in text.split("/")]
+    """The metric, and the metric or parameter that it is divided by. Raises ValueError with what is allowed."""
+    parts = [_part(part.strip(), place > 0) for place, part in enumerate(text.split("/"))]
     if len(parts) > 2:
         raise ValueError(f"got {text!r}; one division at most")
     return parts[0], parts[1] if len(parts) == 2 else None
+
+
+def _part(text: str, divisor: bool) -> Metric:
+    return Metric(text) if divisor and text in PARAMETERS else _single(text)
 
 
 def _single(text: str) -> Metric:

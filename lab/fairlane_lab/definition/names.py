@@ -21,10 +21,14 @@ class Name:
 
 PARAMETERS: dict[str, Name] = {
     "case": Name("case"),
+    "control": Name("control"),
     "scheme": Name("scheme"),
     "threshold": Name("Qthresh", "packets"),
     "scheduler": Name("scheduler"),
     "variant": Name("variant"),
+    "variant_1": Name("first variant"),
+    "variant_2": Name("second variant"),
+    "variant_3": Name("third variant"),
     "rate_bps": Name("rate", "Mbit/s", 1e-6),
     "delay_ms": Name("one-way delay", "ms"),
     "buffer_packets": Name("buffer", "packets"),
@@ -39,9 +43,9 @@ PARAMETERS: dict[str, Name] = {
     "duration_s": Name("duration", "s"),
     "warmup_s": Name("warm-up", "s"),
 }
-"""What a file may call a parameter (`case` and `offset_s` are set by the lab itself)."""
+"""What a file may call a parameter. Set by the lab itself: `case`, `offset_s`, and `control`, the label of the axis of that name."""
 
-SET_BY_THE_LAB = frozenset({"case", "offset_s"})
+SET_BY_THE_LAB = frozenset({"case", "control", "offset_s"})
 
 RUN_METRICS: dict[str, Name] = {
     "throughput_bps": Name("throughput", "Mbit/s", 1e-6),
@@ -70,11 +74,12 @@ FLOW_METRICS: dict[str, Name] = {
     "retransmits": Name("retransmits"),
     "timeouts": Name("timeouts"),
     "cwnd_packets": Name("mean cwnd", "packets"),
+    "cwnd_peak_packets": Name("largest cwnd", "packets"),
     "srtt_ms": Name("smoothed RTT", "ms"),
 }
 
 GROUP_METRICS = frozenset({*FLOW_METRICS, "completion_s", "completion_p95_s", "transfers"})
-"""`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`: their sum."""
+"""`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`: their sum, and `cwnd_peak_packets`: the largest."""
 
 SERIES_METRICS: dict[str, Name] = {
     "cwnd_packets": Name("cwnd", "packets"),

@@ -67,7 +67,7 @@ def _axis_items(name: str, experiment: Experiment, replaced: Mapping[str, Sequen
         if isinstance(value, dict):
             params = {key: item for key, item in value.items() if key != "label"}
             label = value.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items())
-            items.append(_Item(str(label), params))
+            items.append(_Item(str(label), {name: str(label), **params} if name == "control" else params))
         else:
             items.append(_Item(f"{name}={_text(value)}", {name: value}))
     return items

@@ -37,14 +37,15 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     """All rows of a run. Flows, transfers and series are in the order of their names and times."""
     key = row_key(scenario, runtime, target)
     params = {name: column_value(name, value) for name, value in scenario.params.items()}
+    peaks = cwnd_peaks(scenario, result)
     flows = sorted(result.flows, key=lambda flow: natural(flow.flow))
     transfers = sorted(result.transfers, key=lambda each: (each.start_s, natural(each.flow), each.completion_s))
     total = sum(flow.goodput_bps for flow in flows)
-    run = {**key, **params, **run_metrics(flows, result.ports, transfers)}
+    run = {**key, **params, **run_metrics(flows, result.ports, transfers, peaks)}
     run |= {"virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],
-        flows=[{**key, **params, **_flow(flow, total)} for flow in flows],
+        flows=[{**key, **params, **_flow(flow, total, peaks)} for flow in flows],
         ports=[{**key, **params, **_port(port)} for port in sorted(result.ports, key=lambda p: (p.switch, p.port))],
         transfers=[{**key, **params, **_transfer(each)} for each in transfers],
         series=[
@@ -80,7 +81,21 @@ def param_value(name: str, value: Any) -> Any:
     return int(value) if name == "threshold" and isinstance(value, str) and value.isdigit() else value
 
 
-def run_metrics(flows: Sequence[FlowResult], ports: Sequence[PortResult], transfers: Sequence[Transfer]) -> Row:
+def cwnd_peaks(scenario: Scenario, result: RunResult) -> dict[str, float]:
+    """Flow → the largest congestion window sampled in the measured window; empty for runs without series."""
+    peaks: dict[str, float] = {}
+    for point in result.series:
+        if point.metric == "cwnd_packets" and point.flow and scenario.warmup_s <= point.t_s <= scenario.duration_s:
+            peaks[point.flow] = max(point.value, peaks.get(point.flow, 0.0))
+    return peaks
+
+
+def run_metrics(
+    flows: Sequence[FlowResult],
+    ports: Sequence[PortResult],
+    transfers: Sequence[Transfer],
+    peaks: Mapping[str, float] | None = None,
+) -> Row:
     """One value a metric; None where it does not exist. Fairness and Jain are over the greedy flows, by weight."""
     greedy = [flow.goodput_bps / flow.weight for flow in flows if flow.greedy]
     metrics: Row = {
@@ -95,7 +110,7 @@ def run_metrics(flows: Sequence[FlowResult], ports: Sequence[PortResult], transf
     groups = dict.fromkeys(flow.group for flow in flows)
     total = metrics["goodput_bps"]
     for group in groups:
-        metrics |= {f"{name}[{group}]": value for name, value in _group(flows, group, total).items()}
+        metrics |= {f"{name}[{group}]": value for name, value in _group(flows, group, total, peaks or {}).items()}
         mine = [each for each in transfers if each.group == group]
         metrics |= {f"{name}[{group}]": value for name, value in _completion(mine).items()} if mine else {}
     return metrics
@@ -142,20 +157,22 @@ def _completion(transfers: Sequence[Transfer]) -> Row:
     }
 
 
-def _group(flows: Sequence[FlowResult], group: str, total: float) -> Row:
+def _group(flows: Sequence[FlowResult], group: str, total: float, peaks: Mapping[str, float]) -> Row:
     mine = [flow for flow in flows if flow.group == group]
     goodput = sum(flow.goodput_bps for flow in mine)
+    sampled = [peaks[flow.flow] for flow in mine if flow.flow in peaks]
     return {
         "goodput_bps": goodput / len(mine),
         "share": goodput / total if total > 0 else 0.0,
         "retransmits": sum(flow.retransmits for flow in mine),
         "timeouts": sum(flow.timeouts for flow in mine),
         "cwnd_packets": fmean(flow.cwnd_packets for flow in mine),
+        "cwnd_peak_packets": max(sampled, default=None),
         "srtt_ms": fmean(flow.srtt_ms for flow in mine),
     }
 
 
-def _flow(flow: FlowResult, total: float) -> Row:
+def _flow(flow: FlowResult, total: float, peaks: Mapping[str, float]) -> Row:
     return {
         "flow": flow.flow,
         "group": flow.group,
@@ -167,6 +184,7 @@ def _flow(flow: FlowResult, total: float) -> Row:
         "retransmits": flow.retransmits,
         "timeouts": flow.timeouts,
         "cwnd_packets": flow.cwnd_packets,
+        "cwnd_peak_packets": peaks.get(flow.flow),
         "srtt_ms": flow.srtt_ms,
     }
 

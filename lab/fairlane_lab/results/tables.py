@@ -29,7 +29,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 DETERMINISTIC = ("runs", "flows", "ports", "transfers", "series")
 """A seed gives these (and events.jsonl) byte for byte; `timing` holds what differs."""
 
-_TEXT = frozenset({"experiment", "point", "runtime", "target", "case", "scheme", "threshold", "scheduler", "variant", "flow", "group", "metric", "switch", "about"})  # fmt: skip
+_TEXT = frozenset({"experiment", "point", "runtime", "target", "case", "control", "scheme", "threshold", "scheduler", "variant", "variant_1", "variant_2", "variant_3", "flow", "group", "metric", "switch", "about"})  # fmt: skip
 _WHOLE = frozenset({"repeat", "seed", "rate_bps", "buffer_packets", "file_bytes", "flows", "window_packets", "retransmits", "timeouts", "drops", "packets", "transfers", "bytes", "port", "port_rate_bps"})  # fmt: skip
 _TRUTH = frozenset({"greedy"})
 

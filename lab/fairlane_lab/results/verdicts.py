@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
+from fairlane_lab.definition.expand import SWITCH_PARAMETERS
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.metric import parse_metric
 from fairlane_lab.definition.strict import holds, matches
@@ -34,6 +35,8 @@ class Verdict:
     metric: str
     min: float | None
     max: float | None
+    relative_to: dict[str, Any]
+    """What the value is divided by, when it is: the same metric at the point with these values."""
     per: dict[str, Any]
     """The parameters for which it is, such as `{"case": "2M-2ms"}`."""
     points: list[str]
@@ -53,6 +56,7 @@ def judge(expectations: Sequence[Expectation], points: Sequence[PointRuns], runt
     for expectation in expectations:
         if runtime not in expectation.runtimes:
             continue
+        reference = _References(expectation, points)
         groups: dict[tuple[Any, ...], list[PointRuns]] = {}
         for point in points:
             if matches(expectation.where, point.params) and point.rows:
@@ -61,7 +65,7 @@ def judge(expectations: Sequence[Expectation], points: Sequence[PointRuns], runt
             verdicts.append(_verdict(expectation, {}, [], None, None))
         for key, group in groups.items():
             per = dict(zip(expectation.per, key, strict=True))
-            verdicts.append(_over(expectation, per, group) if expectation.over else _all(expectation, per, group))
+            verdicts.append(_over(reference, per, group) if expectation.over else _all(reference, per, group))
     return verdicts
 
 
@@ -69,8 +73,31 @@ def _key(expectation: Expectation, point: PointRuns) -> tuple[Any, ...]:
     return tuple(point.point if name == "point" else point.params.get(name) for name in expectation.per)
 
 
-def _all(expectation: Expectation, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
-    values = [value for point in group if (value := _value(expectation, expectation.metric, point)) is not None]
+class _References:
+    """An expectation with the points that its values may be relative to."""
+
+    def __init__(self, expectation: Expectation, points: Sequence[PointRuns]) -> None:
+        self.expectation = expectation
+        relative = expectation.relative_to
+        self._points = {_world(point): point for point in points if relative and matches(dict(relative), point.params)}
+
+    def value(self, text: str, point: PointRuns) -> float | None:
+        """A metric of a point, divided by the reference's where the expectation is relative; None where either is missing."""
+        value = _value(self.expectation, text, point)
+        if not self.expectation.relative_to or text != self.expectation.metric:
+            return value
+        other = self._points.get(_world(point))
+        below = _value(self.expectation, text, other) if other else None
+        return value / below if value is not None and below else None
+
+
+def _world(point: PointRuns) -> tuple[tuple[str, Any], ...]:
+    return tuple(item for item in sorted(point.params.items()) if item[0] not in SWITCH_PARAMETERS)
+
+
+def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
+    expectation = reference.expectation
+    values = [value for point in group if (value := reference.value(expectation.metric, point)) is not None]
     names = [point.point for point in group]
     if not values:
         return _verdict(expectation, per, names, None, None)
@@ -78,16 +105,16 @@ def _all(expectation: Expectation, per: dict[str, Any], group: Sequence[PointRun
     return _verdict(expectation, per, names, worst, _margin(expectation, worst) >= 0)
 
 
-def _over(expectation: Expectation, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
+def _over(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
+    expectation = reference.expectation
     over = expectation.over or ""
     candidates: list[tuple[PointRuns, float]] = []
     for point in group:
         measured = {name: _value(expectation, name, point) for name in expectation.given}
-        if not all(
-            measured[name] is not None and holds(bound, measured[name]) for name, bound in expectation.given.items()
-        ):
+        bounds = expectation.given.items()
+        if not all(measured[name] is not None and holds(bound, measured[name]) for name, bound in bounds):
             continue
-        value = point.params[over] if expectation.metric == over else _value(expectation, expectation.metric, point)
+        value = point.params[over] if expectation.metric == over else reference.value(expectation.metric, point)
         if value is not None:
             candidates.append((point, float(value)))
     if not candidates:
@@ -96,9 +123,8 @@ def _over(expectation: Expectation, per: dict[str, Any], group: Sequence[PointRu
         chosen, value = (max if expectation.pick == "highest" else min)(candidates, key=lambda each: each[1])
     else:
         chosen, value = (min if expectation.pick == "first" else max)(candidates, key=lambda each: each[0].params[over])
-    return _verdict(
-        expectation, {**per, over: chosen.params[over]}, [chosen.point], value, _margin(expectation, value) >= 0
-    )
+    met = _margin(expectation, value) >= 0
+    return _verdict(expectation, {**per, over: chosen.params[over]}, [chosen.point], value, met)
 
 
 def _margin(expectation: Expectation, value: float) -> float:
@@ -125,4 +151,14 @@ def metric_value(text: str, row: Row) -> float | None:
 def _verdict(
     expectation: Expectation, per: dict[str, Any], points: list[str], value: float | None, met: bool | None
 ) -> Verdict:
-    return Verdict(expectation.text, expectation.metric, expectation.min, expectation.max, per, points, value, met)
+    return Verdict(
+        expectation.text,
+        expectation.metric,
+        expectation.min,
+        expectation.max,
+        expectation.relative_to,
+        per,
+        points,
+        value,
+        met,
+    )
