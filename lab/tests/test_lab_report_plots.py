@@ -86,7 +86,7 @@ def test_bars_show_shares_of_links_of_different_speed_and_the_papers_marks(table
     heights = [patch.get_height() for patch in axis.patches]  # type: ignore[attr-defined]
     first = table1[0].points[0]
     assert heights[0] == pytest.approx(first.metrics["goodput_bps[reno]"].value / 512_000 * 100)
-    assert legend_of(figure) == ["reno", "vegas", "sim", "Mininet", "95 % confidence", "paper"]
+    assert legend_of(figure) == ["reno", "vegas", "sim", "Mininet", "lowest to highest", "paper"]
     diamonds = [line for line in axis.lines if line.get_marker() == "D"]
     assert len(diamonds) == 16
     assert float(np.asarray(diamonds[0].get_ydata())[0]) == pytest.approx(457_160 / 512_000 * 100)

@@ -16,6 +16,8 @@ MAX_EVENTS = 60
 QUIET = frozenset({"measured", "read", "sample", "interval"})
 """Events that come with every interval of the control loop: counted, not listed."""
 _KEY = frozenset({"experiment", "point", "repeat", "seed", "runtime", "target", "t_s", "time", "monotonic_ns", "event"})
+_NOT_SHOWN = frozenset({"started", "campaign"})
+"""Told elsewhere on the page."""
 _MAX_TEXT = 400
 
 
@@ -24,7 +26,10 @@ def machine_rows(runs: Sequence[RunFolder]) -> list[tuple[str, list[str]]]:
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         for name, value in run.metadata.items():
-            if name != "started":
+            if name == "versions" and isinstance(value, Mapping):
+                versions: Mapping[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+                found.setdefault(name, {})[", ".join(f"{key} {each}" for key, each in versions.items())] = None
+            elif name not in _NOT_SHOWN:
                 for key, text in _flat(name, value):
                     found.setdefault(key, {})[text] = None
     return [(name.replace("_", " "), list(values)) for name, values in found.items()]

@@ -93,7 +93,7 @@ def _bar(
         spread = Spread(values[len(values) // 2], min(e.lo for _, e in found), max(e.hi for _, e in found), spread.runs)
     rate = float(point.params["rate_bps"]) if relative else 1.0
     paper = {source: value / rate for source, value in run.paper_values(point, metric).items()}
-    return Spread(spread.value / rate, spread.lo / rate, spread.hi / rate, spread.runs), paper
+    return spread.scaled(1 / rate), paper
 
 
 def _draw(axis: Axes, bar: _Bar, width: float, scale: float, style: Mark, legend: Legend) -> None:

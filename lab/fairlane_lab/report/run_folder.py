@@ -42,6 +42,12 @@ class Spread:
     most: float = math.nan
     """Range of the runs; NaN where it is not known."""
 
+    def scaled(self, factor: float) -> Spread:
+        """The same spread in another unit."""
+        values = (self.value, self.lo, self.hi, self.least, self.most)
+        value, lo, hi, least, most = (each * factor for each in values)
+        return Spread(value, lo, hi, self.runs, least, most)
+
     @property
     def bottom(self) -> float:
         """The lowest run, or the lower bound where the runs are not known."""
