@@ -93,3 +93,15 @@ fn data_carries_the_acknowledgment() {
          inject ack 501",
     );
 }
+
+#[test]
+fn a_segment_below_a_gap_at_once_even_if_it_is_small() {
+    script(
+        "",
+        "open
+         inject data 101:201
+         expect ack 1
+         inject data 1:51
+         expect ack 51",
+    );
+}

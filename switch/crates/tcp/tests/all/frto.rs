@@ -114,3 +114,17 @@ fn a_second_timeout_of_the_same_data_may_still_be_spurious() {
          expect data 8001:9001",
     );
 }
+
+#[test]
+fn new_data_that_is_not_worth_a_segment_is_none() {
+    script(
+        "initial_window_packets=6 frto=true",
+        "open win 6500
+         write greedy
+         expect data 1:1001 1001:2001 2001:3001 3001:4001 4001:5001 5001:6001
+         +300 expect data 1:1001
+         +200 inject ack 1001 win 5500        # room for 500 bytes
+         expect data 1001:2001 2001:3001
+         state spurious_timeouts 0",
+    );
+}

@@ -109,3 +109,20 @@ fn an_ack_with_data_or_another_window_is_no_duplicate() {
          state dupacks 2 ca Disorder",
     );
 }
+
+#[test]
+fn a_partial_ack_retransmits_even_when_more_is_in_flight_than_the_window() {
+    ten(
+        "limited_transmit=false",
+        "# seven are lost, so only three duplicates come
+         +100 inject ack 1
+         inject ack 1
+         inject ack 1
+         expect data 1:1001
+         state cwnd 5 in_flight 7
+         +100 inject ack 1001
+         expect data 1001:2001
+         expect none
+         state cwnd 5 in_flight 6 ca Recovery",
+    );
+}

@@ -151,3 +151,17 @@ fn the_receiver_reports_what_lies_above_a_gap_the_newest_first() {
          expect ack 1 win 65535 ts 101 9 sack 7001:8001 5001:6001 3001:4001",
     );
 }
+
+#[test]
+fn a_second_loss_within_a_recovery_is_found_by_three_sacked_above_it() {
+    ten(
+        "limited_transmit=false",
+        "+100 inject ack 1 sack 1001:5001
+         expect data 1:1001
+         +100 inject ack 5001
+         expect none
+         inject ack 5001 sack 6001:9001
+         expect data 5001:6001 10001:11001 11001:12001 12001:13001
+         state ca Recovery retransmits 2 fast_retransmits 1",
+    );
+}
