@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import forwarding
+import netsim
 import pipeline
 import wire
 from rich.console import Console
@@ -34,6 +35,7 @@ def main() -> None:
         console.print(f"[yellow]this machine is busy (load {load[0]:.1f}): what needs two processors suffers most[/]")
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "pipeline alone": pipeline.bench,
+        "virtual time": netsim.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
         "links": lambda: wire.bench(arguments.seconds),
     }

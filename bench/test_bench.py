@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import netsim
 import pipeline
 import pytest
 from rich.console import Console
@@ -24,6 +25,16 @@ def test_the_examples_table_is_read_by_column() -> None:
 def test_output_without_a_table_is_an_error() -> None:
     with pytest.raises(ValueError, match="no table in what ns_per_packet printed"):
         pipeline.parse("thread 'main' panicked")
+
+
+def test_the_simulators_rows_are_json_lines() -> None:
+    assert netsim.parse('warning\n{"flows": 2, "packets_per_s": 1.0}\n') == [{"flows": 2, "packets_per_s": 1.0}]
+    with pytest.raises(ValueError, match="no rows in what packets_per_second printed"):
+        netsim.parse("error")
+
+
+def test_the_papers_links_run_in_virtual_time() -> None:
+    assert [link["case"] for link in netsim.table2()] == ["512k-5ms", "1.5M-2ms", "2M-2ms", "5M-2ms"]
 
 
 def test_latest_points_to_the_newest_summary(tmp_path: Path) -> None:
