@@ -8,6 +8,7 @@ import ipaddress
 import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.flow_keeper import flow_of, weight_of
+from fairlane_controller.loop.flow_weights import WeightRules
 from fairlane_controller.loop.flows import FlowKey, FlowTable
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,3 +129,27 @@ def test_adopt_then_allocate_never_collides(slots: list[int]) -> None:
     new = table.allocate(key(60_000))
     assert new is not None
     assert new not in slots
+
+
+def test_the_first_rule_that_matches_gives_a_flow_s_weight() -> None:
+    rules = WeightRules.parse([{"dst": "10.0.0.2", "dst_port": 5001, "weight": 2}, {"src_port": 7, "weight": 4}])
+    assert rules(key(7)) == 2.0
+    assert rules(key(9)) == 2.0
+    assert WeightRules.parse([{"src_port": 7, "weight": 4}])(key(9)) is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({}, '"rules" must be a list'),
+        ([1], "rule 0 must be an object"),
+        ([{"port": 1, "weight": 1}], "rule 0: 'port' is not one of src, dst, src_port, dst_port, weight"),
+        ([{"dst_port": 1}], "rule 0: needs a number as weight"),
+        ([{"dst_port": 1, "weight": 1}, {"dst": "h1", "weight": 1}], "rule 1: dst 'h1' is no address"),
+        ([{"dst_port": 70_000, "weight": 1}], "rule 0: dst_port 70000 is not 1 to 65535"),
+        ([{"dst_port": 1, "weight": 300}], "weight 300 is out of range"),
+    ],
+)
+def test_a_bad_weight_rule_is_named(rules: object, message: str) -> None:
+    with pytest.raises(FairlaneError, match=message):
+        WeightRules.parse(rules)

@@ -365,6 +365,10 @@ class SwitchAgent:
         self._event("changed", request=request, policy=policy_json(new))
         return policy_json(new)
 
+    def use_flow_weights(self, weight_of_new: FlowWeight | None) -> None:
+        """The weights of the flows that are new from now on; those that have an entry keep theirs."""
+        self._flows.weight_of_new = weight_of_new
+
     def status(self) -> dict[str, Any]:
         """The loop's view of its switch."""
         return {

@@ -3,7 +3,8 @@
 
 Requests: `{"op": "status"}`, `{"op": "measure"}`, `{"op": "threshold_set", "switch", "port", "class", "packets",
 "weight"}`, `{"op": "threshold_auto", "switch", "port", "class", "k", "weight", "self_tuning"}`, `{"op": "scheme_set", "switch",
-"port", "class", "scheme"}`. Answers: `{"ok": true, "result": …}` or `{"ok": false, "error": {"code", "message"}}`.
+"port", "class", "scheme"}`, `{"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}]}` (also `src`, `dst`,
+`src_port`; for new flows, the first rule that matches). Answers: `{"ok": true, "result": …}` or `{"ok": false, "error": {"code", "message"}}`.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ class FlowKeeper:
         "(egress port, class) of the flows whose digest we saw; not of adopted ones."
         self._log = log
         self._idle_timeout_s = idle_timeout_s
-        self._weight_of_new = weight_of_new
+        self.weight_of_new = weight_of_new
+        "What gives a new flow its own weight."
         self._own: dict[FlowKey, float] = {}
         "The flows' own weights; the others have their class's."
         self._tuned: dict[FlowKey, int] = {}
@@ -104,7 +105,7 @@ class FlowKeeper:
                 continue
             added.append(key)
             updates.append(~P4CounterEntry(program.COUNTER_FLOW_DROPS, index=slot, data=P4CounterData()))
-            weight = self._weight_of_new(key) if self._weight_of_new else None
+            weight = self.weight_of_new(key) if self.weight_of_new else None
             if weight is not None:
                 self._own[key] = weight
             updates.append(+key.entry(slot, self._idle_timeout_s, weight))

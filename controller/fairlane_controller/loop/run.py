@@ -16,6 +16,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
+from fairlane_controller.loop.flow_weights import WeightRules
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
@@ -90,8 +91,14 @@ class TopologyLoop:
                 return [m for agent in self.agents.values() for m in agent.measurements()]
             case "threshold_set" | "threshold_auto" | "scheme_set":
                 return await self._agent(request).change(request)
+            case "flow_weights":
+                rules = WeightRules.parse(request["rules"])
+                for agent in self.agents.values():
+                    agent.use_flow_weights(rules)
+                return {"rules": len(rules.rules)}
             case other:
-                raise unknown_name("op", other, ("status", "measure", "threshold_set", "threshold_auto", "scheme_set"))
+                ops = ("status", "measure", "threshold_set", "threshold_auto", "scheme_set", "flow_weights")
+                raise unknown_name("op", other, ops)
 
     def _agent(self, request: dict[str, Any]) -> SwitchAgent:
         name = str(request["switch"])

@@ -100,22 +100,6 @@ class Watch:
         return samples[-1][1] if samples else None
 
 
-def thresholds(events: Sequence[dict[str, Any]], port: PortKey, first_packets: float) -> list[tuple[float, float]]:
-    """(t_s, packets) from which on a threshold was in force: the class's, or the mean of its flows' own where they have them."""
-    steps = [(0.0, float(first_packets))]
-    tuned = False
-    for event in events:
-        if (event.get("switch"), event.get("port")) != port:
-            continue
-        if event["event"] == "tuned" and event["flows"]:
-            flows = [flow["qthresh_packets"] for flow in event["flows"].values()]
-            steps.append((event["t_s"], sum(flows) / len(flows)))
-            tuned = True
-        elif event["event"] == "threshold" and not tuned:
-            steps.append((event["t_s"], float(event["qthresh_packets"])))
-    return steps
-
-
 def step_mean(steps: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
     """Time-weighted mean over a window of a value that holds from each step to the next. The first step is at its start or before."""
     total = 0.0

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from fairlane_lab.measures import thresholds
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import FLOW_REGISTER, TCP, SimFlow, rate_steps
-from fairlane_lab.sim.measure import PortKey, Snapshot, Watch, step_mean, thresholds
+from fairlane_lab.sim.measure import PortKey, Snapshot, Watch, step_mean
 from fairlane_lab.sim.variants import SIM_VARIANTS, tcp_object
 from fairlane_lab.sim.world import SimWorld
 

@@ -23,7 +23,7 @@ from fairlane_hosts import loader
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Control, Scenario
 from fairlane_lab.testbed.host_settings import HostSettings, wishes
-from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
+from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms, weight_rules
 from fairlane_lab.testbed.scripts import fl_net, fl_topology
 
 LEAD_S = 0.7
@@ -160,6 +160,7 @@ class Bed:
         wanted = wishes(scenario)
         variants = self._settings.apply(wanted)
         thresholds = self.use(scenario.control)
+        self.ask({"op": "flow_weights", "rules": weight_rules(plan)})
         running = self._running = Running(plan, 0, {}, folder, variants, thresholds)
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Change
 from fairlane_lab.testbed.bed import Bed
 from fairlane_lab.testbed.port_watch import PortKey
+from fairlane_lab.testbed.scripts import fl_topology
 
 
 class Changes:
@@ -44,10 +45,9 @@ class Changes:
         """Put links and ports back to what the topology says, for the next run. Raises RunError."""
         for name in dict.fromkeys(change.link for change in self._done):
             link = next(link for link in self._bed.network.topology.links if link.name == name)
-            for direction, way in (("a_to_b", link.a_to_b), ("b_to_a", link.b_to_a)):
-                if link.is_emulated:
-                    settings = {"delay_us": way.delay_us, "loss": way.loss, "ber": way.ber}
-                    self._tell_wire(Change(0.0, name, direction), settings)
+            if link.is_emulated:
+                self._tell_wire(Change(0.0, name, "a_to_b"), _settings(link.a_to_b))
+                self._tell_wire(Change(0.0, name, "b_to_a"), _settings(link.b_to_a))
         for switch, port in dict.fromkeys(key for _, key, _ in self.rates):
             rate_bps = self._bed.network.topology.ports[switch][port].rate_bps or 0
             self._bed.set_port_rate(switch, port, rate_bps)
@@ -88,3 +88,7 @@ class Changes:
             if end.port:
                 self._bed.set_port_rate(end.node, end.port, rate_bps)
                 self.rates.append((time.monotonic() - self._zero_s, (end.node, end.port), rate_bps))
+
+
+def _settings(way: fl_topology.Direction) -> dict[str, float]:
+    return {"delay_us": way.delay_us, "loss": way.loss, "ber": way.ber}

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlane_hosts.variants import find_variant
 
-from fairlane_lab.measures import counter_at, mean_between, rate_series, window_rate_bps
+from fairlane_lab.measures import counter_at, mean_between, rate_series, thresholds, window_rate_bps
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender
@@ -90,11 +90,13 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
         written = _read_sender(sender.out)
         _check_sender(sender, written, window)
         _add_flows(result, sender, written, received, window, samples)
+    events = read_events(bed.state, window)
     for port in bed.ports:
         key = (port.switch, port.port)
+        name = "" if len(bed.ports) == 1 else f"{port.switch}-p{port.port}"
         rates = [(0.0, port.rate_bps), *((at_s, rate) for at_s, which, rate in changes if which == key)]
-        _add_port(result, port, rates, window, samples, running.thresholds.get(key), read_events(bed.state, window))
-    result.events = [event for event in read_events(bed.state, window) if event["t_s"] <= scenario.duration_s]
+        _add_port(result, port, rates, window, samples, running.thresholds.get(key), events, name)
+    result.events = [event for event in events if event["t_s"] <= scenario.duration_s]
     _check_utilisation(result, running)
     if not scenario.series:
         result.series = []
@@ -292,7 +294,9 @@ def _add_port(
     samples: Samples,
     threshold: int | None,
     events: list[dict[str, Any]],
+    name: str,
 ) -> None:
+    """`name` is the port's in the series."""
     key = (port.switch, port.port)
     sent = samples.tx_bytes.get(key, [])
     if len(sent) < 2:
@@ -300,8 +304,9 @@ def _add_port(
     throughput = window_rate_bps(sent, window.start_s, window.end_s)
     rate = mean_between([(window.zero_s + at_s, float(value)) for at_s, value in rates], window.start_s, window.end_s)
     drops = samples.drops.get(key, [])
-    thresholds = _thresholds(key, threshold, events)
-    in_force = [(window.zero_s + t, value) for t, value in thresholds]
+    during = [event for event in events if event["t_s"] > 0]
+    steps = [] if threshold is None else thresholds(during, key, threshold)
+    in_force = [(window.zero_s + t, value) for t, value in steps]
     measured = samples.measured.get(key, [])
     waiting = samples.waiting.get(key, [])
     result.ports.append(
@@ -326,21 +331,8 @@ def _add_port(
         ("bw_bps", [(t, row["bw_bps"]) for t, row in measured if row["bw_bps"] is not None]),
         ("t_res_ms", [(t, row["t_res_s"] * 1e3) for t, row in measured if row["t_res_s"] is not None]),
     ):
-        result.series += [SeriesPoint(t, "", metric, float(value)) for t, value in window.series(points)]
-    result.series += [SeriesPoint(round(max(t, 0.0), 3), "", "qthresh_packets", value) for t, value in thresholds]
-
-
-def _thresholds(key: PortKey, first: int | None, events: list[dict[str, Any]]) -> Points:
-    """(s after zero, packets) whenever the threshold of a port's class 0 changed; empty without a threshold."""
-    points: Points = [] if first is None else [(0.0, float(first))]
-    for event in events:
-        if (
-            event["t_s"] > 0
-            and event.get("event") == "threshold"
-            and (event.get("switch"), event.get("port"), event.get("traffic_class")) == (*key, 0)
-        ):
-            points.append((event["t_s"], float(event["qthresh_packets"])))
-    return points
+        result.series += [SeriesPoint(t, name, metric, float(value)) for t, value in window.series(points)]
+    result.series += [SeriesPoint(t, name, "qthresh_packets", value) for t, value in steps]
 
 
 def _median_measured(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -203,6 +202,10 @@ def _file_name(flow: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in flow)
 
 
-def receivers(scenario: Scenario) -> Sequence[str]:
-    """Hosts that receive, each once, in order."""
-    return list(dict.fromkeys(flow.receiver for flow in scenario.flows))
+def weight_rules(plan: Plan) -> list[dict[str, Any]]:
+    """Rules for the control loop's `flow_weights`: flows of one weight have a sink of their own."""
+    return [
+        {"dst": sender.address, "dst_port": sender.sink.port, "weight": sender.flow.weight}
+        for sender in {sender.sink: sender for sender in plan.senders}.values()
+        if sender.flow.weight != 1.0
+    ]
