@@ -13,9 +13,11 @@ from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import mark
 
 MAX_EVENTS = 60
-QUIET = frozenset({"measured", "read", "sample", "interval"})
-"""Events that come with every interval of the control loop: counted, not listed."""
-_KEY = frozenset({"experiment", "point", "repeat", "seed", "runtime", "target", "t_s", "time", "monotonic_ns", "event"})
+QUIET = frozenset({"hold", "not_ready"})
+"""Outcomes of a decision that change nothing: not listed."""
+_KEY = frozenset(
+    {"experiment", "point", "repeat", "seed", "runtime", "target", "t_s", "time", "monotonic_ns", "event", "plan"}
+)
 _NOT_SHOWN = frozenset({"started", "campaign"})
 """Told elsewhere on the page."""
 _MAX_TEXT = 400
@@ -54,13 +56,14 @@ def speed_text(run: RunFolder) -> str:
 
 
 def event_rows(pair: Pair) -> tuple[str, list[dict[str, str]]]:
-    """Which run, and what its controller did: the first repeat of the first point whose definition changes something while it runs."""
+    """Which run, and what its controller did: the first repeat of the point that tunes itself, in experiments that change something while they run."""
     for run in reversed(pair.runs):
         if not run.definition.get("changes"):
             continue
-        events = [event for event in run.events if event.get("repeat", 0) == 0]
-        first = next((event.get("point") for event in events), None)
-        mine = [event for event in events if event.get("point") == first and event.get("event") not in QUIET]
+        events = [event for event in run.events if event.get("repeat", 0) == 0 and event.get("outcome") not in QUIET]
+        tuned = {point.name for point in run.points if point.params.get("threshold") == "auto"}
+        first = next((event.get("point") for event in events if event.get("point") in tuned or not tuned), None)
+        mine = [event for event in events if event.get("point") == first]
         if mine:
             rows = [_event(event) for event in mine[:MAX_EVENTS]]
             more = f", the first {MAX_EVENTS} of {len(mine)}" if len(mine) > MAX_EVENTS else ""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fairlane_lab.definition.names import Name
@@ -19,7 +20,7 @@ from fairlane_lab.definition.plots import Series
 from fairlane_lab.report import labels
 from fairlane_lab.report.canvas import Legend, empty, finish, grid
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered
-from fairlane_lab.report.style import INK, MUTED, PALE, colours, mark
+from fairlane_lab.report.style import INK, MUTED, PALE, PALETTE, colours, mark
 
 Floats = npt.NDArray[np.float64]
 MAX_LINES = 8
@@ -76,6 +77,16 @@ def draw_series(plot: Series, runs: Sequence[RunFolder], title: str) -> Figure:
                 axis.set_xlabel("time (s)")
             axis.set_ylim(bottom=0)
             axis.margins(x=0.01)
+    for metric in metrics:  # every panel of a metric on the same axes
+        same = [
+            axes[row][column]
+            for row, entry in enumerate(rows)
+            if entry.metric == metric
+            for column in range(len(columns))
+        ]
+        top = max(axis.get_ylim()[1] for axis in same)
+        for axis in same:
+            axis.set_ylim(0, top)
     return finish(figure, legend, title)
 
 
@@ -148,18 +159,37 @@ def _draw(
         for flow in flows or [""]:
             mine = samples[samples["flow"] == flow]
             key = str(flow if shades is not chosen else flow_groups.get(flow, flow))
-            colour = shades.get(key, INK)
-            _trace(axis, mine, scale, colour, entry.metric in _STEPPED)
-            legend.line(key or labels.series_name(entry.metric).label, colour)
+            colour = shades.get(key, PALETTE[0])
+            _trace(axis, mine, scale, colour, entry.metric in _STEPPED, _end_s(run, point, plot))
+            if key and len(chosen) > 1:
+                legend.line(key, colour)
+    for change in run.definition.get("changes", []):
+        at_s = change.get("at_s")
+        if isinstance(at_s, int | float):
+            axis.axvline(at_s, color=MUTED, lw=0.9, ls=(0, (1, 2)), zorder=1)
+            legend.last("the network changes", Line2D([], [], color=MUTED, lw=0.9, ls=(0, (1, 2))))
     if entry.metric == "queue_packets":
         _threshold(axis, plot, run, point, legend)
     _measured_from(axis, run, plot, legend)
     return True
 
 
-def _trace(axis: Axes, samples: pd.DataFrame, scale: float, colour: str, stepped: bool) -> None:
+def _trace(axis: Axes, samples: pd.DataFrame, scale: float, colour: str, stepped: bool, end_s: float) -> None:
     times, values = thin(samples["t_s"].to_numpy(float), samples["value"].to_numpy(float) * scale)
-    axis.plot(times, values, color=colour, lw=1.1, drawstyle="steps-post" if stepped else "default")
+    if stepped and times[-1] < end_s:  # sampled only when it changed: it holds to the end
+        times, values = np.append(times, end_s), np.append(values, values[-1])
+    restless = np.count_nonzero(np.diff(values)) > 300
+    axis.plot(
+        times, values, color=colour, lw=0.7 if restless else 1.2, drawstyle="steps-post" if stepped else "default"
+    )
+
+
+def _end_s(run: RunFolder, point: Point, plot: Series) -> float:
+    """The last instant that is drawn of a point."""
+    table = run.series
+    mine = table[(table["point"] == point.name) & (table["repeat"] == plot.repeat)]
+    last = float(mine["t_s"].max())
+    return last if plot.to_s is None else min(last, plot.to_s)
 
 
 def _group(axis: Axes, samples: pd.DataFrame, scale: float, colour: str, group: str, legend: Legend) -> None:
@@ -187,9 +217,11 @@ def _threshold(axis: Axes, plot: Series, run: RunFolder, point: Point, legend: L
     fixed = point.params.get("threshold")
     if not samples.empty:
         samples = samples[samples["flow"] == samples["flow"].iloc[0]]
-        axis.plot(samples["t_s"], samples["value"], color=INK, lw=1.1, ls=(0, (4, 2)), drawstyle="steps-post")
+        times, values = samples["t_s"].to_numpy(float), samples["value"].to_numpy(float)
+        times, values = np.append(times, _end_s(run, point, plot)), np.append(values, values[-1])
+        axis.plot(times, values, color=INK, lw=1.1, ls=(0, (4, 2)), drawstyle="steps-post", zorder=4)
     elif labels.is_number(fixed) and point.params.get("scheme") != "drop_tail":
-        axis.axhline(float(fixed), color=INK, lw=1.1, ls=(0, (4, 2)))
+        axis.axhline(float(fixed), color=INK, lw=1.1, ls=(0, (4, 2)), zorder=4)
     else:
         return
     legend.line("Qthresh in force", INK, "", (0, (4, 2)))

@@ -73,13 +73,14 @@ class Point:
     metrics: Mapping[str, Spread]
 
     def get(self, metric: str) -> Spread | None:
-        """The spread of a metric or of a quotient `a / b`; None where it was not measured."""
+        """The spread of a metric or of a quotient `a / b` (b may be a parameter); None where it was not measured."""
         if " / " in metric:
-            left, right = (self.get(part.strip()) for part in metric.split(" / ", 1))
-            if left is None or right is None or right.value == 0:
+            above, below = metric.split(" / ", 1)
+            left, right = self.get(above), self.get(below)
+            by = right.value if right else self.params.get(below)
+            if left is None or not isinstance(by, int | float) or by == 0:
                 return None
-            value = left.value / right.value
-            return Spread(value, value, value, left.runs)
+            return Spread(left.value / by, left.value / by, left.value / by, left.runs)
         found = self.metrics.get(metric)
         return found if found is not None and math.isfinite(found.value) else None
 

@@ -27,6 +27,8 @@ FIXED = {
     "qthresh": 2,
     "auto": 2,
     "drop_tail": 6,
+    "drop-tail": 6,
+    "fixed": 5,
     "model": 4,
     "vegas-linux": 5,
     "reno-linux": 4,

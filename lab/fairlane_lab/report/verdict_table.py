@@ -119,6 +119,11 @@ def bound_text(verdict: Mapping[str, Any]) -> str:
     """`at least 97 %`, `at most 0.9`, `6 to 17 %`."""
     metric = str(verdict["metric"])
     low, high = verdict.get("min"), verdict.get("max")
+    if verdict.get("relative_to"):
+        tail = " % of " + ", ".join(labels.setting_label(name, value) for name, value in verdict["relative_to"].items())
+        bounds = [f"{labels.number(float(value) * 100, 3)}" for value in (low, high) if value is not None]
+        words = "at least " if high is None else "at most " if low is None else ""
+        return words + " to ".join(bounds) + tail
     unit = labels.name_of(metric).unit
     tail = f" {unit}" if unit else ""
     if low is not None and high is not None:
@@ -130,6 +135,8 @@ def _value(verdict: Mapping[str, Any]) -> str:
     value = verdict.get("value")
     if value is None:
         return ""
+    if verdict.get("relative_to"):
+        return f"{labels.number(float(value) * 100, 3)} %"
     unit = labels.name_of(str(verdict["metric"])).unit
     return labels.shown(str(verdict["metric"]), float(value)) + (f" {unit}" if unit else "")
 
