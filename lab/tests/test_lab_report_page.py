@@ -94,6 +94,7 @@ def test_the_page_needs_no_network_and_no_script(page: str) -> None:
 
 def test_pictures_are_inline_and_tell_the_runtimes_apart(page: str) -> None:
     assert page.count("<svg") == 2
+    assert "<h3>Results: paper, sim, Mininet</h3>" in page
     assert "With 50 packets of buffer, Vegas is left with about a tenth on every link." in page
     assert "Mininet" in page
 

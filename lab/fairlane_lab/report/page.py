@@ -91,6 +91,12 @@ class Section:
     about: list[tuple[str, list[str]]]
 
     @property
+    def heading(self) -> str:
+        """`Results: paper, sim, Mininet`: who is in the table."""
+        paper = ["paper"] if any(row.has_paper for row in self.table.rows) else []
+        return f"Results: {', '.join([*paper, *(mark(run.runtime).label for run in self.pair.runs)])}"
+
+    @property
     def unexplained(self) -> int:
         """Lines for which nothing says where the difference comes from."""
         return sum(line.unexplained for line in self.differences)

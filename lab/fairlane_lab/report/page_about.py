@@ -15,9 +15,9 @@ from fairlane_lab.report.style import mark
 MAX_EVENTS = 60
 QUIET = frozenset({"hold", "not_ready"})
 """Outcomes of a decision that change nothing: not listed."""
-_KEY = frozenset(
-    {"experiment", "point", "repeat", "seed", "runtime", "target", "t_s", "time", "monotonic_ns", "event", "plan"}
-)
+_KEY = frozenset({"experiment", "point", "repeat", "seed", "runtime", "target", "t_s", "time", "monotonic_ns", "event"})
+_DETAIL = frozenset({"plan", "measured", "traffic_class"})
+"""Fields of events that only the file has."""
 _NOT_SHOWN = frozenset({"started", "campaign"})
 """Told elsewhere on the page."""
 _MAX_TEXT = 400
@@ -72,13 +72,24 @@ def event_rows(pair: Pair) -> tuple[str, list[dict[str, str]]]:
 
 
 def _event(event: Mapping[str, Any]) -> dict[str, str]:
-    fields = {name: value for name, value in event.items() if name not in _KEY and value is not None}
+    fields = {name: value for name, value in event.items() if name not in _KEY | _DETAIL and value is not None}
     t_s = event.get("t_s")
     return {
         "t": f"{float(t_s):.2f}" if t_s is not None else "",
         "event": str(event.get("event", "")).replace("_", " "),
-        "what": ", ".join(f"{name} {_text(value)}" for name, value in fields.items())[:_MAX_TEXT],
+        "what": _brief(fields)[:_MAX_TEXT],
     }
+
+
+def _brief(value: Any) -> str:
+    """Nested values on one line: `port 3, reason changed from 6 to 8`; numbers to three digits."""
+    if isinstance(value, Mapping):
+        table: Mapping[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        pieces = [f"{name} ({_brief(each)})" if isinstance(each, Mapping | list) else f"{name} {_brief(each)}" for name, each in table.items()]  # fmt: skip
+        return ", ".join(pieces)
+    if isinstance(value, list):
+        return "; ".join(_brief(each) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    return labels.number(value, 3) if isinstance(value, float) else str(value)
 
 
 def _about(run: RunFolder) -> dict[str, str]:
