@@ -115,6 +115,22 @@ def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path, mo
     assert (tmp_path / "set" / "runs.parquet").exists()
 
 
+def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> None:
+    where = ("--results", str(tmp_path / "r"))
+    for seed in ("1", "2"):
+        assert lab("run", small, "--no-plots", "--jobs", "1", "--seed", seed, *where).exit_code == 0
+    made = lab("report", "--out", str(tmp_path / "page.html"), *where)
+    assert made.exit_code == 0, made.output
+    assert "Small" in (tmp_path / "page.html").read_text()
+    first, second = sorted(each for each in (tmp_path / "r" / "small").iterdir() if not each.is_symlink())
+    compared = lab("compare", str(first), str(second), "--json")
+    assert json.loads(compared.stdout)["same"] is False
+    assert json.loads(lab("compare", "small", str(second), "--json", *where).stdout)["same"] is True
+    missing = lab("compare", "small", "mininet", *where)
+    assert missing.exit_code == 2
+    assert "no run of an experiment of that name in mininet" in words(missing)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

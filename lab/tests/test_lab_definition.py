@@ -162,6 +162,18 @@ def test_a_sweep_of_tables_sets_parameters_that_go_together() -> None:
     assert [each.params["threshold"] for each in scenarios[:2]] == [None, 6]
 
 
+def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
+    made = load("qthresh-changes")
+    assert [each.params["control"] for each in expand(made, Selection(repeats=1))] == [
+        "drop-tail",
+        "fixed",
+        "model",
+        "auto",
+    ]
+    only = expand(made, Selection(repeats=1, values={"control": ("auto",)}))
+    assert [(each.point, each.control.threshold) for each in only] == [("auto", "auto")]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -17,7 +17,7 @@ from fairlane_lab.results.rows import jain, make_rows, merged_about, natural, ru
 from fairlane_lab.results.statistics import aggregate, coverage
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.verdicts import PointRuns, judge
-from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
+from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Control, Flow, Scenario
 
 PORT = PortResult("s1", 3, 2_000_000, 1.98e6, 0.99, 7, 12.5)
@@ -172,6 +172,30 @@ def test_without_a_pick_the_worst_point_decides() -> None:
 def test_a_quotient_of_two_groups_and_a_bound_from_above() -> None:
     ratio = expectation(metric="goodput_bps[a] / goodput_bps[b]", max=0.3, where={"case": "x", "threshold": 1})
     assert [(v.value, v.met) for v in judge([ratio], POINTS, "sim")] == [(0.25, True)]
+
+
+def test_a_value_may_be_relative_to_another_scheme_in_the_same_world() -> None:
+    rows = [("drop_tail", 2, 0.4), ("qthresh", 2, 0.1), ("drop_tail", 5, 1.0), ("qthresh", 5, 0.9)]
+    points = [PointRuns(f"{s}/{r}", {"scheme": s, "rate_bps": r}, [{"completion_s": v}]) for s, r, v in rows]
+    faster = expectation(metric="completion_s", max=0.7, where={"scheme": "qthresh"}, relative_to={"scheme": "drop_tail"})  # fmt: skip
+    assert [(v.value, v.met) for v in judge([faster], points, "sim")] == [(0.25, True), (0.9, False)]
+    assert [v.met for v in judge([faster], points[1:2], "sim")] == [None]
+
+
+def test_a_metric_may_be_divided_by_a_parameter() -> None:
+    points = [PointRuns("n", {"flows": 4}, [{"n_c": 5.0, "flows": 4}])]
+    assert [v.value for v in judge([expectation(metric="n_c / flows", max=1.5)], points, "sim")] == [1.25]
+
+
+def test_the_largest_window_is_of_the_measured_time_and_of_sampled_runs() -> None:
+    sampled = result()
+    sampled.series = [
+        SeriesPoint(t_s, "reno", "cwnd_packets", value) for t_s, value in [(1.0, 99.0), (6.0, 7.0), (9.0, 9.0)]
+    ]
+    rows = make_rows(scenario(), sampled, "sim", "embedded")
+    assert rows.runs[0]["cwnd_peak_packets[reno]"] == 9.0
+    assert [row["cwnd_peak_packets"] for row in rows.flows] == [9.0, None]
+    assert make_rows(scenario(), result(), "sim", "embedded").runs[0]["cwnd_peak_packets[reno]"] is None
 
 
 def test_nothing_measured_is_no_verdict_and_other_runtimes_are_left_out() -> None:

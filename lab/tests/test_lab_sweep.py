@@ -14,7 +14,7 @@ from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
 from fairlane_lab.sweep.cluster import dask_cluster
 from fairlane_lab.sweep.pool import ProcessPool
-from fairlane_lab.sweep.runners import by_repeat_and_cost, in_this_process
+from fairlane_lab.sweep.runners import SIM, by_repeat_and_cost, in_this_process
 from fairlane_lab.sweep.testbed import mininet_testbed
 from test_lab_definition import FILE
 
@@ -149,3 +149,16 @@ def test_the_first_repeats_of_all_points_come_first_and_the_dear_ones_of_them() 
     ordered = by_repeat_and_cost(Campaign(definition(), THREE, Path()).scenarios())
     assert [each.repeat for each in ordered] == [0] * 6 + [1] * 6 + [2] * 6
     assert [str(each.params["case"]) for each in ordered[:6]] == ["fast"] * 3 + ["slow"] * 3
+
+
+def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Path) -> None:
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    selection = Selection(repeats=1, values={"duration_s": (8,), "threshold": (5, "auto")})
+    one = run_campaign(Campaign(definition(), selection, tmp_path / "one"), in_this_process(SIM))
+    with ProcessPool(SIM, 2) as pool:
+        two = run_campaign(Campaign(definition(), selection, tmp_path / "two"), pool.execute)
+    assert one.complete, one.failures
+    assert two.complete, two.failures
+    for name in (*(f"{table}.parquet" for table in DETERMINISTIC), "events.jsonl"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+    assert all(0.5 < point["metrics"]["utilisation"] < 1.02 for point in one.summary["points"])
