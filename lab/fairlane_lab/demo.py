@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment behind `make demo`: paper 000's four links side by side, drop-tail and then Qthresh with the controller's own threshold.
 
+    h1 (Reno)  ─10M,1ms─┐                      10M,1ms
+                        s1 ═══ rate, τ ═══ s2 ───────── h3 (discard)
+    h2 (Vegas) ─10M,1ms─┘  ▲
+                           queue of 50 packets, the rule
+
 Each cell (link, scheme) runs at several start offsets, because Vegas may freeze on any whole number of its band and a
 single run proves nothing (algorithms §1); rows hold the medians and the range.
 """
@@ -8,34 +13,75 @@ single run proves nothing (algorithms §1); rows hold the medians and the range.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_hosts import loader
+from fairlane_hosts.variants import find_variant
 
-from fairlane_lab.dumbbell import SINK_PORT, Dumbbell, RunError, RunOptions, StalledError
-from fairlane_lab.measures import spread
+from fairlane_lab.measures import fairness, spread, true_t_res_s
 from fairlane_lab.paper import LINKS, PaperLink, paper_rows
-from fairlane_lab.queue_sampler import QueueSampler, SamplerLoop
+from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.results import metadata
+from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions
 
 EXPERIMENT = "demo"
 FIRST_INSTANCE = 1
-LOOP_READY_TIMEOUT_S = 60.0
-BETWEEN_RUNS_S = 0.5
-"""A queue of 50 packets at 512 kbit/s drains in 0.8 s; the senders reset their connections at the end."""
+SECONDS_BETWEEN_RUNS = 2.5
+"""About what a run takes beside its own time: the senders start, the queues drain."""
+SAMPLE_S = 0.05
 
-STALLED_RUNS_LIMIT = 2
-"""How often one run is made again because this machine stood still."""
+MSS_BYTES = 960
+"""The paper's packets have 1000 bytes at the IP layer."""
+FRAME_BYTES = MSS_BYTES + 54
+ACK_FRAME_BYTES = 54
+ACCESS_RATE_BPS = 10_000_000
+ACCESS_DELAY_S = 0.001
+SENDERS = {"reno": "h1", "vegas": "h2"}
+RECEIVER = "h3"
 
 Tell = Callable[[str, float], None]
 """Told what happens now and how many seconds of the plan are done."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """One measured run of both flows."""
+
+    scheme: str
+    """`drop_tail` or `qthresh`."""
+    offset_s: float
+    """How much later Vegas starts than Reno; negative when Vegas is first."""
+    duration_s: float
+    """How long both flows send together."""
+    warmup_s: float
+    """What of that is not counted."""
+    qthresh: int | None = None
+    """A fixed threshold in packets; None lets the controller choose."""
+
+    def scenario(self, link: PaperLink, variants: tuple[str, str], seed: int) -> Scenario:
+        """The run on one of the paper's links."""
+        starts = {"reno": max(0.0, -self.offset_s), "vegas": max(0.0, self.offset_s)}
+        chosen = dict(zip(SENDERS, variants, strict=True))
+        flows = [Flow(n, n, SENDERS[n], RECEIVER, variant=chosen[n], start_s=starts[n]) for n in SENDERS]
+        name = "drop-tail" if self.scheme == "drop_tail" else f"Qthresh {self.qthresh or 'by the controller'}"
+        scheme = "drop_tail" if self.scheme == "drop_tail" else "qthresh"
+        return Scenario(
+            experiment=EXPERIMENT,
+            point=f"{name}, Vegas {self.offset_s:+.1f} s",
+            params={"link": link.link},
+            topology=topology_of(link),
+            flows=tuple(flows),
+            duration_s=self.duration_s + abs(self.offset_s),
+            warmup_s=self.warmup_s + abs(self.offset_s),
+            tcp=TcpOptions(mss_bytes=MSS_BYTES),
+            control=Control(scheme, "auto" if self.qthresh is None else self.qthresh, measure=True),
+            seed=seed,
+            sample_s=SAMPLE_S,
+            series=True,
+        )
 
 
 @dataclass(frozen=True)
@@ -70,11 +116,23 @@ class DemoOptions:
 
     def seconds(self) -> float:
         """About how long the runs take."""
-        return sum(_run_seconds(run) for run in self.plan())
+        return sum(run.duration_s + abs(run.offset_s) + SECONDS_BETWEEN_RUNS for run in self.plan())
 
 
-def _run_seconds(run: RunOptions) -> float:
-    return run.duration_s + abs(run.offset_s) + BETWEEN_RUNS_S + 2.0
+def topology_of(link: PaperLink) -> dict[str, Any]:
+    """The dumbbell of `mininet/topologies/` with the bottleneck of `link`."""
+    document = json.loads((REPOSITORY / "mininet" / "topologies" / "dumbbell.json").read_text())
+    for entry in document["links"]:
+        if (entry["a"], entry["b"]) == ("s1-p3", "s2-p1"):
+            entry.update(bandwidth=link.rate_bps, delay=round(link.delay_ms * 1000))
+    return document
+
+
+def link_t_res_s(link: PaperLink) -> float:
+    """The true T_res of a link's dumbbell, from what is configured."""
+    return true_t_res_s(
+        link.rate_bps, link.delay_ms / 1e3, FRAME_BYTES, ACK_FRAME_BYTES, ACCESS_RATE_BPS, ACCESS_DELAY_S
+    )
 
 
 def run(options: DemoOptions, folder: Path, tell: Tell) -> dict[str, Any]:
@@ -82,31 +140,27 @@ def run(options: DemoOptions, folder: Path, tell: Tell) -> dict[str, Any]:
 
     Raises RunError or RuntimeError; whatever was started is removed in any case.
     """
+    from fairlane_lab.runners.mininet import MininetOptions, run_many  # Mininet is there on Linux only
+
     about = {**metadata(), "variants": list(options.variants)}
-    cells: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        tell("loading the TCP senders", 0.0)
-        stack.enter_context(loader.acquire())
-        samplers = stack.enter_context(SamplerLoop())
-        dumbbells: list[Dumbbell] = []
-        for number, link in enumerate(options.links):
-            tell(f"starting the {link.link} dumbbell", 0.0)
-            dumbbell = Dumbbell(link, FIRST_INSTANCE + number, options.target, options.seed + number, options.variants)
-            stack.callback(dumbbell.stop)
-            dumbbell.start()
-            dumbbells.append(dumbbell)
-        tell("programming the switches", 0.0)
-        stack.callback(_end_loop, _start_loop(dumbbells))
-        done_s = 0.0
-        for order, planned in enumerate(options.plan()):
-            experiment = _Run(planned, order, folder, samplers)
-            cells += experiment.run(dumbbells, lambda text, seconds, base=done_s: tell(text, base + seconds))
-            done_s += _run_seconds(planned)
-        for dumbbell in dumbbells:
-            events = dumbbell.state / "controller-events.jsonl"
-            if events.exists():
-                (folder / f"events-{dumbbell.link.link}.jsonl").write_bytes(events.read_bytes())
-    rows = summarise(cells, {d.link.link: d.true_t_res_s() for d in dumbbells})
+    keeper = _Cells(folder)
+    scenarios: list[Scenario] = []
+    for order, planned in enumerate(options.plan()):
+        for link in options.links:
+            scenarios.append(planned.scenario(link, options.variants, options.seed))
+            keeper.planned[id(scenarios[-1])] = (order, link, planned)
+    points = {scenario.point for scenario in scenarios}
+    started_s: list[float] = []
+
+    def say(text: str, seconds: float) -> None:
+        if text in points and not started_s:
+            started_s.append(seconds)
+        tell(text, seconds - started_s[0] if started_s else 0.0)
+
+    how = MininetOptions(options.target, len(options.links), FIRST_INSTANCE, raw=folder / "raw")
+    run_many(scenarios, how, keeper.on_result, say)
+    keeper.write_events()
+    rows = summarise(keeper.cells, {link.link: link_t_res_s(link) for link in options.links})
     return {
         "experiment": EXPERIMENT,
         "runtime": "mininet",
@@ -119,93 +173,69 @@ def run(options: DemoOptions, folder: Path, tell: Tell) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One planned run on all dumbbells at the same time."""
+class _Cells:
+    """Turns results into cells, the demo's own records, and writes them as they come."""
 
-    planned: RunOptions
-    order: int
-    folder: Path
-    samplers: SamplerLoop
+    def __init__(self, folder: Path) -> None:
+        self.planned: dict[int, tuple[int, PaperLink, RunOptions]] = {}
+        """By the scenario's identity: its place in the plan, its link, what was asked for."""
+        self.cells: list[dict[str, Any]] = []
+        self._folder = folder
+        self._events: dict[str, list[dict[str, Any]]] = {}
+        (folder / "cells").mkdir(parents=True, exist_ok=True)
 
-    def run(self, dumbbells: Sequence[Dumbbell], tell: Tell) -> list[dict[str, Any]]:
-        """The cells, also written to the run folder. A run during which this machine stood still is made again."""
-        planned = self.planned
-        name = "drop-tail" if planned.scheme == "drop_tail" else f"Qthresh {planned.qthresh or 'by the controller'}"
-        text = f"{name}, Vegas {planned.offset_s:+.1f} s"
-        stalled = 0
-        while True:
-            try:
-                cells = self._once(dumbbells, lambda seconds, text=text: tell(text, seconds))
-                break
-            except StalledError as error:
-                stalled += 1
-                if stalled > STALLED_RUNS_LIMIT:
-                    raise RunError(f"{error}; {stalled} times in a row: this machine is too busy") from None
-                text = f"{name}, again: {error}"
-        (self.folder / "cells").mkdir(exist_ok=True)
-        for cell in cells:
-            path = self.folder / "cells" / f"{self.order:02d}-{cell['link']}-{cell['scheme']}.json"
-            path.write_text(json.dumps(cell, separators=(",", ":")) + "\n")
-        return cells
+    def on_result(self, scenario: Scenario, result: RunResult | RunError) -> None:
+        """Keep one. Raises the RunError of a run that failed: the table would have a hole."""
+        order, link, planned = self.planned[id(scenario)]
+        if isinstance(result, RunError):
+            raise RunError(f"{link.link}: {result}")
+        made = {"order": order, **cell(link, planned, result)}
+        self.cells.append(made)
+        self._events.setdefault(link.link, []).extend({"run": order, **event} for event in result.events)
+        path = self._folder / "cells" / f"{order:02d}-{link.link}-{planned.scheme}.json"
+        path.write_text(json.dumps(made, separators=(",", ":")) + "\n")
 
-    def _once(self, dumbbells: Sequence[Dumbbell], progress: Callable[[float], None]) -> list[dict[str, Any]]:
-        planned = self.planned
-        with ExitStack() as stack:
-            queues: list[QueueSampler] = []
-            for dumbbell in dumbbells:
-                dumbbell.use_scheme(planned.scheme, planned.qthresh)
-                dumbbell.begin(planned, self.folder / "raw" / f"{self.order:02d}-{dumbbell.link.link}")
-                queues.append(stack.enter_context(self.samplers.sample(dumbbell.endpoint(), SINK_PORT)))
-            started = time.monotonic()
-            while (passed := time.monotonic() - started) < planned.duration_s + abs(planned.offset_s):
-                progress(passed)
-                time.sleep(0.25)
-        for dumbbell in dumbbells:
-            dumbbell.wait()
-        time.sleep(BETWEEN_RUNS_S)
-        return [{"order": self.order, **d.cell(queue)} for d, queue in zip(dumbbells, queues, strict=True)]
+    def write_events(self) -> None:
+        """The controller's events of each link, one a line."""
+        for link, events in self._events.items():
+            lines = "".join(json.dumps(event) + "\n" for event in events)
+            (self._folder / f"events-{link}.jsonl").write_text(lines)
 
 
-def _start_loop(dumbbells: Sequence[Dumbbell]) -> subprocess.Popen[bytes]:
-    """Program all switches and start one control loop for all of them."""
-    fairlane = str(Path(sys.executable).parent / "fairlane")
-    for dumbbell in dumbbells:
-        done = subprocess.run(
-            [fairlane, "init", "--state", str(dumbbell.state)], capture_output=True, text=True, timeout=60
-        )
-        if done.returncode != 0:
-            raise RunError(f"{dumbbell.link.link}: fairlane init: {(done.stderr or done.stdout).strip()}")
-        dumbbell.shape()
-    first = dumbbells[0].state
-    ready = first / "loop.ready"
-    ready.unlink(missing_ok=True)
-    states = [word for dumbbell in dumbbells for word in ("--state", str(dumbbell.state))]
-    log = first / "log" / "controller.log"
-    with log.open("wb") as output:
-        loop = subprocess.Popen(
-            [fairlane, "run", *states, "--ready-file", str(ready)],
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-        )
-    dumbbells[0].network.adopt(loop.pid, "fairlane run")
-    deadline = time.monotonic() + LOOP_READY_TIMEOUT_S
-    while not ready.exists():
-        if loop.poll() is not None or time.monotonic() > deadline:
-            _end_loop(loop)
-            raise RunError(f"the control loop does not start: {log.read_text(errors='replace').strip()[-500:]}")
-        time.sleep(0.05)
-    return loop
-
-
-def _end_loop(loop: subprocess.Popen[bytes]) -> None:
-    loop.terminate()
-    try:
-        loop.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        loop.kill()
-        loop.wait(timeout=5)
+def cell(link: PaperLink, planned: RunOptions, result: RunResult) -> dict[str, Any]:
+    """What one run on one link gave: goodputs in the common window, series, what the controller measured."""
+    (port,) = result.ports
+    goodputs = {flow.flow: flow.goodput_bps for flow in result.flows}
+    flows: dict[str, Any] = {}
+    for flow in result.flows:
+        series = {
+            metric: [
+                (point.t_s, digits(point.value)) for point in result.series if (point.flow, point.metric) == wanted
+            ]
+            for metric, wanted, digits in (
+                ("goodput", (flow.flow, "goodput_bps"), round),
+                ("cwnd", (flow.flow, "cwnd_packets"), int),
+                ("queue", (flow.flow, "queue_packets"), int),
+            )
+        }
+        cc = find_variant(flow.variant).congestion_control
+        flows[flow.flow] = {"goodput_bps": flow.goodput_bps, "retransmits": flow.retransmits, "cc": cc, **series}
+    in_force = [point.value for point in result.series if (point.flow, point.metric) == ("", "qthresh_packets")]
+    return {
+        "link": link.link,
+        **asdict(planned),
+        "fixed_qthresh": planned.qthresh,
+        "qthresh": in_force[-1] if in_force else None,
+        "utilisation": sum(goodputs.values()) * FRAME_BYTES / MSS_BYTES / link.rate_bps,
+        "fairness": fairness(list(goodputs.values())),
+        "measured": {
+            "bw_bps": port.bw_bps,
+            "t_res_s": None if port.t_res_ms is None else port.t_res_ms / 1e3,
+            "l_d_bytes": port.l_d_bytes,
+            "n_c": port.n_c,
+        },
+        "flows": flows,
+    }
 
 
 def summarise(cells: Sequence[dict[str, Any]], true_t_res_s: dict[str, float]) -> list[dict[str, Any]]:

@@ -40,10 +40,10 @@ def demo(
     from fairlane_hosts.errors import HostsError
 
     from fairlane_lab import demo as experiment
-    from fairlane_lab.dumbbell import RunError
     from fairlane_lab.paper import LINKS
     from fairlane_lab.plots import make_plots
     from fairlane_lab.results import new_folder, publish
+    from fairlane_lab.run_result import RunError
 
     if os.geteuid() != 0:
         fail("Mininet needs root: sudo make demo")

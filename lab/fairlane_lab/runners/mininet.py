@@ -8,16 +8,13 @@ at the same time, so that no network starts or stops while another measures.
 
 from __future__ import annotations
 
-import json
 import platform
 import tempfile
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
@@ -28,10 +25,9 @@ from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.facts import about_bed
-from fairlane_lab.testbed.host_settings import wishes
-from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
+from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
-from fairlane_lab.testbed.scripts import fl_control, fl_topology
+from fairlane_lab.testbed.scripts import fl_control
 
 TARGETS = ("embedded", "bmv2")
 INSTANCE_MAX = 99
@@ -40,6 +36,8 @@ REPEATS_OF_A_VOID_RUN = 2
 BETWEEN_RUNS_S = 0.5
 DRAIN_MAX_S = 10.0
 TICK_S = 0.25
+WATCH_S = 0.1
+"""The ports are not sampled more often than this: it costs the switch and this machine time."""
 AFTER_S = 0.25
 """The watch goes on for so long: a counter is read at an instant by what was sampled around it."""
 
@@ -76,32 +74,13 @@ class MininetOptions:
             )
 
 
-@dataclass
-class _Job:
-    scenario: Scenario
-    order: int
-    attempts: int = 0
-
-
-@dataclass
-class _Group:
-    """Scenarios that share a running network."""
-
-    document: dict[str, Any]
-    program: str
-    seed: int
-    rate_bps: int
-    frame_bytes: int
-    jobs: deque[_Job] = field(default_factory=deque[_Job])
-
-
 def run_many(
     scenarios: Sequence[Scenario], options: MininetOptions, on_result: OnResult, tell: Tell = lambda _text, _s: None
 ) -> None:
     """Run all scenarios; `on_result` gets each one's result, or why there is none, as soon as it is known.
 
-    A scenario that cannot be run does not stop the others. Raises RunError for bad options, RuntimeError when a network
-    does not start. Whatever was started is removed in any case.
+    A scenario that cannot be run does not stop the others. Raises RunError for bad options, RuntimeError when the control
+    loop ends in the middle of a run, and what `on_result` raises. Whatever was started is removed in any case.
     """
     options.check()
     started_s = time.monotonic()
@@ -109,64 +88,18 @@ def run_many(
     def say(text: str) -> None:
         tell(text, time.monotonic() - started_s)
 
-    groups = _groups(scenarios, on_result)
+    groups = groups_of(scenarios, on_result)
     while groups:
-        batch = _next_batch(groups, options)
+        batch = next_batch(groups, options.parallel, options.total_rate_bps)
         with ExitStack() as stack:
             _Batch(batch, options, on_result, say, stack).run()
-
-
-def _groups(scenarios: Sequence[Scenario], on_result: OnResult) -> list[_Group]:
-    groups: dict[str, _Group] = {}
-    for order, scenario in enumerate(scenarios):
-        try:
-            key, group = _group_of(scenario)
-        except (RunError, fl_topology.TopologyError, HostsError) as error:
-            on_result(scenario, RunError(f"{scenario.point}: {error}"))
-            continue
-        groups.setdefault(key, group).jobs.append(_Job(scenario, order))
-    return list(groups.values())
-
-
-def _group_of(scenario: Scenario) -> tuple[str, _Group]:
-    """The group's key and an empty group; everything of a scenario that can be checked without a network is checked."""
-    document = json.loads(json.dumps(scenario.topology))
-    topology = fl_topology.check(document, str(document.get("name") or "topology"))
-    make_plan(scenario, dict.fromkeys(topology.hosts, "0.0.0.0"), Path())
-    wishes(scenario)
-    links = {link.name for link in topology.links}
-    for change in scenario.changes:
-        if change.link not in links:
-            raise RunError(f"there is no link {change.link!r} to change; there are {', '.join(sorted(links))}")
-    chance = any(
-        way.loss or way.ber or way.jitter_us for link in topology.links for way in (link.a_to_b, link.b_to_a)
-    ) or any(change.loss or change.ber for change in scenario.changes)
-    seed = scenario.seed % 2**31 if chance else 1
-    key = json.dumps([document, scenario.program, seed, scenario.tcp.mss_bytes], sort_keys=True)
-    specs = [spec for ports in topology.ports.values() for spec in ports.values()]
-    rate_bps = sum(s.rate_bps or 0 for s in [s for s in specs if s.bottleneck] or specs)
-    return key, _Group(document, scenario.program, seed, rate_bps, scenario.tcp.mss_bytes + FRAME_OVERHEAD_BYTES)
-
-
-def _next_batch(groups: list[_Group], options: MininetOptions) -> list[_Group]:
-    """Takes out of `groups` those that run next, side by side: in order, as long as they fit."""
-    batch = [groups.pop(0)]
-    rate_bps = batch[0].rate_bps
-    index = 0
-    while index < len(groups) and len(batch) < options.parallel:
-        if rate_bps + groups[index].rate_bps <= options.total_rate_bps:
-            rate_bps += groups[index].rate_bps
-            batch.append(groups.pop(index))
-        else:
-            index += 1
-    return batch
 
 
 @dataclass
 class _Active:
     """A run that is under way on a bed."""
 
-    job: _Job
+    job: Job
     bed: Bed
     running: Running
     changes: Changes
@@ -179,7 +112,7 @@ class _Batch:
 
     def __init__(
         self,
-        groups: list[_Group],
+        groups: list[Group],
         options: MininetOptions,
         on_result: OnResult,
         say: Callable[[str], None],
@@ -197,6 +130,16 @@ class _Batch:
     def run(self) -> None:
         """Start, go round by round, stop."""
         self._watches = self._stack.enter_context(WatchLoop())
+        try:
+            beds = self._start_all()
+        except (RuntimeError, HostsError) as error:  # the scenarios of other batches may still run
+            for job in [job for group in self._groups for job in group.jobs]:
+                self._on_result(job.scenario, RunError(f"{job.scenario.point}: {error}"))
+            return
+        while any(group.jobs for group in self._groups):
+            self._round(beds)
+
+    def _start_all(self) -> list[Bed]:
         beds = [self._start(group, self._options.first_instance + i) for i, group in enumerate(self._groups)]
         self._say("programming the switches")
         for bed in beds:
@@ -206,10 +149,9 @@ class _Batch:
         self._loop = fl_control.start_loop([bed.network for bed in beds])
         self._stack.callback(fl_control.end_loop, self._loop)
         self._facts = [about_bed(bed) for bed in beds]
-        while any(group.jobs for group in self._groups):
-            self._round(beds)
+        return beds
 
-    def _start(self, group: _Group, instance: int) -> Bed:
+    def _start(self, group: Group, instance: int) -> Bed:
         bed = Bed(group.document, group.program, instance, self._options.target, group.seed, group.frame_bytes)
         self._say(f"starting network {instance}")
         self._stack.callback(bed.stop)
@@ -229,7 +171,7 @@ class _Batch:
         drains = [min(DRAIN_MAX_S, one.bed.drain_s()) for one in active]
         time.sleep(max(BETWEEN_RUNS_S, *drains, 0.0) if drains else 0.0)
 
-    def _begin(self, bed: Bed, job: _Job, active: list[_Active], stack: ExitStack) -> None:
+    def _begin(self, bed: Bed, job: Job, active: list[_Active], stack: ExitStack) -> None:
         scenario = job.scenario
         assert self._raw is not None
         folder = self._raw / f"{job.order:04d}-{job.attempts}"
@@ -240,12 +182,12 @@ class _Batch:
             self._failed(job, bed, error)
             return
         ports = [sink.port for sink in running.plan.sinks]
-        watch = stack.enter_context(self._watches.watch(bed, scenario.sample_s, scenario.series, ports))
+        watch = stack.enter_context(self._watches.watch(bed, max(WATCH_S, scenario.sample_s), scenario.series, ports))
         active.append(_Active(job, bed, running, changes, watch, time.monotonic()))
 
     def _wait(self, active: list[_Active]) -> None:
         """Until every run's time is over; makes the changes meanwhile."""
-        points = ", ".join(one.job.scenario.point for one in active)
+        points = ", ".join(dict.fromkeys(one.job.scenario.point for one in active))
         ends = {id(one): one.running.zero_ns / 1e9 + one.job.scenario.duration_s + AFTER_S for one in active}
         while (now := time.monotonic()) < max(ends.values(), default=0.0):
             if self._loop.poll() is not None:
@@ -284,13 +226,13 @@ class _Batch:
         self._done(job)
         self._on_result(job.scenario, result)
 
-    def _group_with(self, job: _Job) -> _Group:
+    def _group_with(self, job: Job) -> Group:
         return next(group for group in self._groups if group.jobs and group.jobs[0] is job)
 
-    def _failed(self, job: _Job, bed: Bed, error: Exception) -> None:
+    def _failed(self, job: Job, bed: Bed, error: Exception) -> None:
         bed.abandon()
         self._done(job)
         self._on_result(job.scenario, RunError(f"{job.scenario.point}: {error}"))
 
-    def _done(self, job: _Job) -> None:
+    def _done(self, job: Job) -> None:
         self._group_with(job).jobs.popleft()

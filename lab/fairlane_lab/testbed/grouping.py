@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which scenarios share a running network, and which networks run side by side. Pure: everything that can be checked without a network is checked here."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairlane_hosts.errors import HostsError
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.testbed.host_settings import wishes
+from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
+from fairlane_lab.testbed.scripts import fl_topology
+
+
+@dataclass
+class Job:
+    """One scenario to run."""
+
+    scenario: Scenario
+    order: int
+    attempts: int = 0
+    """How often it was run and was void."""
+
+
+@dataclass
+class Group:
+    """Scenarios that share a running network."""
+
+    document: dict[str, Any]
+    program: str
+    seed: int
+    """Of the links' chance."""
+    rate_bps: int
+    """Of the managed ports together."""
+    frame_bytes: int
+    """Of a full segment."""
+    jobs: deque[Job] = field(default_factory=deque[Job])
+
+
+def groups_of(scenarios: Sequence[Scenario], on_error: Callable[[Scenario, RunError], None]) -> list[Group]:
+    """All scenarios in groups, in order; one that cannot be run goes to `on_error`, and no further."""
+    groups: dict[str, Group] = {}
+    for order, scenario in enumerate(scenarios):
+        try:
+            key, group = _group_of(scenario)
+        except (RunError, fl_topology.TopologyError, HostsError) as error:
+            on_error(scenario, RunError(f"{scenario.point}: {error}"))
+            continue
+        groups.setdefault(key, group).jobs.append(Job(scenario, order))
+    return list(groups.values())
+
+
+def _group_of(scenario: Scenario) -> tuple[str, Group]:
+    """The group's key and an empty group."""
+    document = json.loads(json.dumps(scenario.topology))
+    topology = fl_topology.check(document, str(document.get("name") or "topology"))
+    make_plan(scenario, dict.fromkeys(topology.hosts, "0.0.0.0"), Path())
+    wishes(scenario)
+    links = {link.name for link in topology.links}
+    for change in scenario.changes:
+        if change.link not in links:
+            raise RunError(f"there is no link {change.link!r} to change; there are {', '.join(sorted(links))}")
+    specs = [spec for ports in topology.ports.values() for spec in ports.values()]
+    chosen = [spec for spec in specs if spec.bottleneck] or [spec for spec in specs if spec.rate_bps]
+    if not chosen:
+        raise RunError("no port of the topology is a bottleneck or has a rate: there is nothing to measure")
+    ways = [way for link in topology.links for way in (link.a_to_b, link.b_to_a)]
+    by_chance = any(way.loss or way.ber or way.jitter_us for way in ways)
+    by_chance = by_chance or any(change.loss or change.ber for change in scenario.changes)
+    seed = scenario.seed % 2**31 if by_chance else 1
+    mss = scenario.tcp.mss_bytes
+    key = json.dumps([document, scenario.program, seed, mss], sort_keys=True)
+    rate_bps = sum(spec.rate_bps or 0 for spec in chosen)
+    return key, Group(document, scenario.program, seed, rate_bps, mss + FRAME_OVERHEAD_BYTES)
+
+
+def next_batch(groups: list[Group], parallel: int, total_rate_bps: int) -> list[Group]:
+    """Takes out of `groups` those that run next, side by side: in order, as long as they fit; the first one always."""
+    batch = [groups.pop(0)]
+    rate_bps = batch[0].rate_bps
+    index = 0
+    while index < len(groups) and len(batch) < parallel:
+        if rate_bps + groups[index].rate_bps <= total_rate_bps:
+            rate_bps += groups[index].rate_bps
+            batch.append(groups.pop(index))
+        else:
+            index += 1
+    return batch
