@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small tables of the main experiments as they come out of the simulator, kept as text: a change of behaviour shows as a readable diff.
+
+`FAIRLANE_UPDATE_SNAPSHOTS=1 pytest lab/tests/test_lab_snapshots.py` writes them anew; the diff then belongs into the commit that caused it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_lab.definition import Selection, load
+from fairlane_lab.sweep.campaign import Campaign, run_campaign
+from fairlane_lab.sweep.runners import SIM, in_this_process
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+SHORT: dict[str, Sequence[Any]] = {"duration_s": (20,), "warmup_s": (8,)}
+TABLES: dict[str, dict[str, Sequence[Any]]] = {
+    "qthresh-table1": SHORT,
+    "qthresh-table2": {**SHORT, "threshold": (1, 4, 6, 20)},
+    "qthresh-fig3": {**SHORT, "window_packets": (3, 6, 30)},
+    "qthresh-fig9": SHORT,
+    "qthresh-selftuning": {**SHORT, "case": ("2M-2ms",)},
+    "qthresh-weights": {**SHORT, "case": ("reno-vegas-newreno",), "control": ("drop-tail", "fixed")},
+    "qthresh-short-flows": SHORT,
+    "tcp-truth": SHORT,
+}
+METRICS = ("utilisation", "fairness", "jain", "retransmits", "timeouts", "drops", "queue_packets", "qthresh_packets")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_is_the_one_that_is_kept(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    selection = Selection(repeats=1, values=TABLES[name])
+    done = run_campaign(Campaign(load(name), selection, tmp_path / "run"), in_this_process(SIM))
+    assert done.complete, done.failures
+    text = table(done.summary["points"])
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("FAIRLANE_UPDATE_SNAPSHOTS"):
+        path.write_text(text)
+    assert text == path.read_text(), "see the head of this file"
+
+
+def table(points: Sequence[dict[str, Any]]) -> str:
+    """One line a metric and point; rates in whole bit/s, the rest to six digits."""
+    lines: list[str] = []
+    for point in points:
+        lines.append(point["point"])
+        metrics: dict[str, float] = point["metrics"]
+        own = [key for key in metrics if "[" in key and key.startswith(("goodput", "cwnd", "completion"))]
+        for key in (*METRICS, *sorted(key for key in own if not key.endswith(("_lo", "_hi")))):
+            if key in metrics:
+                value = metrics[key]
+                lines.append(f"  {key:<28}{value:>14.0f}" if "bps" in key else f"  {key:<28}{value:>14.6g}")
+    return "\n".join(lines) + "\n"
