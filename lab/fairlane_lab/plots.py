@@ -79,7 +79,7 @@ def _plot_measure(folder: Path, cells: list[dict[str, Any]], links: list[str], m
                     )
             if cell and measure == "queue" and cell.get("qthresh"):
                 axis.axhline(
-                    cell["qthresh"], color="0.4", lw=0.8, ls="--", label=f"Qthresh = {cell['qthresh']} at the end"
+                    cell["qthresh"], color="0.4", lw=0.8, ls="--", label=f"Qthresh = {cell['qthresh']:g} at the end"
                 )
             axis.grid(alpha=0.25)
             axis.set_ylim(bottom=0)

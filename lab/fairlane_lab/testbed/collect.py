@@ -49,8 +49,8 @@ class Window:
         return cls(zero_s, zero_s + scenario.warmup_s, zero_s + scenario.duration_s)
 
     def series(self, points: Points, digits: int = 3) -> Points:
-        """Points with times after the zero, those before it left out."""
-        return [(round(t - self.zero_s, digits), value) for t, value in points if t >= self.zero_s]
+        """Points with times after the zero; those before it and after the run's end left out."""
+        return [(round(t - self.zero_s, digits), value) for t, value in points if self.zero_s <= t <= self.end_s]
 
 
 @dataclass
@@ -304,7 +304,7 @@ def _add_port(
     throughput = window_rate_bps(sent, window.start_s, window.end_s)
     rate = mean_between([(window.zero_s + at_s, float(value)) for at_s, value in rates], window.start_s, window.end_s)
     drops = samples.drops.get(key, [])
-    during = [event for event in events if event["t_s"] > 0]
+    during = [event for event in events if 0 < event["t_s"] <= window.end_s - window.zero_s]
     steps = [] if threshold is None else thresholds(during, key, threshold)
     in_force = [(window.zero_s + t, value) for t, value in steps]
     measured = samples.measured.get(key, [])

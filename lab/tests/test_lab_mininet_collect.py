@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run's result out of the files that its processes left: from made-up files, without a network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.runners.mininet import MininetOptions
+from fairlane_lab.scenario import App, Control, Flow, Scenario
+from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
+from fairlane_lab.testbed.collect import VoidError, collect
+from fairlane_lab.testbed.plan import make_plan
+from fairlane_lab.testbed.port_watch import Samples
+
+ZERO_S = 1000.0
+RENO = Flow("reno", "reno", "h1", "h3")
+WEB = Flow("web", "short", "h2", "h3", app=App("web", arrivals_per_s=1, mean_bytes=1000))
+KEY = ("s1", 3)
+
+
+@dataclass
+class FakeBed:
+    """As much of a bed as `collect` looks at."""
+
+    state: Path
+    ports: tuple[ManagedPort, ...] = (ManagedPort("s1", 3, "s1-eth3", 1_000_000, 50),)
+
+
+@dataclass
+class Made:
+    """A run of 10 s, measured from 2 s on: Reno at `goodput_bps`, windows and counters as given."""
+
+    folder: Path
+    flows: tuple[Flow, ...] = (RENO,)
+    goodput_bps: float = 900_000
+    cc: str = "fl_reno"
+    error: str = ""
+    late_s: float = 0.0
+    gap: tuple[float, float] = (0.0, 0.0)
+    tx_bps: float = 990_000
+    changes: tuple[tuple[float, tuple[str, int], int], ...] = ()
+    series: bool = True
+
+    def write(self, name: str, records: list[dict[str, Any]]) -> None:
+        (self.folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    def collect(self) -> RunResult:
+        scenario = Scenario(
+            "t", "p", {}, {}, self.flows, 10.0, 2.0, control=Control("qthresh", "auto"), series=self.series
+        )
+        plan = make_plan(scenario, {"h1": "10.0.1.1", "h2": "10.0.2.2", "h3": "10.0.3.3"}, self.folder)
+        running = Running(plan, round(ZERO_S * 1e9), {}, self.folder, {}, {KEY: 6})
+        times = [t / 10 for t in range(102) if not self.gap[0] < t / 10 < self.gap[1]]
+        samples = [
+            {"t_ns": round((ZERO_S + t) * 1e9), "flow": 0, "cwnd": 10 if t < 2 else 4, "ssthresh": 2**31 - 1}
+            | {"srtt_us": 20_000, "retrans": int(t), "timeouts": int(t // 5)}
+            for t in times
+        ]
+        row = {"flow": 0, "local": "10.0.1.1:4000", "cc": self.cc, "error": self.error}
+        summary = {"late_ns": round(self.late_s * 1e9), "flows": [row]}
+        self.write("reno.jsonl", [*samples, {"summary": summary}])
+        received = [
+            {"t_ns": round((ZERO_S + t) * 1e9), "peer": "10.0.1.1:4000", "bytes": self.goodput_bps * t / 8}
+            for t in times
+        ]
+        if WEB in self.flows:
+            transfers = [
+                {"flow": 0, "start_ns": round((ZERO_S + t) * 1e9), "end_ns": round((ZERO_S + t + 0.3) * 1e9)}
+                | {"bytes": 1000, "retransmits": 1, "srtt_us": 30_000}
+                for t in (1.0, 5.0)
+            ]
+            peers = [{"flow": 0, "local": f"10.0.2.2:{port}"} for port in (5000, 5001)]
+            end = {"summary": {"late_ns": 0, "flows": [], "peers": peers}}
+            self.write("web.jsonl", [*({"transfer": transfer} for transfer in transfers), end])
+            for port, t in ((5000, 1.0), (5001, 5.0)):
+                for at, count in ((t, 0), (t + 0.3, 1000)):
+                    received.append({"t_ns": round((ZERO_S + at) * 1e9), "peer": f"10.0.2.2:{port}", "bytes": count})
+        self.write("sink-h3-5001.jsonl", received)
+        events = [
+            {"event": "threshold", "t": -5.0, "switch": "s1", "port": 3, "qthresh_packets": 99},
+            {"event": "threshold", "t": 6.0, "switch": "s1", "port": 3, "qthresh_packets": 8},
+            {"event": "threshold", "t": 7.0, "switch": "s1", "port": 4, "qthresh_packets": 50},
+        ]
+        stamped = [{**event, "monotonic_ns": round((ZERO_S + cast("float", event["t"])) * 1e9)} for event in events]
+        self.write("controller-events.jsonl", stamped)
+        watched = Samples()
+        watched.tx_bytes[KEY] = [(ZERO_S + t, self.tx_bps * t / 8) for t in (0.0, 5.0, 10.2)]
+        watched.drops[KEY] = [(ZERO_S + t, 10.0 * t) for t in (0.0, 5.0, 10.2)]
+        watched.waiting[KEY] = [(ZERO_S + t, 20.0 if t < 2 else 5.0) for t in times]
+        watched.flows["10.0.1.1", 4000, 5001] = [(ZERO_S + 3.0, 2.0)]
+        estimates: dict[str, float | None] = {"bw_bps": 1e6, "t_res_s": 0.007, "l_d_bytes": 1014.0, "n_c": None}
+        watched.measured[KEY] = [(ZERO_S + 4.0, estimates)]
+        return collect(cast("Bed", FakeBed(self.folder)), running, watched, list(self.changes))
+
+
+def test_only_the_window_counts(tmp_path: Path) -> None:
+    result = Made(tmp_path).collect()
+    (flow,) = result.flows
+    assert (flow.flow, flow.variant, flow.greedy) == ("reno", "reno", True)
+    assert flow.goodput_bps == pytest.approx(900_000)
+    assert (flow.retransmits, flow.timeouts) == (8, 2)
+    assert (flow.cwnd_packets, flow.srtt_ms) == (4.0, 20.0)
+    (port,) = result.ports
+    assert port.throughput_bps == pytest.approx(990_000)
+    assert port.utilisation == pytest.approx(0.99)
+    assert (port.drops, port.queue_packets) == (80, 5.0)
+    assert port.qthresh_packets == pytest.approx((4 * 6 + 4 * 8) / 8)
+    assert (port.bw_bps, port.t_res_ms, port.n_c) == (1e6, 7.0, None)
+
+
+def test_series_are_in_the_run_s_own_time(tmp_path: Path) -> None:
+    found = Made(tmp_path).collect()
+    metrics = {point.metric for point in found.series}
+    assert metrics == {"goodput_bps", "cwnd_packets", "srtt_ms", "queue_packets", "throughput_bps", "qthresh_packets", "bw_bps", "t_res_ms"}  # fmt: skip
+    assert all(0 <= point.t_s <= 10 for point in found.series)
+    assert [(p.t_s, p.value) for p in found.series if (p.flow, p.metric) == ("reno", "queue_packets")] == [(3.0, 2.0)]
+    assert [(p.t_s, p.value) for p in found.series if p.metric == "qthresh_packets"] == [(0.0, 6.0), (6.0, 8.0)]
+    assert Made(tmp_path, series=False).collect().series == []
+
+
+def test_a_rate_that_changed_counts_by_its_time(tmp_path: Path) -> None:
+    made = Made(tmp_path, changes=((6.0, KEY, 500_000),), tx_bps=740_000, goodput_bps=600_000)
+    (port,) = made.collect().ports
+    assert port.rate_bps == 750_000
+    assert port.utilisation == pytest.approx(0.9867, abs=1e-4)
+
+
+def test_transfers_of_a_web_flow_and_its_goodput(tmp_path: Path) -> None:
+    result = Made(tmp_path, flows=(RENO, WEB)).collect()
+    assert [(t.flow, t.group, round(t.start_s, 3), round(t.completion_s, 3)) for t in result.transfers] == [
+        ("web", "short", 1.0, 0.3),
+        ("web", "short", 5.0, 0.3),
+    ]
+    web = result.flows[1]
+    assert not web.greedy
+    assert web.goodput_bps == pytest.approx(1000)  # 1000 bytes in 8 s: the first transfer came before the window
+    assert (web.retransmits, web.srtt_ms) == (1, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"late_s": 0.3}, "flow reno started 0.30 s late"),
+        ({"gap": (4.0, 4.8)}, "this machine stood still for 0.8 s"),
+        ({"tx_bps": 1_030_000}, "utilisation 1.030 of port 3 of s1 is above 1: the run is void"),
+        ({"goodput_bps": 990_000}, "the flows' goodputs would fill 1.046 of the link: the run is void"),
+    ],
+)
+def test_a_run_that_the_machine_spoilt_is_void(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(VoidError, match=message):
+        Made(tmp_path, **changes).collect()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cc": "cubic"}, "flow reno: wanted congestion control fl_reno, got cubic"),
+        ({"error": "Broken pipe"}, "flow reno: Broken pipe"),
+    ],
+)
+def test_a_run_of_something_else_is_no_result(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunError, match=message) as caught:
+        Made(tmp_path, **changes).collect()
+    assert not isinstance(caught.value, VoidError)
+
+
+def test_a_sender_without_a_summary_is_said(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.collect()
+    path = tmp_path / "reno.jsonl"
+    path.write_text(path.read_text().rpartition('{"summary"')[0] + '{"summ')
+    scenario = Scenario("t", "p", {}, {}, (RENO,), 10.0, 2.0)
+    plan = make_plan(scenario, {"h1": "10.0.1.1", "h3": "10.0.3.3"}, tmp_path)
+    running = Running(plan, 0, {}, tmp_path, {}, {})
+    with pytest.raises(RunError, match=r"reno\.jsonl: the sender wrote no summary"):
+        collect(cast("Bed", FakeBed(tmp_path)), running, Samples(), [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (MininetOptions(target="tofino"), "target 'tofino': must be embedded or bmv2"),
+        (MininetOptions(parallel=0), "parallel 0: must be between 1 and 16"),
+        (MininetOptions(first_instance=97), "first_instance 97: must be between 1 and 96 for 4 networks"),
+    ],
+)
+def test_bad_options_name_the_range(options: MininetOptions, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        options.check()
