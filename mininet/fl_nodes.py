@@ -9,18 +9,19 @@ A switch node knows its interfaces and how to start and stop its process; what i
 from __future__ import annotations
 
 import ipaddress
-import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import fl_ports
 from fairlane_switch.port_control import set_port
 from fairlane_switch.process import find_binary
 from fl_links import offloads_off, quiet
 from fl_state import OwnedProcess, stop_processes
 from fl_topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
+from mininet.log import warn
 from mininet.node import Host, Switch
 
 READY_TIMEOUT_S = 20.0
@@ -114,16 +115,14 @@ class P4Switch(Switch):
         raise NotImplementedError
 
     def launch(self) -> None:
-        """Start the process without waiting for it. Raises RuntimeError when its address is taken: another switch would answer."""
-        host, _, port = self.options.grpc.rpartition(":")
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, int(port)))
-            except OSError as error:
-                raise RuntimeError(
-                    f"{self.name}: another process serves {self.options.grpc} already, or uses its port: {error.strerror}"
-                ) from None
+        """Start the process without waiting for it. Raises RuntimeError when another process listens on its address: it would answer."""
+        try:
+            chosen = fl_ports.choose(self.options.grpc)
+        except fl_ports.PortTakenError as error:
+            raise RuntimeError(f"{self.name}: {error}") from None
+        if chosen != self.options.grpc:
+            warn(f"{self.name}: P4Runtime on {chosen}, an outgoing connection holds {self.options.grpc}\n")
+            self.options = replace(self.options, grpc=chosen)
         for interface in self.interfaces().values():
             quiet(interface)
             offloads_off(interface)
@@ -138,16 +137,11 @@ class P4Switch(Switch):
     def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Wait until P4Runtime answers a connection. Raises RuntimeError with the switch's last words when it does not."""
         assert self.process is not None
-        host, _, port = self.options.grpc.rpartition(":")
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                break
-            try:
-                with socket.create_connection((host, int(port)), timeout=0.5):
-                    return
-            except OSError:
-                time.sleep(0.02)
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if fl_ports.accepts(self.options.grpc, timeout_s=0.5):
+                return
+            time.sleep(0.02)
         words = (self.options.log_dir / f"{self.name}.log").read_text(errors="replace").strip().splitlines()[-3:]
         raise RuntimeError(
             f"{self.name}: {self.command()[0]} does not serve {self.options.grpc}: {' / '.join(words) or 'it said nothing'}"
@@ -247,8 +241,8 @@ class SimpleSwitchGrpc(P4Switch):
 
     @property
     def thrift_port(self) -> int:
-        """Thrift port beside the gRPC one."""
-        return int(self.options.grpc.rpartition(":")[2]) + 10_000
+        """Thrift port that follows from the gRPC one: 50051 and 30051 give 20051, below the ephemeral range."""
+        return 20_000 + int(self.options.grpc.rpartition(":")[2]) % 10_000
 
 
 def _queue_rate(port: int, rate_bps: int, mean_frame_bytes: int) -> str:
