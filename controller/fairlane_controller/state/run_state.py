@@ -35,6 +35,18 @@ class PortState(_Model):
     queue_packets: int = Field(default=0, ge=0)
     "Packets that may wait in the port's queue; 0 is unknown."
     queue_bytes: int = Field(default=0, ge=0)
+    queue_cells: int = Field(default=0, ge=0)
+    "Cells that may wait in one queue of the port; 0 is no limit, or unknown."
+    port_cells: int = Field(default=0, ge=0)
+    "Cells that may wait in all queues of the port; 0 is no limit, or unknown."
+    queues: int = Field(default=0, ge=0)
+    "Queues of the port; 0 is unknown."
+    scheduler: str = ""
+    "strict, wrr or drr; empty is unknown."
+    link_layer: str = ""
+    "none, ethernet or atm; empty is unknown."
+    mtu: int = Field(default=0, ge=0)
+    "Longest IP packet of the link behind the port; 0 is unknown."
     bottleneck: bool = False
     "The control plane manages these ports; every port with a rate when the topology marks none."
 

@@ -23,6 +23,7 @@ from finsy import (
     P4CounterData,
     P4CounterEntry,
     P4DigestEntry,
+    P4MeterConfig,
     P4TableEntry,
     P4TableMatch,
     Switch,
@@ -265,13 +266,16 @@ class SwitchClient:
 
     # ---- reads -------------------------------------------------------------------------------------------------
 
-    async def read_table(self, name: str, *, counters: bool = False, idle: bool = False) -> list[P4TableEntry]:
-        """All entries of a table, with direct counters or the time since the last hit where asked."""
+    async def read_table(
+        self, name: str, *, counters: bool = False, idle: bool = False, meters: bool = False
+    ) -> list[P4TableEntry]:
+        """All entries of a table, with direct counters, the time since the last hit, or direct meters where asked."""
         alias = self.check_table(name)
         pattern = P4TableEntry(
             alias,
             counter_data=P4CounterData() if counters else None,
             time_since_last_hit=0 if idle else None,
+            meter_config=P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0) if meters else None,
         )
         return [entry for entry in await self._read([pattern]) if isinstance(entry, P4TableEntry)]
 
@@ -330,14 +334,14 @@ class SwitchClient:
         What is already there is read first, so entries that are right are not touched. Names and values are all
         checked against the P4Info before the first is written.
         """
-        wanted = [self._canonical(entry) for entry in entries]
+        wanted = [self.canonical(entry) for entry in entries]
         held: dict[str, P4TableEntry] = {}
         for table in sorted({entry.table_id for entry in wanted}):
             for entry in await self.read_table(table):
-                held[_key(entry)] = entry
+                held[entry_key(entry)] = entry
         updates: list[Any] = []
         for entry in wanted:
-            before = held.get(_key(entry))
+            before = held.get(entry_key(entry))
             if before is None:
                 updates.append(+entry)
             elif before.action != entry.action:
@@ -346,7 +350,7 @@ class SwitchClient:
             await self.write(updates[start : start + 1000])
         return len(updates)
 
-    def _canonical(self, entry: P4TableEntry) -> P4TableEntry:
+    def canonical(self, entry: P4TableEntry) -> P4TableEntry:
         """The entry as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""
         self._need_pipeline()
         self.check_table(entry.table_id)
@@ -385,6 +389,7 @@ class SwitchClient:
             yield [value for value in message if isinstance(value, dict)]
 
 
-def _key(entry: P4TableEntry) -> str:
+def entry_key(entry: P4TableEntry) -> str:
+    """Equal for two entries of a switch that are the same one: table, match, priority. Both as `canonical` makes them."""
     match = entry.match or P4TableMatch()
     return f"{entry.table_id} {sorted(match.items())!r} {entry.priority}"

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GFR's configuration, `gfr.toml` of docs/design-gfr.md: ports and VCs as values, read with errors that say what and where.
+
+What one value alone can show is refused here; what needs others, or the topology, in `check.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import math
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, field_validator
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.match import IpNetwork, Ternary, parse_dscp, parse_prefix, ternaries
+from fairlane_controller.models.gfr import ETHERNET_HEADER_BYTES, MAX_40, cells_of_frame
+from fairlane_controller.switch.gfr_program import CELLS_MAX, CPU_PORT
+from fairlane_controller.units import parse_rate
+
+_toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+MFS_MAX_BYTES = 65_535 - ETHERNET_HEADER_BYTES - 4
+"""`mfs` of the data plane counts bytes of frame in 16 bits; 4 of them for a VLAN tag."""
+MARKED_DSCPS = ("AF12", "AF13", "AF22", "AF23", "AF32", "AF33", "AF42", "AF43")
+"""Drop precedence 2 and 3 (RFC 2597) say CLP 1 unless the configuration says otherwise."""
+MAX_TOLD = 3
+"""So many errors of a file are told at a time."""
+
+
+def _rate(value: Any) -> float:
+    if isinstance(value, str):
+        try:
+            return parse_rate(value, "rate")
+        except FairlaneError as ex:
+            raise ValueError(ex.message) from None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"rate {value!r} must be a number of bit/s or a text such as 2Mbit")
+    return float(value)
+
+
+Rate = Annotated[float, BeforeValidator(_rate), Field(ge=0, le=MAX_40)]
+"""Bits on the line a second: `2Mbit`, `51.84Mbit`, or a number of bit/s."""
+Dscp = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
+
+
+class GfrScheme(str, Enum):
+    """How an egress port admits frames: actions of the table `port_scheme`."""
+
+    DROP_TAIL = "drop_tail"
+    DOUBLE_EPD = "double_epd"
+    DFBA = "dfba"
+    WFBA = "wfba"
+    PERVC_THRESHOLD = "pervc_threshold"
+    PROPOSED = "proposed"
+
+
+class Queues(str, Enum):
+    """Where admitted frames wait."""
+
+    WRR = "wrr"
+    "A queue for each VC, served by the port's scheduler with the weights w_i."
+    FIFO = "fifo"
+    "One queue for all."
+
+
+class RateForm(str, Enum):
+    """Which form of (2) measures r_i."""
+
+    TIME = "time"
+    ALPHA = "alpha"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PortConfig(_Model):
+    """An egress port that GFR manages."""
+
+    switch: str = Field(min_length=1)
+    port: int = Field(ge=1, lt=CPU_PORT)
+    capacity: Annotated[Rate, Field(gt=0)]
+    "C_GFR, bit/s on the line."
+    scheme: GfrScheme = GfrScheme.PROPOSED
+    queues: Queues = Queues.WRR
+    lbo_cells: int = Field(default=1000, ge=1, le=CELLS_MAX)
+    hbo_cells: int = Field(default=3000, ge=1, le=CELLS_MAX)
+    qmax_cells: int = Field(default=4000, ge=1, le=CELLS_MAX)
+    rate_form: RateForm = RateForm.TIME
+    rate_alpha: float = Field(default=0.9, ge=0, lt=1)
+    'Alpha of (2) with `rate_form = "alpha"`.'
+    dfba_z: float = Field(default=1.0, gt=0, le=255)
+    dfba_alpha: float = Field(default=0.5, ge=0, le=1)
+    wfba_z: float = Field(default=0.8, gt=0, le=255)
+    threshold_mbs: float = Field(default=1.0, gt=0, le=1000)
+    "perVC+threshold: T_i as a multiple of MBS_i."
+    mtu_bytes: int | None = Field(default=None, ge=68, le=65_535)
+    "Longest IP packet of the line; default: what the run state says, else 1500."
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """(switch, port)."""
+        return self.switch, self.port
+
+
+class VcMatch(_Model):
+    """Packets of a VC at one switch; what is left out matches all."""
+
+    switch: str = Field(min_length=1)
+    ingress_port: int = Field(default=0, ge=0, lt=CPU_PORT)
+    src: str = ""
+    dst: str = ""
+    vlan: int = Field(default=0, ge=0, le=4094)
+    dscp: Dscp = ""
+
+    @field_validator("src", "dst")
+    @classmethod
+    def _check_prefix(cls, value: str) -> str:
+        parse_prefix(value)
+        return value
+
+    @field_validator("dscp")
+    @classmethod
+    def _check_dscp(cls, value: str) -> str:
+        parse_dscp(value)
+        return value
+
+    @property
+    def dst_network(self) -> IpNetwork | None:
+        """Where the packets go, if it says so."""
+        return parse_prefix(self.dst)
+
+    def ternaries(self) -> list[Ternary]:
+        """Its entries. Raises ValueError when src and dst are of different IP versions."""
+        return ternaries(
+            self.ingress_port, self.vlan, parse_dscp(self.dscp), parse_prefix(self.src), parse_prefix(self.dst)
+        )
+
+
+class VcEdge(_Model):
+    """Where a VC enters the network and is policed."""
+
+    switch: str = Field(min_length=1)
+    ingress_port: int = Field(ge=1, lt=CPU_PORT)
+
+
+class VcPlace(_Model):
+    """An egress port on a VC's path."""
+
+    switch: str = Field(min_length=1)
+    port: int = Field(ge=1, lt=CPU_PORT)
+
+
+class VcConfig(_Model):
+    """One VC: a customer's aggregate with a minimum rate."""
+
+    name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    mcr: Rate
+    "Guaranteed, bit/s on the line."
+    pcr: Annotated[Rate, Field(gt=0)] | None = None
+    "Above it frames are dropped at the edge; default: the least capacity of its ports."
+    mbs_cells: int = Field(default=200, ge=1, le=1_000_000)
+    mfs_bytes: int = Field(default=1500, ge=20, le=MFS_MAX_BYTES)
+    "Longest IP packet."
+    weight: float = Field(default=1.0, gt=0, le=1000)
+    "Of what is left of C_GFR after all MCR; 1 for all is the paper's (3)."
+    mark_dscp: Dscp = "AF12"
+    'DSCP that a frame above MCR gets at the edge; "": its DSCP stays (a VLAN tag\'s DEI says CLP 1).'
+    match: tuple[VcMatch, ...] = ()
+    edge: tuple[VcEdge, ...] = ()
+    "None: not policed, its frames' own marks are believed."
+    path: tuple[VcPlace, ...] = ()
+    "Managed ports that it crosses; default: by the routes of its `dst`, else all managed ports of the switches in `match`."
+
+    @field_validator("mark_dscp")
+    @classmethod
+    def _check_dscp(cls, value: str) -> str:
+        parse_dscp(value)
+        return value
+
+    @property
+    def mfs_frame_bytes(self) -> int:
+        """MFS in bytes of frame: with the Ethernet header, and a VLAN tag where it is matched by one."""
+        tag = 4 if any(match.vlan for match in self.match) else 0
+        return self.mfs_bytes + ETHERNET_HEADER_BYTES + tag
+
+    @property
+    def mfs_cells(self) -> int:
+        """Cells of its longest frame."""
+        return cells_of_frame(self.mfs_frame_bytes)
+
+
+Dscps = Annotated[tuple[Dscp, ...], PlainSerializer(list)]
+
+
+class GfrConfig(_Model):
+    """All ports and VCs of a topology."""
+
+    ports: tuple[PortConfig, ...] = ()
+    vcs: tuple[VcConfig, ...] = ()
+    clp_dscp: Dscps = MARKED_DSCPS
+    "DSCPs that mean CLP 1 when a frame comes; a VLAN tag's DEI always does."
+
+    @field_validator("clp_dscp")
+    @classmethod
+    def _check_dscps(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if parse_dscp(value) is None:
+                raise ValueError(
+                    "an empty DSCP would mark every frame: must be 0 to 63, AF11 to AF43, CS0 to CS7 or EF"
+                )
+        return values
+
+    @property
+    def switches(self) -> list[str]:
+        """Every switch that is named, sorted."""
+        named = {port.switch for port in self.ports}
+        for vc in self.vcs:
+            named |= {part.switch for part in (*vc.match, *vc.edge, *vc.path)}
+        return sorted(named)
+
+    def port(self, switch: str, number: int) -> PortConfig | None:
+        """The managed port of that place, or None."""
+        return next((port for port in self.ports if port.place == (switch, number)), None)
+
+    def vc(self, name: str) -> VcConfig | None:
+        """The VC of that name, or None."""
+        return next((vc for vc in self.vcs if vc.name == name), None)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_config(path: Path) -> GfrConfig:
+    """Read a TOML file; raises BAD_FILE that says the file, the key (`ports[0].lbo_cells`), and what is allowed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {path}: {ex.strerror}") from None
+    except UnicodeDecodeError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
+    try:
+        data: dict[str, Any] = _toml.loads(text)
+    except _toml.TOMLDecodeError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not TOML: {ex}") from None
+    return parse_config(data, str(path))
+
+
+def parse_config(data: dict[str, Any], source: str) -> GfrConfig:
+    """A configuration from plain data; raises BAD_FILE as `read_config` does, with `source` where the file stands."""
+    try:
+        return GfrConfig.model_validate(data)
+    except ValidationError as ex:
+        raise bad_config(source, describe(ex, GfrConfig)) from None
+
+
+def bad_config(source: str, problems: list[str]) -> FairlaneError:
+    """BAD_FILE with the first problems, each `key: what is wrong and what is allowed`."""
+    more = len(problems) - MAX_TOLD
+    text = "; ".join(problems[:MAX_TOLD]) + (f" (and {more} more)" if more > 0 else "")
+    return FairlaneError(ErrorCode.BAD_FILE, f"{source}: {text}")
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Each of pydantic's problems as `ports[0].lbo_cells: …`."""
+    return [_describe_one(cast("dict[str, Any]", item), model) for item in error.errors()]
+
+
+def key_path(steps: tuple[int | str, ...]) -> str:
+    """`ports[0].lbo_cells` of ("ports", 0, "lbo_cells")."""
+    text = ""
+    for step in steps:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text or "the configuration"
+
+
+def _describe_one(item: dict[str, Any], model: type[BaseModel]) -> str:
+    steps: tuple[int | str, ...] = item["loc"]
+    where, kind, given = key_path(steps), str(item["type"]), item.get("input")
+    context: dict[str, Any] = item.get("ctx") or {}
+    match kind:
+        case "extra_forbidden":
+            keys = _keys_of(model, steps[:-1])
+            near = difflib.get_close_matches(str(steps[-1]), keys, n=1, cutoff=0.4)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            return f"{where}: unknown key{hint}; valid: {', '.join(keys)}"
+        case "missing":
+            return f"{where}: must be given"
+        case "enum":
+            words = str(context.get("expected", ""))
+            names = [word.strip(" '") for word in words.replace(" or ", ", ").split(",")]
+            near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.4)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            return f"{where}: unknown {steps[-1]} {given!r}{hint}; valid: {', '.join(names)}"
+        case "value_error":
+            return f"{where}: {str(item['msg']).removeprefix('Value error, ')}"
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            bound = str(item["msg"]).removeprefix("Input should be ")
+            return f"{where}: {given!r} is out of range: must be {bound}"
+        case "string_pattern_mismatch":
+            return f"{where}: {given!r} must be letters, digits, '_', '.', '-' and begin with a letter or digit"
+        case _:
+            message = str(item["msg"]).removeprefix("Input should be ")
+            return f"{where}: {given!r}: must be {message}" if message != item["msg"] else f"{where}: {message}"
+
+
+def _keys_of(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[str]:
+    """The keys that are allowed at a place."""
+    named = [step for step in steps if isinstance(step, str)]
+    kinds: dict[tuple[str, ...], type[BaseModel]] = {
+        ("ports",): PortConfig,
+        ("vcs",): VcConfig,
+        ("vcs", "match"): VcMatch,
+        ("vcs", "edge"): VcEdge,
+        ("vcs", "path"): VcPlace,
+    }
+    return sorted((kinds.get(tuple(named), model) if model is GfrConfig else model).model_fields)

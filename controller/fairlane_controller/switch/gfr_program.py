@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of `p4src/gfr.p4` (docs/design-gfr.md): names, sizes, verdicts, and the indices of its counters."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+
+PROGRAM = "gfr"
+VC_IDS = 1 << 16
+"""Ids of VCs are 1..65535; 0 is a frame of no VC."""
+VC_SLOTS = 4096
+"""Slots of (egress port, VC); behind them one slot a port for frames of no VC."""
+PORTS = 512
+CPU_PORT = 510
+QUEUES_MAX = 4096
+CELLS_MAX = 65_535
+"""QT and Q_i are exact up to here."""
+
+TABLE_PORT_SCHEME = "port_scheme"
+TABLE_VC_CLASSIFY = {4: "vc_classify", 6: "vc_classify_v6"}
+TABLE_CLP_MARK = "clp_mark"
+TABLE_VC_POLICE = "vc_police"
+TABLE_VC_POLICE_MARKED = "vc_police_marked"
+TABLE_VC_SHARE = "vc_share"
+TABLES = (
+    TABLE_PORT_SCHEME, *TABLE_VC_CLASSIFY.values(), TABLE_CLP_MARK, TABLE_VC_POLICE, TABLE_VC_POLICE_MARKED, TABLE_VC_SHARE,
+)  # fmt: skip
+"""All that `gfr/apply.py` owns; routes are the set-up's."""
+
+ACTION_SET_VC = "set_vc"
+ACTION_SET_CLP = "set_clp"
+ACTION_POLICE = "police"
+ACTION_POLICE_MARKED = "police_marked"
+ACTION_SET_SHARE = "set_share"
+
+COUNTER_VERDICTS = "vc_verdicts"
+REGISTER_PORT_CELLS = "port_cells"
+REGISTER_VC_CELLS = "vc_cells"
+REGISTER_VC_RATE = "vc_rate"
+RATE_ONE = 256
+"""Fixed point of `vc_rate`: bit/s in 1/256."""
+
+RATE_FORMS = ("time", "alpha")
+"""Values of `rate_form`: (2) weighted by time, and the paper's fixed alpha."""
+
+
+class Verdict(IntEnum):
+    """The low 4 bits of an index of `vc_verdicts`."""
+
+    QMAX = 0
+    CASE_1 = 1
+    CASE_2 = 2
+    CASE_3 = 3
+    ACCEPTED_CLP0 = 4
+    CASE_5 = 5
+    CASE_6 = 6
+    ACCEPTED_CLP1 = 7
+    ACCEPTED_BETWEEN = 8
+    HBO = 9
+    THRESHOLD = 10
+    CHANCE = 11
+    PCR = 12
+    MFS = 13
+    ACCEPTED = 14
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the frame went into the queue."""
+        return self in (Verdict.ACCEPTED_CLP0, Verdict.ACCEPTED_CLP1, Verdict.ACCEPTED_BETWEEN, Verdict.ACCEPTED)
+
+
+VERDICTS_A_SLOT = 32
+
+
+def verdict_index(slot: int, clp: int, verdict: int) -> int:
+    """Index of the counter `vc_verdicts`: slot << 5 | clp << 4 | verdict."""
+    return slot << 5 | clp << 4 | verdict
+
+
+def check_tables(names: set[str]) -> FairlaneError | None:
+    """WRONG_PROGRAM when a switch's P4Info lacks a table that GFR needs."""
+    missing = [name for name in TABLES if name not in names]
+    if not missing:
+        return None
+    return FairlaneError(
+        ErrorCode.WRONG_PROGRAM,
+        f"the program on the switch has no table {missing[0]!r}: it is not gfr; start the topology with the program gfr "
+        "and load it with `fairlane init`",
+    )
