@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packet headers, controller headers and the metadata that goes with a packet through the queue.
+// Packet headers and controller headers.
 #ifndef FAIRLANE_HEADERS_P4
 #define FAIRLANE_HEADERS_P4
 
 #include "sizes.p4"
+#include "metadata.p4"
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_IPV6 = 0x86DD;
@@ -116,48 +117,6 @@ struct headers_t {
     ipv6_t         ipv6;
     tcp_t          tcp;
     udp_t          udp;
-}
-
-struct metadata_t {
-    // Set by the parser: 0 where the packet has no ports (other protocols, later fragments).
-    bit<16>   src_port;
-    bit<16>   dst_port;
-    bit<6>    dscp;               // 0 where there is no IP header
-    bit<3>    pcp;                // 0 where there is no VLAN tag
-    bit<16>   l2_length;          // bytes in front of the IP header
-    bit<16>   tcp_header;         // bytes; 0 where there is none
-
-    // What ingress decided. A packet is dropped when reason is not REASON_NONE.
-    reason_t  reason;
-    port_t    port;               // egress port
-    class_t   traffic_class;
-    bit<16>   tcp_payload_len;    // bytes; 0 when there is no TCP header
-
-    // The flow's lane.
-    bit<32>   flow_hash;          // crc32 of the 5-tuple; valid where has_hash
-    bit<1>    has_hash;
-    bit<1>    has_entry;
-    bit<16>   flow_weight;        // 1/256; 0: the class's weight holds
-    slot_t    slot;
-
-    // Limits in force for this packet.
-    bit<32>   limit_packets;      // of the flow: at most this many wait
-    bit<32>   port_max_packets;
-    bit<32>   port_max_bytes;
-    bit<32>   report_period_us;
-
-    // Carried through the queue, so that exactly what was counted in is counted out.
-    bit<1>    counted;
-    bit<16>   length;             // bytes of the frame
-    time_us_t now;                // ingress time
-    bit<1>    report_due;         // the port's report period is over
-    bit<1>    tell;               // there may be something to tell the controller
-
-    // A T_res sample that this packet, an ACK, completes (control/t_res.p4).
-    bit<1>    t_res_valid;
-    bit<32>   t_res_us;
-    bit<32>   t_res_flow_hash;
-    bit<32>   t_res_about;        // 4 unused ++ port ++ class ++ frame length of the probe
 }
 
 #endif

@@ -39,15 +39,26 @@
 #define T_RES_PORT_PERIOD_US 2000     // at most one T_res report a port in this time
 #define T_RES_TIMEOUT_US 10000000     // a probe without an answer is given up
 
+// ---- GFR (gfr.p4) ------------------------------------------------------------------------------------
+//      0 .. VC_SLOTS-1              a VC at a port, the slot of its entry in vc_share
+//      VC_SLOTS + port              what belongs to no VC at that port
+#define VC_SLOTS 4096
+#define GFR_SLOTS 4608     // VC_SLOTS + PORTS
+#define VC_RULES 4096      // of vc_classify, of vc_classify_v6
+#define CLP_RULES 128
+#define VERDICTS 147456    // GFR_SLOTS * 2 CLP * 16 verdicts, index = slot ++ clp ++ verdict
+#define RATE_BURST_US 64   // paper's form of (2): frames closer than this count as one
+#define RATE_DT_MAX_US 0x7FFFFFF   // longer silences count as this, 134 s: the end of the tables of eq. (2)
+
 // ---- Counter arrays --------------------------------------------------------------------------------
 #define REASONS 16                    // bit<4>
 #define DROP_COUNTERS 8192            // PORTS * REASONS, index = port ++ reason
 #define ADMITTED_COUNTERS 4096        // PORTS * CLASSES, index = port ++ class
 
 typedef bit<9>  port_t;
-typedef bit<3>  class_t;
+@noWarn("unused") typedef bit<3>  class_t;
 typedef bit<4>  reason_t;
-typedef bit<32> slot_t;
+@noWarn("unused") typedef bit<32> slot_t;
 typedef bit<48> time_us_t;
 
 // ---- Drop reasons: the low 4 bits of an index of the counter `drops` ---------------------------------
@@ -64,8 +75,11 @@ const reason_t REASON_NO_ROUTE       = 8;   // no entry in ipv4_lpm / ipv6_lpm
 const reason_t REASON_ROUTE_DROP     = 9;   // a table says `drop`
 const reason_t REASON_PARSER         = 10;  // any other parser error
 // Refused by admission: counted for the EGRESS port.
-const reason_t REASON_QTHRESH        = 11;  // the flow has its threshold of packets waiting
-const reason_t REASON_PORT_FULL      = 12;  // the port's queue is full (packets or bytes)
+@noWarn("unused") const reason_t REASON_QTHRESH        = 11;  // the flow has its threshold of packets waiting
+const reason_t REASON_PORT_FULL      = 12;  // the port's queue is full (packets or bytes; QMAX cells)
+@noWarn("unused") const reason_t REASON_GFR            = 13;  // the GFR scheme in force
+@noWarn("unused") const reason_t REASON_PCR            = 14;  // above the VC's peak rate at its edge
+@noWarn("unused") const reason_t REASON_MFS            = 15;  // longer than the VC's longest frame at its edge
 
 // ---- packet-in reasons -------------------------------------------------------------------------------
 // Chosen by the table entry that sends the packet to the controller: to_cpu(reason), 0..127.
