@@ -27,6 +27,7 @@ _INSERT_ORDER = (
     program.TABLE_CLP_MARK,
     program.TABLE_VC_POLICE,
     program.TABLE_VC_POLICE_MARKED,
+    program.TABLE_VC_EDGE,
     program.TABLE_VC_CLASSIFY[4],
     program.TABLE_VC_CLASSIFY[6],
 )

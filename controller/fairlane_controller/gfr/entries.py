@@ -120,25 +120,24 @@ def mark_entries(clp_dscp: Sequence[str]) -> list[P4TableEntry]:
     ]
 
 
-def police_entries(ingress_port: int, vc: VcConfig, vc_id: int, settings: MeterSettings) -> list[P4TableEntry]:
-    """`vc_police` and `vc_police_marked` of a VC at one ingress port, with their meters."""
+def edge_entries(ingress_port: int, vc: VcConfig, vc_id: int, settings: MeterSettings) -> list[P4TableEntry]:
+    """`vc_police` and `vc_police_marked` of a VC at one ingress port, with their meters, and `vc_edge` that leads to them."""
     match = {"ingress_port": ingress_port, "vc": vc_id}
     mark = parse_dscp(vc.mark_dscp)
+    edge = P4TableAction(
+        program.ACTION_SET_EDGE, mfs=vc.mfs_frame_bytes, mark_dscp=mark or 0, set_dscp=0 if mark is None else 1
+    )
+    police, marked = P4TableAction(program.ACTION_POLICE), P4TableAction(program.ACTION_POLICE_MARKED)
+    marked_settings = police_marked_settings(settings)
     return [
-        P4TableEntry(
-            program.TABLE_VC_POLICE,
-            match=P4TableMatch(match),
-            action=P4TableAction(
-                program.ACTION_POLICE, mfs=vc.mfs_frame_bytes, mark_dscp=mark or 0, set_dscp=0 if mark is None else 1
-            ),
-            meter_config=_meter(settings),
-        ),
+        P4TableEntry(program.TABLE_VC_POLICE, match=P4TableMatch(match), action=police, meter_config=_meter(settings)),
         P4TableEntry(
             program.TABLE_VC_POLICE_MARKED,
             match=P4TableMatch(match),
-            action=P4TableAction(program.ACTION_POLICE_MARKED, mfs=vc.mfs_frame_bytes),
-            meter_config=_meter(police_marked_settings(settings)),
+            action=marked,
+            meter_config=_meter(marked_settings),
         ),
+        P4TableEntry(program.TABLE_VC_EDGE, match=P4TableMatch(match), action=edge),
     ]
 
 
@@ -220,7 +219,7 @@ def switch_entries(
             if edge.switch == switch:
                 pcr, capacity = pcr_of(config, vc, run)
                 settings = police_settings(vc.mcr, pcr, vc.mbs_cells, vc.mfs_frame_bytes, capacity)
-                made += police_entries(edge.ingress_port, vc, vc_id, settings)
+                made += edge_entries(edge.ingress_port, vc, vc_id, settings)
         for match in vc.match:
             if match.switch == switch:
                 made += [classify_entry(entry, vc_id) for entry in match.ternaries()]

@@ -21,16 +21,18 @@ CELLS_MAX = 65_535
 TABLE_PORT_SCHEME = "port_scheme"
 TABLE_VC_CLASSIFY = {4: "vc_classify", 6: "vc_classify_v6"}
 TABLE_CLP_MARK = "clp_mark"
+TABLE_VC_EDGE = "vc_edge"
 TABLE_VC_POLICE = "vc_police"
 TABLE_VC_POLICE_MARKED = "vc_police_marked"
 TABLE_VC_SHARE = "vc_share"
 TABLES = (
-    TABLE_PORT_SCHEME, *TABLE_VC_CLASSIFY.values(), TABLE_CLP_MARK, TABLE_VC_POLICE, TABLE_VC_POLICE_MARKED, TABLE_VC_SHARE,
+    TABLE_PORT_SCHEME, *TABLE_VC_CLASSIFY.values(), TABLE_CLP_MARK, TABLE_VC_EDGE, TABLE_VC_POLICE, TABLE_VC_POLICE_MARKED, TABLE_VC_SHARE,
 )  # fmt: skip
 """All that `gfr/apply.py` owns; routes are the set-up's."""
 
 ACTION_SET_VC = "set_vc"
 ACTION_SET_CLP = "set_clp"
+ACTION_SET_EDGE = "set_edge"
 ACTION_POLICE = "police"
 ACTION_POLICE_MARKED = "police_marked"
 ACTION_SET_SHARE = "set_share"
