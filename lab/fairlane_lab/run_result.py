@@ -54,6 +54,34 @@ class PortResult:
 
 
 @dataclass
+class VcResult:
+    """One VC (program `gfr`) over the part of the measured window in which it counts (`fairlane_lab.gfr.windows`)."""
+
+    vc: str
+    mcr_bps: float
+    """Bits on the line."""
+    w_bps: float
+    """(3) of paper 002, mean over its time; bits on the line."""
+    ideal_bps: float
+    """The goodput that its w_i carries: w_i·MSS/(53·c), where c is the cells of a full segment's frame."""
+    goodput_bps: float
+    """New application bytes acknowledged (UDP: received) of all its flows."""
+    mcr_met: float
+    """Goodput over the goodput that its MCR carries; 1 and more: met."""
+    mcr_met_5s: float | None
+    """The same in its worst window of 5 s; None where it counts for less."""
+    drops: dict[str, int] = field(default_factory=dict[str, int])
+    """Frames refused at the managed ports, by verdict."""
+    active_s: float = 0.0
+    """How long it counts."""
+
+    @property
+    def ratio(self) -> float:
+        """x_i of the Jain index: goodput over the ideal."""
+        return self.goodput_bps / self.ideal_bps if self.ideal_bps > 0 else 0.0
+
+
+@dataclass
 class Transfer:
     """One finished transfer of a `bytes`, `web` or `interactive` application."""
 
@@ -92,3 +120,5 @@ class RunResult:
     """Packets that went through a switch's pipeline; 0 when unknown."""
     about: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the runner knows of itself: kernel, offloads, versions, variants by host, resolved options."""
+    vcs: list[VcResult] = field(default_factory=list[VcResult])
+    """With program `gfr`; in the scenario's order, without those that never count."""

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"]
 Threshold = int | Literal["model", "auto"]
+Scheme = Literal["drop_tail", "qthresh", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"]
+"""What a program does at a managed port; `qthresh` is of qthresh.p4, those behind it of gfr.p4, `drop_tail` of both."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,56 @@ class Flow:
     connections: int = 1
     tcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of `TcpOptions` that differ for this flow."""
+    vc: str = ""
+    """The VC that it is in (program `gfr`); all flows of one sender are in one VC."""
+
+
+@dataclass(frozen=True)
+class Vc:
+    """A customer's aggregate with a guaranteed rate (program `gfr`): all that its hosts send. Rates are bits on the line."""
+
+    name: str
+    mcr_bps: int
+    """Guaranteed: minimum cell rate."""
+    pcr_bps: int = 0
+    """Frames above this peak rate are dropped at the edge; 0: the capacity of its ports."""
+    mbs_cells: int = 200
+    """Burst that conforms to the MCR."""
+    mfs_bytes: int = 1500
+    """Longest IP packet."""
+
+
+@dataclass(frozen=True)
+class GfrOptions:
+    """What program `gfr` does at every managed port, beside the scheme; symbols are paper 002's. Units: cells."""
+
+    scheduler: Literal["fifo", "wrr"] = "wrr"
+    """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
+    lbo_cells: int = 1000
+    hbo_cells: int = 3000
+    qmax_cells: int = 4000
+    rate_form: Literal["time", "alpha"] = "time"
+    """Of (2): weighted by time, or the paper's fixed alpha."""
+    rate_alpha: float = 0.9
+    """The paper's alpha; `rate_form = "alpha"` only."""
+    threshold_mbs: float = 1.0
+    """`pervc_threshold`: T_i as a multiple of the VC's MBS."""
+    dfba_z: float = 1.0
+    dfba_alpha: float = 0.5
+    wfba_z: float = 0.8
 
 
 @dataclass(frozen=True)
 class Control:
     """What the switch does at the managed ports, and who decides the threshold."""
 
-    scheme: Literal["drop_tail", "qthresh"] = "drop_tail"
+    scheme: Scheme = "drop_tail"
     threshold: Threshold = "auto"
     """Packets: fixed. `model`: the control loop, eq. (9) alone. `auto`: the control loop, tuning itself."""
     measure: bool = False
     """Run the control loop for its measurements also where it decides nothing."""
+    gfr: GfrOptions | None = None
+    """With program `gfr`."""
 
     @property
     def needs_loop(self) -> bool:
@@ -124,6 +165,8 @@ class Scenario:
     tcp: TcpOptions = TcpOptions()
     control: Control = Control()
     changes: tuple[Change, ...] = ()
+    vcs: tuple[Vc, ...] = ()
+    """With program `gfr`: every flow is in one of them."""
     repeat: int = 0
     seed: int = 1
     sample_s: float = 0.1

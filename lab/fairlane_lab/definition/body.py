@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of an experiment file that may refer to parameters, as it is once they are filled in: topology, flows, tcp, control, changes, run."""
+"""The part of an experiment file that may refer to parameters, as it is once they are filled in: topology, flows, vcs, tcp, control, changes, run."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane_lab.definition.strict import Strict
+from fairlane_lab.scenario import GfrOptions, Scheme
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -88,6 +90,23 @@ class FlowSpec(Strict):
     window_packets: Annotated[int, Field(ge=0, le=65535)] = 0
     connections: Annotated[int, Field(ge=1, le=1000)] = 1
     tcp: TcpSpec = TcpSpec()
+    vc: str = ""
+    """With program `gfr`: the VC that it is in."""
+
+    @property
+    def reported_group(self) -> str:
+        """Its group: as it says, else its VC, else its name."""
+        return self.group or self.vc or self.name
+
+
+class VcSpec(Strict):
+    """`scenario.Vc`: a customer's aggregate (program `gfr`)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)]
+    mcr_bps: Annotated[int, Field(ge=0, le=400_000_000_000)]
+    pcr_bps: Annotated[int, Field(ge=0, le=400_000_000_000)] = 0
+    mbs_cells: Annotated[int, Field(ge=1, le=1_000_000)] = 200
+    mfs_bytes: Annotated[int, Field(ge=20, le=65_000)] = 1500
 
 
 class LinkChanges(Strict):
@@ -117,7 +136,7 @@ class TopologySpec(Strict):
     links: dict[str, LinkChanges] = Field(default_factory=dict)
     """By name (`s1-s2`) or pattern (`h*`); later ones win."""
     ports: dict[str, PortChanges] = Field(default_factory=dict)
-    program: Literal["qthresh"] = "qthresh"
+    program: Literal["qthresh", "gfr"] = "qthresh"
 
 
 def _threshold(value: object) -> object:
@@ -127,12 +146,32 @@ def _threshold(value: object) -> object:
     return value
 
 
-class ControlSpec(Strict):
-    """`scenario.Control`."""
+Cells = Annotated[int, Field(ge=1, le=65_535)]
 
-    scheme: Literal["drop_tail", "qthresh"] = "drop_tail"
+
+class ControlSpec(Strict):
+    """`scenario.Control`; from `scheduler` on `scenario.GfrOptions`, for program `gfr` only."""
+
+    scheme: Scheme = "drop_tail"
     threshold: Annotated[int | Literal["model", "auto"], BeforeValidator(_threshold)] = "auto"
     measure: bool = False
+    scheduler: Literal["fifo", "wrr"] | None = None
+    lbo_cells: Cells | None = None
+    hbo_cells: Cells | None = None
+    qmax_cells: Cells | None = None
+    rate_form: Literal["time", "alpha"] | None = None
+    rate_alpha: Annotated[float, Field(ge=0, lt=1)] | None = None
+    threshold_mbs: Annotated[float, Field(gt=0, le=1000)] | None = None
+    dfba_z: Annotated[float, Field(gt=0, le=255)] | None = None
+    dfba_alpha: Share | None = None
+    wfba_z: Annotated[float, Field(gt=0, le=255)] | None = None
+
+    def gfr_options(self) -> dict[str, Any]:
+        """What the file says of `scenario.GfrOptions`."""
+        return {name: value for name, value in self.model_dump().items() if name in GFR_KEYS and value is not None}
+
+
+GFR_KEYS = tuple(field.name for field in fields(GfrOptions))
 
 
 class ChangeSpec(Strict):
@@ -191,13 +230,14 @@ class Body(Strict):
 
     topology: TopologySpec
     flows: Annotated[list[FlowSpec], Field(min_length=1)]
+    vcs: tuple[VcSpec, ...] = ()
     tcp: TcpSpec = TcpSpec()
     control: ControlSpec = ControlSpec()
     changes: tuple[ChangeSpec, ...] = ()
     run: RunSpec
 
 
-TEMPLATED = ("topology", "flows", "tcp", "control", "changes", "run")
+TEMPLATED = ("topology", "flows", "vcs", "tcp", "control", "changes", "run")
 """The sections in which `$param` and `= expression` may stand."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.expand import Resolution, overrides, resolve_point
+from fairlane_lab.definition.gfr import control_columns
 from fairlane_lab.definition.metric import Metric, parse_metric
 from fairlane_lab.definition.names import RUNTIMES, SERIES_METRICS, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
@@ -29,7 +30,8 @@ def semantic_problems(definition: Definition, points: Sequence[Point]) -> list[P
         problems += _placed(found, point, problems, point is not points[0])
         if resolution is None:
             continue
-        groups += [flow.group or flow.name for flow in resolution.body.flows]
+        groups += [flow.reported_group for flow in resolution.body.flows]
+        groups += [vc.name for vc in resolution.body.vcs]
         for name, value in _columns(resolution).items():
             values.setdefault(name, []).append(value)
     if problems:
@@ -57,11 +59,9 @@ def _placed(found: Sequence[Problem], point: Point, earlier: Sequence[Problem], 
 
 
 def _columns(resolution: Resolution) -> dict[str, Any]:
-    control = resolution.body.control
     return {
         **resolution.point.params,
-        "scheme": control.scheme,
-        "threshold": control.threshold if control.scheme == "qthresh" else None,
+        **control_columns(resolution.body),
         "flows": sum(flow.connections for flow in resolution.body.flows),
     }
 

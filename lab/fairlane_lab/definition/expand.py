@@ -2,7 +2,7 @@
 """From a definition to scenarios: points and their repeats, in a fixed order, each with its own seed and start.
 
 A scenario's seed is a hash of (experiment, base seed, repeat, the point's parameters without what the switch does: scheme,
-threshold, scheduler). So schemes and thresholds meet the same world in the same repeat, and may be compared in pairs.
+threshold, what `[control]` says of GFR). So schemes and thresholds meet the same world in the same repeat, and may be compared in pairs.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, given
+from fairlane_lab.definition.body import GFR_KEYS, TEMPLATED, Body, FlowSpec, Starts, given
 from fairlane_lab.definition.errors import ExperimentError, Problem, place, pydantic_problems, unknown
+from fairlane_lab.definition.gfr import control_columns, gfr_problems, make_control, make_vcs
 from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, resolve_topology
-from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions
+from fairlane_lab.scenario import App, Change, Flow, Scenario, TcpOptions
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
 
-SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", "scheduler"})
+SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", *GFR_KEYS})
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 
 
@@ -205,7 +206,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
             problems.append(Problem(place((*path, "variant")), f"{text} (in {' and '.join(runtimes)})"))
         if flow.stop_s is not None and flow.stop_s <= flow.start_s:
             problems.append(Problem(place((*path, "stop_s")), f"{flow.stop_s:g} is not after start_s {flow.start_s:g}"))
-        if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s:
+        if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s and not flow.vc:
             text = f"{flow.start_s:g} is after run.warmup_s {body.run.warmup_s:g}: greedy flows start before what is counted"
             problems.append(Problem(place((*path, "start_s")), text))
     for index, change in enumerate(body.changes):
@@ -214,7 +215,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
         if change.at_s >= body.run.duration_s:
             text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
             problems.append(Problem(place(("changes", index, "at_s")), text))
-    groups = {flow.group or flow.name for flow in body.flows}
+    groups = {flow.reported_group for flow in body.flows}
     for index, name in enumerate(body.run.starts.flows):
         if name not in names | groups:
             text = unknown("flow or group", name, sorted(names | groups))
@@ -222,7 +223,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
     if not topology.bottlenecks:
         text = "no port has bottleneck = true: nothing would be measured or managed"
         problems.append(Problem("topology.ports", text))
-    return problems
+    return problems + gfr_problems(body, topology)
 
 
 def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
@@ -230,11 +231,10 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
     world = {key: value for key, value in sorted(point.params.items()) if key not in SWITCH_PARAMETERS}
     seed = fixed_hash(name, base_seed, repeat, world)
     flows, offset_s = _start(body, repeat, fixed_hash(name, base_seed, repeat, "starts"))
-    control = Control(**body.control.model_dump())
+    control = make_control(body)
     params = {
         **point.params,
-        "scheme": control.scheme,
-        "threshold": control.threshold if control.scheme == "qthresh" else None,
+        **control_columns(body),
         "offset_s": offset_s,
         "duration_s": body.run.duration_s,
         "warmup_s": body.run.warmup_s,
@@ -252,6 +252,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         tcp=TcpOptions(**given(body.tcp)),
         control=control,
         changes=tuple(Change(**change.model_dump()) for change in body.changes),
+        vcs=make_vcs(body),
         repeat=repeat,
         seed=seed,
         sample_s=body.run.sample_s,
@@ -309,7 +310,7 @@ def _apart(flow: Flow) -> list[Flow]:
 def _flow(spec: FlowSpec) -> Flow:
     return Flow(
         name=spec.name,
-        group=spec.group or spec.name,
+        group=spec.reported_group,
         sender=spec.sender,
         receiver=spec.receiver,
         variant=spec.variant,
@@ -320,6 +321,7 @@ def _flow(spec: FlowSpec) -> Flow:
         window_packets=spec.window_packets,
         connections=spec.connections,
         tcp=given(spec.tcp),
+        vc=spec.vc,
     )
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from fairlane_lab.definition.errors import unknown
-from fairlane_lab.definition.names import GROUP_METRICS, PARAMETERS, RUN_METRICS, Name
+from fairlane_lab.definition.names import FLOW_METRICS, GROUP_METRICS, PARAMETERS, RUN_METRICS, VC_METRICS, Name
 
 _FORM = re.compile(r"^([a-z][a-z0-9_]*)(?:\[([a-z][a-z0-9_-]*)\])?$")
 
@@ -27,9 +27,7 @@ class Metric:
         """Label, unit and scale of its values."""
         known = RUN_METRICS.get(self.name)
         if known is None:
-            from fairlane_lab.definition.names import FLOW_METRICS
-
-            known = FLOW_METRICS[self.name]
+            known = {**FLOW_METRICS, **VC_METRICS}[self.name]
         return known
 
 

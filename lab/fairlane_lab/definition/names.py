@@ -39,6 +39,15 @@ PARAMETERS: dict[str, Name] = {
     "offset_s": Name("start offset", "s"),
     "window_packets": Name("largest window", "packets"),
     "weight": Name("weight"),
+    "lbo_cells": Name("LBO", "cells"),
+    "hbo_cells": Name("HBO", "cells"),
+    "qmax_cells": Name("buffer", "cells"),
+    "rate_form": Name("form of r_i"),
+    "rate_alpha": Name("alpha of r_i"),
+    "threshold_mbs": Name("T_i", "MBS"),
+    "tcps": Name("TCPs a VC"),
+    "mss_bytes": Name("segment", "bytes"),
+    "udp_bps": Name("UDP rate", "Mbit/s", 1e-6),
     "start_s": Name("start", "s"),
     "duration_s": Name("duration", "s"),
     "warmup_s": Name("warm-up", "s"),
@@ -65,6 +74,9 @@ RUN_METRICS: dict[str, Name] = {
     "completion_s": Name("completion time (median)", "s"),
     "completion_p95_s": Name("completion time (95 %)", "s"),
     "transfers": Name("finished transfers"),
+    "goodput_share": Name("goodput of the ideal", "%", 100),
+    "mcr_met": Name("MCR met", "%", 100),
+    "mcr_met_5s": Name("MCR met in the worst 5 s", "%", 100),
 }
 """One value a run. `metric[group]` is the same of one group of flows, for those in GROUP_METRICS."""
 
@@ -78,7 +90,15 @@ FLOW_METRICS: dict[str, Name] = {
     "srtt_ms": Name("smoothed RTT", "ms"),
 }
 
-GROUP_METRICS = frozenset({*FLOW_METRICS, "completion_s", "completion_p95_s", "transfers"})
+VC_METRICS: dict[str, Name] = {
+    "vc_goodput_bps": Name("goodput of the VC", "Mbit/s", 1e-6),
+    "vc_ratio": Name("goodput of the ideal", "%", 100),
+    "mcr_met": Name("MCR met", "%", 100),
+    "mcr_met_5s": Name("MCR met in the worst 5 s", "%", 100),
+}
+"""Of a VC, program `gfr`: `vc_ratio[vc1]`. `mcr_met` and `mcr_met_5s` without a VC are the least of all."""
+
+GROUP_METRICS = frozenset({*FLOW_METRICS, *VC_METRICS, "completion_s", "completion_p95_s", "transfers"})
 """`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`: their sum, and `cwnd_peak_packets`: the largest."""
 
 SERIES_METRICS: dict[str, Name] = {

@@ -80,6 +80,7 @@ class Experiment(Strict):
 
     topology: dict[str, Any]
     flows: list[dict[str, Any]]
+    vcs: tuple[dict[str, Any], ...] = ()
     tcp: dict[str, Any] = Field(default_factory=dict)
     control: dict[str, Any] = Field(default_factory=dict)
     changes: tuple[dict[str, Any], ...] = ()

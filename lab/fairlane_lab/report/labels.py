@@ -13,6 +13,7 @@ from fairlane_lab.definition.names import (
     RUN_METRICS,
     SERIES_METRICS,
     TRANSFER_METRICS,
+    VC_METRICS,
     Name,
 )
 
@@ -20,6 +21,13 @@ _GROUPED = re.compile(r"^(?P<metric>[^\[]+)\[(?P<group>.+)\]$")
 _VALUES = {
     ("scheme", "drop_tail"): "drop-tail",
     ("scheme", "qthresh"): "Qthresh",
+    ("scheme", "double_epd"): "Double-EPD",
+    ("scheme", "dfba"): "DFBA",
+    ("scheme", "wfba"): "WFBA",
+    ("scheme", "pervc_threshold"): "perVC+threshold",
+    ("scheme", "proposed"): "proposed",
+    ("scheduler", "wrr"): "WRR",
+    ("scheduler", "fifo"): "FIFO",
     ("threshold", "auto"): "self-tuning",
     ("threshold", "model"): "eq. (9)",
     ("runtime", "mininet"): "Mininet",
@@ -38,7 +46,7 @@ def name_of(column: str) -> Name:
         left, right = column.split(" / ", 1)
         return Name(f"{name_of(left).label} / {name_of(right).label}")
     metric, group = split_metric(column)
-    for table in (RUN_METRICS, FLOW_METRICS, SERIES_METRICS, TRANSFER_METRICS, PARAMETERS):
+    for table in (RUN_METRICS, FLOW_METRICS, VC_METRICS, SERIES_METRICS, TRANSFER_METRICS, PARAMETERS):
         if metric in table:
             name = table[metric]
             return Name(f"{name.label}, {group}", name.unit, name.scale) if group else name
@@ -113,7 +121,9 @@ def shown(metric: str, value: float | None, name: Name | None = None, digits: in
     scaled = value * name.scale
     if name.unit == "%":
         return f"{scaled:.1f}"
-    return f"{scaled:.3f}" if metric == "jain" or " / " in metric else number(scaled, digits)
+    if metric == "jain":
+        return f"{scaled:.4f}" if scaled >= 0.99 else f"{scaled:.3f}"  # GFR's schemes differ in the fourth digit
+    return f"{scaled:.3f}" if " / " in metric else number(scaled, digits)
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fairlane_lab.gfr.metrics import vc_metrics, vc_row
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.scenario import Scenario
 
@@ -26,6 +27,7 @@ class RunRows:
     runs: list[Row] = field(default_factory=list[Row])
     flows: list[Row] = field(default_factory=list[Row])
     ports: list[Row] = field(default_factory=list[Row])
+    vcs: list[Row] = field(default_factory=list[Row])
     transfers: list[Row] = field(default_factory=list[Row])
     series: list[Row] = field(default_factory=list[Row])
     events: list[Row] = field(default_factory=list[Row])
@@ -42,11 +44,13 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     transfers = sorted(result.transfers, key=lambda each: (each.start_s, natural(each.flow), each.completion_s))
     total = sum(flow.goodput_bps for flow in flows)
     run = {**key, **params, **run_metrics(flows, result.ports, transfers, peaks)}
+    run |= vc_metrics(result.vcs)
     run |= {"virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],
         flows=[{**key, **params, **_flow(flow, total, peaks)} for flow in flows],
         ports=[{**key, **params, **_port(port)} for port in sorted(result.ports, key=lambda p: (p.switch, p.port))],
+        vcs=[{**key, **params, **vc_row(vc)} for vc in result.vcs],
         transfers=[{**key, **params, **_transfer(each)} for each in transfers],
         series=[
             {**key, "t_s": point.t_s, "flow": point.flow, "metric": point.metric, "value": float(point.value)}

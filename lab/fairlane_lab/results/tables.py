@@ -20,17 +20,18 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "runs": (*KEY, "virtual_s", "packets"),
     "flows": (*KEY, "flow", "group", "variant", "weight", "greedy", "goodput_bps", "share", "retransmits", "timeouts", "cwnd_packets", "srtt_ms"),
     "ports": (*KEY, "switch", "port", "port_rate_bps", "throughput_bps", "utilisation", "drops", "queue_packets"),
+    "vcs": (*KEY, "vc", "mcr_bps", "w_bps", "ideal_bps", "goodput_bps", "ratio", "mcr_met", "mcr_met_5s", "active_s"),
     "transfers": (*KEY, "flow", "group", "start_s", "bytes", "completion_s", "retransmits"),
     "series": (*KEY, "t_s", "flow", "metric", "value"),
     "timing": (*KEY, "wall_s", "about"),
 }  # fmt: skip
 """Table → the columns that it has even without rows; parameters and metrics come between and after."""
 
-DETERMINISTIC = ("runs", "flows", "ports", "transfers", "series")
+DETERMINISTIC = ("runs", "flows", "ports", "vcs", "transfers", "series")
 """A seed gives these (and events.jsonl) byte for byte; `timing` holds what differs."""
 
-_TEXT = frozenset({"experiment", "point", "runtime", "target", "case", "control", "scheme", "threshold", "scheduler", "variant", "variant_1", "variant_2", "variant_3", "flow", "group", "metric", "switch", "about"})  # fmt: skip
-_WHOLE = frozenset({"repeat", "seed", "rate_bps", "buffer_packets", "file_bytes", "flows", "window_packets", "retransmits", "timeouts", "drops", "packets", "transfers", "bytes", "port", "port_rate_bps"})  # fmt: skip
+_TEXT = frozenset({"experiment", "point", "runtime", "target", "case", "control", "scheme", "threshold", "scheduler", "variant", "variant_1", "variant_2", "variant_3", "flow", "group", "metric", "switch", "about", "vc", "rate_form"})  # fmt: skip
+_WHOLE = frozenset({"repeat", "seed", "rate_bps", "buffer_packets", "file_bytes", "flows", "window_packets", "retransmits", "timeouts", "drops", "packets", "transfers", "bytes", "port", "port_rate_bps", "lbo_cells", "hbo_cells", "qmax_cells", "tcps", "mss_bytes"})  # fmt: skip
 _TRUTH = frozenset({"greedy"})
 
 
@@ -41,7 +42,7 @@ def column_type(name: str) -> pa.DataType:
         return pa.string()
     if base in _TRUTH:
         return pa.bool_()
-    return pa.int64() if base in _WHOLE else pa.float64()
+    return pa.int64() if base in _WHOLE or base.startswith("drops_") else pa.float64()
 
 
 def to_table(name: str, rows: Sequence[Row]) -> pa.Table:

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only program `gfr` has in the lab (docs/design-gfr.md): VCs, their ideal shares, what they got.
+
+windows.py  when a VC is active, when it counts   ideal.py    w_i and ideal goodput over time
+results.py  samples → VcResult                    metrics.py  VcResult → metrics of a run
+config.py   scenario → the controller's config    counters.py verdicts of each VC
+"""

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each VC got: from samples of its bytes to `VcResult`. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fairlane_lab.gfr.ideal import GfrPort, ideal_shares
+from fairlane_lab.gfr.windows import Span, counted
+from fairlane_lab.measures import counter_at, window_rate_bps
+from fairlane_lab.run_result import VcResult
+from fairlane_lab.scenario import Scenario
+
+WINDOW_S = 5.0
+"""The MCR is looked at over every window of this length."""
+
+Samples = Sequence[tuple[float, float]]
+"""(seconds from the scenario's zero, bytes so far), in time order."""
+
+
+def vc_results(
+    scenario: Scenario,
+    ports: Sequence[GfrPort],
+    samples: Mapping[str, Samples],
+    drops: Mapping[str, Mapping[str, int]],
+) -> list[VcResult]:
+    """A result for each VC that counts. `samples` are the VCs' acknowledged bytes, `drops` their refused frames by verdict."""
+    ideal = ideal_shares(scenario, ports)
+    found: list[VcResult] = []
+    for vc in scenario.vcs:
+        share = ideal.get(vc.name)
+        if share is None:
+            continue
+        span = counted(scenario, vc)
+        mine = samples[vc.name]
+        goodput = window_rate_bps(mine, span.begin_s, span.end_s)
+        worst = worst_window_bps(mine, span, WINDOW_S)
+        found.append(
+            VcResult(
+                vc=vc.name,
+                mcr_bps=float(vc.mcr_bps),
+                w_bps=share.w_bps,
+                ideal_bps=share.goodput_bps,
+                goodput_bps=goodput,
+                mcr_met=goodput / share.guaranteed_bps if share.guaranteed_bps else 1.0,
+                mcr_met_5s=None if worst is None else worst / share.guaranteed_bps if share.guaranteed_bps else 1.0,
+                drops=dict(drops.get(vc.name, {})),
+                active_s=span.length_s,
+            )
+        )
+    return found
+
+
+def worst_window_bps(samples: Samples, span: Span, length_s: float) -> float | None:
+    """The least mean rate over any window of `length_s` in `span` that begins or ends at a sample; None when none fits."""
+    if span.length_s < length_s - 1e-9:
+        return None
+    starts = {span.begin_s, span.end_s - length_s}
+    for at_s, _ in samples:
+        starts |= {start for start in (at_s, at_s - length_s) if span.holds(start, start + length_s)}
+    ordered = sorted(starts)
+    low = _at_each(samples, ordered)
+    high = _at_each(samples, [start + length_s for start in ordered])
+    return 8 * min(end - begin for begin, end in zip(low, high, strict=True)) / length_s
+
+
+def summed(flows: Sequence[Samples]) -> list[tuple[float, float]]:
+    """The sum of several counters, at every instant at which one of them was sampled."""
+    times = sorted({at_s for samples in flows for at_s, _ in samples})
+    columns = [_at_each(samples, times) for samples in flows]
+    return [(at_s, sum(values)) for at_s, *values in zip(times, *columns, strict=True)]
+
+
+def _at_each(samples: Samples, times: Sequence[float]) -> list[float]:
+    """`counter_at` at rising instants, in one pass."""
+    values: list[float] = []
+    index = 0
+    for time_s in times:
+        while index + 1 < len(samples) and samples[index + 1][0] < time_s:
+            index += 1
+        values.append(counter_at(samples[index : index + 2], time_s))
+    return values

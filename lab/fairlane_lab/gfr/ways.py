@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which managed ports each VC crosses, and where it enters: read from a topology. Nothing is started."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from fairlane_lab.gfr.ideal import GfrPort
+from fairlane_lab.gfr.windows import flows_of
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import Scenario, Vc
+from fairlane_lab.testbed.scripts import fl_topology
+
+PortKey = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One host's way to another."""
+
+    ingress: PortKey
+    """The switch and port where it enters."""
+    out: tuple[PortKey, ...]
+    """The (switch, egress port) that it crosses, in order."""
+
+
+def way(topology: fl_topology.Topology, sender: str, receiver: str) -> Way:
+    """Follows the routes that the switches get. Raises RunError when there is none."""
+    target = ipaddress.ip_interface(topology.hosts[receiver].ip).ip
+    node, ingress = _entry(topology, sender)
+    here, out = node, list[PortKey]()
+    while here in topology.switches:
+        port = next(
+            (r.port for r in topology.routes(here) if ipaddress.ip_network(r.prefix).network_address == target), None
+        )
+        if port is None or len(out) > len(topology.switches):
+            raise RunError(f"there is no way from {sender} to {receiver}: switch {here} has no route")
+        out.append((here, port))
+        here = dict(topology.neighbours(here))[port]
+    return Way((node, ingress), tuple(out))
+
+
+def senders_of(scenario: Scenario, vc: Vc) -> list[str]:
+    """The hosts whose frames are the VC's, in the order of its flows."""
+    return list(dict.fromkeys(flow.sender for flow in flows_of(scenario, vc)))
+
+
+def managed_ports(topology: fl_topology.Topology) -> list[tuple[PortKey, fl_topology.PortSpec]]:
+    """The ports that the control plane manages: those marked as bottlenecks, else every port with a rate."""
+    ports = [((name, number), spec) for name, ports in topology.ports.items() for number, spec in ports.items()]
+    return [each for each in ports if each[1].bottleneck] or [each for each in ports if each[1].rate_bps]
+
+
+def gfr_ports(scenario: Scenario, topology: fl_topology.Topology) -> dict[PortKey, GfrPort]:
+    """The managed ports with the VCs that cross them; ports that none crosses are left out."""
+    crossing: dict[PortKey, set[str]] = {}
+    for vc in scenario.vcs:
+        for flow in flows_of(scenario, vc):
+            for port in way(topology, flow.sender, flow.receiver).out:
+                crossing.setdefault(port, set()).add(vc.name)
+    return {
+        key: GfrPort(float(spec.rate_bps or 0), frozenset(crossing[key]))
+        for key, spec in managed_ports(topology)
+        if key in crossing
+    }
+
+
+def _entry(topology: fl_topology.Topology, host: str) -> PortKey:
+    """The switch port that a host is plugged into."""
+    (node,) = [node for _, node in topology.neighbours(host)]
+    number = next(port for port, other in topology.neighbours(node) if other == host)
+    return node, number
