@@ -81,7 +81,8 @@ def allocate(config: GfrConfig, before: Allocation, now_s: float, run: RunState 
     """
     names = [vc.name for vc in config.vcs]
     ids = {name: before.vc_ids[name] for name in names if name in before.vc_ids}
-    spare_ids = _unused(set(ids.values()), 1, VC_IDS)
+    # A deleted VC's id is not another's in the same change: its entries are deleted and not modified into the other's.
+    spare_ids = _unused(set(before.vc_ids.values()), 1, VC_IDS)
     for name in names:
         if name not in ids:
             ids[name] = next(spare_ids)

@@ -105,13 +105,13 @@ def wanted_by_key(client: SwitchClient, entries: Iterable[P4TableEntry]) -> Held
     return found
 
 
-async def read_held(client: SwitchClient) -> Held:
-    """All that the switch holds of GFR's tables; WRONG_PROGRAM when its program has not got them."""
+async def read_held(client: SwitchClient, tables: Sequence[str] = program.TABLES) -> Held:
+    """All that the switch holds of GFR's tables, or of some; WRONG_PROGRAM when its program has not got them."""
     wrong = program.check_tables(set(client.table_names()))
     if wrong:
         raise wrong
     held: Held = {}
-    for table in program.TABLES:
+    for table in tables:
         for entry in await client.read_table(table, meters=table in _METERED):
             if not entry.is_const:
                 held[entry_key(entry)] = entry
@@ -146,10 +146,12 @@ async def apply_entries(
     return Applied(len(change.inserts), len(change.modifies), len(change.deletes), held)
 
 
-async def restore(client: SwitchClient, before: Held, problem: FairlaneError) -> None:
-    """Give a switch back what it held; raises, with the first problem in its text, when that fails too."""
+async def restore(
+    client: SwitchClient, before: Held, problem: FairlaneError, tables: Sequence[str] = program.TABLES
+) -> None:
+    """Give a switch back what it held in `tables`; raises, with the first problem in its text, when that fails too."""
     try:
-        await _write(client, difference(await read_held(client), before).updates)
+        await _write(client, difference(await read_held(client, tables), before).updates)
     except FairlaneError as second:
         raise FairlaneError(
             problem.code,

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GFR's entries into switches: what is written, what is left alone, and that a refusal leaves everything as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gfr_configs as configs
+import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.allocation import Allocation, allocate
+from fairlane_controller.gfr.config import GfrConfig, parse_config
+from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.gfr.entries import port_shares
+from fairlane_controller.gfr.store import GfrState, GfrStore
+from fairlane_controller.models.gfr import frame_rate_bytes
+from fairlane_controller.switch import gfr_program as program
+from finsy import P4TableAction, P4TableEntry
+from finsy.proto import p4r
+from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
+
+
+def plan_of(config: GfrConfig, before: GfrState | None = None, now_s: float = 0.0) -> Plan:
+    """A plan for a configuration after another."""
+    return make_plan(config, before or GfrState(), now_s, None, "gfr.toml")
+
+
+def arguments(entry: P4TableEntry) -> dict[str, Any]:
+    """The arguments of an entry's action."""
+    assert isinstance(entry.action, P4TableAction)
+    return dict(entry.action.args)
+
+
+def kinds(updates: list[p4r.Update]) -> set[int]:
+    """INSERT, MODIFY, DELETE that occur in a batch."""
+    return {update.type for update in updates}
+
+
+def with_vcs(*names: str) -> GfrConfig:
+    """The peer-to-peer configuration with some of its VCs only."""
+    data = configs.data()
+    return parse_config({**data, "vcs": [vc for vc in data["vcs"] if vc["name"] in names]}, "x")
+
+
+# ---- what is written -------------------------------------------------------------------------------------------------
+
+
+async def test_the_entries_of_peer_to_peer() -> None:
+    switch = MemorySwitch()
+    plan = plan_of(configs.config())
+    done = await deploy(plan, clients_of(switch))
+    assert len(switch.batches) == 1
+    assert done["s1"].inserted == len(switch.tables) == 1 + 5 + 3 * 5 + 5 + 9
+
+    (scheme,) = switch.entries(program.TABLE_PORT_SCHEME)
+    assert isinstance(scheme.action, P4TableAction)
+    assert scheme.action.name == "proposed"
+    assert arguments(scheme) == {
+        "qmax": 4000, "lbo": 1000, "hbo": 3000, "per_vc_queue": 1, "n": 5, "rate_form": 0, "alpha": 230,
+    }  # fmt: skip
+
+    shares = {entry["vc"]: arguments(entry) for entry in switch.entries(program.TABLE_VC_SHARE)}
+    assert [shares[vc]["w"] for vc in range(1, 6)] == [6_368_000, 8_368_000, 10_368_000, 12_368_000, 14_368_000]
+    assert [shares[vc]["weight"] for vc in range(1, 6)] == [shares[vc]["w"] for vc in range(1, 6)]
+    assert sum(shares[vc]["share"] for vc in shares) == pytest.approx(65_536, abs=3)
+    assert sorted(shares[vc]["slot"] for vc in shares) == [0, 1, 2, 3, 4]
+    assert sorted(shares[vc]["queue"] for vc in shares) == [1, 2, 3, 4, 5]
+    assert {shares[vc]["threshold"] for vc in shares} == {200}
+
+    (edge, *_) = switch.entries(program.TABLE_VC_EDGE)
+    assert arguments(edge) == {"mfs": 1514, "mark_dscp": 12, "set_dscp": 1}
+    classify = switch.entries(program.TABLE_VC_CLASSIFY[4])
+    assert {entry.priority for entry in classify} == {1 + 9 + 24}
+    assert not switch.entries(program.TABLE_VC_CLASSIFY[6])
+    assert len(switch.entries(program.TABLE_CLP_MARK)) == 9
+
+
+async def test_meters_of_the_first_vc() -> None:
+    switch = MemorySwitch()
+    await deploy(plan_of(configs.config()), clients_of(switch))
+    async with clients_of(switch)("s1") as client:
+        police = {e["vc"]: e.meter_config for e in await client.read_table(program.TABLE_VC_POLICE, meters=True)}
+        marked = {e["vc"]: e.meter_config for e in await client.read_table(program.TABLE_VC_POLICE_MARKED, meters=True)}
+    meter = police[1]
+    assert meter is not None
+    assert meter.cir == round(frame_rate_bytes(2e6, 1514))
+    assert meter.cburst == round(200 * 1514 / 32)
+    assert meter.pir > frame_rate_bytes(51.84e6, 1014)  # PCR is the line's rate: no frame length exceeds it
+    other = marked[1]
+    assert other is not None
+    assert (other.cir, other.cburst) == (other.pir, other.pburst) == (meter.pir, meter.pburst)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "wanted"),
+    [
+        ("drop_tail", {"qmax": 4000, "per_vc_queue": 0}),
+        ("double_epd", {"qmax": 4000, "lbo": 1000, "hbo": 3000, "per_vc_queue": 0}),
+        ("dfba", {"qmax": 4000, "lbo": 1000, "hbo": 3000, "per_vc_queue": 0, "z": 256, "alpha": 128, "inv_span": 2_147_484}),
+        ("wfba", {"qmax": 4000, "lbo": 1000, "per_vc_queue": 0, "z": 205}),
+        ("pervc_threshold", {"qmax": 4000, "lbo": 1000, "hbo": 3000, "per_vc_queue": 0}),
+    ],
+)  # fmt: skip
+async def test_a_scheme_is_switched_by_one_modify(scheme: str, wanted: dict[str, int]) -> None:
+    switch = MemorySwitch()
+    first = plan_of(configs.config())
+    await deploy(first, clients_of(switch))
+    data = configs.data()
+    data["ports"][0] |= {"scheme": scheme, "queues": "fifo"}
+    done = await deploy(plan_of(parse_config(data, "x"), first.state), clients_of(switch))
+    (batch,) = switch.batches[1:]
+    assert kinds(batch) == {p4r.Update.MODIFY}
+    assert len(batch) == done["s1"].modified == 1
+    (entry,) = switch.entries(program.TABLE_PORT_SCHEME)
+    assert isinstance(entry.action, P4TableAction)
+    assert (entry.action.name, arguments(entry)) == (scheme, wanted)
+
+
+async def test_what_is_right_is_not_touched() -> None:
+    switch = MemorySwitch()
+    plan = plan_of(configs.config())
+    await deploy(plan, clients_of(switch))
+    done = await deploy(plan_of(configs.config(), plan.state), clients_of(switch))
+    assert done["s1"].written == 0
+    assert len(switch.batches) == 1
+
+
+async def test_shares_before_packets_and_packets_before_shares() -> None:
+    switch = MemorySwitch()
+    first = plan_of(with_vcs("vc1", "vc2"))
+    await deploy(first, clients_of(switch))
+    await deploy(plan_of(with_vcs("vc2", "vc3"), first.state), clients_of(switch))
+    batch = switch.batches[1]
+    tables = [(u.type, switch.p4info.tables[u.entity.table_entry.table_id].alias) for u in batch]
+    inserted = [table for kind, table in tables if kind == p4r.Update.INSERT]
+    deleted = [table for kind, table in tables if kind == p4r.Update.DELETE]
+    assert inserted.index("vc_share") < inserted.index("vc_edge") < inserted.index("vc_classify")
+    assert deleted.index("vc_classify") < deleted.index("vc_edge") < deleted.index("vc_share")
+    assert tables.index((p4r.Update.INSERT, "vc_classify")) < tables.index((p4r.Update.DELETE, "vc_classify"))
+
+
+async def test_a_switch_that_the_configuration_leaves_is_emptied() -> None:
+    switch = MemorySwitch()
+    first = plan_of(configs.config())
+    await deploy(first, clients_of(switch))
+    await deploy(plan_of(GfrConfig(), first.state), clients_of(switch))
+    assert not switch.tables
+
+
+async def test_another_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = MemorySwitch()
+    monkeypatch.setattr(program, "TABLES", (*program.TABLES, "vc_other"))
+    with pytest.raises(
+        FairlaneError, match="the program on the switch has no table 'vc_other': it is not gfr"
+    ) as caught:
+        await deploy(plan_of(configs.config()), clients_of(switch))
+    assert caught.value.code is ErrorCode.WRONG_PROGRAM
+    assert not switch.batches
+
+
+# ---- all or nothing --------------------------------------------------------------------------------------------------
+
+
+def no_room_for(switch: MemorySwitch, table: str, kind: int = p4r.Update.INSERT) -> None:
+    """The switch refuses such updates of a table from now on."""
+    number = switch.p4info.tables[table].id
+
+    def refuse(update: p4r.Update) -> int:
+        hit = update.entity.table_entry.table_id == number and update.type == kind
+        return RESOURCE_EXHAUSTED if hit else 0
+
+    switch.refuse = refuse
+
+
+@pytest.mark.parametrize("table", program.TABLES[:2] + program.TABLES[4:])
+async def test_a_refused_batch_is_taken_back(table: str, tmp_path: Path) -> None:
+    switch, store = MemorySwitch(), GfrStore(tmp_path)
+    first = plan_of(with_vcs("vc1", "vc2"))
+    await deploy(first, clients_of(switch), store)
+    held, file = switch.state(), (tmp_path / "gfr.json").read_bytes()
+    kind = p4r.Update.MODIFY if table == program.TABLE_PORT_SCHEME else p4r.Update.INSERT
+    no_room_for(switch, table, kind)
+    with pytest.raises(
+        FairlaneError, match=r"switch s1 at memory refused \d+ update\(s\): .*RESOURCE_EXHAUSTED"
+    ) as caught:
+        await deploy(plan_of(configs.config(), first.state), clients_of(switch), store)
+    assert caught.value.code is ErrorCode.REFUSED
+    assert switch.state() == held
+    assert (tmp_path / "gfr.json").read_bytes() == file
+    assert store.state == first.state
+
+
+async def test_when_the_second_switch_refuses_the_first_has_again_what_it_had() -> None:
+    one, two = MemorySwitch("s1"), MemorySwitch("s2")
+    data = configs.data()
+    data["ports"].append({"switch": "s2", "port": 6, "capacity": "51.84Mbit"})
+    for vc in data["vcs"]:
+        vc["match"].append({"switch": "s2", "src": vc["match"][0]["src"]})
+    no_room_for(two, "vc_classify")
+    with pytest.raises(FairlaneError, match="switch s2 at memory refused 5"):
+        await deploy(plan_of(parse_config(data, "x")), clients_of(one, two))
+    assert len(one.batches) == 2
+    assert not one.tables
+    assert not two.tables
+
+
+async def test_a_file_that_cannot_be_written_takes_the_switch_back(tmp_path: Path) -> None:
+    switch, store = MemorySwitch(), GfrStore(tmp_path)
+    first = plan_of(with_vcs("vc1"))
+    await deploy(first, clients_of(switch), store)
+    held = switch.state()
+    (tmp_path / "gfr.json").unlink()
+    (tmp_path / "gfr.json").mkdir()
+    with pytest.raises(FairlaneError, match=r"cannot write .*gfr\.json"):
+        await deploy(plan_of(configs.config(), first.state), clients_of(switch), store)
+    assert switch.state() == held
+    assert store.state == first.state
+
+
+def test_a_bad_configuration_makes_no_plan() -> None:
+    with pytest.raises(FairlaneError, match=r"ports\[0\]\.lbo_cells: 3000 must be below hbo_cells"):
+        plan_of(parse_config(configs.changed("ports.0.lbo_cells", 3000), "x"))
+
+
+def test_the_state_is_read_back(tmp_path: Path) -> None:
+    plan = plan_of(configs.config())
+    GfrStore(tmp_path).put(plan.state)
+    assert GfrStore(tmp_path).state == plan.state
+    (tmp_path / "gfr.json").write_text("{", encoding="utf-8")
+    with pytest.raises(FairlaneError, match=r"gfr\.json: .*mend it, or remove it"):
+        GfrStore(tmp_path)
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_kept_while_vcs_come_and_go() -> None:
+    first = allocate(configs.config(), Allocation(), 0.0).allocation
+    gone = allocate(with_vcs("vc1", "vc3", "vc5"), first, 10.0).allocation
+    assert {seat.vc: seat.slot for seat in gone.seats} == {"vc1": 0, "vc3": 2, "vc5": 4}
+    assert gone.vc_ids == {"vc1": 1, "vc3": 3, "vc5": 5}
+    assert {seat.slot for seat in gone.freed} == {1, 3}
+
+
+def new_vc(name: str, ingress_port: int) -> dict[str, Any]:
+    """A VC that is not among the five."""
+    return {"name": name, "mcr": "1Mbit", "match": [{"switch": "s1", "ingress_port": ingress_port}]}
+
+
+def test_a_slot_is_given_again_after_its_grace_and_counts_from_zero() -> None:
+    first = allocate(configs.config(), Allocation(), 0.0).allocation
+    data = configs.data()
+    data["vcs"] = [*data["vcs"][2:], new_vc("late", 7)]
+    soon = allocate(parse_config(data, "x"), first, 10.0)
+    late = soon.allocation.seat("s1", 6, "late")
+    assert late is not None
+    assert (late.slot, late.queue, soon.reused) == (5, 6, ())  # vc1 and vc2's frames may still wait in slots 0 and 1
+    data["vcs"].append(new_vc("later", 8))
+    after = allocate(parse_config(data, "x"), soon.allocation, 12.0)
+    later = after.allocation.seat("s1", 6, "later")
+    assert later is not None
+    assert (later.slot, later.queue, after.reused) == (0, 1, (later,))
+    assert not after.allocation.freed
+
+
+def test_a_vc_that_comes_back_at_once_has_its_own_slot() -> None:
+    first = allocate(configs.config(), Allocation(), 0.0).allocation
+    gone = allocate(with_vcs("vc1"), first, 10.0).allocation
+    back = allocate(configs.config(), gone, 10.1).allocation
+    assert {seat.vc: seat.slot for seat in back.seats} == {seat.vc: seat.slot for seat in first.seats}
+    assert not back.freed
+
+
+async def test_a_reused_slot_s_verdicts_are_cleared() -> None:
+    switch = MemorySwitch()
+    first = plan_of(configs.config())
+    await deploy(first, clients_of(switch))
+    gone = plan_of(with_vcs("vc3", "vc4", "vc5"), first.state, 10.0)
+    await deploy(gone, clients_of(switch))
+    data = configs.data()
+    data["vcs"] = [*data["vcs"][2:], new_vc("late", 7)]
+    await deploy(plan_of(parse_config(data, "x"), gone.state, 20.0), clients_of(switch))
+    counter = switch.p4info.counters[program.COUNTER_VERDICTS].id
+    assert sorted(index for number, index in switch.counters if number == counter) == list(range(32))
+    assert len(switch.batches) == 3
+
+
+def test_all_slots_of_a_switch() -> None:
+    config = configs.config()
+    vc = config.vcs[0]
+    vcs = tuple(vc.model_copy(update={"name": f"v{number}", "mcr": 0.0}) for number in range(program.VC_SLOTS + 1))
+    full = config.model_copy(update={"vcs": vcs[:-1]})
+    assert len(allocate(full, Allocation(), 0.0).allocation.seats) == program.VC_SLOTS
+    with pytest.raises(FairlaneError, match="switch s1 has no slot left for VC v4096: there are 4096"):
+        allocate(config.model_copy(update={"vcs": vcs}), Allocation(), 0.0)
+
+
+def test_shares_of_those_that_are_active_and_of_those_that_are_not() -> None:
+    config = configs.config()
+    shares = {share.vc: share for share in port_shares(config.ports[0], config.vcs, {"vc1", "vc2"})}
+    assert [name for name, share in shares.items() if share.active] == ["vc1", "vc2"]
+    rest = (51.84e6 - 6e6) / 2
+    assert shares["vc1"].w_bps == pytest.approx(2e6 + rest)
+    assert shares["vc2"].w_bps == pytest.approx(4e6 + rest)
+    assert shares["vc5"].w_bps == pytest.approx(10e6 + (51.84e6 - 16e6) / 3)
+    alone = port_shares(config.ports[0], config.vcs[:1], set())
+    assert alone[0].w_bps == pytest.approx(51.84e6)
