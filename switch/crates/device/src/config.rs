@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Options of a device and of a port, and what is allowed in them.
 
+use serde::Deserialize;
 use traffic::line::RATE_BPS_MAX;
-use traffic::{QueueLimits, UNLIMITED};
+use traffic::{LinkLayer, QueueLimits, SchedulerKind, UNLIMITED};
 use v1model::{ControlError, ErrorKind};
 
-/// Most queues of a port.
-pub const QUEUES_MAX: usize = 4096;
+pub use traffic::QUEUES_MAX;
 /// Highest port number: v1model's ports have 9 bits, and the last one means drop.
 pub const PORT_MAX: u32 = 510;
 
@@ -44,9 +44,13 @@ impl Default for DeviceConfig {
 /// Options of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Rate in bit/s, 0 for unlimited.
+    /// Rate in bit/s on the line, 0 for unlimited.
     pub rate_bps: u64,
-    /// Number of queues; the larger number is served first.
+    /// What a frame takes on the line.
+    pub link_layer: LinkLayer,
+    /// Which queue is served next.
+    pub scheduler: SchedulerKind,
+    /// Number of queues.
     pub queues: usize,
     /// Limits of each queue.
     pub queue_limits: QueueLimits,
@@ -58,6 +62,8 @@ impl Default for PortConfig {
     fn default() -> PortConfig {
         PortConfig {
             rate_bps: 0,
+            link_layer: LinkLayer::None,
+            scheduler: SchedulerKind::Strict,
             queues: 8,
             queue_limits: QueueLimits::packets(1_000),
             port_limits: QueueLimits::NONE,
@@ -98,5 +104,54 @@ impl PortConfig {
             }
         }
         Ok(())
+    }
+}
+
+/// New options of a port; those that are None stay as they are. The keys are those of the control socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PortChange {
+    /// Rate in bit/s on the line, 0 for unlimited.
+    pub rate_bps: Option<u64>,
+    /// What a frame takes on the line.
+    pub link_layer: Option<LinkLayer>,
+    /// Which queue is served next.
+    pub scheduler: Option<SchedulerKind>,
+    /// Number of queues.
+    pub queues: Option<usize>,
+    /// Packets that may wait in each queue.
+    pub queue_packets: Option<u64>,
+    /// Bytes that may wait in each queue.
+    pub queue_bytes: Option<u64>,
+    /// Cells that may wait in each queue.
+    pub queue_cells: Option<u64>,
+    /// Packets that may wait at the port.
+    pub port_packets: Option<u64>,
+    /// Bytes that may wait at the port.
+    pub port_bytes: Option<u64>,
+    /// Cells that may wait at the port.
+    pub port_cells: Option<u64>,
+}
+
+impl PortChange {
+    /// `config` with these changes, not checked.
+    pub fn applied_to(&self, config: &PortConfig) -> PortConfig {
+        let (queue, port) = (&config.queue_limits, &config.port_limits);
+        PortConfig {
+            rate_bps: self.rate_bps.unwrap_or(config.rate_bps),
+            link_layer: self.link_layer.unwrap_or(config.link_layer),
+            scheduler: self.scheduler.unwrap_or(config.scheduler),
+            queues: self.queues.unwrap_or(config.queues),
+            queue_limits: QueueLimits {
+                packets: self.queue_packets.unwrap_or(queue.packets),
+                bytes: self.queue_bytes.unwrap_or(queue.bytes),
+                cells: self.queue_cells.unwrap_or(queue.cells),
+            },
+            port_limits: QueueLimits {
+                packets: self.port_packets.unwrap_or(port.packets),
+                bytes: self.port_bytes.unwrap_or(port.bytes),
+                cells: self.port_cells.unwrap_or(port.cells),
+            },
+        }
     }
 }

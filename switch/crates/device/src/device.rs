@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) rounds_left: u32,
     /// User metadata field `queue_id`, when the program has one.
     pub(crate) queue_id: Option<FieldRef>,
+    /// User metadata field `queue_weight`, when the program has one.
+    pub(crate) queue_weight: Option<FieldRef>,
     next_expiry: Nanos,
     expires: bool,
     expired: Vec<(TableId, Entry)>,
@@ -79,6 +81,7 @@ impl Device {
                 log: String::new(),
                 rounds_left: 0,
                 queue_id: None,
+                queue_weight: None,
                 next_expiry: 0,
                 expires: false,
                 expired: Vec::new(),
@@ -101,6 +104,7 @@ impl Device {
         let flushed = self.flush(now);
         self.core.pool.refill(&pipeline, POOL_PACKETS);
         self.core.queue_id = pipeline.field_by_name("queue_id");
+        self.core.queue_weight = pipeline.field_by_name("queue_weight");
         self.core.expires = pipeline.schema().tables.iter().any(|t| t.support_timeout);
         self.core.next_expiry = self.core.now + EXPIRY_PERIOD;
         self.core.events.clear_program();
@@ -277,8 +281,8 @@ impl Device {
         Ok(())
     }
 
-    /// Changes rate, limits and number of queues of a port while it runs. Packets that wait stay; the frame on
-    /// the line goes on at the new rate; queues can be added, not taken away.
+    /// Changes the options of a port while it runs. Packets that wait stay, and weights; the frame on the line goes
+    /// on at the new rate; queues can be added, not taken away.
     ///
     /// # Errors
     /// NotFound for a port that is not there, InvalidArgument for bad options or fewer queues; nothing is changed then.
@@ -309,6 +313,8 @@ impl Device {
         }
         p.queues.set_port_limits(config.port_limits);
         p.queues.set_rate(now, config.rate_bps);
+        p.queues.set_link_layer(config.link_layer);
+        p.queues.set_scheduler(config.scheduler);
         p.config = config;
         core.reschedule(port);
         Ok(())
@@ -336,6 +342,16 @@ impl Device {
         let p = self.core.port(port)?;
         (queue < p.queues.queues())
             .then(|| (p.queues.queue_stats(queue), p.queues.queue_usage(queue)))
+    }
+
+    /// A queue's share under WRR and DRR, in proportion to the others' weights.
+    pub fn queue_weight(&self, port: u32, queue: usize) -> Option<u32> {
+        self.core.port(port)?.queues.weight(queue)
+    }
+
+    /// What waits at a port, all queues.
+    pub fn port_usage(&self, port: u32) -> Option<Usage> {
+        self.core.port(port).map(|p| p.queues.usage())
     }
 
     /// True when the interface of the port is up.

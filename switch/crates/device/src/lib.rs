@@ -24,11 +24,13 @@ mod ports;
 pub mod pre;
 pub mod stats;
 
-pub use config::{DeviceConfig, PortConfig};
+pub use config::{DeviceConfig, PortChange, PortConfig};
 pub use device::{Device, Transmit};
 pub use events::{Event, MissedEvents};
 pub use handle::{Calls, DeviceGone, DeviceHandle};
 pub use pre::{CloneSession, MulticastGroup, Replica};
-pub use stats::{DeviceStats, DropReason, PortStats};
-pub use traffic::{QueueLimits, QueueStats, Usage, UNLIMITED};
+pub use stats::{DeviceStats, DropReason, PortStats, PORT_REFUSALS};
+pub use traffic::{
+    LinkLayer, QueueLimits, QueueStats, SchedulerKind, UnknownName, Usage, UNLIMITED,
+};
 pub use v1model::Nanos;

@@ -277,7 +277,8 @@ impl Core {
         self.pool.put(packet);
     }
 
-    /// Puts a packet into a queue of `port`: `queue` where it is not 0, else the one that the program chose.
+    /// Puts a packet into a queue of `port`: `queue` where it is not 0, else the one that the program chose, which
+    /// from now on has the weight that the program gave, if it gave one.
     #[inline]
     fn enqueue(
         &mut self,
@@ -295,13 +296,22 @@ impl Core {
             return self.discard(packet, DropReason::NoSuchPort);
         };
         if !p.up {
-            p.stats.refused_packets += 1;
+            p.stats.refuse(DropReason::PortDown);
             return self.discard(packet, DropReason::PortDown);
         }
-        let queue = match (queue, self.queue_id) {
-            (0, Some(field)) => pipeline.field_get(&packet, field) as usize,
-            (0, None) => pipeline.std_get(&packet, Std::Priority) as usize,
-            (queue, _) => queue as usize,
+        let queue = if queue == 0 {
+            let queue = match self.queue_id {
+                Some(field) => pipeline.field_get(&packet, field) as usize,
+                None => pipeline.std_get(&packet, Std::Priority) as usize,
+            };
+            if let Some(field) = self.queue_weight {
+                let weight = pipeline.field_get(&packet, field);
+                p.queues
+                    .set_weight(queue, weight.min(u32::MAX.into()) as u32);
+            }
+            queue
+        } else {
+            queue as usize
         };
         pipeline.std_set(&mut packet, Std::EnqTimestamp, micros(self.now));
         pipeline.std_set(&mut packet, Std::EnqQdepth, p.queues.depth(queue).into());
@@ -318,13 +328,13 @@ impl Core {
                 }
             }
             Err((reason, item)) => {
-                p.stats.refused_packets += 1;
                 let reason = match reason {
                     traffic::DropReason::QueueFull => DropReason::QueueFull,
                     traffic::DropReason::PortFull => DropReason::PortFull,
                     traffic::DropReason::BufferFull => DropReason::BufferFull,
                     traffic::DropReason::NoSuchQueue => DropReason::NoSuchQueue,
                 };
+                p.stats.refuse(reason);
                 self.discard(item.packet, reason);
             }
         }

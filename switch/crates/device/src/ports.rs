@@ -28,6 +28,8 @@ impl Port {
     pub(crate) fn new(config: PortConfig) -> Port {
         let mut queues = PortQueues::new(config.queues, config.queue_limits, config.rate_bps);
         queues.set_port_limits(config.port_limits);
+        queues.set_link_layer(config.link_layer);
+        queues.set_scheduler(config.scheduler);
         Port {
             config,
             queues,

@@ -95,6 +95,15 @@ impl DeviceStats {
     }
 }
 
+/// Why a port refuses a packet that was to leave there.
+pub const PORT_REFUSALS: [DropReason; 5] = [
+    DropReason::PortDown,
+    DropReason::NoSuchQueue,
+    DropReason::QueueFull,
+    DropReason::PortFull,
+    DropReason::BufferFull,
+];
+
 /// Counts of a port since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
@@ -110,4 +119,21 @@ pub struct PortStats {
     pub refused_packets: u64,
     /// Packets that the interface did not take.
     pub tx_errors: u64,
+    refused: [u64; PORT_REFUSALS.len()],
+}
+
+impl PortStats {
+    /// Packets refused for one of [`PORT_REFUSALS`]; 0 for any other reason.
+    pub fn refused(&self, reason: DropReason) -> u64 {
+        let found = PORT_REFUSALS.iter().position(|each| *each == reason);
+        found.map_or(0, |i| self.refused[i])
+    }
+
+    #[inline]
+    pub(crate) fn refuse(&mut self, reason: DropReason) {
+        self.refused_packets += 1;
+        if let Some(i) = PORT_REFUSALS.iter().position(|each| *each == reason) {
+            self.refused[i] += 1;
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use device::{PortChange, UnknownName};
 use netsim::{Direction, LinkSettings, RequestError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -74,16 +75,39 @@ impl Simulation {
         self.change(|network| network.set_link(link, direction, &settings))
     }
 
-    /// Changes rate or queue length of a switch port from now on; None: stays.
-    #[pyo3(signature = (switch, port, rate_bps = None, queue_packets = None))]
+    /// Changes options of a switch port from now on; None: stays.
+    #[allow(clippy::too_many_arguments)] // keywords, in Python
+    #[pyo3(signature = (switch, port, rate_bps = None, queue_packets = None, *, queue_bytes = None, queue_cells = None,
+        port_packets = None, port_bytes = None, port_cells = None, queues = None, scheduler = None, link_layer = None))]
     fn set_port(
         &self,
         switch: &str,
         port: u32,
         rate_bps: Option<u64>,
         queue_packets: Option<u64>,
+        queue_bytes: Option<u64>,
+        queue_cells: Option<u64>,
+        port_packets: Option<u64>,
+        port_bytes: Option<u64>,
+        port_cells: Option<u64>,
+        queues: Option<usize>,
+        scheduler: Option<&str>,
+        link_layer: Option<&str>,
     ) -> PyResult<()> {
-        self.change(|network| network.set_port(switch, port, rate_bps, queue_packets))
+        let named = |e: UnknownName| bad_value(format!("switch \"{switch}\": port {port}: {e}"));
+        let change = PortChange {
+            rate_bps,
+            link_layer: link_layer.map(str::parse).transpose().map_err(named)?,
+            scheduler: scheduler.map(str::parse).transpose().map_err(named)?,
+            queues,
+            queue_packets,
+            queue_bytes,
+            queue_cells,
+            port_packets,
+            port_bytes,
+            port_cells,
+        };
+        self.change(|network| network.set_port(switch, port, &change))
     }
 
     /// A delay spike: nothing is delivered for `duration_ns`, then all that is due at once.

@@ -58,6 +58,7 @@ pub struct PortReport {
     /// Waiting now, all queues.
     pub waiting_packets: u64,
     pub waiting_bytes: u64,
+    pub waiting_cells: u64,
 }
 
 /// Counts of one direction of a link.

@@ -10,7 +10,7 @@ use crate::hosts::Hosts;
 use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 use crate::series::Sampler;
 use crate::switch::Switch;
-use device::{Device, Nanos};
+use device::{Device, Nanos, PortChange};
 
 /// A network in virtual time.
 pub struct Simulation {
@@ -252,7 +252,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Changes rate or queue length of a switch port from now on; None: stays.
+    /// Changes options of a switch port from now on; those that are None stay.
     ///
     /// # Errors
     /// [`RequestError`]: unknown switch or port, or a setting out of its range; nothing has changed then.
@@ -260,8 +260,7 @@ impl Simulation {
         &mut self,
         switch: &str,
         port: u32,
-        rate_bps: Option<u64>,
-        queue_packets: Option<u64>,
+        change: &PortChange,
     ) -> Result<(), RequestError> {
         let now = self.now;
         let known = listed(self.switches.iter().map(|s| s.name.as_str()));
@@ -273,13 +272,12 @@ impl Simulation {
                 known,
             })?;
         let known = device.ports().map(|p| p.to_string()).collect::<Vec<_>>();
-        let mut config = *device.port(port).ok_or_else(|| RequestError::Unknown {
+        let config = device.port(port).ok_or_else(|| RequestError::Unknown {
             what: "port",
             name: port.to_string(),
             known: known.join(", "),
         })?;
-        config.rate_bps = rate_bps.unwrap_or(config.rate_bps);
-        config.queue_limits.packets = queue_packets.unwrap_or(config.queue_limits.packets);
+        let config = change.applied_to(config);
         device
             .set_port(now, port, config)
             .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
@@ -330,7 +328,12 @@ impl Simulation {
         }
         match (&change.switch, change.port) {
             (Some(switch), Some(port)) => {
-                self.set_port(switch, port, change.rate_bps, change.queue_packets)
+                let change = PortChange {
+                    rate_bps: change.rate_bps,
+                    queue_packets: change.queue_packets,
+                    ..PortChange::default()
+                };
+                self.set_port(switch, port, &change)
             }
             _ => Ok(()),
         }

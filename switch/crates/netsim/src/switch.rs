@@ -109,12 +109,8 @@ impl Switch {
 
     /// Packets and bytes that wait at a port, all queues.
     pub(crate) fn waiting(&self, port: u32) -> (u64, u64) {
-        let queues = self.device.port(port).map_or(0, |config| config.queues);
-        (0..queues)
-            .filter_map(|queue| self.device.queue_stats(port, queue))
-            .fold((0, 0), |(packets, bytes), (_, usage)| {
-                (packets + usage.packets, bytes + usage.bytes)
-            })
+        let usage = self.device.port_usage(port).unwrap_or_default();
+        (usage.packets, usage.bytes)
     }
 
     /// Reports of all ports but the CPU port, ascending.
@@ -128,14 +124,12 @@ impl Switch {
 
     fn port_report(&self, port: u32) -> Option<PortReport> {
         let (config, stats) = (self.device.port(port)?, self.device.port_stats(port)?);
-        let mut drops = Drops::default();
-        for queue in 0..config.queues {
-            let (queue, _) = self.device.queue_stats(port, queue)?;
-            drops.queue_full += queue.dropped_queue_full;
-            drops.port_full += queue.dropped_port_full;
-            drops.buffer_full += queue.dropped_buffer_full;
-        }
-        let (waiting_packets, waiting_bytes) = self.waiting(port);
+        let drops = Drops {
+            queue_full: stats.refused(DropReason::QueueFull),
+            port_full: stats.refused(DropReason::PortFull),
+            buffer_full: stats.refused(DropReason::BufferFull),
+        };
+        let waiting = self.device.port_usage(port)?;
         Some(PortReport {
             switch: self.name.clone(),
             port,
@@ -148,8 +142,9 @@ impl Switch {
             refused_packets: stats.refused_packets,
             unplugged_packets: self.outlets.unplugged[port as usize],
             drops,
-            waiting_packets,
-            waiting_bytes,
+            waiting_packets: waiting.packets,
+            waiting_bytes: waiting.bytes,
+            waiting_cells: waiting.cells,
         })
     }
 }

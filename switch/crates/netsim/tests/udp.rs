@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use device::PortChange;
 use netsim::{Direction, LinkSettings, Simulation};
 use serde_json::json;
 
@@ -172,13 +173,17 @@ fn a_bad_request_changes_nothing() {
         "there is no link \"s1-s3\"; there are: \"h1-s1\", \"h2-s1\", \"h3-s2\", \"h4-s2\", \"s1-s2\""
     );
     assert_eq!(
-        sim.set_port("s1", 7, Some(1), None)
+        sim.set_port("s1", 7, &PortChange::default())
             .unwrap_err()
             .to_string(),
         "there is no port \"7\"; there are: 1, 2, 3, 510"
     );
+    let full = PortChange {
+        queue_packets: Some(0),
+        ..PortChange::default()
+    };
     assert_eq!(
-        sim.set_port("s1", 3, None, Some(0)).unwrap_err().to_string(),
+        sim.set_port("s1", 3, &full).unwrap_err().to_string(),
         "switch \"s1\": port 3: a queue capacity of 0 packets would drop everything; at least 1 is allowed"
     );
     assert_eq!(

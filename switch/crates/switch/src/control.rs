@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control socket: what P4Runtime has no words for, while the switch runs. One JSON object a line, each answered by one.
 //!
-//! `{"op": "set_port", "port": 3, "rate_bps": 1000000}` changes what it names of a port and keeps the rest;
-//! `{"op": "ports"}` reads settings and counts. Answers: `{"ok": true, …}` or `{"ok": false, "error": "…"}`.
+//! `{"op": "set_port", "port": 3, "rate_bps": 1000000}` changes what it names of a port and keeps the rest (the keys
+//! are those of [`PortChange`]); `{"op": "ports"}` reads options, counts and what waits. Answers: `{"ok": true, …}` or `{"ok": false, "error": "…"}`.
 
-use device::{Device, DeviceHandle, Nanos};
-use serde::Deserialize;
-use serde_json::{json, Value};
+use crate::port_report::{PortReport, SwitchReport};
+use device::{Device, DeviceHandle, Nanos, PortChange};
+use serde::Serialize;
+use serde_json::{json, Map, Value};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -15,19 +16,26 @@ use std::path::{Path, PathBuf};
 const LINE_MAX: u64 = 4096;
 const OPERATIONS: &str = "set_port, ports";
 
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Debug, PartialEq, Eq)]
 enum Request {
-    SetPort(SetPort),
-    Ports {},
+    SetPort(u32, PortChange),
+    Ports,
 }
 
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SetPort {
-    port: u32,
-    rate_bps: Option<u64>,
-    queue_packets: Option<u64>,
+/// What is answered; made JSON after the device was asked, not while packets wait for it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Reply {
+    Port { ok: bool, port: Option<PortReport> },
+    Switch(Box<Ports>),
+    Refusal { ok: bool, error: String },
+}
+
+#[derive(Debug, Serialize)]
+struct Ports {
+    ok: bool,
+    #[serde(flatten)]
+    switch: SwitchReport,
 }
 
 /// The bound socket; only its owner may connect. It is removed with this value.
@@ -99,7 +107,7 @@ fn serve_client(stream: UnixStream, handle: &DeviceHandle) -> io::Result<()> {
         let Some(b'\n') = line.last() else {
             if !line.is_empty() {
                 let text = format!("a request is one line of at most {LINE_MAX} bytes");
-                writeln!(output, "{}", refusal(&text))?;
+                answer(&mut output, &refusal(&text))?;
             }
             return Ok(());
         };
@@ -115,64 +123,80 @@ fn serve_client(stream: UnixStream, handle: &DeviceHandle) -> io::Result<()> {
             }
             Err(text) => refusal(&text),
         };
-        writeln!(output, "{reply}")?;
+        answer(&mut output, &reply)?;
     }
 }
 
-fn refusal(error: &str) -> Value {
-    json!({"ok": false, "error": error})
+fn answer(output: &mut UnixStream, reply: &Reply) -> io::Result<()> {
+    let mut text = serde_json::to_vec(reply)?;
+    text.push(b'\n');
+    output.write_all(&text)
+}
+
+fn refusal(error: &str) -> Reply {
+    Reply::Refusal {
+        ok: false,
+        error: error.to_owned(),
+    }
 }
 
 fn parse(line: &str) -> Result<Request, String> {
-    serde_json::from_str(line).map_err(|e| format!("{e}; operations: {OPERATIONS}"))
-}
-
-fn apply(device: &mut Device, now: Nanos, request: Request) -> Value {
-    match request {
-        Request::SetPort(wanted) => set_port(device, now, &wanted),
-        Request::Ports {} => json!({"ok": true, "ports": ports(device)}),
+    let known = |e: String| format!("{e}; operations: {OPERATIONS}");
+    let mut keys: Map<String, Value> =
+        serde_json::from_str(line).map_err(|e| known(e.to_string()))?;
+    let op = keys.shift_remove("op");
+    match op.as_ref().and_then(Value::as_str) {
+        Some("set_port") => {
+            let port = keys.shift_remove("port").unwrap_or_default();
+            let number = port.as_u64().and_then(|port| u32::try_from(port).ok());
+            let number = number
+                .ok_or_else(|| format!("set_port: port: {port} is no port number, such as 3"))?;
+            let change = change_of(keys).map_err(|e| format!("set_port: port {number}: {e}"))?;
+            Ok(Request::SetPort(number, change))
+        }
+        Some("ports") => match keys.keys().next() {
+            None => Ok(Request::Ports),
+            Some(key) => Err(format!("ports: unknown key \"{key}\"; it has none")),
+        },
+        Some(other) => Err(known(format!("unknown operation \"{other}\""))),
+        None => Err(known("\"op\" is missing or not a text".to_owned())),
     }
 }
 
-fn set_port(device: &mut Device, now: Nanos, wanted: &SetPort) -> Value {
-    let Some(mut config) = device.port(wanted.port).copied() else {
+/// The options by name; an error names the key.
+fn change_of(keys: Map<String, Value>) -> Result<PortChange, String> {
+    // One by one, since the error of a whole object does not say which value is wrong.
+    for (key, value) in &keys {
+        let one = Value::Object(Map::from_iter([(key.clone(), value.clone())]));
+        serde_json::from_value::<PortChange>(one).map_err(|e| format!("{key}: {e}"))?;
+    }
+    serde_json::from_value(Value::Object(keys)).map_err(|e| e.to_string())
+}
+
+fn apply(device: &mut Device, now: Nanos, request: Request) -> Reply {
+    match request {
+        Request::SetPort(port, change) => set_port(device, now, port, &change),
+        Request::Ports => Reply::Switch(Box::new(Ports {
+            ok: true,
+            switch: SwitchReport::of(device),
+        })),
+    }
+}
+
+fn set_port(device: &mut Device, now: Nanos, port: u32, change: &PortChange) -> Reply {
+    let Some(config) = device.port(port) else {
         let there: Vec<String> = device.ports().map(|p| p.to_string()).collect();
         let there = there.join(", ");
-        return refusal(&format!(
-            "there is no port {}; there are {there}",
-            wanted.port
-        ));
+        return refusal(&format!("there is no port {port}; there are {there}"));
     };
-    if let Some(rate_bps) = wanted.rate_bps {
-        config.rate_bps = rate_bps;
-    }
-    if let Some(packets) = wanted.queue_packets {
-        config.queue_limits.packets = packets;
-    }
-    match device.set_port(now, wanted.port, config) {
-        Ok(()) => json!({"ok": true, "port": port(device, wanted.port)}),
+    let config = change.applied_to(config);
+    match device.set_port(now, port, config) {
+        Ok(()) => Reply::Port {
+            ok: true,
+            port: PortReport::of(device, port),
+        },
         Err(error) => refusal(&error.message),
     }
-}
-
-fn ports(device: &Device) -> Vec<Value> {
-    device.ports().map(|number| port(device, number)).collect()
-}
-
-fn port(device: &Device, number: u32) -> Value {
-    let (Some(config), Some(stats)) = (device.port(number), device.port_stats(number)) else {
-        return Value::Null;
-    };
-    json!({
-        "port": number,
-        "rate_bps": config.rate_bps,
-        "queue_packets": config.queue_limits.packets,
-        "rx_packets": stats.rx_packets,
-        "rx_bytes": stats.rx_bytes,
-        "tx_packets": stats.tx_packets,
-        "tx_bytes": stats.tx_bytes,
-        "refused_packets": stats.refused_packets,
-    })
 }
 
 #[cfg(test)]
@@ -187,10 +211,11 @@ mod tests {
     }
 
     fn say(device: &mut Device, line: &str) -> Value {
-        match parse(line) {
+        let reply = match parse(line) {
             Ok(request) => apply(device, 0, request),
             Err(text) => refusal(&text),
-        }
+        };
+        serde_json::to_value(reply).unwrap()
     }
 
     #[test]
@@ -212,6 +237,31 @@ mod tests {
         let ports = say(&mut device, r#"{"op": "ports"}"#);
         assert_eq!(ports["ok"], true);
         assert_eq!(ports["ports"][0]["tx_bytes"], 0);
+        assert_eq!(ports["ports"][0]["port_cells"], Value::Null);
+        assert_eq!(ports["ports"][0]["queues_waiting"], json!([]));
+    }
+
+    #[test]
+    fn every_option_is_a_key() {
+        let mut device = device();
+        let line = r#"{"op": "set_port", "port": 3, "scheduler": "wrr", "link_layer": "atm", "queues": 16,
+            "queue_packets": 1, "queue_bytes": 2, "queue_cells": 3, "port_packets": 4, "port_bytes": 5, "port_cells": 6,
+            "rate_bps": 7}"#;
+        let reply = say(&mut device, line);
+        for (key, value) in [
+            ("scheduler", json!("wrr")),
+            ("link_layer", json!("atm")),
+            ("queues", json!(16)),
+            ("queue_packets", json!(1)),
+            ("queue_bytes", json!(2)),
+            ("queue_cells", json!(3)),
+            ("port_packets", json!(4)),
+            ("port_bytes", json!(5)),
+            ("port_cells", json!(6)),
+            ("rate_bps", json!(7)),
+        ] {
+            assert_eq!(reply["port"][key], value, "{key}: {reply}");
+        }
     }
 
     #[test]
@@ -224,14 +274,34 @@ mod tests {
             ),
             (
                 r#"{"op": "set_port", "port": 3, "rate": 1}"#,
-                "unknown field `rate`",
+                "rate: unknown field `rate`, expected one of `rate_bps`, `link_layer`, ",
             ),
             (
                 r#"{"op": "set_port", "port": 3, "queue_packets": 0}"#,
                 "at least 1",
             ),
-            (r#"{"op": "set_port", "port": 3, "rate_bps": -1}"#, "-1"),
-            (r#"{"op": "stop"}"#, "unknown variant `stop`"),
+            (
+                r#"{"op": "set_port", "port": 3, "rate_bps": -1}"#,
+                "port 3: rate_bps: invalid value: integer `-1`",
+            ),
+            (
+                r#"{"op": "set_port", "port": 3, "rate_bps": 5, "scheduler": "fq"}"#,
+                "port 3: scheduler: scheduler \"fq\" is unknown; allowed: strict, wrr, drr",
+            ),
+            (
+                r#"{"op": "set_port", "port": 3, "queues": 7}"#,
+                "port 3: 7 queues are fewer than its 8",
+            ),
+            (
+                r#"{"op": "set_port", "port": 3, "queues": 4097}"#,
+                "port 3: 4097 queues; 1 to 4096 are allowed",
+            ),
+            (
+                r#"{"op": "set_port", "port": "3"}"#,
+                "port: \"3\" is no port number",
+            ),
+            (r#"{"op": "ports", "port": 3}"#, "unknown key \"port\""),
+            (r#"{"op": "stop"}"#, "unknown operation \"stop\""),
             ("{", "operations: set_port, ports"),
         ] {
             let reply = say(&mut device, line);

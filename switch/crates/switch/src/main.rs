@@ -6,6 +6,7 @@
 mod control;
 mod options;
 mod port_options;
+mod port_report;
 mod quantity;
 mod ready;
 mod run;

@@ -30,7 +30,7 @@ pub struct Options {
     /// Interface of a port, as in 1@s1-eth1; may be given often
     #[arg(short, long = "interface", value_name = "PORT@INTERFACE", value_parser = parse_binding)]
     pub interface: Vec<PortBinding>,
-    /// Options of a port, as in 2:rate=2Mbit,queue_packets=50,queue_bytes=75000,queue_cells=1000,queues=8
+    /// Options of a port, as in 2:rate=51.84Mbit,link_layer=atm,scheduler=wrr,queues=16,port_cells=4000
     #[arg(long = "port", value_name = "PORT:KEY=VALUE,...", value_parser = PortOptions::parse)]
     pub port: Vec<PortOptions>,
     /// Least severe messages to print: error, warn, info, debug or trace

@@ -3,7 +3,7 @@
 
 use crate::options::parse_port;
 use crate::quantity;
-use device::PortConfig;
+use device::{PortConfig, UnknownName};
 
 /// A port and its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct PortOptions {
 }
 
 const KEYS: &str =
-    "rate, queues, queue_packets, queue_bytes, queue_cells, port_packets, port_bytes, port_cells";
+    "rate, link_layer, scheduler, queues, queue_packets, queue_bytes, queue_cells, port_packets, port_bytes, port_cells";
 
 impl PortOptions {
     /// Parses `PORT:KEY=VALUE,...`.
@@ -35,6 +35,16 @@ impl PortOptions {
             let named = |e: String| format!("port {port}: {key}: {e}");
             match key {
                 "rate" => config.rate_bps = quantity::rate_bps(value).map_err(named)?,
+                "link_layer" => {
+                    config.link_layer = value
+                        .parse()
+                        .map_err(|e: UnknownName| format!("port {port}: {e}"))?
+                }
+                "scheduler" => {
+                    config.scheduler = value
+                        .parse()
+                        .map_err(|e: UnknownName| format!("port {port}: {e}"))?
+                }
                 "queues" => config.queues = quantity::count(value).map_err(named)? as usize,
                 "queue_packets" => {
                     config.queue_limits.packets = quantity::count(value).map_err(named)?
@@ -65,12 +75,14 @@ mod tests {
     #[test]
     fn every_key_is_understood() {
         let text = "3:rate=10Mbit,queues=4,queue_packets=50,queue_bytes=75kB,queue_cells=1600,\
-                    port_packets=100,port_bytes=1MB,port_cells=9999";
+                    port_packets=100,port_bytes=1MB,port_cells=9999,scheduler=wrr,link_layer=atm";
         let config = PortOptions::parse(text).unwrap().config;
         assert_eq!(config.rate_bps, 10_000_000);
         assert_eq!(config.queues, 4);
         assert_eq!(config.queue_limits.bytes, 75_000);
         assert_eq!(config.port_limits.cells, 9_999);
+        assert_eq!(config.scheduler, device::SchedulerKind::Wrr);
+        assert_eq!(config.link_layer, device::LinkLayer::Atm);
     }
 
     #[test]
@@ -78,7 +90,20 @@ mod tests {
         for (text, part) in [
             ("rate=1Mbit", "PORT:KEY=VALUE"),
             ("x:rate=1Mbit", "not a port number from 0 to 510"),
-            ("1:speed=1Mbit", "unknown key \"speed\"; keys: rate, queues"),
+            (
+                "1:speed=1Mbit",
+                "unknown key \"speed\"; keys: rate, link_layer, scheduler, queues",
+            ),
+            (
+                "1:scheduler=fifo",
+                "port 1: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr",
+            ),
+            (
+                "1:link_layer=ip",
+                "port 1: link_layer \"ip\" is unknown; allowed: none, ethernet, atm",
+            ),
+            ("1:port_cells=0", "a port capacity of 0 cells"),
+            ("1:queues=4097", "4097 queues; 1 to 4096 are allowed"),
             ("1:rate", "\"rate\" is not KEY=VALUE"),
             (
                 "1:rate=fast",

@@ -4,10 +4,14 @@
 /// A limit that nothing reaches.
 pub const UNLIMITED: u64 = u64::MAX;
 
-/// ATM cells that a frame of `len_bytes` takes over AAL5: payload and 8-byte trailer in 48-byte cells (ITU-T I.363.5).
+/// Bytes of an Ethernet header.
+const ETHERNET_HEADER: u32 = 14;
+
+/// Cells of a frame of `len_bytes`: the IP packet in it and the 8-byte AAL5 trailer in 48-byte cells (ITU-T I.363.5),
+/// at least one. The one definition, that of docs/design-gfr.md, P4 programs and lab too.
 #[inline]
 pub fn cells_of(len_bytes: u32) -> u64 {
-    (u64::from(len_bytes) + 8).div_ceil(48)
+    u64::from((len_bytes.saturating_sub(ETHERNET_HEADER) + 8).div_ceil(48))
 }
 
 /// The most that may wait; `UNLIMITED` where a unit does not matter.
@@ -112,21 +116,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_count_the_aal5_trailer() {
+    fn cells_count_the_packet_and_the_aal5_trailer() {
+        for (ip_bytes, cells) in [
+            (0, 1),
+            (40, 1),
+            (41, 2),
+            (1000, 21),
+            (1500, 32),
+            (7720, 161),
+        ] {
+            assert_eq!(cells_of(14 + ip_bytes), cells, "{ip_bytes}");
+        }
         assert_eq!(cells_of(0), 1);
-        assert_eq!(cells_of(40), 1);
-        assert_eq!(cells_of(41), 2);
-        assert_eq!(cells_of(1500), 32);
+        assert_eq!(cells_of(u32::MAX), 89_478_486);
     }
 
     #[test]
     fn each_unit_limits_alone() {
         let mut usage = Usage::default();
-        usage.add(100);
+        usage.add(114);
         assert!(!usage.fits(1, &QueueLimits::packets(1)));
         assert!(usage.fits(1, &QueueLimits::packets(2)));
         let bytes = QueueLimits {
-            bytes: 150,
+            bytes: 164,
             ..QueueLimits::NONE
         };
         assert!(usage.fits(50, &bytes) && !usage.fits(51, &bytes));
@@ -134,8 +146,8 @@ mod tests {
             cells: 4,
             ..QueueLimits::NONE
         };
-        assert!(usage.fits(40, &cells) && !usage.fits(41, &cells));
-        usage.remove(100);
+        assert!(usage.fits(54, &cells) && !usage.fits(55, &cells));
+        usage.remove(114);
         assert_eq!(usage, Usage::default());
     }
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One output port: queues of opaque items, a scheduler, limits on what waits, and a line of exact rate.
 
+use crate::bit_set::{BitSet, MEMBERS_MAX};
 use crate::limits::{QueueLimits, SharedBuffer, Usage};
 use crate::line::{Line, Nanos};
+use crate::link_layer::LinkLayer;
 use crate::ring::{List, Slab};
-use crate::scheduler::{Backlog, Scheduler, StrictPriority};
+use crate::scheduler::{Scheduler, SchedulerKind};
+
+/// Most queues of a port.
+pub const QUEUES_MAX: usize = MEMBERS_MAX;
 
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +67,7 @@ struct Queue {
     list: List,
     usage: Usage,
     limits: QueueLimits,
+    weight: u32,
     stats: QueueStats,
 }
 
@@ -71,6 +77,7 @@ impl Queue {
             list: List::EMPTY,
             usage: Usage::default(),
             limits,
+            weight: 1,
             stats: QueueStats::default(),
         }
     }
@@ -83,30 +90,37 @@ impl Queue {
 pub struct PortQueues<T> {
     queues: Vec<Queue>,
     slab: Slab<Waiting<T>>,
-    backlog: Backlog,
-    scheduler: Box<dyn Scheduler>,
+    /// The queues that hold something.
+    backlog: BitSet,
+    kind: SchedulerKind,
+    scheduler: Scheduler,
     port_limits: QueueLimits,
     usage: Usage,
     line: Line,
-    served_queue: usize,
+    link_layer: LinkLayer,
 }
 
 impl<T> PortQueues<T> {
-    /// `queues` queues with the same limits each, no limit on the port as a whole, strict priority.
+    /// `queues` queues with the same limits each and a weight of 1, no limit on the port as a whole, strict priority, a
+    /// line of the link layer `none`.
     ///
     /// # Panics
-    /// When `queues` is 0 or `rate_bps` is above [`crate::line::RATE_BPS_MAX`].
+    /// When `queues` is not 1 to [`QUEUES_MAX`] or `rate_bps` is above [`crate::line::RATE_BPS_MAX`].
     pub fn new(queues: usize, queue_limits: QueueLimits, rate_bps: u64) -> PortQueues<T> {
-        assert!(queues > 0, "a port needs a queue");
+        assert!(
+            (1..=QUEUES_MAX).contains(&queues),
+            "a port has 1 to {QUEUES_MAX} queues"
+        );
         PortQueues {
             queues: (0..queues).map(|_| Queue::new(queue_limits)).collect(),
             slab: Slab::with_capacity(64),
-            backlog: Backlog::new(queues),
-            scheduler: Box::new(StrictPriority),
+            backlog: BitSet::EMPTY,
+            kind: SchedulerKind::Strict,
+            scheduler: Scheduler::Strict,
             port_limits: QueueLimits::NONE,
             usage: Usage::default(),
             line: Line::new(rate_bps),
-            served_queue: 0,
+            link_layer: LinkLayer::None,
         }
     }
 
@@ -116,16 +130,73 @@ impl<T> PortQueues<T> {
     }
 
     /// More queues with these limits; a smaller number changes nothing.
+    ///
+    /// # Panics
+    /// When `queues` is above [`QUEUES_MAX`].
     pub fn grow(&mut self, queues: usize, limits: QueueLimits) {
+        assert!(queues <= QUEUES_MAX, "a port has at most {QUEUES_MAX}");
         while self.queues.len() < queues {
             self.queues.push(Queue::new(limits));
         }
-        self.backlog.grow(queues);
+        if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
+            scheduler.grow(queues);
+        }
     }
 
-    /// Another scheduling discipline, at any time.
-    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
-        self.scheduler = scheduler;
+    /// The scheduling discipline.
+    pub fn scheduler(&self) -> SchedulerKind {
+        self.kind
+    }
+
+    /// Another scheduling discipline, at any time: what waits stays, weights too.
+    pub fn set_scheduler(&mut self, kind: SchedulerKind) {
+        if kind != self.kind {
+            self.kind = kind;
+            self.begin_scheduler();
+        }
+    }
+
+    /// What a frame takes on the line.
+    pub fn link_layer(&self) -> LinkLayer {
+        self.link_layer
+    }
+
+    /// Another link layer; it counts from the next frame on.
+    pub fn set_link_layer(&mut self, layer: LinkLayer) {
+        if layer != self.link_layer {
+            self.link_layer = layer;
+            self.begin_scheduler();
+        }
+    }
+
+    /// A scheduler that begins with what waits.
+    fn begin_scheduler(&mut self) {
+        self.scheduler = Scheduler::new(self.kind, self.link_layer, self.queues.len());
+        if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
+            for (number, queue) in self.queues.iter().enumerate() {
+                if let Some(first) = self.slab.front(&queue.list) {
+                    scheduler.activate(number, queue.weight, first.len_bytes);
+                }
+            }
+        }
+    }
+
+    /// A queue's share under WRR and DRR, in proportion to the others' weights.
+    pub fn weight(&self, queue: usize) -> Option<u32> {
+        self.queues.get(queue).map(|q| q.weight)
+    }
+
+    /// Another weight from now on; 0, or a queue that is not there, changes nothing.
+    #[inline]
+    pub fn set_weight(&mut self, queue: usize, weight: u32) {
+        if let Some(q) = self.queues.get_mut(queue) {
+            if weight != q.weight && weight != 0 {
+                q.weight = weight;
+                if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
+                    scheduler.set_weight(queue, weight);
+                }
+            }
+        }
     }
 
     /// New limits of one queue; what waits already stays, also when it is more.
@@ -210,6 +281,12 @@ impl<T> PortQueues<T> {
             return Err((DropReason::BufferFull, item));
         }
         let depth_at_enq = q.usage.packets as u32;
+        if depth_at_enq == 0 {
+            self.backlog.insert(queue);
+            if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
+                scheduler.activate(queue, q.weight, len_bytes);
+            }
+        }
         self.slab.push_back(
             &mut q.list,
             Waiting {
@@ -226,7 +303,6 @@ impl<T> PortQueues<T> {
         self.usage.add(len_bytes);
         buffer.usage.add(len_bytes);
         buffer.high_water = buffer.high_water.max(&buffer.usage);
-        self.backlog.set(queue, true);
         Ok(depth_at_enq)
     }
 
@@ -244,9 +320,12 @@ impl<T> PortQueues<T> {
             return None;
         }
         let (queues, slab) = (&self.queues, &self.slab);
-        let queue = self.scheduler.pick(&self.backlog, &|queue| {
-            slab.front(&queues[queue].list).map_or(0, |w| w.len_bytes)
-        })?;
+        let queue = match &mut self.scheduler {
+            Scheduler::Strict => self.backlog.highest(),
+            Scheduler::RoundRobin(scheduler) => {
+                scheduler.pick(|queue| slab.front(&queues[queue].list).map_or(0, |w| w.len_bytes))
+            }
+        }?;
         Some(self.take(queue, buffer))
     }
 
@@ -260,9 +339,11 @@ impl<T> PortQueues<T> {
         self.usage.remove(waiting.len_bytes);
         buffer.usage.remove(waiting.len_bytes);
         if q.list.is_empty() {
-            self.backlog.set(queue, false);
+            self.backlog.remove(queue);
+            if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
+                scheduler.emptied(queue);
+            }
         }
-        self.served_queue = queue;
         Dequeued {
             item: waiting.item,
             queue,
@@ -275,8 +356,10 @@ impl<T> PortQueues<T> {
     /// The packet dequeued last goes to the line at `now` with this length; not called for one that egress dropped.
     #[inline]
     pub fn served(&mut self, now: Nanos, len_bytes: u32) {
-        self.line.occupy(now, len_bytes);
-        self.scheduler.served(self.served_queue, len_bytes);
+        self.line.occupy(now, self.link_layer.line_bytes(len_bytes));
+        if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
+            scheduler.served(len_bytes);
+        }
     }
 
     /// Takes out everything that waits, highest queue first; returns how many packets `each` was given.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs, switches with their ports, and hosts.
 
-use device::{PortConfig, QueueLimits};
+use device::{LinkLayer, PortConfig, QueueLimits, SchedulerKind, UNLIMITED};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::net::Ipv4Addr;
@@ -39,15 +39,31 @@ fn default_cpu_port() -> Option<u32> {
 #[serde(deny_unknown_fields)]
 pub struct PortSettings {
     pub port: u32,
-    /// Bit/s of frames (no preamble, no FCS); 0: unlimited.
+    /// Bit/s on the line, see `link_layer`; 0: unlimited.
     #[serde(default)]
     pub rate_bps: u64,
+    /// `none`: a frame takes its bytes (no preamble, no FCS); `ethernet`, `atm`.
+    #[serde(default)]
+    pub link_layer: LinkLayer,
+    /// `strict` (larger queue first), `wrr`, `drr`.
+    #[serde(default)]
+    pub scheduler: SchedulerKind,
     /// Packets that may wait in each queue, the one on the line not counted.
     #[serde(default = "default_queue_packets")]
     pub queue_packets: u64,
     /// Bytes that may wait in each queue; null: no limit.
     #[serde(default)]
     pub queue_bytes: Option<u64>,
+    /// Cells that may wait in each queue; null: no limit.
+    #[serde(default)]
+    pub queue_cells: Option<u64>,
+    /// Packets, bytes and cells that may wait in all queues together; null: no limit.
+    #[serde(default)]
+    pub port_packets: Option<u64>,
+    #[serde(default)]
+    pub port_bytes: Option<u64>,
+    #[serde(default)]
+    pub port_cells: Option<u64>,
     #[serde(default = "default_queues")]
     pub queues: usize,
 }
@@ -66,23 +82,36 @@ impl PortSettings {
         PortSettings {
             port,
             rate_bps: 0,
+            link_layer: LinkLayer::default(),
+            scheduler: SchedulerKind::default(),
             queue_packets: default_queue_packets(),
             queue_bytes: None,
+            queue_cells: None,
+            port_packets: None,
+            port_bytes: None,
+            port_cells: None,
             queues: default_queues(),
         }
     }
 
     /// The same in the device's terms.
     pub fn to_device(&self) -> PortConfig {
+        let or_none = |limit: Option<u64>| limit.unwrap_or(UNLIMITED);
         PortConfig {
             rate_bps: self.rate_bps,
+            link_layer: self.link_layer,
+            scheduler: self.scheduler,
             queues: self.queues,
             queue_limits: QueueLimits {
                 packets: self.queue_packets,
-                bytes: self.queue_bytes.unwrap_or(QueueLimits::NONE.bytes),
-                ..QueueLimits::NONE
+                bytes: or_none(self.queue_bytes),
+                cells: or_none(self.queue_cells),
             },
-            ..PortConfig::default()
+            port_limits: QueueLimits {
+                packets: or_none(self.port_packets),
+                bytes: or_none(self.port_bytes),
+                cells: or_none(self.port_cells),
+            },
         }
     }
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the control socket tells of ports: options, counts, drops by reason, what waits and where.
+
+use device::{
+    Device, DropReason, LinkLayer, PortConfig, SchedulerKind, Usage, PORT_REFUSALS, UNLIMITED,
+};
+use serde::Serialize;
+
+/// Packets by the reason why they were dropped; reasons without a packet are left out.
+type Drops = serde_json::Map<String, serde_json::Value>;
+
+/// A port.
+#[derive(Debug, Serialize)]
+pub struct PortReport {
+    port: u32,
+    #[serde(flatten)]
+    options: Options,
+    rx_packets: u64,
+    rx_bytes: u64,
+    tx_packets: u64,
+    tx_bytes: u64,
+    refused_packets: u64,
+    #[serde(serialize_with = "by_name")]
+    drops: Vec<(DropReason, u64)>,
+    waiting: Waiting,
+    queues_waiting: Vec<QueueReport>,
+}
+
+/// Options, with null where there is no limit.
+#[derive(Debug, Serialize)]
+struct Options {
+    rate_bps: u64,
+    link_layer: LinkLayer,
+    scheduler: SchedulerKind,
+    queues: usize,
+    queue_packets: Option<u64>,
+    queue_bytes: Option<u64>,
+    queue_cells: Option<u64>,
+    port_packets: Option<u64>,
+    port_bytes: Option<u64>,
+    port_cells: Option<u64>,
+}
+
+/// What waits.
+#[derive(Debug, Serialize)]
+struct Waiting {
+    packets: u64,
+    bytes: u64,
+    cells: u64,
+}
+
+/// A queue that holds something.
+#[derive(Debug, Serialize)]
+struct QueueReport {
+    queue: usize,
+    weight: u32,
+    #[serde(flatten)]
+    waiting: Waiting,
+}
+
+/// All ports, and drops of the whole switch by reason.
+#[derive(Debug, Serialize)]
+pub struct SwitchReport {
+    ports: Vec<PortReport>,
+    #[serde(serialize_with = "by_name")]
+    drops: Vec<(DropReason, u64)>,
+}
+
+fn by_name<S: serde::Serializer>(drops: &[(DropReason, u64)], to: S) -> Result<S::Ok, S::Error> {
+    let counted = drops.iter().filter(|(_, packets)| *packets > 0);
+    let named = counted.map(|(reason, packets)| (reason.name().to_owned(), (*packets).into()));
+    named.collect::<Drops>().serialize(to)
+}
+
+impl Options {
+    fn of(config: &PortConfig) -> Options {
+        let limit = |value: u64| (value != UNLIMITED).then_some(value);
+        let (queue, port) = (&config.queue_limits, &config.port_limits);
+        Options {
+            rate_bps: config.rate_bps,
+            link_layer: config.link_layer,
+            scheduler: config.scheduler,
+            queues: config.queues,
+            queue_packets: limit(queue.packets),
+            queue_bytes: limit(queue.bytes),
+            queue_cells: limit(queue.cells),
+            port_packets: limit(port.packets),
+            port_bytes: limit(port.bytes),
+            port_cells: limit(port.cells),
+        }
+    }
+}
+
+impl From<Usage> for Waiting {
+    fn from(usage: Usage) -> Waiting {
+        Waiting {
+            packets: usage.packets,
+            bytes: usage.bytes,
+            cells: usage.cells,
+        }
+    }
+}
+
+impl PortReport {
+    /// None when there is no such port.
+    pub fn of(device: &Device, port: u32) -> Option<PortReport> {
+        let (config, stats) = (device.port(port)?, device.port_stats(port)?);
+        let waiting = device.port_usage(port)?;
+        let queue = |queue: usize| {
+            let (_, usage) = device.queue_stats(port, queue)?;
+            (usage.packets > 0).then(|| QueueReport {
+                queue,
+                weight: device.queue_weight(port, queue).unwrap_or_default(),
+                waiting: usage.into(),
+            })
+        };
+        let queues_waiting = match waiting.packets {
+            0 => Vec::new(),
+            _ => (0..config.queues).filter_map(queue).collect(),
+        };
+        Some(PortReport {
+            port,
+            options: Options::of(config),
+            rx_packets: stats.rx_packets,
+            rx_bytes: stats.rx_bytes,
+            tx_packets: stats.tx_packets,
+            tx_bytes: stats.tx_bytes,
+            refused_packets: stats.refused_packets,
+            drops: PORT_REFUSALS.map(|r| (r, stats.refused(r))).into(),
+            waiting: waiting.into(),
+            queues_waiting,
+        })
+    }
+}
+
+impl SwitchReport {
+    /// Of the switch as it is now.
+    pub fn of(device: &Device) -> SwitchReport {
+        let stats = device.stats();
+        let drops = DropReason::ALL.iter().map(|r| (*r, stats.dropped(*r)));
+        SwitchReport {
+            ports: device
+                .ports()
+                .filter_map(|port| PortReport::of(device, port))
+                .collect(),
+            drops: drops.collect(),
+        }
+    }
+}

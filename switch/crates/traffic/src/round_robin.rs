@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Round robin by credit: a queue may send what its credit covers, and each round gives it credit in proportion to its weight.
+//!
+//! This is Deficit Round Robin (Shreedhar and Varghese 1995), with two changes that keep it O(1) a packet whatever the
+//! weights are. Rounds in which a queue could send nothing are not visited: the round in which its credit will cover
+//! its first packet is computed when it waits, and a calendar holds it until then. And quanta are normalised: a queue
+//! of the largest weight that waits gets between half a full frame and one of them a round, so that a weight in bit/s
+//! makes no burst; a smaller one in proportion, but never less than 1/2048 of a full frame, so that none starves.
+//!
+//! Latency. Let `q_i` be queue i's credit a round and `L` the longest frame, both in the unit below. A packet of length
+//! `l` at the head of queue i is served after at most `k = ceil(l / q_i)` rounds, and before it every other queue j
+//! sends at most `k * q_j + L`, together with the frame on the line `sum over j of (k * q_j + L) + L`.
+
+use crate::limits::cells_of;
+use crate::link_layer::LinkLayer;
+use crate::wheel::{Wheel, ROUNDS_MAX};
+
+/// Fraction bits of a credit.
+const FRACTION: u32 = 20;
+/// The least quantum is a full frame divided by two to the power of this.
+const SMALLEST: u32 = 11;
+/// After so many packets without one of the largest weights, those that are left set the scale.
+const SCALE_HOLD_PACKETS: u32 = 4_096;
+
+/// What credit buys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// A frame, whatever its length.
+    Frames,
+    /// A cell, see [`cells_of`].
+    Cells,
+    /// A byte on the line.
+    LineBytes(LinkLayer),
+}
+
+impl Unit {
+    #[inline]
+    fn cost(self, len_bytes: u32) -> i64 {
+        let units = match self {
+            Unit::Frames => 1,
+            Unit::Cells => cells_of(len_bytes) as i64,
+            Unit::LineBytes(layer) => i64::from(layer.line_bytes(len_bytes)),
+        };
+        units << FRACTION
+    }
+
+    /// A full Ethernet frame.
+    fn full_frame(self) -> i64 {
+        self.cost(1_514)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing waits.
+    Idle,
+    /// Waits for its round.
+    Parked,
+    /// Has its turn.
+    Current,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    state: State,
+    weight: u32,
+    /// Of each round since it was parked.
+    quantum: i64,
+    /// What it may send; of a parked queue: at the round for which it is parked.
+    credit: i64,
+    /// Cost of its first packet when it was parked.
+    need: i64,
+}
+
+/// The discipline over the queues of one port. It knows which queues hold something by `activate` and `emptied`.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundRobin {
+    unit: Unit,
+    full_frame: i64,
+    queues: Vec<Queue>,
+    wheel: Wheel,
+    current: Option<usize>,
+    /// The packet picked last, until it is known to have gone to the line: queue and cost.
+    charged: Option<(usize, i64)>,
+    /// Waiting queues by the number of bits of their weight, and which numbers there are.
+    classes: [u32; 33],
+    present: u64,
+    /// Bits of the weight whose quantum is a full frame.
+    scale: u32,
+    below_scale: u32,
+    scratch: Vec<(usize, u64)>,
+}
+
+#[inline]
+fn class_of(weight: u32) -> usize {
+    32 - weight.leading_zeros() as usize
+}
+
+impl RoundRobin {
+    /// All of `queues` queues are empty.
+    pub(crate) fn new(queues: usize, unit: Unit) -> RoundRobin {
+        let mut made = RoundRobin {
+            unit,
+            full_frame: unit.full_frame(),
+            queues: Vec::new(),
+            wheel: Wheel::new(queues),
+            current: None,
+            charged: None,
+            classes: [0; 33],
+            present: 0,
+            scale: 1,
+            below_scale: 0,
+            scratch: Vec::new(),
+        };
+        made.grow(queues);
+        made
+    }
+
+    pub(crate) fn grow(&mut self, queues: usize) {
+        let queue = Queue {
+            state: State::Idle,
+            weight: 1,
+            quantum: 0,
+            credit: 0,
+            need: 0,
+        };
+        self.queues.resize(queues.max(self.queues.len()), queue);
+        self.wheel.grow(queues);
+        self.scratch.reserve(self.queues.len());
+    }
+
+    /// A queue that was empty holds a packet of `len_bytes` now.
+    #[inline]
+    pub(crate) fn activate(&mut self, queue: usize, weight: u32, len_bytes: u32) {
+        let q = &mut self.queues[queue];
+        q.weight = weight;
+        q.credit = 0;
+        q.need = self.unit.cost(len_bytes);
+        self.enter(class_of(weight));
+        if self.largest() > self.scale {
+            self.rescale(self.largest());
+        }
+        self.park(queue);
+    }
+
+    /// The last packet of a queue was taken. It takes no credit along.
+    #[inline]
+    pub(crate) fn emptied(&mut self, queue: usize) {
+        match self.queues[queue].state {
+            State::Idle => return,
+            State::Parked => self.wheel.unpark(queue),
+            State::Current => self.current = None,
+        }
+        self.queues[queue].state = State::Idle;
+        self.leave(class_of(self.queues[queue].weight));
+    }
+
+    /// From now on; credit that the old weight earned stays.
+    pub(crate) fn set_weight(&mut self, queue: usize, weight: u32) {
+        let state = self.queues[queue].state;
+        if state == State::Idle {
+            return;
+        }
+        let old = std::mem::replace(&mut self.queues[queue].weight, weight);
+        self.leave(class_of(old));
+        self.enter(class_of(weight));
+        if self.largest() > self.scale {
+            self.rescale(self.largest());
+        } else if state == State::Parked {
+            let rounds = self.wheel.remaining(queue);
+            self.wheel.unpark(queue);
+            self.park_again(queue, rounds);
+        }
+    }
+
+    /// The queue whose first packet is served now; `head_len_bytes` gives a waiting queue's.
+    #[inline]
+    pub(crate) fn pick(&mut self, head_len_bytes: impl Fn(usize) -> u32) -> Option<usize> {
+        if let Some((queue, cost)) = self.charged.take() {
+            // It did not go to the line.
+            if self.current == Some(queue) {
+                self.queues[queue].credit += cost;
+            }
+        }
+        self.hold_scale();
+        loop {
+            let queue = match self.current {
+                Some(queue) => queue,
+                None => {
+                    let queue = self.wheel.pop()?;
+                    self.queues[queue].state = State::Current;
+                    self.current = Some(queue);
+                    queue
+                }
+            };
+            let cost = self.unit.cost(head_len_bytes(queue));
+            let q = &mut self.queues[queue];
+            if q.credit >= cost {
+                q.credit -= cost;
+                self.charged = Some((queue, cost));
+                return Some(queue);
+            }
+            q.need = cost;
+            self.current = None;
+            self.park(queue);
+        }
+    }
+
+    /// The packet picked last went to the line with this length.
+    #[inline]
+    pub(crate) fn served(&mut self, len_bytes: u32) {
+        if let Some((queue, cost)) = self.charged.take() {
+            if self.current == Some(queue) {
+                self.queues[queue].credit += cost - self.unit.cost(len_bytes);
+            }
+        }
+    }
+
+    /// Until the round in which its credit covers its need, or as far ahead as the calendar goes.
+    #[inline]
+    fn park(&mut self, queue: usize) {
+        let quantum = self.quantum(self.queues[queue].weight);
+        let q = &mut self.queues[queue];
+        let missing = (q.need - q.credit).max(1);
+        let rounds = ((missing + quantum - 1) / quantum).min(ROUNDS_MAX as i64);
+        q.state = State::Parked;
+        q.quantum = quantum;
+        q.credit += rounds * quantum;
+        self.wheel.park(queue, rounds as u64);
+    }
+
+    /// Parks a queue anew that was parked, with `rounds` still to go.
+    fn park_again(&mut self, queue: usize, rounds: u64) {
+        let q = &mut self.queues[queue];
+        q.credit -= rounds as i64 * q.quantum;
+        if q.credit < q.need {
+            return self.park(queue);
+        }
+        // It is its turn already: it keeps its place, and gets no more for it.
+        q.quantum = 0;
+        self.wheel.park(queue, 1);
+    }
+
+    #[inline]
+    fn quantum(&self, weight: u32) -> i64 {
+        let share = (self.full_frame as u64 * u64::from(weight)) >> self.scale;
+        (share as i64).max(self.full_frame >> SMALLEST)
+    }
+
+    #[inline]
+    fn enter(&mut self, class: usize) {
+        self.classes[class] += 1;
+        self.present |= 1 << class;
+    }
+
+    #[inline]
+    fn leave(&mut self, class: usize) {
+        self.classes[class] -= 1;
+        if self.classes[class] == 0 {
+            self.present &= !(1 << class);
+        }
+    }
+
+    /// Bits of the largest weight that waits.
+    #[inline]
+    fn largest(&self) -> u32 {
+        63 - (self.present | 1).leading_zeros()
+    }
+
+    /// The scale goes down only after a while, since each change costs as much as there are queues.
+    #[inline]
+    fn hold_scale(&mut self) {
+        let largest = self.largest();
+        if largest >= self.scale || largest == 0 {
+            self.below_scale = 0;
+            return;
+        }
+        self.below_scale += 1;
+        if self.below_scale >= SCALE_HOLD_PACKETS {
+            self.rescale(largest);
+        }
+    }
+
+    /// Another scale: what each parked queue still misses takes as many rounds of its new quantum; their order stays.
+    fn rescale(&mut self, scale: u32) {
+        self.scale = scale;
+        self.below_scale = 0;
+        let mut parked = std::mem::take(&mut self.scratch);
+        let begin = self.wheel.round();
+        while let Some(queue) = self.wheel.pop() {
+            parked.push((queue, self.wheel.round() - begin));
+        }
+        for &(queue, rounds) in &parked {
+            self.park_again(queue, rounds);
+        }
+        parked.clear();
+        self.scratch = parked;
+    }
+}
