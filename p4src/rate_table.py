@@ -3,7 +3,7 @@
 """Writes include/gfr/rate_entries.p4: the tables over time of eq. (2) as straight lines on dyadic pieces.
 
 A piece is [begin, begin + 2^bits) microseconds with begin a multiple of 2^bits, so a longest-prefix match finds it.
-Pieces are halved until the line misses the function by at most MAX_RELATIVE_ERROR of its value.
+Pieces are halved until the line misses the function by at most a given part of its value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ DT_BITS = 27
 BURST_BITS = 6
 """1/T begins at 2^6 us = RATE_BURST_US."""
 KEY_BITS = 32
-MAX_RELATIVE_ERROR = 5e-4
+H_MAX_ERROR = 1e-4
+"""Relative; twice that can show, where gain and decay err to opposite sides."""
+RECIPROCAL_MAX_ERROR = 5e-4
 
 H_FRACTION_BITS = 50
 H_SLOPE_BITS = 20
@@ -67,8 +69,7 @@ def fit(function: Callable[[float], float], begin: int, bits: int, scale: int, s
     width = max(1, last - begin)
     slope = (first_value - last_value) / width
     gap = max(
-        (first_value - slope * (t - begin)) / function(t) - 1
-        for t in (begin + width * i / 16 for i in range(17))
+        (first_value - slope * (t - begin)) / function(t) - 1 for t in (begin + width * i / 16 for i in range(17))
     )
     start = round(first_value * (1 - gap / 2) * scale)
     return Piece(begin, bits, start, round(slope * (1 - gap / 2) * scale * (1 << slope_bits)))
@@ -81,29 +82,31 @@ def worst(piece: Piece, function: Callable[[float], float], scale: int, slope_bi
 
 
 def cover(
-    function: Callable[[float], float], begin: int, bits: int, scale: int, slope_bits: int
+    function: Callable[[float], float], begin: int, bits: int, scale: int, slope_bits: int, max_error: float
 ) -> Iterator[Piece]:
     """Pieces of [begin, begin + 2^bits), in order."""
     piece = fit(function, begin, bits, scale, slope_bits)
-    if worst(piece, function, scale, slope_bits) <= MAX_RELATIVE_ERROR:
+    if worst(piece, function, scale, slope_bits) <= max_error:
         yield piece
     else:
-        yield from cover(function, begin, bits - 1, scale, slope_bits)
-        yield from cover(function, begin + (1 << bits - 1), bits - 1, scale, slope_bits)
+        yield from cover(function, begin, bits - 1, scale, slope_bits, max_error)
+        yield from cover(function, begin + (1 << bits - 1), bits - 1, scale, slope_bits, max_error)
 
 
 def h_pieces() -> list[Piece]:
     """h(dt) in 2^-50 per us, 0 <= dt < 2^27."""
-    return list(cover(h, 0, DT_BITS, 1 << H_FRACTION_BITS, H_SLOPE_BITS))
+    return list(cover(h, 0, DT_BITS, 1 << H_FRACTION_BITS, H_SLOPE_BITS, H_MAX_ERROR))
+
+
+def reciprocal_cover(e: int) -> Iterator[Piece]:
+    """1/T in 2^-(24 + e) for 2^e <= T < 2^(e+1)."""
+    scale = 1 << RECIPROCAL_FRACTION_BITS + e
+    return cover(lambda t: 1 / t, 1 << e, e, scale, RECIPROCAL_SLOPE_BITS, RECIPROCAL_MAX_ERROR)
 
 
 def reciprocal_pieces() -> list[tuple[Piece, int]]:
-    """(1/T in 2^-(24 + e), e) for 2^e <= T < 2^(e+1), 2^6 <= T < 2^27."""
-    return [
-        (piece, e)
-        for e in range(BURST_BITS, DT_BITS)
-        for piece in cover(lambda t: 1 / t, 1 << e, e, 1 << RECIPROCAL_FRACTION_BITS + e, RECIPROCAL_SLOPE_BITS)
-    ]
+    """Those pieces, each with its e, 2^6 <= T < 2^27."""
+    return [(piece, e) for e in range(BURST_BITS, DT_BITS) for piece in reciprocal_cover(e)]
 
 
 def text() -> str:

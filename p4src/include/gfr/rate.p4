@@ -11,11 +11,11 @@
 // Neither divides: h and 1/T come from tables over dt, straight lines on dyadic pieces (rate_table.py).
 //
 // Error of form 0, r* the same recursion in exact arithmetic with exact times:
-//   - a straight piece misses h by at most 5e-4 of h. In a steady state r = l h / (dt h): h cancels, and what
+//   - a straight piece misses h by at most 1e-4 of h. In a steady state r = l h / (dt h): h cancels, and what
 //     remains is the rounding of dt h to 2^-32, at most 2^-33 / (dt/K) = 6e-5 (dt = 1 us), less above, and of r to
 //     1/256 bit/s, at most 2/(dt/K) of these, 1e-5 at the 424 Mbit/s that a cell a microsecond makes;
-//   - bursts and silences see h itself: 5e-4 of the change.
-//   Together |r - r*| <= 6e-4 r* + 1 bit/s. Beyond 2^27 us (134 s) of silence dt counts as 2^27 - 1.
+//   - where bursts and silences alternate h is seen itself, in gain and decay to opposite sides at worst: 2e-4.
+//   Together |r - r*| <= 3e-4 r* + 1 bit/s. Beyond 2^27 us (134 s) of silence dt counts as 2^27 - 1.
 // Error of form 1: 5e-4 by the pieces and up to 1/64 by the clock at T = 64 us, 1 us / T in general.
 //
 // Widths: rates to 100 Gbit/s are 45 bits in 1/256 bit/s; the register may hold 56 before a product overflows.
