@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fairlane_lab.definition.judging import Note
+from fairlane_lab.definition.strict import Between
 from fairlane_lab.report import RunFolderError, make_report, newest_folders
 from fairlane_lab.report.differences import find_differences, fitting_notes
 from fairlane_lab.report.pairing import pair_up
@@ -159,21 +160,45 @@ def test_what_no_note_explains_is_red(page: str) -> None:
     assert '<span class="unexplained">unexplained</span>' in page
 
 
-def test_a_note_explains_only_its_metrics_its_points_its_size_and_between_runtimes_only_with_a_runtime() -> None:
+def test_a_note_explains_only_its_metrics_its_points_and_what_it_is_against() -> None:
     point = Point("p", {"case": "a"}, {})
+    any_size = Between(min=-1, max=1)
     notes = [
-        Note(text="all"),
-        Note(text="other metric", metrics=("jain",)),
-        Note(text="other point", where={"case": "b"}),
-        Note(text="mininet", where={"runtime": "mininet"}),
+        Note(text="all", share=any_size),
+        Note(text="other metric", metrics=("jain",), share=any_size),
+        Note(text="other point", where={"case": "b"}, share=any_size),
+        Note(text="mininet", where={"runtime": "mininet"}, share=any_size),
+        Note(text="of sim", against="sim", share=any_size),
+        Note(text="remark"),
+        Note(text="open end", share=Between(min=-1)),
     ]
 
-    def texts(runtime: str, between: bool) -> list[str]:
-        return [note.text for note in fitting_notes(notes, point, "fairness", runtime, between)]
+    def texts(runtime: str, against: str) -> list[str]:
+        return [note.text for note in fitting_notes(notes, point, "fairness", runtime, against)]
 
-    assert texts("sim", between=False) == ["all"]
-    assert texts("mininet", between=False) == ["all", "mininet"]
-    assert texts("mininet", between=True) == ["mininet"]
+    assert texts("sim", "paper") == ["all"]
+    assert texts("mininet", "paper") == ["all", "mininet"]
+    assert texts("mininet", "sim") == ["of sim"]
+
+
+def test_a_remark_stands_on_the_page_and_explains_nothing(tmp_path: Path) -> None:
+    text = text_of("qthresh-table1").split("[[notes]]")[0] + '[[notes]]\ntext = "a word on the paper"\n'
+    folder = make_folder(tmp_path / "r", text, "mininet", invent=known)
+    page = make_report([folder], tmp_path / "report.html").read_text()
+    assert '<p class="mute">a word on the paper</p>' in page
+    assert page.count("a word on the paper") == 1
+    assert '<span class="unexplained">unexplained</span>' in page
+
+
+def test_a_note_that_was_found_after_the_run_explains_it(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "r", text_of("qthresh-table1").split("[[notes]]")[0], "mininet", invent=known)
+    found = (Note(text="found later", share=Between(min=-1, max=1)),)
+    (pair,) = pair_up([folder], lambda name: found if name == "qthresh-table1" else None)
+    (line,) = find_differences(pair, ["goodput_bps[reno]"])
+    assert line.notes == ("found later",)
+    (pair,) = pair_up([folder], lambda _name: None)
+    (line,) = find_differences(pair, ["goodput_bps[reno]"])
+    assert line.unexplained
 
 
 def test_a_note_for_a_small_difference_does_not_explain_a_large_one(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import typer
 
 from fairlane_lab.cli.options import JsonOption
 from fairlane_lab.cli.output import console, fail, print_json
+from fairlane_lab.definition import ExperimentError, experiment_names, load
+from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import results_root
 from fairlane_lab.results.folder import newest_folder
@@ -46,9 +48,19 @@ def report(
     target = out or root / "report.html"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        console.print(f"report {make_report(chosen, target)}", soft_wrap=True)
+        console.print(f"report {make_report(chosen, target, _notes_of)}", soft_wrap=True)
     except (RunFolderError, OSError) as error:
         fail(str(error))
+
+
+def _notes_of(name: str) -> tuple[Note, ...] | None:
+    """The notes of an experiment's file as it is now; None when the tree has no such file or it is broken."""
+    if name not in experiment_names():
+        return None
+    try:
+        return load(name).experiment.notes
+    except ExperimentError:
+        return None
 
 
 def compare(

@@ -10,7 +10,7 @@ from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.expand import Resolution, overrides, resolve_point
 from fairlane_lab.definition.gfr import control_columns
 from fairlane_lab.definition.metric import Metric, parse_metric
-from fairlane_lab.definition.names import RUNTIMES, SERIES_METRICS, TRANSFER_METRICS
+from fairlane_lab.definition.names import GROUP_METRICS, RUNTIMES, SERIES_METRICS, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
 from fairlane_lab.definition.points import Point
 from fairlane_lab.definition.strict import Between, Where, matches
@@ -128,6 +128,9 @@ class _Names:
                 yield from self._metric(name, (*path, "given", name), True)
         for index, note in enumerate(experiment.notes):
             yield from self._where(note.where, ("notes", index, "where"), runtime=True)
+            if note.share is not None and note.is_remark:
+                text = "needs both min and max: a note that explains any difference explains none"
+                yield Problem(place(("notes", index, "share")), text)
             for number, name in enumerate(note.metrics):
                 yield from self._metric(name, ("notes", index, "metrics", number), False)
         for index, name in enumerate(experiment.main_metrics):
@@ -139,7 +142,12 @@ class _Names:
         metrics: list[tuple[str, str | list[str]]] = []
         if isinstance(plot, Bars):
             axes = [("x", plot.x, ()), ("by", plot.by, ("group",))]
-            metrics = [("metric", plot.metric)]
+            if plot.by == "group":
+                if plot.metric not in GROUP_METRICS:
+                    text = unknown("metric of groups", plot.metric, sorted(GROUP_METRICS))
+                    yield Problem(place((*path, "metric")), text)
+            else:
+                metrics = [("metric", plot.metric)]
         elif isinstance(plot, Lines):
             axes = [("x", plot.x, ()), ("by", plot.by, ("group",)), ("panel", plot.panel, ())]
             metrics = [("y", plot.y)]

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fairlane_lab.definition.strict import Between, Scalar, Strict, Where
+from fairlane_lab.definition.strict import Between, Scalar, Strict, Where, holds
 
 Runtime = Literal["sim", "mininet"]
 
@@ -58,15 +59,27 @@ class Expectation(Strict):
 
 
 class Note(Strict):
-    """Where a difference from the paper or between runtimes comes from."""
+    """Where a difference from the paper, or of Mininet from sim, comes from; without `share` a remark on the experiment."""
 
     text: str
+    """The cause and its measured effect."""
+    against: Literal["paper", "sim"] = "paper"
+    """What is differed from: the paper, or (by Mininet) the simulator."""
     where: Where = Field(default_factory=dict)
     """Parameters; also `runtime`."""
     metrics: tuple[str, ...] = ()
     """Only these metrics; empty: all."""
-    share: Between = Between()
-    """The differences that it explains, as (measured - reference) / reference; what is larger stays unexplained."""
+    share: Between | None = None
+    """The differences that it explains, as (measured - reference) / reference; one outside stays unexplained. Needs both ends."""
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether it explains no difference: without both bounds it would explain any."""
+        return self.share is None or not (math.isfinite(self.share.min) and math.isfinite(self.share.max))
+
+    def explains(self, share: float) -> bool:
+        """Whether a difference of this size has this cause."""
+        return self.share is not None and not self.is_remark and holds(self.share, share)
 
     def as_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

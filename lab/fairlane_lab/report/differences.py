@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every difference of more than 10 % between paper, sim and Mininet, with a line that says where it comes from, or that nobody knows.
 
-A note of the experiment explains a difference from the paper when its `where` and `metrics` match and the difference lies in its
-`share`. A difference between the runtimes is explained only by a note whose `where` names a `runtime`: what holds for both
-explains nothing between them.
+A note of the experiment explains a difference when it is `against` the same reference, its `where` and `metrics` match, and the
+difference lies in its `share`. A note without a share is a remark and explains nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fairlane_lab.definition.judging import Note
-from fairlane_lab.definition.strict import holds, matches
+from fairlane_lab.definition.strict import matches
 from fairlane_lab.report.pairing import Pair
 from fairlane_lab.report.run_folder import Point, Spread
 
@@ -71,11 +71,9 @@ def find_differences(pair: Pair, metrics: list[str]) -> list[Line]:
                 found = _difference(name, spread, reference)
                 if found is None:
                     continue
-                fitting = fitting_notes(
-                    pair.newest.notes, points[measured], metric, measured, between=against in points
-                )
-                notes = tuple(note.text for note in fitting if holds(note.share, found.share))
-                partly = tuple(note.text for note in fitting if not holds(note.share, found.share))
+                fitting = fitting_notes(pair.notes, points[measured], metric, measured, against)
+                notes = tuple(note.text for note in fitting if note.explains(found.share))
+                partly = tuple(note.text for note in fitting if note.text not in notes)
                 key = (*direction, notes, partly, not notes and found.in_spread)
                 lines.setdefault(key, Line(metric, measured, against, notes, partly)).differences.append(found)
     for line in lines.values():
@@ -83,15 +81,16 @@ def find_differences(pair: Pair, metrics: list[str]) -> list[Line]:
     return list(lines.values())
 
 
-def fitting_notes(notes: list[Note], point: Point, metric: str, runtime: str, between: bool) -> list[Note]:
-    """Notes on a difference of `metric` at a point measured in `runtime`, of whatever size; `between`: against the other runtime."""
+def fitting_notes(notes: Sequence[Note], point: Point, metric: str, runtime: str, against: str) -> list[Note]:
+    """Notes on a difference of `metric` at a point measured in `runtime` from `against` (`paper` or `sim`), of whatever size."""
     params = {**point.params, "runtime": runtime}
     return [
         note
         for note in notes
-        if (not note.metrics or metric in note.metrics)
+        if not note.is_remark
+        and note.against == against
+        and (not note.metrics or metric in note.metrics)
         and matches(note.where, params)
-        and (not between or "runtime" in note.where)
     ]
 
 

@@ -16,7 +16,7 @@ from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.report import labels
 from fairlane_lab.report.differences import Difference, Line, find_differences
 from fairlane_lab.report.page_about import about_rows, event_rows, machine_rows, speed_text
-from fairlane_lab.report.pairing import Pair, pair_up
+from fairlane_lab.report.pairing import NotesOf, Pair, pair_up
 from fairlane_lab.report.picture_traces import draw_traces
 from fairlane_lab.report.pictures import draw, to_inline_svg
 from fairlane_lab.report.run_folder import RunFolder
@@ -84,6 +84,8 @@ class Section:
     tallies: dict[str, Tally]
     pictures: list[Picture]
     differences: list[DifferenceLine]
+    remarks: list[str]
+    """What is said of the experiment without explaining a difference."""
     traces: list[TraceRow]
     overlay: Picture | None
     events: list[dict[str, str]]
@@ -102,13 +104,14 @@ class Section:
         return sum(line.unexplained for line in self.differences)
 
 
-def make_report(folders: Sequence[Path], out: Path) -> Path:
+def make_report(folders: Sequence[Path], out: Path, notes_of: NotesOf = lambda _name: None) -> Path:
     """Write the report of some run folders as one HTML file; the same experiment in sim and in Mininet is set side by side.
 
-    Of several runs of an experiment in one runtime the newest is shown. Raises RunFolderError for a folder that is no run
+    Of several runs of an experiment in one runtime the newest is shown. `notes_of` gives an experiment's notes where they are newer
+    than the runs. Raises RunFolderError for a folder that is no run
     folder of the lab, or when there are none.
     """
-    sections = [make_section(pair, f"x{index}") for index, pair in enumerate(pair_up(folders))]
+    sections = [make_section(pair, f"x{index}") for index, pair in enumerate(pair_up(folders, notes_of))]
     environment = Environment(
         loader=PackageLoader("fairlane_lab.report", "templates"),
         autoescape=True,
@@ -162,6 +165,7 @@ def make_section(pair: Pair, prefix: str) -> Section:
         tallies={run.runtime: tally(verdicts, run.runtime) for run in pair.runs},
         pictures=_pictures(pair, prefix),
         differences=[_line(line) for line in lines],
+        remarks=[note.text for note in pair.notes if note.is_remark],
         traces=_trace_rows(pair, traces),
         overlay=_overlay(pair, traces, prefix),
         events=events,

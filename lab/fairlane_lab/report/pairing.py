@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import results_root
 from fairlane_lab.report.run_folder import Point, RunFolder, RunFolderError, open_run
@@ -19,6 +20,8 @@ class Pair:
     runs: tuple[RunFolder, ...]
     older: int = 0
     """Folders that were given but are older runs in the same runtime."""
+    later_notes: tuple[Note, ...] | None = None
+    """Notes that were written after the runs; None: those of the newest run."""
 
     @property
     def experiment(self) -> str:
@@ -29,6 +32,11 @@ class Pair:
     def newest(self) -> RunFolder:
         """The run whose definition (plots, notes, paper's numbers) is used: the newest."""
         return max(self.runs, key=lambda run: run.started)
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        """Where differences come from, as far as it is known."""
+        return self.newest.notes if self.later_notes is None else self.later_notes
 
     def points(self) -> list[tuple[str, dict[str, Point]]]:
         """Every point's name in the definition's order, with the point in each runtime that has it."""
@@ -43,8 +51,15 @@ class Pair:
         return self.newest.paper_values(next(iter(points.values())), metric)
 
 
-def pair_up(folders: Sequence[Path]) -> list[Pair]:
-    """Experiments in the order in which they first appear. Raises RunFolderError for a folder that is none, or when there are no folders."""
+NotesOf = Callable[[str], "tuple[Note, ...] | None"]
+"""Experiment → its notes as they are now; None when it is not known."""
+
+
+def pair_up(folders: Sequence[Path], notes_of: NotesOf = lambda _name: None) -> list[Pair]:
+    """Experiments in the order in which they first appear. A cause may be found after a run: `notes_of` has the notes of today.
+
+    Raises RunFolderError for a folder that is none, or when there are no folders.
+    """
     if not folders:
         raise RunFolderError(
             "no run folders to report on: run an experiment first, such as `fairlane lab run qthresh-table1`"
@@ -53,10 +68,10 @@ def pair_up(folders: Sequence[Path]) -> list[Pair]:
     for run in (open_run(folder) for folder in folders):
         found.setdefault(run.experiment, {}).setdefault(run.runtime, []).append(run)
     pairs: list[Pair] = []
-    for runtimes in found.values():
+    for name, runtimes in found.items():
         chosen = [max(runs, key=lambda run: run.started) for runs in runtimes.values()]
         chosen.sort(key=lambda run: RUNTIMES.index(run.runtime) if run.runtime in RUNTIMES else len(RUNTIMES))
-        pairs.append(Pair(tuple(chosen), sum(len(runs) - 1 for runs in runtimes.values())))
+        pairs.append(Pair(tuple(chosen), sum(len(runs) - 1 for runs in runtimes.values()), notes_of(name)))
     return pairs
 
 
