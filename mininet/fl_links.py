@@ -5,7 +5,8 @@
     plain      h1-eth0 ─────────── s1-eth1
     emulated   h1-eth0 ── w0a ▒wire▒ w0b ── s1-eth1
 
-Every interface has all offloads off: checksums on the wire are real, and no frame is larger than the MTU.
+Every interface has all offloads off: checksums on the wire are real, and no frame is larger than the MTU, which is the
+link's at every end from the start: switch and wire read it when they open an interface.
 """
 
 from __future__ import annotations
@@ -23,14 +24,37 @@ OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "lro", "rxvlan", "txvlan")
 class VethLink(Link):
     """A bare veth pair."""
 
+    mtu: int
+
+    def __init__(self, *args: Any, mtu: int, **params: Any) -> None:
+        self.mtu = mtu
+        super().__init__(*args, **params)
+
+    def makeIntfPair(  # type: ignore[override]
+        self,
+        intfname1: str,
+        intfname2: str,
+        addr1: Any = None,
+        addr2: Any = None,
+        node1: Any = None,
+        node2: Any = None,
+        deleteIntfs: bool = True,
+    ) -> None:
+        """Make the pair (Mininet calls this)."""
+        makeIntfPair(intfname1, intfname2, addr1, addr2, node1, node2, deleteIntfs=deleteIntfs)
+        for name, node in ((intfname1, node1), (intfname2, node2)):
+            set_mtu(name, self.mtu, node)
+
 
 class WireLink(Link):
     """Two veth pairs whose inner ends (`wire_ends`, in the switch's namespace) belong to the wire."""
 
     wire_ends: tuple[str, str]
+    mtu: int
 
-    def __init__(self, *args: Any, wire_ends: tuple[str, str], **params: Any) -> None:
+    def __init__(self, *args: Any, wire_ends: tuple[str, str], mtu: int, **params: Any) -> None:
         self.wire_ends = wire_ends
+        self.mtu = mtu
         super().__init__(*args, **params)
 
     def makeIntfPair(  # type: ignore[override]
@@ -47,6 +71,8 @@ class WireLink(Link):
         del addr1, addr2  # hosts set their own
         for outer, inner, node in ((intfname1, self.wire_ends[0], node1), (intfname2, self.wire_ends[1], node2)):
             makeIntfPair(outer, inner, node1=node, deleteIntfs=deleteIntfs)
+            set_mtu(outer, self.mtu, node)
+            set_mtu(inner, self.mtu)
             quiet(inner)
             run(["ip", "link", "set", inner, "up"])
             offloads_off(inner)
@@ -58,6 +84,12 @@ def run(command: list[str]) -> str:
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
+
+
+def set_mtu(interface: str, mtu: int, node: Any = None) -> None:
+    """Set the longest IP packet of an interface, in a node's namespace if one is given. Raises RuntimeError with ip's words."""
+    prefix = [] if node is None else ["mnexec", "-a", str(node.pid)]
+    run([*prefix, "ip", "link", "set", interface, "mtu", str(mtu)])
 
 
 def quiet(interface: str) -> None:

@@ -153,10 +153,10 @@ class Network:
             self._interfaces += [self._interface(link.a), self._interface(link.b), *(ends if link.is_emulated else ())]
         self._write()
         for index, link in enumerate(topology.links):
-            params: dict[str, Any] = {"cls": VethLink}
+            params: dict[str, Any] = {"cls": VethLink, "mtu": link.mtu}
             if link.is_emulated:
                 ends = (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
-                params = {"cls": WireLink, "wire_ends": ends}
+                params |= {"cls": WireLink, "wire_ends": ends}
                 forward, back = (LinkOptions(**way.model_dump()) for way in (link.a_to_b, link.b_to_a))
                 self.wire_links.append(WireSettings(link.name, *ends, forward, back).encode())
             self.mininet.addLink(self._node(link.a), self._node(link.b), port1=link.a.port, port2=link.b.port, **params)
@@ -235,6 +235,10 @@ class Network:
         }
         fl_state.write(self.options.name, state)
 
+    def _mtu(self, switch: str, port: int) -> int:
+        end = Endpoint(switch, port)
+        return next(link.mtu for link in self.topology.links if end in (link.a, link.b))
+
     def _switch_state(self, name: str, compiled: Path) -> dict[str, Any]:
         switch = self.switches[name]
         program = self.options.program
@@ -254,6 +258,12 @@ class Network:
                     "interface": f"{self.prefix}{name}-eth{port}",
                     "rate_bps": spec.rate_bps or 0,
                     "queue_packets": spec.queue_packets,
+                    "queue_cells": spec.queue_cells or 0,
+                    "port_cells": spec.port_cells or 0,
+                    "queues": spec.queues,
+                    "scheduler": spec.scheduler,
+                    "link_layer": spec.link_layer,
+                    "mtu": self._mtu(name, port),
                     "bottleneck": spec.bottleneck,
                 }
                 for port, spec in switch.options.ports.items()

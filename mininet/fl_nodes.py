@@ -189,7 +189,7 @@ class EmbeddedSwitch(P4Switch):
         for port, interface in self.interfaces().items():
             command += ["-i", f"{port}@{interface}"]
             spec = options.ports.get(port, PortSpec())
-            command += ["--port", f"{port}:rate={spec.rate_bps or 0},queue_packets={spec.queue_packets}"]
+            command += ["--port", f"{port}:{port_option(spec)}"]
         return command
 
     def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
@@ -217,6 +217,13 @@ class SimpleSwitchGrpc(P4Switch):
             command += ["-i", f"{port}@{interface}"]
         return [*command, "--", "--grpc-server-addr", options.grpc, "--cpu-port", str(CPU_PORT)]
 
+    def launch(self) -> None:
+        """Says aloud which settings of the topology file do not hold on this target, then starts it."""
+        for port, spec in self.options.ports.items():
+            if lost := not_on_bmv2(spec):
+                warn(f"{self.name} port {port}: BMv2 has no {', '.join(lost)}\n")
+        super().launch()
+
     def shape(self, mean_frame_bytes: int) -> None:
         """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift.
 
@@ -243,6 +250,24 @@ class SimpleSwitchGrpc(P4Switch):
     def thrift_port(self) -> int:
         """Thrift port that follows from the gRPC one: 50051 and 30051 give 20051, below the ephemeral range."""
         return 20_000 + int(self.options.grpc.rpartition(":")[2]) % 10_000
+
+
+def port_option(spec: PortSpec) -> str:
+    """What `fairlane-switch --port` takes behind the port's number; defaults are left out."""
+    values: dict[str, object] = {"rate": spec.rate_bps or 0, "queue_packets": spec.queue_packets}
+    plain = PortSpec()
+    for key in ("link_layer", "scheduler", "queues", "queue_cells", "port_cells"):
+        if getattr(spec, key) != getattr(plain, key):
+            values[key] = getattr(spec, key)
+    return ",".join(f"{key}={value}" for key, value in values.items())
+
+
+def not_on_bmv2(spec: PortSpec) -> list[str]:
+    """Settings of a port that BMv2 cannot have, as `key value`: it has 8 strict-priority queues, counted in packets."""
+    plain = PortSpec()
+    keys = ("link_layer", "scheduler", "queue_cells", "port_cells")
+    told = [f"{key} {getattr(spec, key)}" for key in keys if getattr(spec, key) != getattr(plain, key)]
+    return [*told, f"queues {spec.queues}"] if spec.queues > plain.queues else told
 
 
 def _queue_rate(port: int, rate_bps: int, mean_frame_bytes: int) -> str:

@@ -13,9 +13,9 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.units import parse_rate, parse_time
@@ -23,6 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 CPU_PORT = 510
 DEFAULT_QUEUE_PACKETS = 1000
+DEFAULT_MTU = 1500
 GATEWAY_MAC = "08:00:00:00:ff:01"
 """What hosts send to: the switch rewrites it (the P4 programs route; they do not bridge)."""
 
@@ -53,6 +54,8 @@ def _parsed(value: object, parse: Callable[[str], float], scale: float) -> objec
 
 Rate = Annotated[int, BeforeValidator(_rate), Field(ge=0, le=400_000_000_000)]
 DelayUs = Annotated[int, BeforeValidator(_delay), Field(ge=0, le=60_000_000)]
+Mtu = Annotated[int, Field(ge=576, le=9000)]
+Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class Strict(BaseModel):
@@ -87,15 +90,25 @@ class LinkSpec(Direction):
     b: str
     bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
     """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
+    mtu: Mtu | None = None
+    """Longest IP packet on it, bytes. Left out: the host's at one of its ends, else the largest of all hosts'."""
     a_to_b: Direction | None = None
     b_to_a: Direction | None = None
 
 
 class PortSpec(Strict):
-    """A switch port's traffic manager: rate in bit/s (0: unlimited) and drop-tail capacity in waiting packets."""
+    """A switch port's traffic manager: rate in bit/s on the line (0: unlimited), scheduler, and what may wait (docs/design-gfr.md)."""
 
     rate_bps: Rate | None = Field(default=None, validation_alias="rate")
+    link_layer: Literal["none", "ethernet", "atm"] = "none"
+    """What a frame takes on the line: its bytes, an Ethernet frame with all around it, 53 bytes for each of its cells."""
+    scheduler: Literal["strict", "wrr", "drr"] = "strict"
+    queues: int = Field(default=8, ge=1, le=4096)
     queue_packets: int = Field(default=DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
+    queue_cells: Cells | None = None
+    """Cells that may wait in each queue; None: no limit."""
+    port_cells: Cells | None = None
+    """Cells that may wait in all queues together; None: no limit."""
     bottleneck: bool = False
     """The controller measures this port and sets its threshold."""
 
@@ -106,6 +119,8 @@ class HostSpec(Strict):
     ip: str
     mac: str | None = None
     ipv6: str | None = None
+    mtu: Mtu | None = None
+    """Longest IP packet that it sends and takes, bytes; left out: its link's, else 1500."""
     commands: list[str] = []
     variant: str | None = None
 
@@ -150,6 +165,8 @@ class Link:
     a_to_b: Direction
     b_to_a: Direction
     bandwidth_bps: int
+    mtu: int = DEFAULT_MTU
+    """Longest IP packet, bytes: of the interfaces at both ends."""
 
     @property
     def name(self) -> str:
@@ -249,7 +266,7 @@ def read_document(path: Path, what: str) -> Any:
 def check(document: Any, origin: str = "topology") -> Topology:
     """Check a topology given as the parsed JSON document; see `load`."""
     file = validate(_File, document, origin, "")
-    links = tuple(_link(entry, index, file, origin) for index, entry in enumerate(file.links))
+    links = _with_mtus([_link(entry, index, file, origin) for index, entry in enumerate(file.links)], file, origin)
     ports = _ports(file, links, origin)
     topology = Topology(origin, file.hosts, file.switches, links, ports)
     for name, host in file.hosts.items():
@@ -336,7 +353,30 @@ def _link(entry: Any, index: int, file: _File, origin: str) -> Link:
         forward = forward.model_copy(update={"rate_bps": spec.bandwidth_bps})
     if spec.bandwidth_bps and b.port == 0 and not back.rate_bps:
         back = back.model_copy(update={"rate_bps": spec.bandwidth_bps})
-    return Link(a, b, forward, back, spec.bandwidth_bps)
+    return Link(a, b, forward, back, spec.bandwidth_bps, spec.mtu or 0)
+
+
+def _with_mtus(links: list[Link], file: _File, origin: str) -> tuple[Link, ...]:
+    """The links with their final MTUs; 0 is one that the file leaves out."""
+    final: list[Link] = []
+    for index, link in enumerate(links):
+        own = {end.node: file.hosts[end.node].mtu for end in (link.a, link.b) if end.port == 0}
+        for host, mtu in own.items():
+            if mtu and link.mtu and mtu != link.mtu:
+                raise TopologyError(
+                    f"{origin}: /links/{index}/mtu: {link.mtu}, but /hosts/{host}/mtu is {mtu}; one of them is enough"
+                )
+        asked = link.mtu or next((mtu for mtu in own.values() if mtu), 0)
+        final.append(replace(link, mtu=asked or (DEFAULT_MTU if own else 0)))
+    of_hosts = [link.mtu for link in final if 0 in (link.a.port, link.b.port)]
+    largest = max(of_hosts, default=DEFAULT_MTU)
+    for index, link in enumerate(final):
+        if 0 not in (link.a.port, link.b.port) and 0 < link.mtu < largest:
+            raise TopologyError(
+                f"{origin}: /links/{index}/mtu: {link.mtu} is below a host's {largest}: longer packets would be lost; "
+                f"allowed: {largest} to 9000, or leave it out"
+            )
+    return tuple(replace(link, mtu=link.mtu or largest) for link in final)
 
 
 def _override(shared: Direction, own: Direction | None) -> Direction:

@@ -11,7 +11,8 @@ from typing import Any
 import fl_topology
 import pytest
 from fl_net import with_link
-from fl_topology import Direction, Route, TopologyError
+from fl_nodes import not_on_bmv2, port_option
+from fl_topology import Direction, PortSpec, Route, Topology, TopologyError
 
 HERE = Path(__file__).parent
 TUTORIAL: dict[str, Any] = {
@@ -61,7 +62,7 @@ def test_routes_are_shortest_paths_to_every_host() -> None:
 
 def test_dumbbell_is_the_papers() -> None:
     topology = fl_topology.load(HERE / "topologies" / "dumbbell.json")
-    assert topology.ports["s1"][3].model_dump() == {"rate_bps": 2_000_000, "queue_packets": 50, "bottleneck": True}
+    assert topology.ports["s1"][3] == PortSpec(rate_bps=2_000_000, queue_packets=50, bottleneck=True)
     sender = topology.links[0]
     assert sender.a_to_b == Direction(delay_us=1000, rate_bps=10_000_000)
     assert sender.b_to_a == Direction(delay_us=1000)
@@ -85,11 +86,100 @@ def test_with_link_changes_rate_on_the_ports_and_delay_on_the_wire() -> None:
         with_link(topology, "s9", delay_us=1)
 
 
+def test_a_ports_traffic_manager_is_on_the_switchs_command_line() -> None:
+    port = {
+        "scheduler": "wrr",
+        "link_layer": "atm",
+        "queues": 16,
+        "queue_cells": 900,
+        "port_cells": 4000,
+        "rate": "51.84Mbit",
+    }
+    spec = fl_topology.check(changed("/switches/s1/ports", {"1": port})).ports["s1"][1]
+    assert port_option(spec) == (
+        "rate=51840000,queue_packets=1000,link_layer=atm,scheduler=wrr,queues=16,queue_cells=900,port_cells=4000"
+    )
+    assert port_option(PortSpec()) == "rate=0,queue_packets=1000"
+
+
+def test_what_bmv2_cannot_have_is_told() -> None:
+    spec = PortSpec(scheduler="wrr", link_layer="atm", queues=16, port_cells=4000)
+    assert not_on_bmv2(spec) == ["link_layer atm", "scheduler wrr", "port_cells 4000", "queues 16"]
+    assert not_on_bmv2(PortSpec(queue_packets=50, rate_bps=1000)) == []
+
+
+def test_mtus_are_those_of_the_hosts_and_trunks_take_the_largest() -> None:
+    assert {link.mtu for link in fl_topology.check(TUTORIAL).links} == {1500}
+    document = changed("/hosts/h1/mtu", 9000)
+    assert [link.mtu for link in fl_topology.check(document).links] == [9000, 9000, 1500]
+    document["links"][2] = {"a": "h2", "b": "s2-p1", "mtu": 4000}
+    assert [link.mtu for link in fl_topology.check(document).links] == [9000, 9000, 4000]
+    document["links"][1] = {"a": "s1-p2", "b": "s2-p2", "mtu": 8999}
+    with pytest.raises(TopologyError, match=r"/links/1/mtu: 8999 is below a host's 9000: .*; allowed: 9000 to 9000"):
+        fl_topology.check(document)
+    document["links"][0] = {"a": "h1", "b": "s1-p1", "mtu": 1500}
+    with pytest.raises(TopologyError, match=r"/links/0/mtu: 1500, but /hosts/h1/mtu is 9000; one of them is enough"):
+        fl_topology.check(document)
+
+
+def way_delay_us(topology: Topology, sender: str, receiver: str) -> int:
+    """One-way delay along the switches' routes, the sender's link included."""
+    node, total = sender, 0
+    while node != receiver:
+        port = 0
+        if node in topology.switches:
+            index = list(topology.hosts).index(receiver)
+            port = topology.routes(node)[index].port
+        link = next(link for link in topology.links if fl_topology.Endpoint(node, port) in (link.a, link.b))
+        forward = link.a.node == node
+        total += (link.a_to_b if forward else link.b_to_a).delay_us
+        node = link.b.node if forward else link.a.node
+    return total
+
+
+def test_gfr_topologies_are_the_papers() -> None:
+    p2p = fl_topology.load(HERE / "topologies" / "gfr-p2p.json")
+    assert [way_delay_us(p2p, f"h{i}", f"h{i + 5}") for i in range(1, 6)] == [6_000] * 5
+    parking = fl_topology.load(HERE / "topologies" / "gfr-parking.json")
+    assert [way_delay_us(parking, f"h{i}", f"h{i + 6}") for i in range(1, 7)] == [8_000] * 3 + [15_000] * 3
+    assert [way_delay_us(parking, f"h{i + 6}", f"h{i}") for i in range(1, 7)] == [8_000] * 3 + [15_000] * 3
+    for topology, managed in ((p2p, {("s1", 6)}), (parking, {("s1", 7), ("s2", 2)})):
+        ports = {(name, number): spec for name, ports in topology.ports.items() for number, spec in ports.items()}
+        assert {key for key, spec in ports.items() if spec.bottleneck} == managed
+        for key, spec in ports.items():
+            assert (spec.rate_bps, spec.link_layer, spec.port_cells) == (51_840_000, "atm", 4000), key
+            assert spec.queue_packets >= 4000, "a frame is at least a cell: packets never limit"
+        for key in managed:
+            assert (ports[key].scheduler, ports[key].queues) == ("wrr", 16)
+        # MSS 7680 is a packet of 7720 bytes (7732 with time stamps).
+        assert all(link.mtu >= 7732 for link in topology.links)
+        assert all(link.a_to_b.rate_bps in (0, 51_840_000) for link in topology.links)
+
+
 @pytest.mark.parametrize(
     ("pointer", "value", "message"),
     [
         ("/hosts/h1/ip", "10.0.1/24", "/hosts/h1/ip: '10.0.1/24' is not an address with a prefix length"),
-        ("/hosts/h1/speed", 3, "/hosts/h1/speed: .*allowed keys: commands, ip, ipv6, mac, variant"),
+        ("/hosts/h1/speed", 3, "/hosts/h1/speed: .*allowed keys: commands, ip, ipv6, mac, mtu, variant"),
+        ("/hosts/h1/mtu", 575, "/hosts/h1/mtu: .*greater than or equal to 576"),
+        ("/links/0", {"a": "h1", "b": "s1-p1", "mtu": 9001}, "/links/0/mtu: .*less than or equal to 9000"),
+        (
+            "/switches/s1/ports",
+            {"1": {"scheduler": "fifo"}},
+            "/ports/1/scheduler: .*'strict', 'wrr' or 'drr' .got 'fifo'",
+        ),
+        (
+            "/switches/s1/ports",
+            {"1": {"link_layer": "ip"}},
+            "/ports/1/link_layer: .*'none', 'ethernet' or 'atm' .got 'ip'",
+        ),
+        ("/switches/s1/ports", {"1": {"queues": 4097}}, "/ports/1/queues: .*less than or equal to 4096"),
+        ("/switches/s1/ports", {"1": {"port_cells": 0}}, "/ports/1/port_cells: .*greater than or equal to 1"),
+        (
+            "/switches/s1/ports",
+            {"1": {"cells": 1}},
+            "/ports/1/cells: .*allowed keys: bottleneck, link_layer, port_cells",
+        ),
         ("/links/0", ["h9", "s1-p1"], "/links/0/a: there is no h9; there are h1, h2"),
         ("/links/0", ["h1", "s1"], "/links/0/b: a switch endpoint names its port: s1-p1"),
         ("/links/0", ["h1", "s1-p510"], "/links/0/b: port 510 is out of range; allowed: 1 to 509"),

@@ -51,8 +51,23 @@ class Simulation:
     def set_link(self, link: str, direction: str, changes: str) -> None:
         """`changes`: the JSON object of "set" in the configuration; `direction`: a_to_b, b_to_a or both. Raises ValueError."""
 
-    def set_port(self, switch: str, port: int, rate_bps: int | None = None, queue_packets: int | None = None) -> None:
-        """None: stays as it is. Raises ValueError."""
+    def set_port(
+        self,
+        switch: str,
+        port: int,
+        rate_bps: int | None = None,
+        queue_packets: int | None = None,
+        *,
+        queue_bytes: int | None = None,
+        queue_cells: int | None = None,
+        port_packets: int | None = None,
+        port_bytes: int | None = None,
+        port_cells: int | None = None,
+        queues: int | None = None,
+        scheduler: str | None = None,
+        link_layer: str | None = None,
+    ) -> None:
+        """None: stays as it is; keys and values as in docs/design-gfr.md. Packets that wait stay. Raises ValueError."""
 
     def spike(self, link: str, direction: str, duration_ns: int) -> None:
         """Nothing is delivered for so long, then all that is due at once. Raises ValueError."""

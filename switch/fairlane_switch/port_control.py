@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of fairlane-switch's control socket: a port's rate and queue, changed and read while the switch runs."""
+"""The client of fairlane-switch's control socket: a port's options, changed and read while the switch runs, and what waits there."""
 
 from __future__ import annotations
 
 import json
 import socket
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 5.0
-MAX_LINE = 1 << 20
+MAX_LINE = 1 << 26
 
 
 class PortControlError(RuntimeError):
@@ -18,22 +19,77 @@ class PortControlError(RuntimeError):
 
 
 @dataclass(frozen=True)
+class PortOptions:
+    """New options of a port (docs/design-gfr.md); None: stays as it is. Capacities count what waits."""
+
+    rate_bps: int | None = None
+    """Bits on the line; 0: unlimited."""
+    link_layer: str | None = None
+    """`none`, `ethernet` or `atm`."""
+    scheduler: str | None = None
+    """`strict`, `wrr` or `drr`."""
+    queues: int | None = None
+    """1 to 4096; never fewer than there are."""
+    queue_packets: int | None = None
+    queue_bytes: int | None = None
+    queue_cells: int | None = None
+    port_packets: int | None = None
+    port_bytes: int | None = None
+    port_cells: int | None = None
+
+
+@dataclass(frozen=True)
+class QueueUsage:
+    """What waits in one queue, and its weight under WRR and DRR."""
+
+    queue: int
+    weight: int
+    packets: int
+    bytes: int
+    cells: int
+
+
+@dataclass(frozen=True)
 class PortCounts:
-    """Settings and counts of a port; bytes are those of whole frames, the Ethernet header included."""
+    """Options (None: no limit), counts and usage of a port; bytes are those of whole frames, the Ethernet header included."""
 
     port: int
     rate_bps: int
-    queue_packets: int
+    queue_packets: int | None
     rx_packets: int
     rx_bytes: int
     tx_packets: int
     tx_bytes: int
     refused_packets: int
+    link_layer: str = "none"
+    scheduler: str = "strict"
+    queues: int = 0
+    queue_bytes: int | None = None
+    queue_cells: int | None = None
+    port_packets: int | None = None
+    port_bytes: int | None = None
+    port_cells: int | None = None
+    drops: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Refused packets by reason, such as `port_full`; reasons without one are left out."""
+    waiting_packets: int = 0
+    waiting_bytes: int = 0
+    waiting_cells: int = 0
+    queues_waiting: tuple[QueueUsage, ...] = ()
+    """The queues that hold something, ascending."""
 
 
-def set_port(path: Path, port: int, *, rate_bps: int | None = None, queue_packets: int | None = None) -> PortCounts:
+def set_port(
+    path: Path,
+    port: int,
+    *,
+    rate_bps: int | None = None,
+    queue_packets: int | None = None,
+    options: PortOptions = PortOptions(),
+) -> PortCounts:
     """Change what is given of a port of the switch that listens at `path`. Raises PortControlError."""
-    changes = {"rate_bps": rate_bps, "queue_packets": queue_packets}
+    changes = asdict(options) | {
+        key: value for key, value in (("rate_bps", rate_bps), ("queue_packets", queue_packets)) if value is not None
+    }
     given = {key: value for key, value in changes.items() if value is not None}
     return _decode(_ask(path, {"op": "set_port", "port": port, **given})["port"])
 
@@ -41,6 +97,11 @@ def set_port(path: Path, port: int, *, rate_bps: int | None = None, queue_packet
 def read_ports(path: Path) -> list[PortCounts]:
     """All ports, the CPU port among them. Raises PortControlError."""
     return [_decode(port) for port in _ask(path, {"op": "ports"})["ports"]]
+
+
+def read_drops(path: Path) -> dict[str, int]:
+    """Packets that ended inside the switch, by reason such as `ingress_drop`. Raises PortControlError."""
+    return {str(reason): int(packets) for reason, packets in _ask(path, {"op": "ports"})["drops"].items()}
 
 
 def _ask(path: Path, request: dict[str, Any]) -> dict[str, Any]:
@@ -60,4 +121,8 @@ def _ask(path: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _decode(values: dict[str, Any]) -> PortCounts:
-    return PortCounts(**{each.name: int(values[each.name]) for each in fields(PortCounts)})
+    known = {each.name for each in fields(PortCounts)}
+    plain: dict[str, Any] = {key: value for key, value in values.items() if key in known}
+    plain |= {f"waiting_{unit}": count for unit, count in values.get("waiting", {}).items()}
+    plain["queues_waiting"] = tuple(QueueUsage(**queue) for queue in values.get("queues_waiting", []))
+    return PortCounts(**plain)

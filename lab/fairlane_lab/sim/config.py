@@ -30,6 +30,8 @@ every run of a deterministic network would be the same one, and flows alike woul
 FLOW_REGISTER = "flow_occupancy"
 """Packets that each flow has waiting, by slot."""
 TCP, UDP = 6, 17
+TRAFFIC_MANAGER = ("link_layer", "scheduler", "queues", "queue_cells", "port_cells")
+"""Further keys of a topology's switch port that the simulator's ports have under the same names."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,12 @@ class SimConfig:
 
     def _switch(self, name: str) -> dict[str, Any]:
         ports = [
-            {"port": number, "rate_bps": spec.rate_bps or 0, "queue_packets": spec.queue_packets}
+            {
+                "port": number,
+                "rate_bps": spec.rate_bps or 0,
+                "queue_packets": spec.queue_packets,
+                **_traffic_manager(spec),
+            }
             for number, spec in self.topology.ports[name].items()
         ]
         # P4Runtime loads the program; the simulator needs it only to find registers, and to load it takes milliseconds.
@@ -105,7 +112,7 @@ class SimConfig:
     def _sample(self) -> dict[str, Any]:
         ports = [{"switch": switch, "port": port} for switch, port in self.managed]
         registers: list[dict[str, Any]] = []
-        if self.scenario.series:
+        if self.scenario.series and self.program.name == "qthresh":
             # Slots are given in the order in which flows appear; one for each flow, and for its ACKs where both ways are managed.
             indices = list(range(2 * len(self.flows)))
             switches = dict.fromkeys(switch for switch, _ in self.managed)
@@ -184,6 +191,12 @@ def _app(app: App) -> dict[str, Any]:
         case "cbr_udp":
             own = {"rate_bps": app.rate_bps, "payload_bytes": app.payload_bytes}
     return {"kind": app.kind, **own}
+
+
+def _traffic_manager(spec: fl_topology.PortSpec) -> dict[str, Any]:
+    """What a port's traffic manager has other than by default."""
+    plain = fl_topology.PortSpec()
+    return {key: getattr(spec, key) for key in TRAFFIC_MANAGER if getattr(spec, key) != getattr(plain, key)}
 
 
 def _link(link: fl_topology.Link) -> dict[str, Any]:
