@@ -113,8 +113,8 @@ def test_a_restarted_loop_goes_on_from_what_is_in_force() -> None:
     assert tuner.observe(0.0, counts, MODEL, 50, {"a": 4}) is None
     again = {name: FlowCount(20, 20_000, 0, 0) for name in ("a", "b")}
     tuner.observe(1.0, again, MODEL, 50, {"a": 9})
-    assert tuner.last["a"].exact_packets == pytest.approx(4.0)
-    assert tuner.last["b"].exact_packets == pytest.approx(MODEL)
+    assert tuner.last["a"].exact_packets == pytest.approx(4.0, rel=0.03)
+    assert tuner.last["b"].exact_packets == pytest.approx(MODEL, rel=0.03)
 
 
 @pytest.mark.parametrize("qthresh", [1, 2, 5, 6, 8, 50, 255])
@@ -124,9 +124,90 @@ def test_the_weight_that_makes_a_threshold(qthresh: int, packets: int) -> None:
 
 
 def test_errors_are_bounded() -> None:
-    tuner = ShareTuner[str](ShareOptions(integral_per_s=0.1, proportional=0.0))
+    tuner = ShareTuner[str](ShareOptions(integral_per_s=0.1, proportional=0.0, common_per_s=0.0, elastic_ratio=-1.0))
     counts = {name: FlowCount(0, 0, 0, 0) for name in "abcdefgh"}
     tuner.observe(0.0, counts, MODEL, 50)
     tuner.observe(1.0, {**counts, "a": FlowCount(8, 8000, 0, 0)}, MODEL, 50)
     assert tuner.last["a"].error == pytest.approx(7.0)
     assert math.log(tuner.last["a"].exact_packets / MODEL) == pytest.approx(-0.1)
+
+
+def counted(packets: int, dropped: int = 0, weight: float = 1.0) -> FlowCount:
+    """So many packets of 1000 bytes."""
+    return FlowCount(packets + dropped, 1000 * (packets + dropped), dropped, 1000 * dropped, weight)
+
+
+def test_a_flow_that_asks_for_little_takes_nothing_from_the_others() -> None:
+    tuner = ShareTuner[str]()
+    wanted: dict[str, int] | None = None
+    for second in range(30):
+        counts = {"a": counted(300 * second), "b": counted(300 * second), "telnet": counted(5 * second)}
+        wanted = tuner.observe(float(second), counts, MODEL, 50)
+    assert wanted is not None
+    assert set(wanted) == {"a", "b"}, "the small one has what (9) says"
+    assert tuner.last["a"].error == pytest.approx(0.0)
+    assert tuner.last["a"].exact_packets == pytest.approx(MODEL)
+
+
+def test_a_short_transfer_is_no_rival() -> None:
+    tuner = ShareTuner[str](ShareOptions(young_s=2.0))
+    for second in range(12):
+        counts = {"a": counted(300 * second), "b": counted(300 * second)}
+        if second >= 10:
+            counts["short"] = counted(100 * (second - 9))
+        wanted = tuner.observe(float(second), counts, MODEL, 50)
+        if second > 0:
+            assert wanted is not None
+            assert "short" not in wanted
+    assert tuner.last["a"].error == pytest.approx(0.0)
+
+
+def test_thresholds_begin_at_the_weight() -> None:
+    tuner = ShareTuner[str]()
+    for second in range(3):
+        counts = {"one": counted(100 * second), "four": counted(400 * second, weight=4.0)}
+        tuner.observe(float(second), counts, MODEL, 50)
+    assert tuner.last["one"].exact_packets == pytest.approx(MODEL)
+    assert tuner.last["four"].exact_packets == pytest.approx(4 * MODEL)
+
+
+def idle_line(drops: int, tuner: ShareTuner[str], start: int, seconds: int, packets: int) -> None:
+    """Two flows that share a line of 2 Mbit/s alike, `packets` a second together."""
+    for second in range(start, start + seconds):
+        half = counted(packets // 2 * second, drops * second)
+        tuner.observe(float(second), {"a": half, "b": half}, MODEL, 50, line_bps=LINK_BPS)
+
+
+def test_thresholds_that_leave_the_line_idle_are_lifted_and_come_back() -> None:
+    tuner = ShareTuner[str]()
+    idle_line(3, tuner, 0, 20, 225)  # 90 %
+    lifted = tuner.last["a"].exact_packets
+    assert lifted > 1.5 * MODEL
+    assert tuner.utilisation == pytest.approx(0.9, abs=0.01)
+    idle_line(3, tuner, 20, 60, 250)
+    assert tuner.last["a"].exact_packets == pytest.approx(MODEL, rel=0.05)
+
+
+def test_an_idle_line_without_a_refusal_is_the_senders_own() -> None:
+    tuner = ShareTuner[str]()
+    idle_line(0, tuner, 0, 20, 125)
+    assert tuner.last["a"].exact_packets == pytest.approx(MODEL)
+
+
+def test_an_outage_teaches_nothing() -> None:
+    tuner = ShareTuner[str]()
+    before: dict[str, int] | None = None
+    for second in range(5):
+        before = tuner.observe(float(second), {"a": counted(200 * second), "b": counted(100 * second)}, MODEL, 50)
+    same = {"a": counted(800), "b": counted(400)}
+    assert tuner.observe(5.0, same, MODEL, 50) == before
+    assert before
+
+
+def test_what_all_have_in_common_fades() -> None:
+    tuner = ShareTuner[str]()
+    start = {"a": counted(0), "b": counted(0)}
+    tuner.observe(0.0, start, MODEL, 50, {"a": 2, "b": 2})
+    for second in range(1, 61):
+        tuner.observe(float(second), {"a": counted(100 * second), "b": counted(100 * second)}, MODEL, 50)
+    assert tuner.last["a"].exact_packets == pytest.approx(MODEL, rel=0.01)

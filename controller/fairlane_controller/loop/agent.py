@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -248,12 +249,13 @@ class SwitchAgent:
         in_force = decider.in_force_packets
         model = self._planned[key] * self._policies[key].weight
         tuned = self._flows.tuned(mine, in_force)
-        wanted = tuner.observe(_now_s(), mine, model, limit.max_packets, tuned)
+        line = self.measurement(key[0]).bw_bps
+        wanted = tuner.observe(
+            _now_s(), mine, model, limit.max_packets, tuned, line_bps=None if line is None else line.value
+        )
         if wanted is None:
             return
-        if not wanted:
-            await self._flows.untune(client, mine)
-            return
+        await self._flows.untune(client, mine.keys() - wanted.keys())
         weights = {flow: program.weight_for(packets, in_force) for flow, packets in wanted.items()}
         if await self._flows.tune(client, weights):
             self._event(
@@ -261,6 +263,8 @@ class SwitchAgent:
                 port=key[0],
                 traffic_class=key[1],
                 planned_packets=round(self._planned[key], 2),
+                utilisation=None if tuner.utilisation is None else round(tuner.utilisation, 4),
+                common_factor=round(math.exp(tuner.log_common), 3),
                 flows={
                     str(flow): {
                         "qthresh_packets": share.qthresh_packets,
