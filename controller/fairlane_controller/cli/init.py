@@ -11,6 +11,8 @@ import typer
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.gfr.setup import is_gfr, plan_in_force, set_up_gfr
+from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.policies import Scheme
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of, set_up
@@ -26,7 +28,7 @@ def init_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Load the program and write routes, port limits and schemes; what is right already is not touched."""
+    """Load the program and write routes, port limits and schemes (gfr: VCs); what is right already is not touched."""
     names = [s.value for s in Scheme]
     if scheme is not None and scheme not in names:
         raise unknown_name("scheme", scheme, names)
@@ -40,6 +42,9 @@ def init_command(
     states = [run.switch(e.name) for e in targets.endpoints]
     for one in states:
         pipeline_of(one).check()
+    if is_gfr(run) and scheme is not None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
+    plan = plan_in_force(GfrStore(run.folder).state, run) if is_gfr(run) else None
 
     async def one_switch(index: int) -> SetupResult:
         client = SwitchClient(
@@ -50,6 +55,8 @@ def init_command(
             timeout_s=timeout,
         )
         async with client:
+            if plan is not None:
+                return await set_up_gfr(client, states[index], plan)
             return await set_up(client, run, states[index], Scheme(scheme) if scheme else None)
 
     async def work() -> list[SetupResult]:

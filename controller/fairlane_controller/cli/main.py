@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller import __version__
+from fairlane_controller.cli.gfr import gfr_app
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.output import error_console, print_error
 from fairlane_controller.cli.plan import plan_command
@@ -17,6 +18,7 @@ from fairlane_controller.cli.run import run_command
 from fairlane_controller.cli.scheme import scheme_app
 from fairlane_controller.cli.show import flows_command, measure_command, status_command, table_command
 from fairlane_controller.cli.threshold import threshold_app
+from fairlane_controller.cli.vc import vc_app
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
 COMMANDS_GROUP = "fairlane.commands"
@@ -40,6 +42,8 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
     app.command("measure")(measure_command)
     app.add_typer(threshold_app, name="threshold")
     app.add_typer(scheme_app, name="scheme")
+    app.add_typer(vc_app, name="vc")
+    app.add_typer(gfr_app, name="gfr")
     app.command("table")(table_command)
     app.command("plan")(plan_command)
     if with_plugins:

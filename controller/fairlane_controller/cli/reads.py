@@ -13,7 +13,7 @@ from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.flow_keeper import flow_of
 from fairlane_controller.loop.flows import PROTOCOLS
 from fairlane_controller.state.loop_state import LoopState, read_loop_state
-from fairlane_controller.switch import program
+from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import Scheme, read_limits, read_policies
 
@@ -79,7 +79,12 @@ async def _status(endpoint: Endpoint) -> Row:
         async with SwitchClient(endpoint, timeout_s=2.0) as client:
             if not client.has_pipeline:
                 return {**base, "reachable": True, "program": None, "ports": []}
-            wrong = program.check_tables(set(client.table_names()))
+            names = set(client.table_names())
+            if gfr_program.check_tables(names) is None:
+                schemes = await client.read_table(gfr_program.TABLE_PORT_SCHEME)
+                managed = sorted(int(entry["egress_port"]) for entry in schemes)
+                return {**base, "reachable": True, "program": client.program, "ports": [], "gfr_ports": managed}
+            wrong = program.check_tables(names)
             if wrong:
                 return {**base, "reachable": True, "program": client.program, "ports": [], "error": wrong.to_json()}
             return {**base, "reachable": True, "program": client.program, "ports": await _ports(client)}

@@ -12,6 +12,8 @@ import typer
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import SwitchOption, resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.gfr.loop import run_gfr_loop
+from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.loop.agent import AgentOptions
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.switch.program import FLOW_IDLE_TIMEOUT_S
@@ -47,10 +49,23 @@ def run_command(
         found = resolve(name, switch)
         targets.append(LoopTarget(found.run, found.endpoints, events))
 
+    gfr = [target.run for target in targets if target.run is not None and is_gfr(target.run)]
+    if gfr and len(targets) > 1:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, "a topology of the program gfr has a loop of its own: name one --state"
+        )
+    if gfr and switch:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, "--switch: VCs are the whole topology's; the loop takes all its switches"
+        )
+
     def on_ready() -> None:
         switches = ", ".join(e.name for t in targets for e in t.endpoints)
         console.print(f"fairlane run: ready switches={switches}", markup=False)
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
+    if gfr:
+        asyncio.run(run_gfr_loop(gfr[0], on_ready, events))
+        return
     asyncio.run(run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready))

@@ -41,6 +41,11 @@ def _print_status(result: dict[str, Any]) -> None:
             console.print(f"{switch['switch']}: {switch['error']['message']}", markup=False)
         elif switch["program"] is None:
             console.print(f"{switch['switch']}: no program yet; run `fairlane init`", markup=False)
+        elif "gfr_ports" in switch:
+            ports = ", ".join(str(port) for port in switch["gfr_ports"]) or "none"
+            console.print(
+                f"{switch['switch']}: ready; ports that GFR manages: {ports}; see `fairlane gfr show`", markup=False
+            )
         elif not switch["ports"]:
             console.print(f"{switch['switch']}: ready, no managed port", markup=False)
         for port in switch["ports"]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,7 +76,7 @@ class ActivityAgent:
     """Keeps one switch current until cancelled; when it ends, the switch keeps what it has.
 
     Its time is the running event loop's and its clients come from `client_factory`, which takes `SwitchClient`'s arguments: it
-    works in virtual time too. `restore_switch` is called with the name of a switch that has lost its program.
+    works in virtual time too. `restore_switch` is called with name and election id for a switch that has lost its program.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ActivityAgent:
         log: Log,
         options: ActivityOptions | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
-        restore_switch: Callable[[str], Any] | None = None,
+        restore_switch: Callable[[str, int], Awaitable[None]] | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.plan = plan
@@ -132,7 +132,7 @@ class ActivityAgent:
                 await self._wait_for_promotion(client)
             if not client.has_pipeline and self._restore_switch is not None:
                 await client.close()
-                await self._restore_switch(self.endpoint.name)
+                await self._restore_switch(self.endpoint.name, self._election_id)
                 self._event("restored")
                 await client.__aenter__()
             async with self.writes:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A P4Runtime client with time limits over finsy: connects, becomes primary or stays a reader, reads and writes.
 
-The same on every target: it needs table entries, counters and digests, and never a register.
+The same on every target: it needs table entries, counters and digests, and no register (it shows what one says where it can).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from finsy import (
     P4CounterEntry,
     P4DigestEntry,
     P4MeterConfig,
+    P4RegisterEntry,
     P4TableEntry,
     P4TableMatch,
     Switch,
@@ -289,6 +290,24 @@ class SwitchClient:
             for entry in await self._read(pieces):
                 if isinstance(entry, P4CounterEntry) and entry.index is not None:
                     found[entry.index] = entry.data or P4CounterData()
+        return found
+
+    async def read_registers(self, name: str, indices: Iterable[int]) -> dict[int, int] | None:
+        """The register's cells at `indices`, in pieces of 1,024; None on a target that does not read registers (BMv2)."""
+        self._need_pipeline()
+        wanted = list(indices)
+        found: dict[int, int] = {}
+        for start in range(0, len(wanted), 1024):
+            pieces = [P4RegisterEntry(name, index=i) for i in wanted[start : start + 1024]]
+            try:
+                answers = cast("AsyncIterator[P4Entity]", self.switch.read(pieces))
+                async for entry in answers:
+                    if isinstance(entry, P4RegisterEntry) and entry.index is not None:
+                        found[entry.index] = int(cast("int", entry.data or 0))
+            except P4ClientError as ex:
+                if ex.code == GRPCStatusCode.UNIMPLEMENTED:
+                    return None
+                raise translate(ex, str(self.endpoint)) from None
         return found
 
     async def _read(self, entities: Sequence[P4Entity]) -> list[P4Entity]:

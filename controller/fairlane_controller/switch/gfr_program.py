@@ -12,6 +12,8 @@ VC_IDS = 1 << 16
 """Ids of VCs are 1..65535; 0 is a frame of no VC."""
 VC_SLOTS = 4096
 """Slots of (egress port, VC); behind them one slot a port for frames of no VC."""
+NO_VC_SLOT = VC_SLOTS
+"""Plus the egress port: the slot of its frames of no VC."""
 PORTS = 512
 CPU_PORT = 510
 QUEUES_MAX = 4096

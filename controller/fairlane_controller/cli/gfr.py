@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane gfr show|set|apply`: the ports that GFR manages, what they see, and the configuration as a file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairlane_controller.cli.gfr_writes import change, gfr_topology, tell
+from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.targets import JsonOption, StateOption
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.gfr.config import GfrScheme, Queues, RateForm, read_config
+from fairlane_controller.gfr.reads import read_ports
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.units import format_rate
+
+gfr_app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
+
+
+@gfr_app.command("apply")
+def apply(
+    file: Annotated[Path, typer.Argument(help="Configuration: ports and VCs (docs/design-gfr.md).", metavar="FILE")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the switches do what FILE says, all or nothing; VCs that stay keep their slots, queues and counters."""
+    config = read_config(file).model_dump(mode="json")
+    result = change(state, {"op": "gfr_apply", "config": config, "source": str(file)})
+    tell(f"{file} applied: {len(config['ports'])} ports, {len(config['vcs'])} VCs", result, as_json)
+
+
+@gfr_app.command("set")
+def set_(
+    switch: Annotated[str | None, typer.Option("--switch", "-s", help="Ports of this switch; default all.")] = None,
+    port: Annotated[int | None, typer.Option("--port", "-p", help="This egress port; default all.", metavar="PORT")] = None,
+    scheme: Annotated[str | None, typer.Option("--scheme", help=f"One of {', '.join(s.value for s in GfrScheme)}.")] = None,
+    queues: Annotated[str | None, typer.Option("--queues", help="wrr (a queue a VC) or fifo.")] = None,
+    lbo: Annotated[int | None, typer.Option("--lbo", help="LBO.", metavar="CELLS")] = None,
+    hbo: Annotated[int | None, typer.Option("--hbo", help="HBO.", metavar="CELLS")] = None,
+    qmax: Annotated[int | None, typer.Option("--qmax", help="QMAX.", metavar="CELLS")] = None,
+    capacity: Annotated[str | None, typer.Option("--capacity", help="C_GFR, bits on the line.", metavar="RATE")] = None,
+    rate_form: Annotated[str | None, typer.Option("--rate-form", help="Of r_i: time or alpha.")] = None,
+    rate_alpha: Annotated[float | None, typer.Option("--rate-alpha", help="Alpha of r_i with --rate-form alpha.")] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Change managed ports while they carry traffic: no frame that waits is lost."""
+    for kind, value, names in (
+        ("scheme", scheme, [s.value for s in GfrScheme]),
+        ("queues", queues, [q.value for q in Queues]),
+        ("rate form", rate_form, [r.value for r in RateForm]),
+    ):
+        if value is not None and value not in names:
+            raise unknown_name(kind, value, names)
+    given: dict[str, Any] = {
+        "scheme": scheme,
+        "queues": queues,
+        "lbo_cells": lbo,
+        "hbo_cells": hbo,
+        "qmax_cells": qmax,
+        "capacity": capacity,
+        "rate_form": rate_form,
+        "rate_alpha": rate_alpha,
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    if not changes:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "gfr set needs at least one option of what to change (see --help)")
+    result = change(state, {"op": "gfr_set", "switch": switch, "port": port, "changes": changes})
+    tell(", ".join(f"{key} {value}" for key, value in changes.items()), result, as_json)
+
+
+@gfr_app.command("show")
+def show(
+    state: StateOption = None,
+    as_json: JsonOption = False,
+    config: Annotated[bool, typer.Option("--config", help="The configuration in force instead, as JSON.")] = False,
+) -> None:
+    """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict."""
+    run = gfr_topology(state).need_run()
+    if config:
+        print_json(GfrStore(run.folder).state.config.model_dump(mode="json"))
+        return
+    rows = asyncio.run(_read(run))
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        console.print("no port is managed: give ports and VCs with `fairlane gfr apply FILE`", markup=False)
+    for row in rows:
+        bounds = ", ".join(f"{n.upper()} {row[f'{n}_cells']}" for n in ("lbo", "hbo", "qmax") if row[f"{n}_cells"])
+        active = "" if row["n"] is None else f", N {row['n']}"
+        title = f"{row['switch']} port {row['port']}: {row['scheme']} ({row['queues']}), QT {_cell(row['qt_cells'])} cells of {bounds}{active}"
+        print_table(title, _COLUMNS, [_line(vc) for vc in row["vcs"]], empty="no VC")
+        if row["no_vc"]["verdicts"]:
+            console.print(f"frames of no VC: {_verdicts(row['no_vc'])}", markup=False)
+
+
+_COLUMNS = ("VC", "slot", "MCR", "w_i", "r_i", "Q_i", "arrived", "accepted", "refused", "verdicts (CLP 0+1)")
+
+
+def _line(vc: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        vc["vc"],
+        vc["slot"],
+        format_rate(vc.get("mcr_bps")),
+        format_rate(vc["w_bps"]),
+        format_rate(vc["r_bps"]),
+        _cell(vc["q_cells"]),
+        vc["arrived_frames"],
+        vc["accepted_frames"],
+        vc["refused_frames"],
+        _verdicts(vc),
+    )
+
+
+def _verdicts(row: dict[str, Any]) -> str:
+    verdicts: dict[str, dict[str, int]] = row["verdicts"]
+    return ", ".join(f"{name} {v.get('clp0', 0)}+{v.get('clp1', 0)}" for name, v in verdicts.items()) or "-"
+
+
+def _cell(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+async def _read(run: RunState) -> list[dict[str, Any]]:
+    """What every switch with a managed port says now."""
+    force = GfrStore(run.folder).state
+    said = {
+        seat.key: {"mcr_bps": vc.mcr} for seat in force.allocation.seats if (vc := force.config.vc(seat.vc)) is not None
+    }
+
+    async def one(name: str) -> list[dict[str, Any]]:
+        async with SwitchClient(endpoint_of(run.switch(name))) as client:
+            return await read_ports(client, force.allocation, said)
+
+    names = [switch.name for switch in run.switches]
+    return [row for rows in await asyncio.gather(*(one(name) for name in names)) for row in rows]

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane vc add|set|del|list`: customers' aggregates with minimum rates."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fairlane_controller.cli.gfr_writes import change, gfr_topology, tell
+from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.targets import JsonOption, StateOption
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.config import VcConfig, VcMatch
+from fairlane_controller.gfr.entries import port_shares
+from fairlane_controller.gfr.paths import vcs_of
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.units import format_rate
+
+vc_app = typer.Typer(
+    help="VCs: add, change, remove, list. A refused change leaves every switch as it was.", no_args_is_help=True
+)
+
+NameArgument = Annotated[str, typer.Argument(help="Name of the VC.", metavar="NAME")]
+PcrOption = Annotated[
+    str | None, typer.Option("--pcr", help="Peak rate; above it frames are dropped at the edge.", metavar="RATE")
+]
+MbsOption = Annotated[int | None, typer.Option("--mbs", help="Longest burst within MCR, in cells.", metavar="CELLS")]
+MfsOption = Annotated[int | None, typer.Option("--mfs", help="Longest IP packet, in bytes.", metavar="BYTES")]
+WeightOption = Annotated[float | None, typer.Option("--weight", "-w", help="Share of what is left after all MCR.")]
+MarkOption = Annotated[
+    str | None, typer.Option("--mark-dscp", help="DSCP of frames above MCR; '' leaves it.", metavar="DSCP")
+]
+MatchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--match", "-m", help="Its packets at a switch, e.g. s1,ingress_port=1,src=10.0.1.0/24 (also dst, vlan, dscp); repeatable.", metavar="MATCH"
+    ),
+]  # fmt: skip
+EdgeOption = Annotated[
+    list[str] | None, typer.Option("--edge", "-e", help="Where it is policed: s1:1 (switch, ingress port); repeatable.")
+]
+PathOption = Annotated[
+    list[str] | None, typer.Option("--path", help="Managed port that it crosses: s1:3; repeatable; default by routes.")
+]
+
+
+@vc_app.command("add")
+def add(
+    name: NameArgument,
+    mcr: Annotated[str, typer.Option("--mcr", help="Minimum rate, in bits on the line.", metavar="RATE")],
+    match: MatchOption = None,
+    edge: EdgeOption = None,
+    path: PathOption = None,
+    pcr: PcrOption = None,
+    mbs: MbsOption = None,
+    mfs: MfsOption = None,
+    weight: WeightOption = None,
+    mark_dscp: MarkOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a VC: admitted when the sum of all MCR on its path stays within the capacity."""
+    changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
+    result = change(state, {"op": "vc_add", "vc": {"name": name, **changes}})
+    tell(f"VC {name} added", result, as_json)
+
+
+@vc_app.command("set")
+def set_(
+    name: NameArgument,
+    mcr: Annotated[str | None, typer.Option("--mcr", help="Minimum rate, in bits on the line.", metavar="RATE")] = None,
+    match: MatchOption = None,
+    edge: EdgeOption = None,
+    path: PathOption = None,
+    pcr: PcrOption = None,
+    mbs: MbsOption = None,
+    mfs: MfsOption = None,
+    weight: WeightOption = None,
+    mark_dscp: MarkOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a VC; what is not given stays. Its meters and shares change without an instant without them."""
+    changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
+    if not changes:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "vc set needs at least one option of what to change (see --help)")
+    tell(f"VC {name} changed", change(state, {"op": "vc_set", "name": name, "changes": changes}), as_json)
+
+
+@vc_app.command("del")
+def del_(
+    names: Annotated[list[str], typer.Argument(help="Names of the VCs.", metavar="NAME...")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove VCs: their frames are of no VC from then on, and the others share their rate."""
+    result = change(state, {"op": "vc_del", "names": names})
+    tell(f"VC {', '.join(names)} removed", result, as_json)
+
+
+@vc_app.command("list")
+def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """List the VCs of the configuration in force, with what (3) gives them when all are active."""
+    run = gfr_topology(state).need_run()
+    config = GfrStore(run.folder).state.config
+    w: dict[str, dict[str, float]] = {vc.name: {} for vc in config.vcs}
+    for place, vcs in vcs_of(config, run).items():
+        port = config.port(*place)
+        for share in port_shares(port, vcs) if port is not None else ():
+            w[share.vc][f"{place[0]}:{place[1]}"] = share.w_bps
+    if as_json:
+        print_json([{**vc.model_dump(mode="json"), "w_bps": w[vc.name]} for vc in config.vcs])
+        return
+    columns = ("VC", "MCR", "PCR", "MBS", "MFS", "packets", "policed at", "w at")
+    rows = [
+        (vc.name, format_rate(vc.mcr), format_rate(vc.pcr) if vc.pcr else "capacity", f"{vc.mbs_cells} cells", f"{vc.mfs_bytes} B", _packets(vc), ", ".join(f"{e.switch}:{e.ingress_port}" for e in vc.edge) or "nowhere", ", ".join(f"{at} {format_rate(rate)}" for at, rate in w[vc.name].items()))
+        for vc in config.vcs
+    ]  # fmt: skip
+    print_table(
+        "VCs", columns, rows, empty="there is none; add one with `fairlane vc add` or `fairlane gfr apply FILE`"
+    )
+
+
+def _packets(vc: VcConfig) -> str:
+    return "; ".join(_match_text(match) for match in vc.match)
+
+
+def _match_text(match: VcMatch) -> str:
+    said = {
+        "ingress_port": match.ingress_port,
+        "src": match.src,
+        "dst": match.dst,
+        "vlan": match.vlan,
+        "dscp": match.dscp,
+    }
+    return ",".join([match.switch, *(f"{key}={value}" for key, value in said.items() if value)])
+
+
+def _changes(
+    mcr: str | None,
+    pcr: str | None,
+    mbs: int | None,
+    mfs: int | None,
+    weight: float | None,
+    mark_dscp: str | None,
+    match: list[str] | None,
+    edge: list[str] | None,
+    path: list[str] | None,
+) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "mcr": mcr,
+        "pcr": pcr,
+        "mbs_cells": mbs,
+        "mfs_bytes": mfs,
+        "weight": weight,
+        "mark_dscp": mark_dscp,
+        "match": [_match(text) for text in match] if match else None,
+        "edge": [_place("--edge", text, "ingress_port") for text in edge] if edge else None,
+        "path": [_place("--path", text, "port") for text in path] if path else None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _match(text: str) -> dict[str, Any]:
+    """`s1,ingress_port=1,src=10.0.1.0/24` as the file has it; which keys there are, the configuration says."""
+    first, *rest = [part.strip() for part in text.split(",")]
+    made: dict[str, Any] = {"switch": first.removeprefix("switch=")}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals or not first:
+            raise FairlaneError(
+                ErrorCode.BAD_INPUT,
+                f"--match {text!r}: must be SWITCH,KEY=VALUE,… e.g. s1,ingress_port=1,src=10.0.1.0/24",
+            )
+        made[key] = int(value) if value.isdecimal() else value
+    return made
+
+
+def _place(option: str, text: str, key: str) -> dict[str, Any]:
+    switch, colon, number = text.rpartition(":")
+    if not colon or not switch or not number.isdecimal():
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {text!r}: must be SWITCH:PORT, e.g. s1:1")
+    return {"switch": switch, key: int(number)}

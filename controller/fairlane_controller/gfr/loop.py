@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane run` on a topology of `gfr.p4`: an activity agent a switch, and the control socket through which people change VCs.
+
+The lock, the socket and the event log are those of the Qthresh loop: one loop a topology.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
+from fairlane_controller.gfr.deploy import deploy_to, make_plan
+from fairlane_controller.gfr.edit import OPS, apply_edit, in_words, source_of
+from fairlane_controller.gfr.lock import take_lock
+from fairlane_controller.gfr.paths import Place
+from fairlane_controller.gfr.setup import plan_in_force, set_up_gfr
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
+from fairlane_controller.loop.events import EVENTS_FILE, EventLog
+from fairlane_controller.loop.run import LOCK_FILE
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.setup import endpoint_of, pipeline_of
+
+
+class GfrLoop:
+    """The agents of one topology and the configuration that they keep."""
+
+    def __init__(self, run: RunState, options: ActivityOptions | None = None, event_log: Path | None = None) -> None:
+        """Raises LOOP_RUNNING when a loop runs for the folder, BAD_FILE when what is remembered cannot be in force."""
+        lock = take_lock(run.folder, LOCK_FILE)
+        if lock is None:
+            raise FairlaneError(ErrorCode.LOOP_RUNNING, f"a control loop runs for {run.folder} already")
+        self._lock = lock
+        self._run = run
+        self._options = options or ActivityOptions()
+        self._changes = asyncio.Lock()
+        try:
+            self._store = GfrStore(run.folder)
+            plan = plan_in_force(self._store.state, run)
+        except FairlaneError:
+            lock.close()
+            raise
+        self._log = EventLog(event_log or run.folder / EVENTS_FILE)
+        self.agents = {
+            switch.name: ActivityAgent(
+                endpoint_of(switch), plan, self._log, self._options, restore_switch=self._restore_switch
+            )
+            for switch in run.switches
+        }
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Until cancelled; `on_ready` is called when every switch was taken over."""
+        self._log.write("started", switches=sorted(self.agents), program="gfr")
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(self.close)
+            await stack.enter_async_context(ControlServer(self._run.folder / SOCKET_FILE, self.handle))
+            tasks = [asyncio.create_task(agent.run()) for agent in self.agents.values()]
+            tasks.append(asyncio.create_task(self._tell_ready(on_ready)))
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                self._log.write("stopped")
+
+    async def _tell_ready(self, on_ready: Callable[[], None]) -> None:
+        for agent in self.agents.values():
+            await agent.ready.wait()
+        on_ready()
+
+    async def handle(self, request: dict[str, Any]) -> Any:
+        """One request of the control socket: an edit of the configuration, or `status`."""
+        if request["op"] == "status":
+            return [agent.status() for agent in self.agents.values()]
+        if request["op"] in OPS:
+            return await self.change(request)
+        raise unknown_name("op", str(request["op"]), ("status", *OPS))
+
+    async def change(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One edit into all switches or none; returns entries written by switch."""
+        async with self._changes:
+            before = self._store.state
+            config = apply_edit(before.config, request)
+            try:
+                plan = make_plan(config, before, time.time(), self._run, source_of(request))
+            except FairlaneError as problem:
+                raise in_words(problem, request, config.model_dump(mode="json")) from None
+            async with contextlib.AsyncExitStack() as stack:
+                for agent in self.agents.values():
+                    await stack.enter_async_context(agent.writes)
+                clients = [_connected(self.agents[name]) for name in plan.switches]
+                done = await deploy_to(plan, clients, self._store, self._active())
+                for agent in self.agents.values():
+                    agent.use(plan)
+        written = {name: applied.written for name, applied in done.items()}
+        self._log.write("gfr_changed", request=request["op"], source=source_of(request), written=written)
+        return {"written": written}
+
+    def _active(self) -> dict[Place, frozenset[str]]:
+        found: dict[Place, frozenset[str]] = {}
+        for agent in self.agents.values():
+            found |= agent.active_places() or {}
+        return found
+
+    async def _restore_switch(self, name: str, election_id: int) -> None:
+        """A switch without a program was restarted: program, routes and VCs again."""
+        state = self._run.switch(name)
+        client = SwitchClient(
+            endpoint_of(state),
+            write=True,
+            election_id=election_id,
+            pipeline=pipeline_of(state),
+            timeout_s=self._options.connect_timeout_s,
+        )
+        async with client:
+            await set_up_gfr(client, state, self.agents[name].plan)
+
+    def close(self) -> None:
+        """Let the folder go; the switches keep everything."""
+        self._log.close()
+        self._lock.close()
+
+
+def _connected(agent: ActivityAgent) -> SwitchClient:
+    if agent.client is None:
+        raise agent.last_error or FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{agent.endpoint} is not connected")
+    return agent.client
+
+
+async def run_gfr_loop(run: RunState, on_ready: Callable[[], None], event_log: Path | None = None) -> None:
+    """Run the loop of a topology until SIGTERM or SIGINT."""
+    everything = asyncio.ensure_future(GfrLoop(run, event_log=event_log).run(on_ready))
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, everything.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await everything

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A switch that runs `gfr.p4` to what its run state and the configuration in force say: routes, then GFR's entries."""
+
+from __future__ import annotations
+
+import time
+
+from fairlane_controller.gfr.deploy import Plan, apply_plan, make_plan
+from fairlane_controller.gfr.store import GFR_STATE_FILE, GfrState
+from fairlane_controller.state.run_state import RunState, SwitchState
+from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.setup import SetupResult, route_entries
+
+
+def is_gfr(run: RunState) -> bool:
+    """Whether a topology runs `gfr.p4`."""
+    return run.program == program.PROGRAM
+
+
+def plan_in_force(state: GfrState, run: RunState) -> Plan:
+    """The plan of what is remembered; raises BAD_FILE when the topology cannot have it any more."""
+    return make_plan(state.config, state, time.time(), run, str(run.folder / GFR_STATE_FILE))
+
+
+async def set_up_gfr(client: SwitchClient, state: SwitchState, plan: Plan) -> SetupResult:
+    """Routes and the plan into one switch; what is right already is not touched."""
+    wrong = program.check_tables(set(client.table_names()))
+    if wrong:
+        raise wrong
+    written = await client.put_entries(route_entries(client, state))
+    applied = await apply_plan(client, plan)
+    ports = tuple(port.port for port in plan.state.config.ports if port.switch == state.name)
+    return SetupResult(state.name, len(state.routes), ports, written + applied.written)

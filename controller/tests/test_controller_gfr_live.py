@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane vc` and `fairlane gfr` on real switches that run gfr.p4, without frames: files in, refusals, schemes live, the loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gfr_configs as configs
+import pytest
+from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
+
+pytestmark = pytest.mark.timeout(120)
+
+FIFO = """
+[[ports]]
+switch = "s1"
+port = 6
+capacity = "51.84Mbit"
+queues = "fifo"
+[[vcs]]
+name = "vc1"
+mcr = "2Mbit"
+match = [{ switch = "s1", ingress_port = 1 }]
+edge = [{ switch = "s1", ingress_port = 1 }]
+[[vcs]]
+name = "vc2"
+mcr = "4Mbit"
+match = [{ switch = "s1", ingress_port = 2, src = "10.0.2.0/24", vlan = 7, dscp = "AF21" }]
+"""
+
+
+def write_state(switch: LiveSwitch) -> None:
+    """The run state of one switch with six ports that runs gfr.p4."""
+    state = configs.run_state(switch.target, scheduler="" if switch.target == "bmv2" else "wrr").model_dump(mode="json")
+    (one, _) = state["switches"]
+    files = {"json": str(COMPILED / "gfr.json"), "p4info": str(COMPILED / "gfr.p4info.txtpb")}
+    state["switches"] = [{**one, **files, "grpc": f"127.0.0.1:{switch.grpc_port}"}]
+    del state["folder"]
+    (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+
+
+@pytest.fixture(params=TARGETS)
+def switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveSwitch]:
+    """A running switch with the program and its routes, and `gfr.toml` beside its run state."""
+    target = str(request.param)
+    if binary(target) is None:
+        pytest.skip(f"the {target} switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
+    if not (COMPILED / "gfr.json").is_file():
+        pytest.skip("p4src/compiled/gfr.json is not there")
+    made = LiveSwitch(target, tmp_path)
+    write_state(made)
+    (tmp_path / "gfr.toml").write_text(FIFO, encoding="utf-8")
+    made.start()
+    try:
+        made.fairlane("init")
+        yield made
+    finally:
+        made.kill()
+
+
+def file_of(switch: LiveSwitch) -> str:
+    """The configuration file."""
+    return str(switch.folder / "gfr.toml")
+
+
+def tables(switch: LiveSwitch) -> Any:
+    """All that the switch holds of GFR's tables."""
+    names = (
+        "port_scheme",
+        "vc_classify",
+        "vc_classify_v6",
+        "clp_mark",
+        "vc_edge",
+        "vc_police",
+        "vc_police_marked",
+        "vc_share",
+    )
+    return {name: switch.json("table", name) for name in names}
+
+
+def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
+    assert "no port is managed" in switch.fairlane("gfr", "show")
+    result = switch.json("gfr", "apply", file_of(switch))
+    assert result["via"] == "direct"
+    assert result["written"]["s1"] == 1 + 2 + 3 + 3 + 9
+    (port,) = switch.json("gfr", "show")
+    assert (port["scheme"], port["queues"], port["n"], port["lbo_cells"]) == ("proposed", "fifo", 2, 1000)
+    one, two = port["vcs"]
+    assert (one["vc"], one["mcr_bps"], one["w_bps"], one["slot"]) == ("vc1", 2e6, 24_920_000, 0)
+    assert (two["vc"], two["accepted_frames"], two["verdicts"]) == ("vc2", 0, {})
+    registers = (port["qt_cells"], one["q_cells"], one["r_bps"])
+    assert registers == ((None, None, None) if switch.target == "bmv2" else (0, 0, 0.0))
+    assert "QT" in switch.fairlane("gfr", "show")
+    assert switch.json("gfr", "apply", file_of(switch))["written"] == {"s1": 0}
+    assert "ports that GFR manages: 6" in switch.fairlane("status")
+    assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
+    assert "s1,ingress_port=2,src=10.0.2.0/24,vlan=7,dscp=AF21" in switch.fairlane("vc", "list")
+
+
+def test_vcs_are_added_changed_and_removed(switch: LiveSwitch) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+    switch.fairlane("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "-e", "s1:3", "--pcr", "20Mbit")
+    (port,) = switch.json("gfr", "show")
+    assert [vc["vc"] for vc in port["vcs"]] == ["vc1", "vc2", "gold"]
+    assert port["n"] == 3
+    assert switch.json("vc", "set", "gold", "--mcr", "7Mbit")["written"]["s1"] == 4  # three shares and gold's meter
+    switch.fairlane("vc", "del", "vc1", "gold")
+    (port,) = switch.json("gfr", "show")
+    assert [(vc["vc"], vc["slot"], vc["w_bps"]) for vc in port["vcs"]] == [("vc2", 1, 51_840_000)]
+
+
+def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+    held, file = tables(switch), (switch.folder / "gfr.json").read_bytes()
+    for code, arguments, words in (
+        (2, ("vc", "add", "big", "--mcr", "46Mbit", "-m", "s1,ingress_port=3"), "vc add: s1 port 6: capacity: the MCRs of 3 VCs sum up to 52 Mbit/s on s1 port 6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
+        (2, ("vc", "add", "vc1", "--mcr", "1Mbit", "-m", "s1"), "there is a VC 'vc1' already"),
+        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match[0]: x matches the same packets as vc1 at switch s1"),
+        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,port=1"), "VC x: match[0].port: unknown key"),
+        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
+        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "-e", "s1"), "--edge 's1': must be SWITCH:PORT"),
+        (2, ("vc", "set", "vc1", "--weight", "0"), "vc set: VC vc1: weight: 0.0 is out of range: must be greater than 0"),
+        (2, ("vc", "set", "vc1", "--mfs", "9000"), "VC vc1: mfs_bytes: 9000 is above the MTU of s1 port 6"),
+        (2, ("vc", "set", "vc1"), "vc set needs at least one option"),
+        (3, ("vc", "set", "vc3", "--mcr", "1Mbit"), "unknown VC 'vc3'; did you mean 'vc2'?; valid: vc1, vc2"),
+        (3, ("vc", "del", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
+        (2, ("gfr", "set", "--lbo", "3000"), "gfr set: s1 port 6: lbo_cells: 3000 must be below hbo_cells (3000)"),
+        (2, ("gfr", "set", "--qmax", "4001"), "qmax_cells: 4001 is above the buffer of s1 port 6 (port_cells 4000 cells)"),
+        (3, ("gfr", "set", "--scheme", "wrr"), "unknown scheme 'wrr'"),
+        (3, ("gfr", "set", "--port", "9", "--lbo", "5"), "unknown port 'port 9'; did you mean 's1 port 6'?"),
+        (2, ("gfr", "set"), "gfr set needs at least one option"),
+        (3, ("gfr", "apply", "no.toml"), "cannot read no.toml"),
+    ):  # fmt: skip
+        said = " ".join(switch.fairlane(*arguments, code=code).split())
+        assert words in said, said
+    if switch.target == "bmv2":
+        assert "'wrr' is not possible on BMv2" in " ".join(
+            switch.fairlane("gfr", "set", "--queues", "wrr", code=2).split()
+        )
+    assert tables(switch) == held
+    assert (switch.folder / "gfr.json").read_bytes() == file
+
+
+def test_every_scheme_live(switch: LiveSwitch) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+    for scheme in ("drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"):
+        switch.fairlane("gfr", "set", "--scheme", scheme)
+        (port,) = switch.json("gfr", "show")
+        assert port["scheme"] == scheme
+    switch.fairlane("gfr", "set", "--lbo", "500", "--rate-form", "alpha", "--rate-alpha", "0.5")
+    assert switch.json("gfr", "show", "--config")["ports"][0]["rate_alpha"] == 0.5
+    (entry,) = switch.json("table", "port_scheme")
+    assert "lbo=0x1f4" in entry["action"]
+
+
+def test_init_puts_back_what_is_remembered(switch: LiveSwitch) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+    held = tables(switch)
+    switch.kill()
+    switch.start()
+    (done,) = switch.json("init")
+    assert (done["managed_ports"], done["written"] > 18) == ([6], True)
+    assert tables(switch) == held
+    assert "use `fairlane gfr set --scheme`" in switch.fairlane("init", "--scheme", "qthresh", code=2)
+
+
+def test_the_loop_keeps_n_and_takes_changes(switch: LiveSwitch) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+    with switch.loop():
+        (port,) = switch.loop_status()["ports"]
+        assert port["active"] == ["vc1", "vc2"]
+        wait_until("both VCs to be found silent", lambda: switch.loop_status()["ports"][0]["active"] == [])
+        assert switch.json("gfr", "show")[0]["n"] == 1
+        result = switch.json("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
+        assert result["via"] == "loop"
+        assert result["written"]["s1"] >= 3
+        said = switch.fairlane("vc", "set", "gold", "--mcr", "60Mbit", code=2)
+        assert "VC gold: mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity" in " ".join(said.split())
+        refused = switch.fairlane("init", code=7)
+        assert "a control loop runs" in refused
+        wait_until("gold to be found silent", lambda: any("gold" in e["stopped"] for e in switch.events("gfr_active")))
+        assert [vc["vc"] for vc in switch.json("gfr", "show")[0]["vcs"]] == ["vc1", "vc2", "gold"]
+    assert switch.events("gfr_changed")[0]["request"] == "vc_add"
+    assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2", "gold"]
+
+
+def test_the_loop_gives_a_restarted_switch_all_of_it_again(switch: LiveSwitch) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+    with switch.loop():
+        switch.kill()
+        switch.start()
+        wait_until("the switch to be restored", lambda: switch.events("restored"))
+        wait_until("the loop to go on", lambda: len(switch.events("gfr_took_over")) == 2)
+        assert len(switch.json("gfr", "show")[0]["vcs"]) == 2
+
+
+def test_a_topology_of_another_program(switch: LiveSwitch) -> None:
+    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    (switch.folder / "state.json").write_text(json.dumps({**state, "program": "qthresh"}), encoding="utf-8")
+    said = " ".join(switch.fairlane("vc", "list", code=5).split())
+    assert "runs the program 'qthresh': VCs need one that was started with the program gfr" in said
