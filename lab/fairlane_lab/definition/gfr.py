@@ -12,7 +12,7 @@ from fairlane_lab.definition.body import GFR_KEYS, Body, given
 from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.topology import Resolved
 from fairlane_lab.gfr.ideal import packet_bytes
-from fairlane_lab.gfr.ways import gfr_ports
+from fairlane_lab.gfr.ways import gfr_ports, senders_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Control, Flow, GfrOptions, Scenario, TcpOptions, Vc
 from fairlane_lab.testbed.scripts import fl_topology
@@ -145,9 +145,20 @@ def _ports(body: Body, topology: Resolved) -> Iterable[Problem]:
     except RunError as error:
         yield Problem("topology", str(error))
         return
-    if not ports:
-        yield Problem("topology.ports", "no VC crosses a managed port: nothing would be measured")
+    crossing = {name for port in ports.values() for name in port.vcs}
+    for index, vc in enumerate(scenario.vcs):
+        if vc.name not in crossing:
+            yield Problem(place(("vcs", index, "name")), f"{vc.name} crosses no managed port: nothing would limit it")
+        for link in document.links:
+            if {link.a.node, link.b.node} & set(senders_of(scenario, vc)) and vc.mfs_bytes > link.mtu:
+                text = f"{vc.mfs_bytes} is above the MTU of link {link.name} ({link.mtu})"
+                yield Problem(place(("vcs", index, "mfs_bytes")), text)
+    qmax = (make_control(body).gfr or GfrOptions()).qmax_cells
     for (switch, number), port in ports.items():
+        buffer = document.ports[switch][number].port_cells
+        if buffer is not None and qmax > buffer:
+            text = f"{qmax} is above the buffer of {switch}-p{number} (port_cells {buffer})"
+            yield Problem("control.qmax_cells", text)
         total = sum(vc.mcr_bps for vc in scenario.vcs if vc.name in port.vcs)
         if port.capacity_bps <= 0:
             yield Problem("topology.ports", f"{switch}-p{number} has no rate: C_GFR would be unlimited")

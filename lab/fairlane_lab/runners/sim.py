@@ -62,6 +62,8 @@ async def _observe(world: SimWorld, progress: Progress) -> Observed:
         before = await _trusted(world, loops)
         await _sleep_until(scenario.duration_s, scenario, progress)
         after = await _trusted(world, loops)
+        if world.gfr is not None:
+            world.gfr.sample()
     return Observed(world, before, after, loops.watch, loops.log.events)
 
 
@@ -101,6 +103,9 @@ class _Loops:
 
     async def __aenter__(self) -> _Loops:
         control = self._world.config.scenario.control
+        if self._world.gfr is not None:
+            self._tasks += self._world.gfr.follow(self.log)
+            return self
         if not control.needs_loop:
             return self
         self._world.loop.stop_on_messages = True
@@ -135,7 +140,8 @@ class _Loops:
         for event in self.log.events:
             if event["event"] in ("error", "disconnected", "flow_refused"):
                 raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        for agent in self.agents:
+        keepers = self._world.gfr.agents if self._world.gfr else []
+        for agent in (*self.agents, *keepers):
             if agent.last_error is not None:
                 raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")
 

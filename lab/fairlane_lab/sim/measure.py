@@ -13,6 +13,7 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.switch import program
 
+from fairlane_lab.gfr.counters import DROP_REASONS
 from fairlane_lab.sim.world import SimWorld
 
 WATCH_PERIOD_S = 1.0
@@ -49,7 +50,9 @@ class Snapshot:
     flows: dict[str, dict[str, Any]]
     ports: dict[PortKey, dict[str, Any]]
     drops: dict[PortKey, int]
-    "Of the managed ports: refused by the threshold or by the full port, and by the queue behind."
+    "Of the managed ports: refused by the program, and by the queue behind."
+    refusals: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    "With program `gfr`: of each VC, by verdict."
 
 
 async def snapshot(world: SimWorld) -> Snapshot:
@@ -59,7 +62,7 @@ async def snapshot(world: SimWorld) -> Snapshot:
     drops: dict[PortKey, int] = {}
     for switch in world.managed_switches():
         numbers = [port for name, port in world.config.managed if name == switch]
-        reasons = (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
+        reasons = DROP_REASONS if world.gfr else (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
         indices = {program.drops_index(port, reason): port for port in numbers for reason in reasons}
         async with world.client(world.endpoint(switch)) as client:
             cells = await client.read_counters(program.COUNTER_DROPS, indices)
@@ -67,7 +70,8 @@ async def snapshot(world: SimWorld) -> Snapshot:
             drops[switch, port] = sum(ports[switch, port]["drops"].values())
         for index, cell in cells.items():
             drops[switch, indices[index]] += cell.packet_count
-    return Snapshot(asyncio.get_running_loop().time(), flows, ports, drops)
+    refusals = await world.gfr.refusals() if world.gfr else {}
+    return Snapshot(asyncio.get_running_loop().time(), flows, ports, drops, refusals)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from fairlane_controller.models.gfr import CELL_LINE_BITS, cells_of_frame
 
 from fairlane_lab.measures import thresholds
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
@@ -49,6 +50,7 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         virtual_s=world.simulation.now_ns / 1e9,
         packets=sum(row["received"] for row in switches),
         about=_about(world),
+        vcs=world.gfr.results(seen.before.refusals, seen.after.refusals) if world.gfr else [],
     )
 
 
@@ -89,12 +91,21 @@ def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
         port=key[1],
         rate_bps=round(rate_bps),
         throughput_bps=throughput_bps,
-        utilisation=throughput_bps / rate_bps if rate_bps else 0.0,
+        utilisation=_line_bps(seen, key) / rate_bps if rate_bps else 0.0,
         drops=seen.after.drops[key] - seen.before.drops[key],
         queue_packets=mean(columns.port(*key, "waiting_packets"), columns.window(start_s, end_s)),
         qthresh_packets=qthresh,
         **measured,
     )
+
+
+def _line_bps(seen: Observed, key: PortKey) -> float:
+    """What the frames that left took on the line: their bytes, or on an `atm` port the cells of so many frames of their mean length."""
+    before, after = seen.before.ports[key], seen.after.ports[key]
+    packets, sent = after["tx_packets"] - before["tx_packets"], after["tx_bytes"] - before["tx_bytes"]
+    if seen.world.config.topology.ports[key[0]][key[1]].link_layer == "atm" and packets:
+        return packets * cells_of_frame(sent // packets) * CELL_LINE_BITS / _seconds(seen)
+    return 8 * sent / _seconds(seen)
 
 
 def _transfers(world: SimWorld) -> list[Transfer]:
@@ -163,6 +174,8 @@ def _points(t_s: Values, flow: str, metric: str, values: Values, chosen: Any = N
 def _slots(seen: Observed) -> dict[str, Sequence[tuple[str, int]]]:
     """Where each flow's own queue is: (switch, slot) of the managed switches that know it."""
     world = seen.world
+    if world.gfr is not None:
+        return {}
     if not world.config.scenario.control.needs_loop:
         switches = world.managed_switches()
         return {each.name: [(name, slot) for name in switches] for slot, each in enumerate(world.config.flows)}

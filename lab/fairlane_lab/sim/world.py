@@ -10,17 +10,22 @@ from typing import Any, Protocol, cast
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
+from fairlane_controller.switch import gfr_program
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.switch.setup import set_up
 
+from fairlane_lab.gfr.in_sim import GfrInSim
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
 from fairlane_lab.sim.config import SimConfig
 from fairlane_lab.sim.loop import VirtualTimeLoop
+from fairlane_lab.testbed.scripts import fl_topology
 
 TRAFFIC_CLASS = 0
 """All flows of an experiment are in the class that a packet is in when nothing says another."""
+TRAFFIC_MANAGER: dict[str, Any] = {"port_cells": 0, "queue_cells": 0, "queues": 0, "scheduler": "", "link_layer": ""}
+"""Keys of a port's traffic manager that a run state has too, and what stands there when the topology says nothing."""
 GRPC = "virtual-time"
 """Stands where a run state has an address: nothing connects to it."""
 
@@ -60,6 +65,7 @@ class SimWorld:
         self.loop = VirtualTimeLoop(self.simulation, self.deliver, stop_on_messages=False)
         self.client = partial(SimClient, find=self.switches.__getitem__)
         "Makes a `SwitchClient`; the factory that `SwitchAgent` takes."
+        self.gfr = GfrInSim(self) if config.scenario.program == gfr_program.PROGRAM else None
 
     def close(self) -> None:
         """Cancel what still runs and end the loop."""
@@ -88,6 +94,9 @@ class SimWorld:
         where no control loop will give them. Raises RunError with what a switch, or the controller's own checks, refuse."""
         control = self.config.scenario.control
         try:
+            if self.gfr is not None:
+                await self.gfr.set_up()
+                return
             for state in self.run_state.switches:
                 async with self.client(self.endpoint(state.name), write=True) as client:
                     await set_up(client, self.run_state, state, Scheme.DROP_TAIL)
@@ -127,6 +136,7 @@ async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
 def _run_state(config: SimConfig) -> RunState:
     """The topology as the controller knows a running one."""
     topology, switches = config.topology, list[SwitchState]()
+    mtus = {end: link.mtu for link in topology.links for end in (link.a, link.b)}
     for name in topology.switches:
         ports = tuple(
             PortState(
@@ -134,6 +144,8 @@ def _run_state(config: SimConfig) -> RunState:
                 rate_bps=spec.rate_bps or 0,
                 queue_packets=spec.queue_packets,
                 bottleneck=(name, number) in config.managed,
+                mtu=mtus[fl_topology.Endpoint(name, number)],
+                **{key: getattr(spec, key, None) or fallback for key, fallback in TRAFFIC_MANAGER.items()},
             )
             for number, spec in topology.ports[name].items()
         )

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scenario as the controller's configuration of GFR (`gfr.toml` of docs/design-gfr.md). Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import asdict
+from typing import Any
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.gfr.config import GfrConfig, parse_config
+
+from fairlane_lab.gfr.ways import PortKey, gfr_ports, managed_ports, senders_of, way
+from fairlane_lab.gfr.windows import flows_of
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import GfrOptions, Scenario, Vc
+from fairlane_lab.testbed.scripts import fl_topology
+
+
+def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
+    """Every managed port that a VC crosses has the scenario's scheme; a VC is what its hosts send, policed where it enters.
+
+    Raises RunError with what the controller's own schema refuses; its checks of the whole are `make_plan`'s.
+    """
+    options = scenario.control.gfr or GfrOptions()
+    ports = gfr_ports(scenario, topology)
+    specs = dict(managed_ports(topology))
+    document: dict[str, Any] = {
+        "ports": [
+            {
+                "switch": switch,
+                "port": number,
+                "capacity": port.capacity_bps,
+                "scheme": scenario.control.scheme,
+                "queues": options.scheduler,
+                **{name: value for name, value in asdict(options).items() if name != "scheduler"},
+            }
+            for (switch, number), port in ports.items()
+        ],
+        "vcs": [_vc(scenario, topology, vc, set(specs)) for vc in scenario.vcs],
+    }
+    try:
+        return parse_config(document, scenario.point)
+    except FairlaneError as problem:
+        raise RunError(problem.message) from None
+
+
+def _vc(scenario: Scenario, topology: fl_topology.Topology, vc: Vc, managed: set[PortKey]) -> dict[str, Any]:
+    ways = [way(topology, flow.sender, flow.receiver) for flow in flows_of(scenario, vc)]
+    crossed = dict.fromkeys(port for each in ways for port in each.out)
+    switches = dict.fromkeys(switch for switch, _ in crossed)
+    sources = [str(ipaddress.ip_interface(topology.hosts[host].ip).ip) for host in senders_of(scenario, vc)]
+    document: dict[str, Any] = {
+        "name": vc.name,
+        "mcr": vc.mcr_bps,
+        "mbs_cells": vc.mbs_cells,
+        "mfs_bytes": vc.mfs_bytes,
+        "match": [{"switch": switch, "src": f"{source}/32"} for switch in switches for source in sources],
+        "edge": [{"switch": s, "ingress_port": p} for s, p in dict.fromkeys(each.ingress for each in ways)],
+        "path": [{"switch": switch, "port": port} for switch, port in crossed if (switch, port) in managed],
+    }
+    return document | ({"pcr": vc.pcr_bps} if vc.pcr_bps else {})

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `gfr.p4` counted of each VC: its verdicts, summed over the managed ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fairlane_controller.gfr.allocation import Allocation
+from fairlane_controller.switch import gfr_program
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.gfr_program import Verdict
+
+VERDICTS_A_SLOT = 32
+REFUSALS = tuple(verdict for verdict in Verdict if not verdict.accepted)
+DROP_REASONS = (12, 13, 14, 15)
+"""PORT_FULL, GFR, PCR and MFS of the counter `drops` (docs/design-gfr.md)."""
+
+Verdicts = Mapping[str, Mapping[str, int]]
+"""VC → name of verdict → frames."""
+
+
+async def read_refusals(client: SwitchClient, allocation: Allocation) -> dict[str, dict[str, int]]:
+    """Frames of each VC that the switch has refused since it began, by verdict; `clp0` are those that conformed to their MCR."""
+    found: dict[str, dict[str, int]] = {}
+    for seat in allocation.seats:
+        if seat.switch != client.endpoint.name:
+            continue
+        places = {
+            gfr_program.verdict_index(seat.slot, clp, verdict): (clp, verdict) for verdict in REFUSALS for clp in (0, 1)
+        }
+        cells = await client.read_counters(gfr_program.COUNTER_VERDICTS, list(places))
+        mine = found.setdefault(seat.vc, {**{verdict.name.lower(): 0 for verdict in REFUSALS}, "clp0": 0})
+        for index, cell in cells.items():
+            clp, verdict = places[index]
+            mine[verdict.name.lower()] += cell.packet_count
+            mine["clp0"] += cell.packet_count if clp == 0 else 0
+    return found
+
+
+def added(parts: Iterable[Verdicts]) -> dict[str, dict[str, int]]:
+    """The sum over switches."""
+    total: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for vc, counts in part.items():
+            mine = total.setdefault(vc, {})
+            for name, count in counts.items():
+                mine[name] = mine.get(name, 0) + count
+    return total
+
+
+def grown(before: Verdicts, after: Verdicts) -> dict[str, dict[str, int]]:
+    """What was counted between two readings."""
+    return {
+        vc: {name: count - before.get(vc, {}).get(name, 0) for name, count in counts.items()}
+        for vc, counts in after.items()
+    }

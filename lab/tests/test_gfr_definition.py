@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VCs in experiment files: what they become in a scenario, how the controller gets them, and errors that say what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fairlane_controller.gfr.config import Queues
+from fairlane_lab.definition import Definition, ExperimentError, expand, load, load_text
+from fairlane_lab.gfr.config import gfr_config
+from fairlane_lab.gfr.ways import gfr_ports, way
+from fairlane_lab.testbed.scripts import fl_topology
+
+FILE = """
+name = "small"
+title = "Small"
+paper = "002"
+reproduces = "nothing"
+what = "A small experiment."
+runtimes = ["sim"]
+[params]
+lbo_cells = 500
+[sweep]
+control = [{ scheme = "double_epd", scheduler = "fifo", label = "a" }, { scheme = "proposed", scheduler = "wrr", label = "b" }]
+[topology]
+base = "gfr-parking"
+program = "gfr"
+[[vcs]]
+name = "vc1"
+mcr_bps = 10_000_000
+[[vcs]]
+name = "vc2"
+mcr_bps = 40_000_000
+mbs_cells = 64
+[[flows]]
+name = "near"
+vc = "vc1"
+sender = "h1"
+receiver = "h7"
+variant = "newreno"
+connections = 2
+[[flows]]
+name = "far"
+vc = "vc2"
+sender = "h2"
+receiver = "h10"
+variant = "newreno"
+start_s = 8
+[tcp]
+mss_bytes = 960
+[control]
+scheme = "$scheme"
+scheduler = "$scheduler"
+lbo_cells = "$lbo_cells"
+[run]
+duration_s = 20
+warmup_s = 5
+[[expect]]
+text = "something"
+metric = "mcr_met[vc2]"
+min = 0.5
+[[plots]]
+kind = "bars"
+name = "ratio"
+title = "Ratio"
+metric = "vc_ratio"
+x = "control"
+"""
+
+
+def definition(*changes: tuple[str, str]) -> Definition:
+    text = FILE
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return load_text(text, "small.toml", "small")
+
+
+def test_a_file_with_vcs_becomes_scenarios() -> None:
+    first, second = expand(definition())
+    assert first.program == "gfr"
+    assert [(vc.name, vc.mcr_bps, vc.mbs_cells) for vc in first.vcs] == [
+        ("vc1", 10_000_000, 200),
+        ("vc2", 40_000_000, 64),
+    ]
+    assert [(flow.vc, flow.group) for flow in first.flows] == [("vc1", "vc1"), ("vc2", "vc2")]
+    assert first.control.gfr is not None
+    assert first.control.gfr.lbo_cells == 500
+    assert (second.control.scheme, second.params["scheduler"], second.params["lbo_cells"]) == ("proposed", "wrr", 500)
+    assert first.seed == second.seed  # schemes meet the same world
+
+
+def test_the_controller_gets_the_vcs_where_they_enter_and_cross() -> None:
+    scenario = expand(definition())[1]
+    topology = fl_topology.check(dict(scenario.topology))
+    config = gfr_config(scenario, topology)
+    assert {port.place: port.queues for port in config.ports} == {("s1", 7): Queues.WRR, ("s2", 2): Queues.WRR}
+    near, far = config.vcs
+    assert [(edge.switch, edge.ingress_port) for edge in near.edge] == [("s1", 1)]
+    assert [(place.switch, place.port) for place in near.path] == [("s1", 7)]
+    assert [(place.switch, place.port) for place in far.path] == [("s1", 7), ("s2", 2)]
+    assert [(match.switch, match.src) for match in far.match] == [(s, "10.0.2.2/32") for s in ("s1", "s2", "s3")]
+    assert far.mcr == 40_000_000
+
+
+def test_ways_follow_the_routes() -> None:
+    scenario = expand(definition())[0]
+    topology = fl_topology.check(dict(scenario.topology))
+    assert way(topology, "h4", "h12").out == (("s1", 7), ("s2", 2), ("s3", 4))
+    ports = gfr_ports(scenario, topology)
+    assert {key: sorted(port.vcs) for key, port in ports.items()} == {("s1", 7): ["vc1", "vc2"], ("s2", 2): ["vc2"]}
+    assert ports["s1", 7].capacity_bps == 51_840_000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('program = "gfr"', ""), 'vcs: is for program "gfr"'),
+        (('vc = "vc1"', 'vc = "vc3"'), "flows[0].vc: there is no VC 'vc3'. Did you mean 'vc2'?"),
+        (('vc = "vc1"\n', ""), "flows[0].vc: must be given: vc1, vc2"),
+        (('sender = "h2"', 'sender = "h1"'), "flows[1].vc: h1 is in VC 'vc1' already: all flows of a host are in one VC"),
+        (('name = "vc2"', 'name = "vc1"'), "vcs[1].name: 'vc1' is the name of an earlier VC"),
+        (("mcr_bps = 40_000_000", "mcr_bps = 50_000_000"), "vcs: the MCRs at s1-p7 add up to 60000000 bit/s: 8160000 above its rate 51840000"),
+        (("mbs_cells = 64", "mbs_cells = 31"), "vcs[1].mbs_cells: 31 cells hold no frame of mfs_bytes 1500: at least 32"),
+        (("mbs_cells = 64", "pcr_bps = 1"), "vcs[1].pcr_bps: 1 is below mcr_bps 40000000"),
+        (("mbs_cells = 64", "mfs_bytes = 999"), "flows[1].vc: its packets of 1000 bytes are longer than mfs_bytes 999 of vc2: all would be dropped"),
+        (("mbs_cells = 64", "mfs_bytes = 9001"), "vcs[1].mfs_bytes: 9001 is above the MTU of link h2-s1 (9000)"),
+        (("lbo_cells = 500", "lbo_cells = 3000"), "control.lbo_cells: 3000 is not below hbo_cells 3000"),
+        (('[control]', '[control]\nhbo_cells = 4000'), "control.hbo_cells: 4000 is not below qmax_cells 4000"),
+        (('[control]', '[control]\nqmax_cells = 4001'), "control.qmax_cells: 4001 is above the buffer of s1-p7 (port_cells 4000)"),
+        (('[control]', '[control]\nrate_alpha = 0.5'), 'control.rate_alpha: counts with rate_form = "alpha" only'),
+        (('[control]', '[control]\nthreshold = 4'), "control.threshold: is for program 'qthresh'"),
+        (('scheme = "double_epd"', 'scheme = "qthresh"'), "control.scheme: got 'qthresh'; program 'gfr' has: drop_tail, double_epd,"),
+        (('scheme = "double_epd"', 'scheme = "doubleepd"'), "control.scheme: got 'doubleepd'; allowed: 'drop_tail', 'qthresh', 'double_epd'"),
+        (('receiver = "h7"', 'receiver = "h2"'), "vcs[0].name: vc1 crosses no managed port"),
+        (('metric = "vc_ratio"', 'metric = "ratio"'), "plots[0].metric: there is no metric of groups 'ratio'. Did you mean 'vc_ratio'?"),
+        (('"mcr_met[vc2]"', '"mcr_met[vc3]"'), "expect[0].metric: there is no group of flows 'vc3'"),
+    ],
+)  # fmt: skip
+def test_an_error_names_key_what_was_given_and_what_is_allowed(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        definition(change)
+    found = str(caught.value).splitlines()
+    assert any(message in line for line in found), found
+
+
+def test_a_qthresh_file_says_what_is_not_for_it() -> None:
+    text: Any = load("qthresh-table2").text
+    with pytest.raises(ExperimentError, match=r"control\.scheduler: is for program"):
+        load_text(text.replace('scheme = "qthresh"\n', 'scheme = "qthresh"\nscheduler = "wrr"\n', 1), "x.toml")
