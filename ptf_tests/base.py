@@ -84,6 +84,9 @@ class LaneTest(BaseTest):
 
         cls.runTest = run_test
 
+    WAITING_REGISTER = "port_occupancy"
+    """The program's register of what waits for a port; 0 when the only frame is on the wire."""
+
     dataplane: Any
     switch: P4RuntimeClient
 
@@ -120,6 +123,11 @@ class LaneTest(BaseTest):
     def is_embedded(self) -> bool:
         """True where registers can be read and rates are bits per second."""
         return ptf.testutils.test_params_get()["target"] == "embedded"
+
+    def needs_embedded(self, why: str) -> None:
+        """Skips the test elsewhere, saying why."""
+        if not self.is_embedded:
+            self.skipTest(f"not on {ptf.testutils.test_params_get()['target']}: {why}")
 
     # ---- what a controller writes ------------------------------------------------------------------
 
@@ -295,7 +303,7 @@ class LaneTest(BaseTest):
         self._sent += 1
         if self.is_embedded:
             self.settle()
-            wait_until(lambda: self.register("port_occupancy", SLOW_PORT) == 0, "the first frame on the wire", 1.0)
+            wait_until(lambda: self.register(self.WAITING_REGISTER, SLOW_PORT) == 0, "the first frame on the wire", 1.0)
         else:  # BMv2 sends a frame at once when it takes it from the queue
             self.assertTrue(self.receive_any(SLOW_PORT, timeout_s=1.0), "the first frame did not come out")
             self._already_out += 1

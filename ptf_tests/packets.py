@@ -81,6 +81,7 @@ def frame(
     ttl: int = 64,
     vlan: int | None = None,
     pcp: int = 0,
+    dei: int = 0,
     seq: int = 1,
     ack: int = 0,
     flags: str = "A",
@@ -93,7 +94,7 @@ def frame(
     """
     packet: Any = Ether(src=host_mac(1), dst=SWITCH_MAC)
     if vlan is not None:
-        packet /= Dot1Q(vlan=vlan, prio=pcp)
+        packet /= Dot1Q(vlan=vlan, prio=pcp, dei=dei)
     if five_tuple.is_ipv6:
         packet /= IPv6(src=five_tuple.src, dst=five_tuple.dst, hlim=ttl, tc=dscp << 2, nh=five_tuple.protocol)
     else:
