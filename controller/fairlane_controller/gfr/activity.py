@@ -110,14 +110,30 @@ class ActivityAgent:
     async def run(self) -> None:
         """Connect, keep current, and again when the connection is lost."""
         while True:
+            # A task of its own: gRPC cancels the call that was on its way when the connection broke, and that must not look
+            # as if somebody had cancelled the agent.
+            session = asyncio.create_task(self._session())
             try:
-                await self._session()
-            except Exception as problem:
-                ex = problem if isinstance(problem, FairlaneError) else _internal(problem)
-                if self.last_error is None or self.last_error.message != ex.message:
-                    self._event("error", code=ex.code.value, message=ex.message)
-                self.last_error = ex
+                await asyncio.wait((session,))
+            finally:
+                if not session.done():
+                    session.cancel()
+                    await asyncio.gather(session, return_exceptions=True)
+            self._judge(session)
             await asyncio.sleep(self._options.retry_s)
+
+    def _judge(self, session: asyncio.Task[None]) -> None:
+        """Note how a session ended."""
+        problem = self._lost() if session.cancelled() else session.exception()
+        if problem is None:
+            return
+        ex = problem if isinstance(problem, FairlaneError) else _internal(problem)
+        if self.last_error is None or self.last_error.message != ex.message:
+            self._event("error", code=ex.code.value, message=ex.message)
+        self.last_error = ex
+
+    def _lost(self) -> FairlaneError:
+        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost")
 
     async def _session(self) -> None:
         client = self._client_factory(
@@ -144,10 +160,8 @@ class ActivityAgent:
                 await self._serve(client)
             finally:
                 self.client = None
-                self.last_error = FairlaneError(
-                    ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost"
-                )
-        self._event("disconnected")
+                self.last_error = self._lost()
+                self._event("disconnected")
 
     async def _wait_for_promotion(self, client: SwitchClient) -> None:
         self._event("backup", primary_id=client.switch.primary_id)
@@ -285,7 +299,7 @@ def arrivals(entries: Iterable[P4TableEntry]) -> dict[VcOnPort, int]:
     return found
 
 
-def _internal(problem: Exception) -> FairlaneError:
+def _internal(problem: BaseException) -> FairlaneError:
     """An error that nobody foresaw, with the place where it happened."""
     if isinstance(problem, P4ClientError):
         return FairlaneError(ErrorCode.REFUSED, str(problem))
