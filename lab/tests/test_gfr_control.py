@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller's GFR code on gfr.p4 itself, in virtual time: VCs that come and go, schemes switched under load, VCs deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fairlane_controller.gfr.activity import ActivityAgent
+from fairlane_controller.gfr.config import GfrScheme, parse_config
+from fairlane_controller.gfr.deploy import Plan, apply_plan, make_plan
+from fairlane_controller.gfr.reads import read_ports
+from fairlane_controller.gfr.setup import set_up_gfr
+from fairlane_controller.gfr.store import GfrState
+from fairlane_controller.switch import gfr_program as program
+from fairlane_lab.scenario import Flow
+from fairlane_lab.sim.config import resolve
+from fairlane_lab.sim.programs import COMPILED, find_program
+from fairlane_lab.sim.world import SimWorld
+from sim_scenarios import DUMBBELL, cbr, scenario
+
+pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
+pytestmark = pytest.mark.skipif(not (COMPILED / "gfr.json").is_file(), reason="gfr.p4 is not compiled")
+
+CAPACITY_BPS = 2_000_000
+PORT = 3
+
+
+class Log:
+    """Events with the instant of the loop at which they were written."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def write(self, event: str, **fields: Any) -> None:
+        """One event."""
+        self.events.append({"event": event, "t_s": round(asyncio.get_running_loop().time(), 3), **fields})
+
+
+def plan_of(before: GfrState | None = None, now_s: float = 0.0, vcs: tuple[int, ...] = (1, 2), **port: Any) -> Plan:
+    """s1's port 3 with VC `vc1` from h1 (0.5 Mbit/s) and `vc2` from h2 (1 Mbit/s)."""
+    bottleneck = {
+        "switch": "s1",
+        "port": PORT,
+        "capacity": CAPACITY_BPS,
+        "queues": "fifo",
+        "lbo_cells": 100,
+        "hbo_cells": 300,
+        "qmax_cells": 400,
+    }
+    made = [
+        {"name": f"vc{n}", "mcr": 500_000 * n, "match": [{"switch": "s1", "ingress_port": n, "src": f"10.0.{n}.0/24"}], "edge": [{"switch": "s1", "ingress_port": n}]}
+        for n in vcs
+    ]  # fmt: skip
+    return make_plan(
+        parse_config({"ports": [{**bottleneck, **port}], "vcs": made}, "test"),
+        before or GfrState(),
+        now_s,
+        None,
+        "test",
+    )
+
+
+def world_of(*flows: Flow) -> SimWorld:
+    """The dumbbell with room for 400 packets at the bottleneck; its switches run gfr.p4 and have their routes."""
+    topology = copy.deepcopy(DUMBBELL)
+    topology["switches"]["s1"]["ports"]["3"]["queue_packets"] = 400
+    config = resolve(scenario(*flows, topology=topology), 20_000_000)
+    world = SimWorld(replace(config, program=find_program("gfr")))
+    world.loop.stop_on_messages = False
+    return world
+
+
+async def set_up(world: SimWorld, plan: Plan) -> None:
+    """Program, routes and plan."""
+    for state in world.run_state.switches:
+        async with world.client(world.endpoint(state.name), write=True) as client:
+            await set_up_gfr(client, state, plan)
+
+
+@pytest.fixture
+def steady() -> Iterator[SimWorld]:
+    """1.2 and 0.6 Mbit/s of payload for a line of 2 Mbit/s: a queue, and no drop."""
+    world = world_of(cbr("a", "h1", 1_200_000), cbr("b", "h2", 600_000))
+    yield world
+    world.close()
+
+
+async def seen(world: SimWorld, plan: Plan) -> dict[str, Any]:
+    """`gfr show`'s row of the bottleneck."""
+    async with world.client(world.endpoint("s1")) as client:
+        (row,) = await read_ports(client, plan.state.allocation, {})
+    return row
+
+
+async def until(t_s: float) -> None:
+    """Let virtual time pass to an instant."""
+    await asyncio.sleep(t_s - asyncio.get_running_loop().time())
+
+
+def flows(world: SimWorld) -> dict[str, Any]:
+    """The simulator's counts by flow."""
+    return {flow["name"]: flow for flow in json.loads(world.simulation.flows())}
+
+
+def test_n_and_w_follow_the_vcs_that_send() -> None:
+    world = world_of(cbr("a", "h1", 400_000, stop_s=12.0), cbr("b", "h2", 400_000, start_s=3.4, stop_s=6.2))
+    log, plan = Log(), plan_of()
+    shares: dict[float, tuple[int, dict[str, int]]] = {}
+
+    async def main() -> None:
+        await set_up(world, plan)
+        agent = ActivityAgent(world.endpoint("s1"), plan, log, client_factory=world.client)
+        task = asyncio.create_task(agent.run())
+        for t_s in (0.5, 2.5, 4.5, 9.5, 14.5):
+            await until(t_s)
+            row = await seen(world, plan)
+            shares[t_s] = row["n"], {vc["vc"]: vc["w_bps"] for vc in row["vcs"]}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not [event for event in log.events if event["event"] == "error"]
+
+    try:
+        world.loop.run_until_complete(main())
+    finally:
+        world.close()
+    both = {"vc1": 750_000, "vc2": 1_250_000}
+    first = {"vc1": CAPACITY_BPS, "vc2": both["vc2"]}  # vc2 would begin with what it had beside vc1
+    nobody = {"vc1": CAPACITY_BPS, "vc2": CAPACITY_BPS}
+    assert shares == {0.5: (2, both), 2.5: (1, first), 4.5: (2, both), 9.5: (1, first), 14.5: (1, nobody)}
+    told = [(e["t_s"], e["n"], e["started"], e["stopped"]) for e in log.events if e["event"] == "gfr_active"]
+    assert told == [
+        (0.0, 2, ["vc1", "vc2"], []), (2.0, 1, [], ["vc2"]), (4.0, 2, ["vc2"], []), (9.0, 1, [], ["vc2"]), (14.0, 0, [], ["vc1"]),
+    ]  # fmt: skip
+
+
+def test_schemes_are_switched_under_load_without_a_frame_lost(steady: SimWorld) -> None:
+    first = plan_of(scheme="drop_tail")
+    waiting: list[int] = []
+
+    async def main() -> dict[str, Any]:
+        await set_up(steady, first)
+        plan, at_s = first, 0.0
+        for scheme in [scheme.value for scheme in GfrScheme] * 8:
+            at_s += 0.25
+            await until(at_s)
+            waiting.append((await seen(steady, plan))["qt_cells"])
+            plan = plan_of(plan.state, at_s, scheme=scheme)
+            async with steady.client(steady.endpoint("s1"), write=True) as client:
+                await apply_plan(client, plan)
+            assert (await seen(steady, plan))["scheme"] == scheme
+        return await seen(steady, plan)
+
+    row = steady.loop.run_until_complete(main())
+    accepted = {vc["vc"]: (vc["arrived_frames"], vc["accepted_frames"], vc["refused_frames"]) for vc in row["vcs"]}
+    assert all(arrived > 800 and refused == 0 for arrived, _, refused in accepted.values()), accepted
+    assert all(arrived == took for arrived, took, _ in accepted.values()), accepted
+    assert max(waiting) > 0  # there was a queue to lose something from
+
+
+def test_a_deleted_vc_leaves_no_cell_behind(steady: SimWorld) -> None:
+    """Its frames are of no VC from the next one on, and the other VC has the whole line."""
+    plan = plan_of()
+
+    async def main() -> tuple[dict[str, Any], dict[str, Any], list[int]]:
+        await set_up(steady, plan)
+        await until(2.0)
+        before = await seen(steady, plan)
+        alone = plan_of(plan.state, 2.0, vcs=(1,))
+        async with steady.client(steady.endpoint("s1"), write=True) as client:
+            await apply_plan(client, alone)
+            await until(6.0)
+            after = await seen(steady, alone)
+            cells = await client.read_registers(program.REGISTER_VC_CELLS, (0, 1, program.NO_VC_SLOT + PORT))
+        assert cells is not None
+        return before, after, [cells[0], cells[1], cells[program.NO_VC_SLOT + PORT]]
+
+    before, after, cells = steady.loop.run_until_complete(main())
+    assert [vc["vc"] for vc in before["vcs"]] == ["vc1", "vc2"]
+    assert not before["no_vc"]["verdicts"]
+    (vc1,) = after["vcs"]
+    assert vc1["w_bps"] == CAPACITY_BPS
+    assert after["no_vc"]["accepted_frames"] > 200
+    assert cells[1] == 0
+    assert sum(cells) == after["qt_cells"]
+
+
+def test_the_edge_tags_what_is_above_mcr(steady: SimWorld) -> None:
+    """In two seconds vc1 sends 1.2 Mbit/s of payload with 0.5 Mbit/s guaranteed, vc2 0.6 with 1: CLP 1 is vc1's alone."""
+    plan = plan_of(scheme="proposed")
+
+    async def main() -> dict[str, Any]:
+        await set_up(steady, plan)
+        await until(10.0)
+        return await seen(steady, plan)
+
+    row = steady.loop.run_until_complete(main())
+    one, two = (
+        {clp: sum(v.get(clp, 0) for v in vc["verdicts"].values()) for clp in ("clp0", "clp1")} for vc in row["vcs"]
+    )
+    frames_a_second = 1_200_000 / (8 * 972)
+    share = 500_000 / (frames_a_second * 21 * 424)  # MCR over the line rate of its frames of 1000 bytes, 21 cells each
+    burst = 200 / 21
+    total = one["clp0"] + one["clp1"]
+    assert one["clp0"] == pytest.approx(share * total + burst, rel=0.03)
+    assert two["clp1"] == 0
+
+
+def test_a_thousand_vcs_are_applied_and_left_alone() -> None:
+    world = world_of(cbr("a", "h1", 400_000, stop_s=1.0))
+    vcs = [
+        {"name": f"vc{n}", "mcr": 1_000, "match": [{"switch": "s1", "src": f"10.{1 + n // 200}.{n % 200}.0/24"}], "edge": [{"switch": "s1", "ingress_port": 1}]}
+        for n in range(1000)
+    ]  # fmt: skip
+    port = {
+        "switch": "s1",
+        "port": PORT,
+        "capacity": CAPACITY_BPS,
+        "queues": "fifo",
+        "lbo_cells": 100,
+        "hbo_cells": 300,
+        "qmax_cells": 400,
+    }
+    plan = make_plan(parse_config({"ports": [port], "vcs": vcs}, "test"), GfrState(), 0.0, None, "test")
+
+    async def main() -> tuple[int, int]:
+        await set_up(world, plan)
+        async with world.client(world.endpoint("s1"), write=True) as client:
+            again = await apply_plan(client, plan)
+            return len(await client.read_table(program.TABLE_VC_SHARE)), again.written
+
+    try:
+        assert world.loop.run_until_complete(main()) == (1000, 0)
+    finally:
+        world.close()
