@@ -8,8 +8,8 @@
 //! makes no burst; a smaller one in proportion, but never less than 1/2048 of a full frame, so that none starves.
 //!
 //! Latency. Let `q_i` be queue i's credit a round and `L` the longest frame, both in the unit below. A packet of length
-//! `l` at the head of queue i is served after at most `k = ceil(l / q_i)` rounds, and before it every other queue j
-//! sends at most `k * q_j + L`, together with the frame on the line `sum over j of (k * q_j + L) + L`.
+//! `l` at the head of queue i is served within `k = ceil(l / q_i) + 1` rounds, and before it every other queue j sends
+//! at most `k * q_j + L`, together with the frame on the line `sum over j of (k * q_j + L) + L`.
 
 use crate::limits::cells_of;
 use crate::link_layer::LinkLayer;
@@ -19,8 +19,9 @@ use crate::wheel::{Wheel, ROUNDS_MAX};
 const FRACTION: u32 = 20;
 /// The least quantum is a full frame divided by two to the power of this.
 const SMALLEST: u32 = 11;
-/// After so many packets without one of the largest weights, those that are left set the scale.
-const SCALE_HOLD_PACKETS: u32 = 4_096;
+/// After so many packets, and one more for each queue that waits, without one of the largest weights, those that are
+/// left set the scale.
+const SCALE_HOLD_PACKETS: u32 = 64;
 
 /// What credit buys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,7 @@ pub(crate) struct RoundRobin {
     /// Waiting queues by the number of bits of their weight, and which numbers there are.
     classes: [u32; 33],
     present: u64,
+    waiting: u32,
     /// Bits of the weight whose quantum is a full frame.
     scale: u32,
     below_scale: u32,
@@ -108,6 +110,7 @@ impl RoundRobin {
             charged: None,
             classes: [0; 33],
             present: 0,
+            waiting: 0,
             scale: 1,
             below_scale: 0,
             scratch: Vec::new(),
@@ -250,12 +253,14 @@ impl RoundRobin {
     #[inline]
     fn enter(&mut self, class: usize) {
         self.classes[class] += 1;
+        self.waiting += 1;
         self.present |= 1 << class;
     }
 
     #[inline]
     fn leave(&mut self, class: usize) {
         self.classes[class] -= 1;
+        self.waiting -= 1;
         if self.classes[class] == 0 {
             self.present &= !(1 << class);
         }
@@ -267,7 +272,7 @@ impl RoundRobin {
         63 - (self.present | 1).leading_zeros()
     }
 
-    /// The scale goes down only after a while, since each change costs as much as there are queues.
+    /// The scale goes down only after a while, since a change costs as much as there are queues that wait.
     #[inline]
     fn hold_scale(&mut self) {
         let largest = self.largest();
@@ -276,7 +281,7 @@ impl RoundRobin {
             return;
         }
         self.below_scale += 1;
-        if self.below_scale >= SCALE_HOLD_PACKETS {
+        if self.below_scale > SCALE_HOLD_PACKETS + self.waiting {
             self.rescale(largest);
         }
     }
