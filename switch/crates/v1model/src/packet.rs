@@ -6,6 +6,9 @@ pub(crate) const HEADROOM: usize = 256;
 /// Bytes kept readable behind the frame, so that a field can be loaded by one 16-byte read.
 pub(crate) const TAILROOM: usize = 16;
 
+/// Of `Packet::extracted`: not as the deparser emits them.
+pub(crate) const OUT_OF_ORDER: u64 = u64::MAX;
+
 /// A packet in flight: its frame and its header vector. Made by `Pipeline::new_packet`; belongs to that pipeline.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -17,6 +20,9 @@ pub struct Packet {
     pub(crate) end: usize,
     /// Bytes of the frame that the parser consumed: the payload starts at `start + parsed`.
     pub(crate) parsed: usize,
+    /// The headers that these bytes are, by their places in the deparser, one bit each, while they lie in its order;
+    /// else `OUT_OF_ORDER`.
+    pub(crate) extracted: u64,
     /// Constants, fields, validity, args, temporaries: see `compile::layout`.
     pub(crate) slots: Box<[u64]>,
     /// Length limit of `truncate`, bytes.
@@ -34,6 +40,7 @@ impl Packet {
             start: HEADROOM,
             end: HEADROOM,
             parsed: 0,
+            extracted: 0,
             slots,
             truncate_bytes: u32::MAX,
             length_bytes: 0,
@@ -51,6 +58,7 @@ impl Packet {
         self.end = HEADROOM + frame.len();
         self.buffer[self.start..self.end].copy_from_slice(frame);
         self.parsed = 0;
+        self.extracted = 0;
         self.truncate_bytes = u32::MAX;
         self.length_bytes = frame.len() as u32;
         self.ingress_bytes = frame.len() as u32;
@@ -89,6 +97,7 @@ impl Packet {
     pub fn copy_from(&mut self, other: &Packet) {
         self.copy_frame_from(other);
         self.parsed = other.parsed;
+        self.extracted = other.extracted;
         self.truncate_bytes = other.truncate_bytes;
         self.length_bytes = other.length_bytes;
         self.ingress_bytes = other.ingress_bytes;

@@ -4,14 +4,14 @@
 use serde_json::Value;
 
 use crate::compile;
-use crate::compile::code::{Checksum, Program};
+use crate::compile::code::{Checksum, Program, NOT_EMITTED};
 use crate::compile::layout::Layout;
 use crate::effects::Effects;
 use crate::entry::Nanos;
 use crate::error::LoadError;
 use crate::exec::{frame, Machine, Scratch};
 use crate::json::Json;
-use crate::packet::{Packet, HEADROOM, TAILROOM};
+use crate::packet::{Packet, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
 
@@ -150,15 +150,28 @@ pub struct Pipeline {
     deparser_effects: Effects,
 }
 
+/// What becomes of a JSON.
+type Compiled = Result<(Program, Schema, Layout), LoadError>;
+
 /// Seed of `random` and of random selectors until `Pipeline::seed` is called.
 const SEED: u64 = 0x5eed;
 
 impl Pipeline {
     /// Loads p4c's BMv2 JSON of a v1model program. Anything unsupported is refused here, naming the JSON path.
     pub fn from_json(json: &[u8]) -> Result<Pipeline, LoadError> {
+        Pipeline::load(json, compile::program)
+    }
+
+    /// The same, with operations as they are written.
+    #[cfg(test)]
+    pub(crate) fn as_written(json: &[u8]) -> Result<Pipeline, LoadError> {
+        Pipeline::load(json, compile::program_as_written)
+    }
+
+    fn load(json: &[u8], compile: impl Fn(&Json) -> Compiled) -> Result<Pipeline, LoadError> {
         let value: Value = serde_json::from_slice(json)
             .map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
-        let (program, schema, layout) = compile::program(&Json::root(&value))?;
+        let (program, schema, layout) = compile(&Json::root(&value))?;
         let algorithms: Vec<&str> = program
             .calculations
             .iter()
@@ -184,12 +197,12 @@ impl Pipeline {
     /// Metadata to zero, headers invalid; keeps capacity and the frame.
     #[inline]
     pub fn reset(&self, pkt: &mut Packet) {
-        pkt.slots[2..self.program.state_end].fill(0);
+        pkt.slots[self.program.reset_start..self.program.state_end].fill(0);
     }
 
     /// Metadata to zero; headers stay (an E2E clone, before its field list is copied).
     pub fn reset_metadata(&self, pkt: &mut Packet) {
-        pkt.slots[2..self.program.headers_start].fill(0);
+        pkt.slots[self.program.reset_start..self.program.headers_start].fill(0);
     }
 
     fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
@@ -213,6 +226,7 @@ impl Pipeline {
     /// Parser and verification of checksums; sets `parser_error` and `checksum_error`.
     pub fn parse(&mut self, pkt: &mut Packet, fx: &mut Effects) {
         pkt.parsed = 0;
+        pkt.extracted = 0;
         self.std_set(pkt, Std::ParserError, self.program.error_codes.no_error);
         self.run(pkt, 0, fx, self.program.parser_start);
         let mut error = 0;
@@ -303,7 +317,47 @@ impl Pipeline {
         self.emit(pkt);
     }
 
+    /// Writes what the program may have changed of headers that lie in the frame as they are to be emitted; false when
+    /// they do not.
+    fn emit_in_place(&self, pkt: &mut Packet) -> bool {
+        let program = &self.program;
+        let Some(patches) = &program.patches else {
+            return false;
+        };
+        let valid = program.deparser.iter().enumerate();
+        let present = valid.fold(0, |all: u64, (place, &(valid, _, _))| {
+            all | u64::from(pkt.slots[usize::from(valid)] != 0).wrapping_shl(place as u32)
+        });
+        if present != pkt.extracted || program.deparser.len() >= usize::from(NOT_EMITTED) {
+            return false;
+        }
+        let (mut left, mut at) = (present, pkt.start);
+        while left != 0 {
+            let place = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let (_, base, ty) = program.deparser[place];
+            let (io, base) = (&program.headers[usize::from(ty)], usize::from(base));
+            let block = &pkt.slots[base..base + usize::from(io.slots)];
+            let bytes = io.fixed_bytes as usize;
+            frame::emit_pieces(&patches[place], block, &mut pkt.buffer[at..at + bytes]);
+            at += bytes;
+        }
+        true
+    }
+
     fn emit(&self, pkt: &mut Packet) {
+        if !self.emit_in_place(pkt) {
+            self.emit_anew(pkt);
+        }
+        pkt.parsed = 0;
+        pkt.extracted = OUT_OF_ORDER;
+        pkt.end = pkt
+            .end
+            .min(pkt.start.saturating_add(pkt.truncate_bytes as usize));
+    }
+
+    /// Writes all headers in front of the payload.
+    fn emit_anew(&self, pkt: &mut Packet) {
         let program = &self.program;
         let mut length = 0;
         for &(valid, base, ty) in &program.deparser {
@@ -340,10 +394,6 @@ impl Pipeline {
             }
         }
         pkt.start = start;
-        pkt.parsed = 0;
-        pkt.end = pkt
-            .end
-            .min(start.saturating_add(pkt.truncate_bytes as usize));
     }
 
     /// Reads a field of `standard_metadata`; 0 when the program has none.
@@ -369,6 +419,7 @@ impl Pipeline {
     pub fn copy_field_list(&self, from: &Packet, to: &mut Packet, list: FieldListId) {
         for &(slot, slots) in &self.program.field_lists[list.index()] {
             let range = usize::from(slot)..usize::from(slot) + usize::from(slots);
+            self.header_changes(to, range.start);
             to.slots[range.clone()].copy_from_slice(&from.slots[range]);
         }
     }
@@ -395,7 +446,30 @@ impl Pipeline {
     /// Sets the low 64 bits of a field, cut to its width.
     #[inline]
     pub fn field_set(&self, pkt: &mut Packet, field: FieldRef, value: u64) {
+        self.header_changes(pkt, field.slot as usize);
         pkt.slots[field.slot as usize] = value & crate::bits::low_mask(field.width);
+    }
+
+    /// A slot is written from outside the program: a header is no longer what the frame says.
+    #[inline]
+    fn header_changes(&self, pkt: &mut Packet, slot: usize) {
+        if slot >= self.program.headers_start {
+            pkt.extracted = OUT_OF_ORDER;
+        }
+    }
+
+    /// Slots of all that a program's user can name.
+    #[cfg(test)]
+    pub(crate) fn visible_slots(&self) -> Vec<usize> {
+        let local = self
+            .layout
+            .slots()
+            .filter(|s| s.2)
+            .map(|s| usize::from(s.0));
+        let local: std::collections::HashSet<usize> = local.collect();
+        (2..self.program.state_end)
+            .filter(|slot| !local.contains(slot))
+            .collect()
     }
 
     /// The egress_spec that means drop; 511.

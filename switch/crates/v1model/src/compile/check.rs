@@ -56,6 +56,15 @@ impl Program {
                 }
             }
         }
+        let targets = self.targets();
+        match targets.iter().find(|to| **to as usize >= self.ops.len()) {
+            Some(to) => Err(format!("a target is operation {to} of {}", self.ops.len())),
+            None => Ok(()),
+        }
+    }
+
+    /// Every operation that something other than an operation leads to.
+    pub fn targets(&self) -> Vec<Pc> {
         let mut targets: Vec<Pc> = self.actions.clone();
         targets.extend([
             self.parser_start,
@@ -66,6 +75,10 @@ impl Program {
         for table in &self.tables {
             targets.extend(table.next_hit.iter().chain(&table.next_miss));
             targets.extend([table.next_none, table.next_hit_none]);
+        }
+        for exits in &self.exits {
+            targets.extend(exits.hit.iter().chain(&exits.miss));
+            targets.extend([exits.none, exits.hit_none]);
         }
         for select in &self.selects {
             targets.push(select.default);
@@ -81,11 +94,13 @@ impl Program {
                 .iter()
                 .filter_map(|c| c.condition.map(|(pc, _)| pc)),
         );
-        match targets.iter().find(|to| **to as usize >= self.ops.len()) {
-            Some(to) => Err(format!("a target is operation {to} of {}", self.ops.len())),
-            None => Ok(()),
-        }
+        targets
     }
+}
+
+/// Where an operation may jump.
+pub(super) fn jump(op: &Op) -> Option<Pc> {
+    parts(op).1
 }
 
 /// The slots that the machine reads or writes one by one, and where the operation may jump.
@@ -150,6 +165,7 @@ fn parts(op: &Op) -> (Vec<Slot>, Option<Pc>) {
         | Op::ExtractNext { .. }
         | Op::Select { .. }
         | Op::Apply { .. }
+        | Op::Call { .. }
         | Op::Return
         | Op::ReturnOrExit
         | Op::CheckExit

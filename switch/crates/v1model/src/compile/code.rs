@@ -311,6 +311,11 @@ pub(crate) enum Op {
     Apply {
         table: u16,
     },
+    /// The same, to code of its own for each action: `Program::exits`.
+    Call {
+        table: u16,
+        exits: u16,
+    },
     /// End of an action called by `Apply`.
     Return,
     /// The same, but leave the control when `exit` was called.
@@ -506,6 +511,8 @@ pub(crate) enum Case {
 pub(crate) struct TableCode {
     /// Key fields: first slot, limbs.
     pub key: Vec<(Slot, u16)>,
+    /// The slots of all their limbs in order.
+    pub key_slots: Vec<Slot>,
     /// Masks over the key's limbs, when some are static.
     pub masks: Option<Vec<u64>>,
     pub key_limbs: u16,
@@ -521,6 +528,41 @@ pub(crate) struct TableCode {
     pub profile: Option<u32>,
     /// Calculation of the selector's hash.
     pub selector: Option<u16>,
+}
+
+/// Where a `Call` goes on, by action: on a hit, on a miss; without any action after a miss and after a hit.
+#[derive(Clone, Debug)]
+pub(crate) struct Exits {
+    pub hit: Vec<Pc>,
+    pub miss: Vec<Pc>,
+    pub none: Pc,
+    pub hit_none: Pc,
+}
+
+impl Exits {
+    /// `to` is where to go on a hit for each of `actions`, on a miss for each of them, without action after a miss and
+    /// after a hit; the others never run.
+    pub fn new(actions: &[u32], to: &[usize]) -> Exits {
+        let count = actions.iter().map(|&a| a as usize + 1).max().unwrap_or(0);
+        let (none, hit_none) = (to[to.len() - 2] as Pc, to[to.len() - 1] as Pc);
+        let mut exits = Exits {
+            hit: vec![hit_none; count],
+            miss: vec![none; count],
+            none,
+            hit_none,
+        };
+        for (i, &action) in actions.iter().enumerate() {
+            exits.hit[action as usize] = to[i] as Pc;
+            exits.miss[action as usize] = to[actions.len() + i] as Pc;
+        }
+        exits
+    }
+
+    /// All of them.
+    pub fn targets(&mut self) -> impl Iterator<Item = &mut Pc> {
+        let by_action = self.hit.iter_mut().chain(&mut self.miss);
+        by_action.chain([&mut self.none, &mut self.hit_none])
+    }
 }
 
 /// A message of `log_msg` or of a failed assertion: text between the values, values.
@@ -544,6 +586,9 @@ pub(crate) struct Checksum {
     pub update: bool,
 }
 
+/// Of `Program::places`.
+pub(crate) const NOT_EMITTED: u8 = 63;
+
 /// A compiled program: immutable.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
@@ -559,6 +604,7 @@ pub(crate) struct Program {
     pub calculations: Vec<Calculation>,
     pub selects: Vec<Select>,
     pub tables: Vec<TableCode>,
+    pub exits: Vec<Exits>,
     pub messages: Vec<Message>,
     pub checksums: Vec<Checksum>,
     /// Digests: (slot, width) of the members.
@@ -567,6 +613,11 @@ pub(crate) struct Program {
     pub field_lists: Vec<Vec<(Slot, u16)>>,
     /// Emitted headers in order: validity slot, base, header type.
     pub deparser: Vec<(Slot, Slot, u16)>,
+    /// For each of `elements`, its place in `deparser`; `NOT_EMITTED` for what is not one fixed header of it.
+    pub places: Vec<u8>,
+    /// For each of `deparser`, the pieces with fields that the program ever writes: all that differs from the frame
+    /// when the headers are those that were extracted. None: not known.
+    pub patches: Option<Vec<Vec<Piece>>>,
     pub parser_start: Pc,
     pub ingress_start: Pc,
     pub egress_start: Pc,
@@ -574,7 +625,9 @@ pub(crate) struct Program {
     pub deparser_start: Pc,
     /// Slots as they are in a fresh packet.
     pub template: Box<[u64]>,
-    /// Slots that a reset zeroes: `2..state_end`, of which `2..headers_start` are metadata.
+    /// Slots that a reset zeroes: `reset_start..state_end`, of which those below `headers_start` are metadata. Those in
+    /// front are written before they are read.
+    pub reset_start: usize,
     pub headers_start: usize,
     pub state_end: usize,
     /// First slot of the action args.

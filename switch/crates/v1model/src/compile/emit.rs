@@ -198,8 +198,16 @@ impl<'x> Emitter<'x> {
         (0..self.labels.len()).map(target).collect()
     }
 
-    /// Puts the places of labels into the code and makes the template of a fresh packet.
-    pub fn finish(mut self) -> Program {
+    /// The program as it was emitted.
+    #[cfg(test)]
+    pub fn finish(self) -> Program {
+        let (mut program, _) = self.resolve();
+        fuse_moves(&mut program);
+        program
+    }
+
+    /// Puts the places of labels into the code and makes the template of a fresh packet; the constants are by slot.
+    pub fn resolve(mut self) -> (Program, HashMap<Slot, u64>) {
         self.op(Op::End);
         let labels = self.label_targets();
         let fix = |pc: &mut Pc| *pc = labels[*pc as usize];
@@ -249,22 +257,26 @@ impl<'x> Emitter<'x> {
         ] {
             fix(start);
         }
-        fuse_moves(program, &labels);
         let mut template = vec![0u64; self.next_slot as usize];
-        for (limbs, slot) in &self.constants {
-            let slot = usize::from(*slot);
-            template[slot..slot + limbs.len()].copy_from_slice(limbs);
+        let mut constants = HashMap::new();
+        for (limbs, &slot) in &self.constants {
+            for (slot, &limb) in (slot..).zip(limbs) {
+                template[usize::from(slot)] = limb;
+                constants.insert(slot, limb);
+            }
         }
         program.template = template.into();
+        program.reset_start = 2;
         program.headers_start = self.layout.headers_start as usize;
         program.state_end = self.layout.end as usize;
-        self.program
+        (self.program, constants)
     }
 }
 
 /// Runs of moves that nothing jumps into become one operation; the others stay behind it, unused.
-fn fuse_moves(program: &mut Program, labels: &[Pc]) {
-    let targets: HashSet<Pc> = labels.iter().copied().collect();
+pub(crate) fn fuse_moves(program: &mut Program) {
+    let jumps = program.ops.iter().filter_map(super::check::jump);
+    let targets: HashSet<Pc> = program.targets().into_iter().chain(jumps).collect();
     let mut pc = 0;
     while pc < program.ops.len() {
         let mut run = Vec::new();

@@ -422,15 +422,40 @@ impl Layout {
         })
     }
 
-    /// A field by its dotted name, aliases first; None when there is none.
+    /// True for fields that p4c made for local variables and intermediate results: nothing outside the program sees them.
+    fn is_local(&self, header: usize, field: &str) -> bool {
+        let header = &self.headers[header];
+        // p4c names the fields of user metadata `metadata_t.queue_id` or `userMetadata.queue_id`: those have a dot.
+        header.metadata && header.name == "scalars" && !field.contains('.')
+    }
+
+    /// Every field's slot: (slot, width of the limb there, is local).
+    pub fn slots(&self) -> impl Iterator<Item = (Slot, u32, bool)> + '_ {
+        (0..self.headers.len()).flat_map(move |index| {
+            let header = &self.headers[index];
+            let fields = self.types[header.ty].fields.iter();
+            fields.flat_map(move |field| {
+                let local = self.is_local(index, &field.name);
+                (0..limbs_for(field.width) as u16).map(move |limb| {
+                    let width = (field.width - u32::from(limb) * 64).min(64);
+                    (header.base + field.offset + limb, width, local)
+                })
+            })
+        })
+    }
+
+    /// A field by its dotted name, aliases first; None when there is none, or it is the compiler's own.
     pub fn field_named(&self, name: &str) -> Option<Field> {
         if let Some((header, field)) = self.aliases.get(name) {
             return self.field_of(*self.header_names.get(header)?, field);
         }
         // Header names hold dots of their own (`hdr.ipv4` never, `scalars` with fields `userMetadata.x` always).
         name.match_indices('.').find_map(|(dot, _)| {
-            let header = self.header_names.get(&name[..dot])?;
-            self.field_of(*header, &name[dot + 1..])
+            let (header, field) = (*self.header_names.get(&name[..dot])?, &name[dot + 1..]);
+            if self.is_local(header, field) {
+                return None;
+            }
+            self.field_of(header, field)
         })
     }
 
@@ -441,7 +466,8 @@ impl Layout {
             if header.name == "standard_metadata" {
                 continue;
             }
-            for field in &self.types[header.ty].fields {
+            let fields = self.types[header.ty].fields.iter();
+            for field in fields.filter(|f| !self.is_local(index, &f.name)) {
                 if field.name.rsplit('.').next() == Some(name) {
                     if found.is_some() {
                         return None;

@@ -8,6 +8,7 @@
 //! | `expr` | expressions as typed trees with ranges |
 //! | `code`, `emit` | the operations, and the assembler |
 //! | `lower`, `branch` | expressions and conditions to operations |
+//! | `optimise` | the same in fewer operations |
 //! | `check` | what the machine relies on |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
@@ -23,6 +24,7 @@ mod io;
 pub(crate) mod layout;
 mod lower;
 mod names;
+mod optimise;
 mod parser;
 mod table;
 
@@ -47,6 +49,17 @@ const MINOR_MAX: u64 = 24;
 
 /// A compiled program, the shapes of its objects, and where its fields are.
 pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
+    compile(root, true)
+}
+
+/// The same without optimisation.
+#[cfg(test)]
+pub(crate) fn program_as_written(root: &Json) -> Load<(Program, Schema, Layout)> {
+    compile(root, false)
+}
+
+/// The same, as it is written or in fewer operations.
+fn compile(root: &Json, optimised: bool) -> Load<(Program, Schema, Layout)> {
     check_version(root)?;
     let layout = Layout::from_json(root)?;
     let mut schema = Schema::default();
@@ -110,7 +123,16 @@ pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
     control::actions(&mut e, &shared)?;
     e.program.checksums = calculation::checksums(&mut e, &reader, root)?;
     deparser(&mut e, &reader, root)?;
-    let program = e.finish();
+    let (mut program, constants) = e.resolve();
+    program.places = program
+        .elements
+        .iter()
+        .map(|e| place(&program, e))
+        .collect();
+    if optimised {
+        program = optimise::optimise(program, constants, &layout, &schema);
+    }
+    emit::fuse_moves(&mut program);
     program.check().map_err(|message| root.error(message))?;
     Ok((program, schema, layout))
 }
@@ -228,6 +250,14 @@ fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Pr
         program.field_lists.push(fields);
     }
     Ok(())
+}
+
+/// Where the deparser emits a header.
+fn place(program: &Program, element: &code::Element) -> u8 {
+    let fixed = element.stride == 0 && !element.metadata;
+    let mut emitted = program.deparser.iter();
+    let place = emitted.position(|(_, base, _)| fixed && *base == element.base);
+    place.map_or(code::NOT_EMITTED, |p| p.min(code::NOT_EMITTED.into()) as u8)
 }
 
 fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {

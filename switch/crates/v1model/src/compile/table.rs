@@ -125,6 +125,7 @@ pub(crate) fn table(
     let name = json.str_at("name")?.to_string();
     let mut code = TableCode {
         key: Vec::new(),
+        key_slots: Vec::new(),
         masks: None,
         key_limbs: 0,
         next_hit: Vec::new(),
@@ -217,6 +218,8 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
         let limbs = limbs_for(field.width);
         code.key.push((field.slot, limbs as u16));
         code.key_limbs += limbs as u16;
+        code.key_slots
+            .extend((0..limbs as u16).map(|i| field.slot + i));
         match part.opt("mask") {
             Some(mask) => {
                 masked = true;

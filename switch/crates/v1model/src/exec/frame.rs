@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers between a frame's bytes and a packet's slots.
 
-use crate::compile::code::{FieldIo, HeaderIo};
+use crate::compile::code::{FieldIo, HeaderIo, Piece};
 
 /// `n` ≤ 64 bits from bit `at` on; 16 bytes from there must be readable.
 #[inline]
@@ -152,28 +152,34 @@ pub(crate) fn emit(io: &HeaderIo, slots: &[u64], base: usize, bytes: &mut [u8]) 
     match (&io.pieces, io.varbit) {
         (Some(pieces), None) => {
             let block = &slots[base..base + usize::from(io.slots)];
-            for piece in pieces {
-                let mut word = 0u64;
-                for &(offset, shift) in &piece.fields {
-                    word |= block[usize::from(offset)] << shift;
-                }
-                let at = piece.byte as usize;
-                match piece.bytes {
-                    8 => bytes[at..at + 8].copy_from_slice(&word.to_be_bytes()),
-                    4 => bytes[at..at + 4].copy_from_slice(&((word >> 32) as u32).to_be_bytes()),
-                    2 => bytes[at..at + 2].copy_from_slice(&((word >> 48) as u16).to_be_bytes()),
-                    6 => {
-                        bytes[at..at + 4].copy_from_slice(&((word >> 32) as u32).to_be_bytes());
-                        bytes[at + 4..at + 6].copy_from_slice(&((word >> 16) as u16).to_be_bytes());
-                    }
-                    n => {
-                        let n = usize::from(n);
-                        bytes[at..at + n].copy_from_slice(&word.to_be_bytes()[..n]);
-                    }
-                }
-            }
+            emit_pieces(pieces, block, bytes);
         }
         _ => emit_slow(io, slots, base, bytes),
+    }
+}
+
+/// Writes pieces of the header in `block` to their places in `bytes`.
+#[inline]
+pub(crate) fn emit_pieces(pieces: &[Piece], block: &[u64], bytes: &mut [u8]) {
+    for piece in pieces {
+        let mut word = 0u64;
+        for &(offset, shift) in &piece.fields {
+            word |= block[usize::from(offset)] << shift;
+        }
+        let at = piece.byte as usize;
+        match piece.bytes {
+            8 => bytes[at..at + 8].copy_from_slice(&word.to_be_bytes()),
+            4 => bytes[at..at + 4].copy_from_slice(&((word >> 32) as u32).to_be_bytes()),
+            2 => bytes[at..at + 2].copy_from_slice(&((word >> 48) as u16).to_be_bytes()),
+            6 => {
+                bytes[at..at + 4].copy_from_slice(&((word >> 32) as u32).to_be_bytes());
+                bytes[at + 4..at + 6].copy_from_slice(&((word >> 16) as u16).to_be_bytes());
+            }
+            n => {
+                let n = usize::from(n);
+                bytes[at..at + n].copy_from_slice(&word.to_be_bytes()[..n]);
+            }
+        }
     }
 }
 

@@ -9,13 +9,17 @@ pub(crate) mod wide;
 
 use std::fmt::Write;
 
-use crate::compile::code::{Case, Message, Op, Pc, Program, Select};
+use crate::compile::code::{Case, Message, Op, Pc, Program, Select, NOT_EMITTED};
 use crate::effects::{Again, CloneRequest, Effects, LogSink};
 use crate::entry::Nanos;
-use crate::packet::Packet;
+use crate::packet::{Packet, OUT_OF_ORDER};
 use crate::pipeline::Std;
+use crate::schema::ActionId;
 use crate::state::State;
 use crate::table::Target;
+
+/// Limbs of a lookup key that is put together on the stack.
+const SHORT_KEY: usize = 8;
 
 /// Buffers that the machine reuses from packet to packet.
 #[derive(Debug, Default)]
@@ -379,6 +383,7 @@ impl Machine<'_> {
                         return self.parser_error(slots, program.error_codes.packet_too_short);
                     }
                     packet.parsed += (bits / 8) as usize;
+                    packet.extracted = OUT_OF_ORDER;
                 }
                 Op::ParserError { code } => {
                     let code = s!(code);
@@ -389,14 +394,28 @@ impl Machine<'_> {
                     continue;
                 }
                 Op::Apply { table } => {
-                    let (action, next) = self.apply(packet, slots, usize::from(table));
+                    let (hit, action) = self.apply(packet, slots, usize::from(table));
+                    let code = &program.tables[usize::from(table)];
+                    let next = if hit { &code.next_hit } else { &code.next_miss };
                     match action {
                         Some(action) => {
-                            return_to = next;
-                            pc = action;
+                            return_to = next[action.index()];
+                            pc = program.actions[action.index()];
                         }
-                        None => pc = next,
+                        None if hit => pc = code.next_hit_none,
+                        None => pc = code.next_none,
                     }
+                    continue;
+                }
+                Op::Call { table, exits } => {
+                    let (hit, action) = self.apply(packet, slots, usize::from(table));
+                    let exits = &program.exits[usize::from(exits)];
+                    let by_action = if hit { &exits.hit } else { &exits.miss };
+                    pc = match action {
+                        Some(action) => by_action[action.index()],
+                        None if hit => exits.hit_none,
+                        None => exits.none,
+                    };
                     continue;
                 }
                 Op::Return => {
@@ -449,7 +468,7 @@ impl Machine<'_> {
     #[inline(never)]
     fn extract(&self, packet: &mut Packet, slots: &mut [u64], element: usize) -> bool {
         let program = self.program;
-        let element = &program.elements[element];
+        let (element, place) = (&program.elements[element], program.places[element]);
         let io = &program.headers[usize::from(element.header)];
         let at = packet.start + packet.parsed;
         if packet.end - at < io.fixed_bytes as usize {
@@ -460,6 +479,12 @@ impl Machine<'_> {
         frame::extract(io, &packet.buffer, at, slots, base);
         headers::mark_valid(slots, base, &element.siblings);
         packet.parsed += io.fixed_bytes as usize;
+        // In the deparser's order as long as each place is behind those before.
+        let bit = 1 << place;
+        packet.extracted = match packet.extracted < bit && place != NOT_EMITTED {
+            true => packet.extracted | bit,
+            false => OUT_OF_ORDER,
+        };
         true
     }
 
@@ -492,6 +517,7 @@ impl Machine<'_> {
         }
         frame::extract_varbit(io, &packet.buffer, at, bits as u32, slots, base);
         packet.parsed += bytes as usize;
+        packet.extracted = OUT_OF_ORDER;
         true
     }
 
@@ -531,6 +557,7 @@ impl Machine<'_> {
                 }
                 frame::extract(io, &packet.buffer, at, slots, base);
                 packet.parsed += io.fixed_bytes as usize;
+                packet.extracted = OUT_OF_ORDER;
             }
         }
         headers::mark_valid(slots, base, siblings);
@@ -586,20 +613,27 @@ impl Machine<'_> {
         select.default
     }
 
-    /// Looks a packet up: the action's code, if there is one, and where to go on after it.
+    /// Looks a packet up and brings the arguments: whether an entry was found, and the action, if there is one.
     #[inline(never)]
-    fn apply(&mut self, packet: &Packet, slots: &mut [u64], index: usize) -> (Option<Pc>, Pc) {
+    fn apply(
+        &mut self,
+        packet: &Packet,
+        slots: &mut [u64],
+        index: usize,
+    ) -> (bool, Option<ActionId>) {
         let program = self.program;
         let code = &program.tables[index];
-        let key = &mut self.scratch.key;
-        key.clear();
-        for &(slot, limbs) in &code.key {
-            let slot = usize::from(slot);
-            if limbs == 1 {
-                key.push(slots[slot]);
-            } else {
-                key.extend_from_slice(&slots[slot..slot + usize::from(limbs)]);
+        // Short keys on the stack: their number of limbs is known to be small.
+        let mut short = [0u64; SHORT_KEY];
+        let key = match code.key_slots.len() {
+            n @ ..=SHORT_KEY => &mut short[..n],
+            n => {
+                self.scratch.key.resize(n, 0);
+                self.scratch.key.as_mut_slice()
             }
+        };
+        for (limb, &slot) in key.iter_mut().zip(&code.key_slots) {
+            *limb = slots[usize::from(slot)];
         }
         if let Some(masks) = &code.masks {
             for (key, mask) in key.iter_mut().zip(masks) {
@@ -613,7 +647,10 @@ impl Machine<'_> {
         let mut target = lookup.target;
         let mut place = None;
         if let Target::Action(action, limbs) = target {
-            slots[args..args + limbs.len()].copy_from_slice(limbs);
+            // Few: a loop is quicker than a call that copies.
+            for (arg, &limb) in slots[args..].iter_mut().zip(limbs) {
+                *arg = limb;
+            }
             place = Some(action);
             target = Target::None;
         }
@@ -646,14 +683,7 @@ impl Machine<'_> {
             let color = self.state.tables[index].meter_color(entry, self.now, bytes);
             slots[usize::from(slot)] = u64::from(color) & mask(w);
         }
-        match place {
-            Some(action) => {
-                let next = if hit { &code.next_hit } else { &code.next_miss };
-                (Some(program.actions[action.index()]), next[action.index()])
-            }
-            None if hit => (None, code.next_hit_none),
-            None => (None, code.next_none),
-        }
+        (hit, place)
     }
 
     /// Samples the digests that the control asked for.

@@ -15,9 +15,14 @@ struct Place {
     bits: u8,
 }
 
+/// Keys of at most so many bits are indexes themselves.
+const DIRECT_BITS: u32 = 12;
+
 /// The entries of an exact table.
 #[derive(Clone)]
 pub struct Exact {
+    /// By the packed key, the record's index + 1, or 0; empty where keys are longer than `DIRECT_BITS`.
+    direct: Vec<u32>,
     index: HashIndex,
     seeds: Seeds,
     /// One for each limb, in order; empty where packing saves no word.
@@ -51,7 +56,13 @@ impl Exact {
         if words == places.len() {
             places.clear();
         }
+        let bits: u32 = keys.iter().map(|k| k.width).sum();
+        let direct = match words {
+            1 if bits <= DIRECT_BITS => vec![0; 1 << bits],
+            _ => Vec::new(),
+        };
         Exact {
+            direct,
             index: HashIndex::new(max_size),
             seeds: Seeds::random(),
             places,
@@ -101,6 +112,13 @@ impl Exact {
     /// The entry whose key equals `key`.
     #[inline(always)]
     pub fn find(&self, records: &Records, key: &[u64]) -> Option<u32> {
+        if !self.direct.is_empty() {
+            let word = match *key {
+                [a] => a,
+                _ => self.word(key, 0),
+            };
+            return self.direct.get(word as usize)?.checked_sub(1);
+        }
         if self.places.is_empty() {
             match *key {
                 [a] => self.find_words(records, [a]),
@@ -129,12 +147,23 @@ impl Exact {
 
     /// Adds the entry whose record holds its packed key already.
     pub fn insert(&mut self, records: &Records, at: u32) {
-        self.index.insert(self.hash_of(records, at), at);
+        match self.direct_place(records, at) {
+            Some(place) => *place = at + 1,
+            None => self.index.insert(self.hash_of(records, at), at),
+        }
     }
 
     /// Takes an entry out.
     pub fn remove(&mut self, records: &Records, at: u32) {
-        self.index.remove(self.hash_of(records, at), at);
+        match self.direct_place(records, at) {
+            Some(place) => *place = 0,
+            None => self.index.remove(self.hash_of(records, at), at),
+        }
+    }
+
+    fn direct_place(&mut self, records: &Records, at: u32) -> Option<&mut u32> {
+        let word = records.key(at).first()?;
+        self.direct.get_mut(*word as usize)
     }
 
     fn hash_of(&self, records: &Records, at: u32) -> u64 {

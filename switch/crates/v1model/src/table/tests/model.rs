@@ -239,6 +239,12 @@ proptest! {
         run(&kinds, &ops)?;
     }
 
+    /// As qthresh's policy: so short that keys are indexes themselves.
+    #[test]
+    fn exact_and_short(ops in ops(), first in prop::sample::select(vec![1u32, 8, 9])) {
+        run(&[(MatchKind::Exact, first), (MatchKind::Exact, 3)], &ops)?;
+    }
+
     #[test]
     fn lpm_alone(ops in ops(), w in 0usize..6) {
         run(&[(MatchKind::Lpm, WIDTHS[w])], &ops)?;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Takes out operations whose results nobody reads: p4c's temporaries, once their readers read what was copied.
+
+use super::effects::{is_pure, may_leave, Effects, Touch};
+use super::flow::{Block, Exit, Flow};
+use super::slots::SlotSet;
+use crate::compile::code::Op;
+
+/// Takes dead operations out. `visible` are the slots that count when the code ends; the result are those and all that
+/// one part of the program reads before it writes them.
+pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> SlotSet {
+    let mut end = visible.clone();
+    let live = loop {
+        let live = live(flow, effects, &end);
+        // What a later part of the program reads of an earlier one's must be there at that one's end.
+        let mut wanted = end.clone();
+        for &root in &flow.roots {
+            wanted.add_all(&live[root]);
+        }
+        if wanted == end {
+            break live;
+        }
+        end = wanted;
+    };
+    let after: Vec<SlotSet> = flow
+        .blocks
+        .iter()
+        .map(|b| at_end(b, effects, &end, &live))
+        .collect();
+    for (block, mut live) in flow.blocks.iter_mut().zip(after) {
+        let mut kept = Vec::with_capacity(block.ops.len());
+        for op in block.ops.drain(..).rev() {
+            if is_pure(&op, effects) && !is_read(&op, effects, &live) {
+                continue;
+            }
+            before(&op, effects, &end, &mut live);
+            kept.push(op);
+        }
+        kept.reverse();
+        block.ops = kept;
+    }
+    end
+}
+
+/// True when something that `op` writes is live.
+fn is_read(op: &Op, effects: &Effects, live: &SlotSet) -> bool {
+    let mut read = false;
+    effects.of(op, &mut |touch, range| {
+        read |= touch != Touch::Reads && range.into_iter().any(|slot| live.contains(slot));
+    });
+    read
+}
+
+/// From what is live behind `op` to what is live in front of it.
+fn before(op: &Op, effects: &Effects, end: &SlotSet, live: &mut SlotSet) {
+    effects.of(op, &mut |touch, range| {
+        if touch == Touch::Writes {
+            range.for_each(|slot| live.remove(slot));
+        }
+    });
+    effects.of(op, &mut |touch, range| {
+        if touch == Touch::Reads {
+            range.for_each(|slot| live.add(slot));
+        }
+    });
+    if may_leave(op) {
+        live.add_all(end);
+    }
+}
+
+/// What is live in front of a block's end.
+fn at_end(block: &Block, effects: &Effects, end: &SlotSet, live: &[SlotSet]) -> SlotSet {
+    let mut set = match &block.exit {
+        Exit::Stop => end.clone(),
+        _ => SlotSet::new(effects.most.len()),
+    };
+    for to in block.exit.targets() {
+        set.add_all(&live[to]);
+    }
+    let mut add = |slot: usize| set.add(slot);
+    match &block.exit {
+        Exit::Branch { a, b, .. } => {
+            add((*a).into());
+            add((*b).into());
+        }
+        Exit::Select { select, .. } => {
+            for &(slot, limbs, _) in &effects.program.selects[*select].parts {
+                (slot..slot + limbs).for_each(|slot| add(slot.into()));
+            }
+        }
+        Exit::Lookup { table, .. } => {
+            let code = &effects.program.tables[usize::from(*table)];
+            effects.lookup(code, &mut |touch, range| {
+                if touch == Touch::Reads {
+                    range.for_each(&mut add);
+                }
+            });
+        }
+        Exit::Stop | Exit::Goto(_) => {}
+    }
+    set
+}
+
+/// For each block, what is live where it begins.
+fn live(flow: &Flow, effects: &Effects, end: &SlotSet) -> Vec<SlotSet> {
+    let mut live = vec![SlotSet::new(effects.most.len()); flow.blocks.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (id, block) in flow.blocks.iter().enumerate().rev() {
+            let mut set = at_end(block, effects, end, &live);
+            for op in block.ops.iter().rev() {
+                before(op, effects, end, &mut set);
+            }
+            if set != live[id] {
+                live[id] = set;
+                changed = true;
+            }
+        }
+    }
+    live
+}

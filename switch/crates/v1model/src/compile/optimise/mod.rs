@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The same program in fewer operations. p4c writes every intermediate result to a field and every condition to a
+//! number; a packet should not pay for that.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `flow` | code as blocks with explicit ends, each action copied to where it is called |
+//! | `effects` | what an operation reads and writes |
+//! | `selects` | small selects as branches |
+//! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
+//! | `values`, `fold`, `pool` | operations read where values come from; common and constant ones are not computed |
+//! | `dead` | results that nobody reads are not computed |
+//! | `patches` | which bytes of headers a program can change at all |
+//! | `slots` | a set of slots |
+
+mod dead;
+mod effects;
+mod flow;
+mod fold;
+mod patches;
+mod pool;
+mod selects;
+mod slots;
+mod specialise;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::HashMap;
+
+use self::effects::Effects;
+use self::flow::Flow;
+use self::pool::Pool;
+use self::slots::SlotSet;
+use super::code::Program;
+use super::layout::{Layout, Slot};
+use crate::bits::low_mask;
+use crate::schema::Schema;
+
+/// Programs of more operations stay as they are written.
+const MOST_OPS: usize = 20_000;
+/// Specialisation ends at so many times the operations and this many more.
+const GROWTH: usize = 8;
+const MORE: usize = 1_000;
+
+/// `program` in fewer operations; `constants` are its constants by slot. What it leaves in fields that nothing outside
+/// sees (p4c's local variables) may differ.
+pub(super) fn optimise(
+    mut program: Program,
+    constants: HashMap<Slot, u64>,
+    layout: &Layout,
+    schema: &Schema,
+) -> Program {
+    let tables = table_actions(schema);
+    let Some(flow) = Flow::of(&mut program, &tables, MOST_OPS) else {
+        return program;
+    };
+    let mut pool = Pool::new(constants, std::mem::take(&mut program.template).into_vec());
+    let mut visible = visible(&program, layout, pool.template.len());
+    let mut effects = Effects {
+        arg_limbs: arg_limbs(schema),
+        registers: schema
+            .registers
+            .iter()
+            .map(|r| (r.size.into(), r.width))
+            .collect(),
+        most: most(&pool, layout),
+        copies: HashMap::new(),
+        program,
+    };
+    let flow = selects::to_branches(flow, &mut effects, &mut pool);
+    let most = flow.size() * GROWTH + MORE;
+    let mut flow = specialise::specialise(&flow, &effects, pool.values(), most);
+    for _ in 0..2 {
+        values::propagate(&mut flow, &mut effects, &mut pool);
+        visible.grow(effects.most.len());
+        visible = dead::remove(&mut flow, &effects, &visible);
+    }
+    let patches = patches::patches(&flow, &effects);
+    let mut program = effects.program;
+    program.patches = patches;
+    program.reset_start = (2..program.state_end)
+        .find(|&slot| visible.contains(slot))
+        .unwrap_or(program.state_end)
+        .min(program.headers_start);
+    flow.put(&mut program);
+    program.template = pool.template.into();
+    program
+}
+
+/// The actions that each table may run.
+fn table_actions(schema: &Schema) -> Vec<Vec<u32>> {
+    let of = |table: &crate::schema::TableSchema| {
+        // A member of a shared profile may name another table's copy of an action.
+        if table.profile.is_some() {
+            return (0..schema.actions.len() as u32).collect();
+        }
+        let mut actions: Vec<u32> = table.actions.iter().map(|a| a.0).collect();
+        actions.extend(table.default_action.iter().map(|call| call.action.0));
+        actions.sort_unstable();
+        actions.dedup();
+        actions
+    };
+    schema.tables.iter().map(of).collect()
+}
+
+fn arg_limbs(schema: &Schema) -> u16 {
+    let limbs = schema.actions.iter().map(|a| a.arg_limbs());
+    limbs.max().unwrap_or(0) as u16
+}
+
+/// The largest value of each slot.
+fn most(pool: &Pool, layout: &Layout) -> Vec<u64> {
+    let mut most = vec![u64::MAX; pool.template.len()];
+    for (slot, width, _) in layout.slots() {
+        most[usize::from(slot)] = low_mask(width);
+    }
+    for header in layout.headers.iter().filter(|h| !h.metadata) {
+        most[usize::from(header.valid)] = 1;
+    }
+    for (&slot, &value) in pool.values() {
+        most[usize::from(slot)] = value;
+    }
+    most
+}
+
+/// The slots that count when a part of the program has run: all of headers and metadata but p4c's local variables, and
+/// of those what is read without operations.
+fn visible(program: &Program, layout: &Layout, slots: usize) -> SlotSet {
+    let mut visible = SlotSet::new(slots);
+    (2..program.state_end).for_each(|slot| visible.add(slot));
+    for (slot, _, local) in layout.slots() {
+        if local {
+            visible.remove(slot.into());
+        }
+    }
+    let mut add = |slot: Slot, limbs: usize| {
+        (0..limbs).for_each(|i| visible.add(usize::from(slot) + i));
+    };
+    for &(slot, width) in program.digests.iter().flatten() {
+        add(slot, crate::bits::limbs_for(width));
+    }
+    for &(slot, slots) in program.field_lists.iter().flatten() {
+        add(slot, slots.into());
+    }
+    for checksum in &program.checksums {
+        add(checksum.slot, crate::bits::limbs_for(checksum.width));
+        add(checksum.valid, 1);
+        checksum
+            .condition
+            .iter()
+            .for_each(|&(_, slot)| add(slot, 1));
+        effects::inputs(program, checksum.calculation, &mut |range| {
+            add(range.start as Slot, range.len());
+        });
+    }
+    visible
+}

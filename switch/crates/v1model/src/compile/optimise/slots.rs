@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `SlotSet`: a set of slots, one bit each.
+
+/// A set of slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SlotSet {
+    words: Vec<u64>,
+}
+
+impl SlotSet {
+    /// The empty set, of slots below `slots`.
+    pub fn new(slots: usize) -> SlotSet {
+        SlotSet {
+            words: vec![0; slots.div_ceil(64)],
+        }
+    }
+
+    /// Makes room for slots below `slots`.
+    pub fn grow(&mut self, slots: usize) {
+        self.words
+            .resize(slots.div_ceil(64).max(self.words.len()), 0);
+    }
+
+    pub fn contains(&self, slot: usize) -> bool {
+        self.words[slot / 64] >> (slot % 64) & 1 == 1
+    }
+
+    pub fn add(&mut self, slot: usize) {
+        self.words[slot / 64] |= 1 << (slot % 64);
+    }
+
+    pub fn remove(&mut self, slot: usize) {
+        self.words[slot / 64] &= !(1 << (slot % 64));
+    }
+
+    /// The union with `other`.
+    pub fn add_all(&mut self, other: &SlotSet) {
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            *word |= more;
+        }
+    }
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Follows values through slots: operations read the first slot that holds their operand, what is known is not
+//! computed again, constants are computed now.
+//!
+//! Within a block, and on into a block that is entered from one place only (an extended basic block).
+
+use std::collections::HashMap;
+use std::mem::Discriminant;
+
+use super::effects::{Effects, Touch};
+use super::flow::{Exit, Flow, Id, Test};
+use super::fold::{self, Alu};
+use super::pool::Pool;
+use super::specialise::holds;
+use crate::bits::low_mask;
+use crate::compile::code::{Input, Op};
+use crate::compile::layout::Slot;
+
+/// Number of a value.
+type Value = u32;
+
+/// A computed value: operation, operands, cut, other bits.
+type Key = (Discriminant<Op>, Value, Value, u8, u8);
+
+/// So many values are handed on to a following block.
+const MOST_VALUES: usize = 1_000;
+
+#[derive(Clone, Debug)]
+struct Known {
+    constant: Option<u64>,
+    most: u64,
+    /// Slots that held it, the first first; some may hold something else by now.
+    holders: Vec<Slot>,
+}
+
+/// What slots hold at some point of the code.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    of: HashMap<Slot, Value>,
+    known: Vec<Known>,
+    constants: HashMap<u64, Value>,
+    computed: HashMap<Key, Value>,
+}
+
+/// Rewrites all blocks; new constants come from `pool`.
+pub(super) fn propagate(flow: &mut Flow, effects: &mut Effects, pool: &mut Pool) {
+    let entries = flow.entries();
+    let mut done = vec![false; flow.blocks.len()];
+    let mut waiting: Vec<(Id, Values)> = Vec::new();
+    for start in flow.roots.clone() {
+        waiting.push((start, Values::default()));
+        while let Some((id, values)) = waiting.pop() {
+            if std::mem::replace(&mut done[id], true) {
+                continue;
+            }
+            let values = if entries[id] == 1 && values.known.len() < MOST_VALUES {
+                values
+            } else {
+                Values::default()
+            };
+            let mut pass = Pass {
+                values,
+                effects,
+                pool,
+            };
+            let block = &mut flow.blocks[id];
+            block.ops = std::mem::take(&mut block.ops)
+                .into_iter()
+                .filter_map(|op| pass.rewrite(op))
+                .collect();
+            pass.exit(&mut block.exit);
+            let values = pass.values;
+            for to in block.exit.targets() {
+                waiting.push((to, values.clone()));
+            }
+        }
+    }
+}
+
+impl Values {
+    fn new_value(&mut self, constant: Option<u64>, most: u64) -> Value {
+        self.known.push(Known {
+            constant,
+            most,
+            holders: Vec::new(),
+        });
+        (self.known.len() - 1) as Value
+    }
+
+    fn constant(&mut self, value: u64) -> Value {
+        if let Some(&known) = self.constants.get(&value) {
+            return known;
+        }
+        let known = self.new_value(Some(value), value);
+        self.constants.insert(value, known);
+        known
+    }
+
+    fn put(&mut self, slot: Slot, value: Value) {
+        self.of.insert(slot, value);
+        self.known[value as usize].holders.push(slot);
+    }
+
+    /// The first slot that still holds `value`.
+    fn holder(&self, value: Value) -> Option<Slot> {
+        let holders = &self.known[value as usize].holders;
+        holders
+            .iter()
+            .copied()
+            .find(|slot| self.of.get(slot) == Some(&value))
+    }
+}
+
+struct Pass<'p> {
+    values: Values,
+    effects: &'p mut Effects,
+    pool: &'p mut Pool,
+}
+
+impl Pass<'_> {
+    fn value(&mut self, slot: Slot) -> Value {
+        if let Some(constant) = self.pool.value(slot) {
+            return self.values.constant(constant);
+        }
+        if let Some(&value) = self.values.of.get(&slot) {
+            return value;
+        }
+        let value = self
+            .values
+            .new_value(None, self.effects.most[usize::from(slot)]);
+        self.values.put(slot, value);
+        value
+    }
+
+    /// The slot to read instead of `slot`.
+    fn instead(&mut self, slot: Slot) -> Slot {
+        let value = self.value(slot);
+        match self.values.known[value as usize].constant {
+            Some(constant) => self.constant_slot(constant).unwrap_or(slot),
+            None => self.values.holder(value).unwrap_or(slot),
+        }
+    }
+
+    fn constant_slot(&mut self, value: u64) -> Option<Slot> {
+        self.pool.slot(value, &mut self.effects.most)
+    }
+
+    /// The operation in better words; None when it does nothing.
+    fn rewrite(&mut self, mut op: Op) -> Option<Op> {
+        for slot in fold::operands(&mut op) {
+            *slot = self.instead(*slot);
+        }
+        if let Some(alu) = fold::alu(&op) {
+            return self.rewrite_alu(op, &alu);
+        }
+        if let Op::Hash { calculation, .. } = &mut op {
+            *calculation = self.calculation(*calculation);
+        }
+        let values = &mut self.values;
+        self.effects.of(&op, &mut |touch, range| {
+            if touch != Touch::Reads {
+                range.for_each(|slot| {
+                    values.of.remove(&(slot as Slot));
+                });
+            }
+        });
+        match op {
+            Op::RegisterRead {
+                register,
+                index,
+                d,
+                w,
+            } => {
+                // Out of range the slot keeps what it had.
+                let index = self.value(index);
+                let most = self.values.known[index as usize].most;
+                if self.effects.in_range(register, most) {
+                    let width = self.effects.registers[usize::from(register)].1;
+                    let most = low_mask(w.into()) & low_mask(width);
+                    let value = self.values.new_value(None, most);
+                    self.values.put(d, value);
+                }
+            }
+            Op::Hash { d, w, .. } => {
+                let value = self.values.new_value(None, low_mask(w.into()));
+                self.values.put(d, value);
+            }
+            _ => {}
+        }
+        Some(op)
+    }
+
+    fn rewrite_alu(&mut self, op: Op, alu: &Alu) -> Option<Op> {
+        let a = self.value(alu.a);
+        let b = alu.b.map(|b| self.value(b));
+        let result = self.result(&op, alu, a, b);
+        if self.values.of.get(&alu.d) == Some(&result) {
+            return None;
+        }
+        let d = alu.d;
+        let from = match self.values.known[result as usize].constant {
+            Some(constant) => self.constant_slot(constant),
+            None => self.values.holder(result),
+        };
+        self.values.put(d, result);
+        Some(from.map_or(op, |a| Op::Move { d, a, w: 64 }))
+    }
+
+    /// The value that an operation computes.
+    fn result(&mut self, op: &Op, alu: &Alu, a: Value, b: Option<Value>) -> Value {
+        let known = |value: Value| &self.values.known[value as usize];
+        let (a_known, b_known) = (known(a), b.map(known));
+        let constant = a_known
+            .constant
+            .zip(b_known.map_or(Some(0), |b| b.constant));
+        if let Some(value) = constant.and_then(|(a, b)| fold::compute(op, a, b)) {
+            return self.values.constant(value);
+        }
+        let most_a = a_known.most;
+        let shift = b_known.and_then(|b| b.constant);
+        let most = fold::most(op, most_a, b_known.map_or(0, |b| b.most), shift);
+        let copies = match op {
+            Op::Move { w, .. } => most_a <= low_mask((*w).into()),
+            Op::SatU { bits, w, .. } => most_a <= low_mask((*bits.min(w)).into()),
+            _ => false,
+        };
+        if copies {
+            return a;
+        }
+        let (first, second) = match b {
+            Some(b) if fold::commutes(op) => (a.min(b), a.max(b)),
+            Some(b) => (a, b),
+            None => (a, Value::MAX),
+        };
+        let key = (alu.kind, first, second, alu.w, alu.bits);
+        if let Some(&value) = self.values.computed.get(&key) {
+            return value;
+        }
+        let value = self.values.new_value(None, most);
+        self.values.computed.insert(key, value);
+        value
+    }
+
+    /// The calculation that reads its inputs where they come from.
+    fn calculation(&mut self, index: u16) -> u16 {
+        if self.effects.has_state(index) {
+            return index;
+        }
+        let mut copy = self.effects.program.calculations[usize::from(index)].clone();
+        let mut changed = HashMap::new();
+        for input in &mut copy.inputs {
+            if let Input::Field {
+                slot,
+                width: 1..=64,
+                varbit_bits: None,
+                ..
+            } = input
+            {
+                let better = self.instead(*slot);
+                if better != *slot {
+                    changed.insert(*slot, better);
+                    *slot = better;
+                }
+            }
+        }
+        if changed.is_empty() {
+            return index;
+        }
+        for (slot, _) in copy
+            .words
+            .iter_mut()
+            .flatten()
+            .flat_map(|run| run.words.iter_mut().flat_map(|word| &mut word.fields))
+        {
+            *slot = *changed.get(slot).unwrap_or(slot);
+        }
+        self.effects.add_calculation(index, copy).unwrap_or(index)
+    }
+
+    fn exit(&mut self, exit: &mut Exit) {
+        match exit {
+            Exit::Branch {
+                test,
+                a,
+                b,
+                yes,
+                no,
+            } => {
+                *a = self.instead(*a);
+                *b = self.instead(*b);
+                let (x, y) = (self.value(*a), self.value(*b));
+                if let Some(answer) = self.answer(*test, x, y) {
+                    *exit = Exit::Goto(if answer { *yes } else { *no });
+                }
+            }
+            Exit::Lookup { table, .. } => {
+                let values = &mut self.values;
+                let code = &self.effects.program.tables[usize::from(*table)];
+                self.effects.lookup(code, &mut |touch, range| {
+                    if touch != Touch::Reads {
+                        range.for_each(|slot| {
+                            values.of.remove(&(slot as Slot));
+                        });
+                    }
+                });
+            }
+            Exit::Stop | Exit::Goto(_) | Exit::Select { .. } => {}
+        }
+    }
+
+    fn answer(&self, test: Test, x: Value, y: Value) -> Option<bool> {
+        if x == y {
+            return Some(holds(test, 0, 0));
+        }
+        let (a, b) = (
+            &self.values.known[x as usize],
+            &self.values.known[y as usize],
+        );
+        match (test, a.constant, b.constant) {
+            (_, Some(a), Some(b)) => Some(holds(test, a, b)),
+            (Test::Eq | Test::Ne, None, Some(c)) if c > a.most => Some(test == Test::Ne),
+            (Test::Eq | Test::Ne, Some(c), None) if c > b.most => Some(test == Test::Ne),
+            (Test::LtU, None, Some(c)) if a.most < c => Some(true),
+            (Test::LeU, None, Some(c)) if a.most <= c => Some(true),
+            (Test::LtU, Some(c), None) if c >= b.most => Some(false),
+            (Test::LeU, Some(c), None) if c > b.most => Some(false),
+            (Test::LeU, Some(0), None) => Some(true),
+            (Test::LtU, None, Some(0)) => Some(false),
+            _ => None,
+        }
+    }
+}
