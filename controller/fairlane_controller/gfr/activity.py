@@ -197,9 +197,12 @@ class ActivityAgent:
 
     # ---- what it does --------------------------------------------------------------------------------------------
 
-    async def keep(self, client: SwitchClient) -> bool:
-        """Read the counters once and write what has changed by them; returns whether something had to be written."""
-        now_s = asyncio.get_running_loop().time()
+    async def keep(self, client: SwitchClient, now_s: float | None = None) -> bool:
+        """Read the counters once and write what has changed by them; returns whether something had to be written.
+
+        `now_s` None: by the running loop's clock.
+        """
+        now_s = asyncio.get_running_loop().time() if now_s is None else now_s
         entries = await client.read_table(program.TABLE_VC_SHARE, counters=True)
         self._tracker.observe(now_s, arrivals(entries))
         active = self._tracker.active(now_s)

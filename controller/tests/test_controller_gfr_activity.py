@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which VCs are active by their counters, and what the agent writes when that changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gfr_configs as configs
+import pytest
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.gfr.activity import ActivityAgent, ActivityTracker
+from fairlane_controller.gfr.config import parse_config
+from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.gfr.store import GfrState
+from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.switch.client import Endpoint
+from finsy import P4TableAction, P4TableEntry
+from finsy.proto import p4r
+from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
+
+LINE_BPS = 51_840_000
+
+
+class Log:
+    """Events, remembered."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def write(self, event: str, **fields: Any) -> None:
+        """One event."""
+        self.events.append({"event": event, **fields})
+
+
+def test_a_vc_is_active_for_t_active_after_its_last_arrival() -> None:
+    tracker = ActivityTracker(2.0)
+    tracker.observe(10.0, {(6, 1): 0, (6, 2): 7})
+    assert tracker.active(10.0) == {(6, 1), (6, 2)}  # nothing is known of them yet
+    tracker.observe(11.0, {(6, 1): 0, (6, 2): 7})
+    assert tracker.active(11.0) == {(6, 1), (6, 2)}
+    tracker.observe(12.0, {(6, 1): 0, (6, 2): 8})
+    assert tracker.active(12.0) == {(6, 2)}
+    tracker.observe(13.0, {(6, 1): 1, (6, 2): 8})
+    assert tracker.active(13.0) == {(6, 1), (6, 2)}
+    tracker.observe(14.0, {(6, 1): 2})
+    assert tracker.active(14.0) == {(6, 1)}
+
+
+def test_a_counter_that_began_anew_is_an_arrival() -> None:
+    tracker = ActivityTracker(2.0)
+    tracker.observe(0.0, {(6, 1): 100})
+    tracker.observe(5.0, {(6, 1): 3})
+    assert tracker.active(6.0) == {(6, 1)}
+
+
+# ---- the agent -------------------------------------------------------------------------------------------------------
+
+
+async def started() -> tuple[MemorySwitch, ActivityAgent, Plan, Log]:
+    """A switch with five VCs, and an agent that has not looked yet."""
+    switch, log = MemorySwitch(), Log()
+    plan = make_plan(configs.config(), GfrState(), 0.0, None, "x")
+    await deploy(plan, clients_of(switch))
+    return switch, ActivityAgent(Endpoint("s1", "memory"), plan, log), plan, log
+
+
+def n_of(switch: MemorySwitch) -> int:
+    """N in the port's entry."""
+    (entry,) = switch.entries(program.TABLE_PORT_SCHEME)
+    assert isinstance(entry.action, P4TableAction)
+    return int(entry.action.args["n"])
+
+
+def w_of(switch: MemorySwitch) -> dict[int, int]:
+    """w by VC id."""
+
+    def w(entry: P4TableEntry) -> int:
+        assert isinstance(entry.action, P4TableAction)
+        return int(entry.action.args["w"])
+
+    return {int(entry["vc"]): w(entry) for entry in switch.entries(program.TABLE_VC_SHARE)}
+
+
+async def test_one_batch_of_modifies_when_the_active_vcs_change() -> None:
+    switch, agent, _, log = await started()
+    async with clients_of(switch)("s1") as client:
+        assert not await agent.keep(client, 0.0)  # all count as active, as the entries say already
+        for at_s in (1.0, 2.0):
+            switch.arrive("vc_share", 10, egress_port=6, vc=1)
+            switch.arrive("vc_share", 10, egress_port=6, vc=2)
+            written = await agent.keep(client, at_s)
+        assert written
+        assert not await agent.keep(client, 2.5)
+    assert len(switch.batches) == 2
+    assert {update.type for update in switch.batches[1]} == {p4r.Update.MODIFY}
+    assert n_of(switch) == 2
+    w = w_of(switch)
+    assert w[1] == round(2e6 + (LINE_BPS - 6e6) / 2)
+    assert w[5] == round(10e6 + (LINE_BPS - 16e6) / 3)  # what it would get if it began now
+    last = log.events[-1]
+    assert (last["n"], last["active"], last["stopped"]) == (2, ["vc1", "vc2"], ["vc3", "vc4", "vc5"])
+    assert agent.status()["ports"][0]["n"] == 2
+
+
+async def test_nobody_active_leaves_n_at_one() -> None:
+    switch, agent, _, _ = await started()
+    async with clients_of(switch)("s1") as client:
+        await agent.keep(client, 0.0)
+        await agent.keep(client, 5.0)
+    assert n_of(switch) == 1
+    assert set(w_of(switch).values()) == {LINE_BPS}
+
+
+async def test_a_refused_batch_is_taken_back_and_tried_again() -> None:
+    switch, agent, _, _ = await started()
+    held = switch.state()
+    number = switch.p4info.tables[program.TABLE_VC_SHARE].id
+    async with clients_of(switch)("s1") as client:
+        await agent.keep(client, 0.0)
+        calls = iter((0, 0, RESOURCE_EXHAUSTED))
+
+        def refuse(update: p4r.Update) -> int:
+            return next(calls, 0) if update.entity.table_entry.table_id == number else 0
+
+        switch.refuse = refuse
+        with pytest.raises(FairlaneError, match=r"refused 1 update\(s\)"):
+            await agent.keep(client, 5.0)
+        assert switch.state() == held
+        assert await agent.keep(client, 6.0)
+    assert n_of(switch) == 1
+
+
+async def test_a_new_configuration_while_it_runs() -> None:
+    switch, agent, plan, _ = await started()
+    async with clients_of(switch)("s1") as client:
+        await agent.keep(client, 0.0)
+        await agent.keep(client, 5.0)
+        data = configs.data()
+        data["vcs"] = [data["vcs"][0], {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}]
+        new = make_plan(parse_config(data, "x"), plan.state, 5.0, None, "x")
+        await deploy(new, clients_of(switch), active=agent.active_places())
+        assert n_of(switch) == 1
+        agent.use(new)
+        assert await agent.keep(client, 6.0)  # gold is new: active until T_active says otherwise
+        assert n_of(switch) == 1
+        assert agent.status()["ports"][0]["active"] == ["gold"]
+        switch.arrive("vc_share", 1, egress_port=6, vc=1)
+        assert await agent.keep(client, 7.0)
+    assert n_of(switch) == 2
+    assert sorted(w_of(switch).values()) == [round(2e6 + 21.92e6), round(6e6 + 21.92e6)]
