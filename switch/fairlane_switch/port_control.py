@@ -19,7 +19,7 @@ class PortControlError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class PortOptions:
+class PortChange:
     """New options of a port (docs/design-gfr.md); None: stays as it is. Capacities count what waits."""
 
     rate_bps: int | None = None
@@ -84,10 +84,10 @@ def set_port(
     *,
     rate_bps: int | None = None,
     queue_packets: int | None = None,
-    options: PortOptions = PortOptions(),
+    change: PortChange = PortChange(),
 ) -> PortCounts:
     """Change what is given of a port of the switch that listens at `path`. Raises PortControlError."""
-    changes = asdict(options) | {
+    changes = asdict(change) | {
         key: value for key, value in (("rate_bps", rate_bps), ("queue_packets", queue_packets)) if value is not None
     }
     given = {key: value for key, value in changes.items() if value is not None}

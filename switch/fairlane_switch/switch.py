@@ -21,25 +21,31 @@ class PortOptions:
     interface: str
     """Linux interface of the port, in the namespace that the switch runs in."""
     rate_bps: int = 0
-    """Rate in bit/s; 0 is unlimited."""
+    """Rate in bit/s on the line; 0 is unlimited."""
+    link_layer: str | None = None
+    """What a frame takes on the line: none (its bytes), ethernet or atm; None: the switch's default (none)."""
+    scheduler: str | None = None
+    """strict (the larger queue first), wrr or drr; None: the switch's default (strict)."""
     queues: int | None = None
-    """Number of queues, the larger number first; None: the switch's default (8)."""
+    """Number of queues; None: the switch's default (8)."""
     queue_packets: int | None = None
     """Packets that may wait in each queue; None: the switch's default (1000)."""
     queue_bytes: int | None = None
     """Bytes that may wait in each queue; None: no limit."""
     queue_cells: int | None = None
-    """ATM cells that may wait in each queue; None: no limit."""
+    """Cells (docs/design-gfr.md) that may wait in each queue; None: no limit."""
+    port_packets: int | None = None
+    """Packets that may wait in all queues together; None: no limit."""
+    port_bytes: int | None = None
+    """Bytes that may wait in all queues together; None: no limit."""
+    port_cells: int | None = None
+    """Cells that may wait in all queues together; None: no limit."""
 
     def arguments(self) -> list[str]:
         """The port's part of the command line."""
-        keys = {
-            "rate": self.rate_bps or None,
-            "queues": self.queues,
-            "queue_packets": self.queue_packets,
-            "queue_bytes": self.queue_bytes,
-            "queue_cells": self.queue_cells,
-        }
+        names = ("link_layer", "scheduler", "queues", "queue_packets", "queue_bytes", "queue_cells")
+        limits = ("port_packets", "port_bytes", "port_cells")
+        keys = {"rate": self.rate_bps or None, **{name: getattr(self, name) for name in (*names, *limits)}}
         set_keys = ",".join(f"{key}={value}" for key, value in keys.items() if value is not None)
         return ["-i", f"{self.port}@{self.interface}", *(["--port", f"{self.port}:{set_keys}"] if set_keys else [])]
 
@@ -60,6 +66,8 @@ class SwitchOptions:
     """BMv2 JSON to start with; None: P4Runtime brings it."""
     p4info: Path | None = None
     """P4Info of that program, text format."""
+    control: Path | None = None
+    """Socket through which ports are changed and read while it runs (`port_control`); None: there is none."""
     log_level: str = "info"
     """Least severe messages on standard error: error, warn, info, debug or trace."""
     spin_us: int = 0
@@ -75,6 +83,8 @@ class SwitchOptions:
         words += ["--log-level", self.log_level, "--spin-us", str(self.spin_us), "--realtime", self.realtime]
         if self.pipeline is not None and self.p4info is not None:
             words += ["--pipeline", str(self.pipeline), "--p4info", str(self.p4info)]
+        if self.control is not None:
+            words += ["--control", str(self.control)]
         for port in self.ports:
             words += port.arguments()
         return words

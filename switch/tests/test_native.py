@@ -164,6 +164,17 @@ def test_links_and_ports_change_while_it_runs() -> None:
     assert port["refused_packets"] > 0
 
 
+def test_every_option_of_a_port_can_be_changed() -> None:
+    simulation, _ = started()
+    options = {"queue_bytes": 9000, "queue_cells": 99, "port_packets": 98, "port_bytes": 97_000, "port_cells": 22}
+    simulation.set_port("s1", 2, 100_000, scheduler="drr", link_layer="atm", queues=4096, **options)
+    simulation.run_until(200 * MS)
+    (port,) = [port for port in json.loads(simulation.ports()) if port["port"] == 2]
+    # A frame of 1042 bytes is 22 cells and takes 93 ms: one of them may wait.
+    assert (port["waiting_packets"], port["waiting_cells"], port["tx_packets"]) == (1, 22, 2)
+    assert port["drops"]["port_full"] > 190
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -172,6 +183,16 @@ def test_links_and_ports_change_while_it_runs() -> None:
         (lambda s: s.set_link("h1-s1", "both", '{"los": 1}'), "unknown field `los`"),
         (lambda s: s.set_link("h1-s1", "both", '{"loss": 2.0}'), "loss"),
         (lambda s: s.set_port("s1", 9, rate_bps=1), 'no port "9"; there are: 1, 2'),
+        (
+            lambda s: s.set_port("s1", 2, rate_bps=1, scheduler="fifo"),
+            'switch "s1": port 2: scheduler "fifo" is unknown; allowed: strict, wrr, drr',
+        ),
+        (
+            lambda s: s.set_port("s1", 2, link_layer="ip"),
+            'switch "s1": port 2: link_layer "ip" is unknown; allowed: none, ethernet, atm',
+        ),
+        (lambda s: s.set_port("s1", 2, queues=3), "port 2: 3 queues are fewer than its 8"),
+        (lambda s: s.set_port("s1", 2, port_cells=0), "a port capacity of 0 cells would drop everything"),
         (lambda s: s.spike("x", "both", 1), 'no link "x"'),
         (lambda s: s.p4rt("s2"), 'no switch "s2"; there are: "s1"'),
     ],

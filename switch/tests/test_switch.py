@@ -16,6 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fairlane_switch.port_control import (
+    PortChange,
+    PortControlError,
+    QueueUsage,
+    read_drops,
+    read_ports,
+    set_port,
+)
 from fairlane_switch.process import ProcessFailedError, find_binary
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
 from wire_lab import run, socket_in, wait_until
@@ -158,6 +166,41 @@ def test_a_full_queue_drops_the_tail(net: Net) -> None:
         assert numbers(b, 6) == [0, 1, 2, 3, 4, 5]
         assert switch.stop() == 0
     assert 'reason="queue_full" packets=14' in switch.process.words
+
+
+def test_a_running_ports_options_and_usage_are_read_and_changed(net: Net, tmp_path: Path) -> None:
+    control = tmp_path / "s1.sock"
+    ports = (
+        PortOptions(1, "sa"),
+        PortOptions(2, "sb", rate_bps=10_000, link_layer="atm", scheduler="wrr", queues=16, port_cells=50),
+    )
+    program = {"pipeline": PROGRAM / "cross.json", "p4info": PROGRAM / "cross.p4info.txtpb"}
+    with (
+        start_switch(SwitchOptions(ports=ports, control=control, **program), netns=net.netns),
+        net.raw("a") as a,
+        net.raw("b") as b,
+    ):
+        for number in range(20):
+            a.send(frame(number, 200))  # 5 cells each: 10 wait, one is on the line
+        wait_until(lambda: read_ports(control)[1].waiting_cells == 50, "the port is full")
+        port = read_ports(control)[1]
+        assert (port.link_layer, port.scheduler, port.queues, port.port_cells) == ("atm", "wrr", 16, 50)
+        assert (port.queue_packets, port.queue_cells) == (1000, None)
+        assert (port.waiting_packets, port.waiting_bytes, port.refused_packets) == (10, 2000, 9)
+        assert port.queues_waiting == (QueueUsage(queue=0, weight=1, packets=10, bytes=2000, cells=50),)
+        assert dict(port.drops) == {"port_full": 9} == read_drops(control)
+        for bad, words in (
+            (PortChange(scheduler="fifo"), 'scheduler "fifo" is unknown; allowed: strict, wrr, drr'),
+            (PortChange(link_layer="ip"), 'link_layer "ip" is unknown; allowed: none, ethernet, atm'),
+            (PortChange(rate_bps=1, queues=15), "15 queues are fewer than its 16"),
+            (PortChange(rate_bps=1, port_cells=0), "a port capacity of 0 cells would drop everything"),
+        ):
+            with pytest.raises(PortControlError, match=words):
+                set_port(control, 2, change=bad)
+        change = PortChange(rate_bps=100_000_000, scheduler="drr", link_layer="ethernet", queues=4096)
+        assert set_port(control, 2, change=change).scheduler == "drr"
+        assert numbers(b, 11) == list(range(11))
+        wait_until(lambda: read_ports(control)[1].tx_packets == 11, "all that waited has left")
 
 
 def test_an_interface_that_goes_down_or_away_and_comes_back_is_used_again(net: Net) -> None:

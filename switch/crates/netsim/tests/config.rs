@@ -38,6 +38,8 @@ fn unknown_keys_and_wrong_types_are_told() {
     let cases = [
         ("/speed", json!(1), "speed: unknown field `speed`, expected one of `seed`, `programs`, "),
         ("/links/4/a_to_b/delay_ms", json!(1), "links[4].a_to_b.delay_ms: unknown field `delay_ms`, expected one of `delay_ns`, "),
+        ("/switches/0/ports/2/scheduler", json!("fifo"), "switches[0].ports[2].scheduler: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr"),
+        ("/switches/0/ports/2/link_layer", json!("ip"), "switches[0].ports[2].link_layer: link_layer \"ip\" is unknown; allowed: none, ethernet, atm"),
         ("/flows/0/start_ns", json!(-1), "flows[0].start_ns: invalid value: integer `-1`, expected u64"),
         ("/hosts/0/ip", json!("10.0.0"), "hosts[0].ip: invalid IPv4 address syntax"),
         ("/hosts/1/mac", json!("08:00:00"), "hosts[1].mac: \"08:00:00\" is not an Ethernet address; allowed: six bytes such as 08:00:00:00:00:01"),
@@ -62,6 +64,8 @@ fn what_does_not_fit_together_is_told() {
         ("/switches/0/ports/0/port", json!(511), "switches[0].ports[0].port: 511 is not allowed; allowed: 0 to 510, not the CPU port"),
         ("/switches/0/ports/1/port", json!(1), "switches[0].ports[1].port: \"1\" is there twice"),
         ("/switches/0/ports/2/queue_packets", json!(0), "switches[0].ports[2]: port 3: a queue capacity of 0 packets would drop everything; at least 1 is allowed"),
+        ("/switches/0/ports/2/port_cells", json!(0), "switches[0].ports[2]: port 3: a port capacity of 0 cells would drop everything; at least 1 is allowed"),
+        ("/switches/0/ports/2/queues", json!(5000), "switches[0].ports[2]: port 3: 5000 queues; 1 to 4096 are allowed"),
         ("/switches/1/name", json!("s1"), "switches[1].name: \"s1\" is there twice"),
         ("/hosts/1/ip", json!("10.0.1.1"), "hosts[1].ip: 10.0.1.1 is the address of \"h1\" already"),
         ("/links/0/a/node", json!("h9"), "links[0].a.node: there is no \"h9\"; there are: \"h1\", \"h2\", \"h3\", \"h4\", \"s1\", \"s2\""),

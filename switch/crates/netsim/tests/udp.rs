@@ -31,6 +31,30 @@ fn one_frame_arrives_to_the_nanosecond() {
     assert_conserved(&sim);
 }
 
+/// 1000 bytes of frame are 21 cells of 424 bit, or 1024 bytes with what Ethernet puts around them.
+#[test]
+fn a_link_layer_takes_its_time_and_cells_fill_the_buffer() {
+    for (layer, bits) in [("atm", 21 * 424), ("ethernet", 1_024 * 8), ("none", 8_000)] {
+        let mut config = dumbbell(2_120_000, 5_000, 10 * MS, cbr(4_000_000));
+        let port = &mut config["switches"][0]["ports"][2];
+        port["link_layer"] = json!(layer);
+        port["scheduler"] = json!("wrr");
+        port["queues"] = json!(16);
+        port["port_cells"] = json!(400);
+        let mut sim = routed(&config);
+        sim.run_until(10_000 * MS);
+        let ports = sim.ports();
+        let port = ports.iter().find(|p| p.switch == "s1" && p.port == 3);
+        let port = port.unwrap();
+        assert_eq!(port.tx_packets, 21_200_000 / bits, "{layer}");
+        // 19 of 21 cells fit; one may have left at this instant.
+        assert!((18..=19).contains(&port.waiting_packets), "{port:?}");
+        assert_eq!(port.waiting_cells, port.waiting_packets * 21);
+        assert!(port.drops.port_full > 1_000 && port.drops.queue_full == 0);
+        assert_conserved(&sim);
+    }
+}
+
 /// With rates and delays everywhere: uplink, two switches (store and forward), all links.
 #[test]
 fn every_hop_adds_its_time() {

@@ -22,7 +22,7 @@ named! {
 #[derive(Clone, Debug)]
 pub(crate) enum Scheduler {
     Strict,
-    RoundRobin(RoundRobin),
+    RoundRobin(Box<RoundRobin>),
 }
 
 impl Scheduler {
@@ -34,6 +34,6 @@ impl Scheduler {
             (SchedulerKind::Wrr, _) => Unit::Frames,
             (SchedulerKind::Drr, layer) => Unit::LineBytes(layer),
         };
-        Scheduler::RoundRobin(RoundRobin::new(queues, unit))
+        Scheduler::RoundRobin(Box::new(RoundRobin::new(queues, unit)))
     }
 }
