@@ -26,9 +26,15 @@ enum Request {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Reply {
-    Port { ok: bool, port: Option<PortReport> },
+    Port {
+        ok: bool,
+        port: Box<Option<PortReport>>,
+    },
     Switch(Box<Ports>),
-    Refusal { ok: bool, error: String },
+    Refusal {
+        ok: bool,
+        error: String,
+    },
 }
 
 #[derive(Debug, Serialize)]
@@ -193,7 +199,7 @@ fn set_port(device: &mut Device, now: Nanos, port: u32, change: &PortChange) -> 
     match device.set_port(now, port, config) {
         Ok(()) => Reply::Port {
             ok: true,
-            port: PortReport::of(device, port),
+            port: Box::new(PortReport::of(device, port)),
         },
         Err(error) => refusal(&error.message),
     }
