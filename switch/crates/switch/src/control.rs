@@ -7,7 +7,7 @@
 use crate::port_report::{PortReport, SwitchReport};
 use device::{Device, DeviceHandle, Nanos, PortChange};
 use serde::Serialize;
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -209,6 +209,7 @@ fn set_port(device: &mut Device, now: Nanos, port: u32, change: &PortChange) -> 
 mod tests {
     use super::*;
     use device::{DeviceConfig, PortConfig};
+    use serde_json::json;
 
     fn device() -> Device {
         let mut device = Device::new(DeviceConfig::default());
