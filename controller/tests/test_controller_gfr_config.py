@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,15 @@ def test_the_design_s_example_is_read(tmp_path: Path) -> None:
     assert (port.capacity, port.scheme, port.queues) == (51_840_000, GfrScheme.PROPOSED, Queues.WRR)
     assert (vc.mcr, vc.pcr, vc.mfs_frame_bytes, vc.mfs_cells) == (2e6, 51.84e6, 1514, 32)
     assert GfrConfig.model_validate(config.model_dump(mode="json")) == config
+
+
+@pytest.mark.parametrize("document", ["controller/README.md", "docs/design-gfr.md"])
+def test_the_documents_examples_are_good(document: str, tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[2] / document).read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    path = tmp_path / "gfr.toml"
+    path.write_text(block, encoding="utf-8")
+    check_config(read_config(path), str(path))
 
 
 def test_a_good_configuration_fits_its_topology() -> None:

@@ -66,6 +66,6 @@ def run_command(
             ready_file.write_text("ready\n", encoding="utf-8")
 
     if gfr:
-        asyncio.run(run_gfr_loop(gfr[0], on_ready, events))
+        asyncio.run(run_gfr_loop(gfr[0], [e.name for e in targets[0].endpoints], on_ready, events))
         return
     asyncio.run(run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready))

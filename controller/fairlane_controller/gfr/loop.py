@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,16 @@ from fairlane_controller.switch.setup import endpoint_of, pipeline_of
 class GfrLoop:
     """The agents of one topology and the configuration that they keep."""
 
-    def __init__(self, run: RunState, options: ActivityOptions | None = None, event_log: Path | None = None) -> None:
-        """Raises LOOP_RUNNING when a loop runs for the folder, BAD_FILE when what is remembered cannot be in force."""
+    def __init__(
+        self,
+        run: RunState,
+        switches: Sequence[str] = (),
+        options: ActivityOptions | None = None,
+        event_log: Path | None = None,
+    ) -> None:
+        """`switches` are those that it keeps, all when none is named.
+
+        Raises LOOP_RUNNING when a loop runs for the folder, BAD_FILE when what is remembered cannot be in force."""
         lock = take_lock(run.folder, LOCK_FILE)
         if lock is None:
             raise FairlaneError(ErrorCode.LOOP_RUNNING, f"a control loop runs for {run.folder} already")
@@ -54,6 +62,7 @@ class GfrLoop:
                 endpoint_of(switch), plan, self._log, self._options, restore_switch=self._restore_switch
             )
             for switch in run.switches
+            if not switches or switch.name in switches
         }
 
     async def run(self, on_ready: Callable[[], None]) -> None:
@@ -97,7 +106,7 @@ class GfrLoop:
             async with contextlib.AsyncExitStack() as stack:
                 for agent in self.agents.values():
                     await stack.enter_async_context(agent.writes)
-                clients = [_connected(self.agents[name]) for name in plan.switches]
+                clients = [self._connected(name) for name in plan.switches]
                 done = await deploy_to(plan, clients, self._store, self._active())
                 for agent in self.agents.values():
                     agent.use(plan)
@@ -110,6 +119,18 @@ class GfrLoop:
         for agent in self.agents.values():
             found |= agent.active_places() or {}
         return found
+
+    def _connected(self, name: str) -> SwitchClient:
+        agent = self.agents.get(name)
+        if agent is None:
+            ours = ", ".join(self.agents)
+            raise FairlaneError(
+                ErrorCode.BAD_INPUT,
+                f"this needs a change of switch {name}, which the running loop does not keep (it keeps {ours})",
+            )
+        if agent.client is None:
+            raise agent.last_error or FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{agent.endpoint} is not connected")
+        return agent.client
 
     async def _restore_switch(self, name: str, election_id: int) -> None:
         """A switch without a program was restarted: program, routes and VCs again."""
@@ -130,15 +151,11 @@ class GfrLoop:
         self._lock.close()
 
 
-def _connected(agent: ActivityAgent) -> SwitchClient:
-    if agent.client is None:
-        raise agent.last_error or FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{agent.endpoint} is not connected")
-    return agent.client
-
-
-async def run_gfr_loop(run: RunState, on_ready: Callable[[], None], event_log: Path | None = None) -> None:
-    """Run the loop of a topology until SIGTERM or SIGINT."""
-    everything = asyncio.ensure_future(GfrLoop(run, event_log=event_log).run(on_ready))
+async def run_gfr_loop(
+    run: RunState, switches: Sequence[str], on_ready: Callable[[], None], event_log: Path | None = None
+) -> None:
+    """Run the loop of a topology's `switches` until SIGTERM or SIGINT."""
+    everything = asyncio.ensure_future(GfrLoop(run, switches, event_log=event_log).run(on_ready))
     running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, everything.cancel)
