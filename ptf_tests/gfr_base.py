@@ -4,7 +4,7 @@
 VC i (1..6) is what comes from 10.0.1.i at port 1, in slot i and queue i; DSCP 12 is CLP 1. Everything else is of no VC.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import Any
 import finsy as fy
 import ptf.testutils
 
-from base import REASON_PORT_FULL, SLOW_PORT, LaneTest
+from base import REASON_PORT_FULL, SERVICE_S, SLOW_PORT, SLOW_RATE_BPS, LaneTest
 from client import TimedOut
 from gfr_oracle import Moment, Verdict, cells
 from packets import FiveTuple, frame, ipv4
@@ -38,6 +38,10 @@ NO_VC_SLOT = 4096
 NEVER_FAST = (1 << 40) - 1
 ALWAYS_FAST = 0
 """As w_i: any VC that had a frame accepted is faster."""
+HOLD_RATE_BPS = 1000
+HOLD_S = 0.8
+"""What a frame of 100 bytes takes then: four times the time in which BMv2 holds its line."""
+RELEASE_RATE_BPS = 1_000_000
 ONE_CELL = 54
 """A frame without payload: 40 bytes and the trailer."""
 
@@ -74,6 +78,8 @@ class GfrTest(LaneTest):
 
     def setUp(self) -> None:
         super().setUp()
+        if self.is_embedded:
+            self.set_rate(SLOW_RATE_BPS)
         self._known_verdicts: dict[int, Counter[tuple[int, int, Verdict]]] = {}
         self.insert("clp_mark", {"dscp": f"{MARKED_DSCP}/&0x3f"}, "set_clp", priority=1, clp=1)
         for vc in VCS:
@@ -119,7 +125,7 @@ class GfrTest(LaneTest):
             "weight": weight,
             "share": fixed(share),
             "inv_share": fixed(1 / share),
-            "inv_rest": fixed(1 / (1 - share)),
+            "inv_rest": fixed(1 / (1 - share)) if share < 1 else 0xFFFFFFFF,
             "threshold": threshold,
         }
         match = {"egress_port": port, "vc": vc}
@@ -169,7 +175,7 @@ class GfrTest(LaneTest):
     def ask(request: dict[str, Any]) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(5.0)
-            client.connect(ptf.testutils.test_params_get()["control"])
+            client.connect(str(ptf.testutils.test_params_get()["control"]))
             client.sendall(json.dumps(request).encode() + b"\n")
             with client.makefile("rb") as lines:
                 answer: dict[str, Any] = json.loads(lines.readline())
@@ -177,6 +183,19 @@ class GfrTest(LaneTest):
         return answer
 
     # ---- frames against the oracle --------------------------------------------------------------------
+
+    def set_rate(self, rate_bps: int) -> None:
+        """Of the slow port, from the next frame on (control socket: embedded switch only)."""
+        self.ask({"op": "set_port", "port": SLOW_PORT, "rate_bps": rate_bps})
+
+    def hold_line(self, first: Sent) -> None:
+        """This frame of 100 bytes is on the slow port's line: what comes in the next HOLD_S (BMv2: SERVICE_S) waits."""
+        assert first.length == 100, first
+        if self.is_embedded:
+            self.set_rate(HOLD_RATE_BPS)
+        self._start_line(first.to(SLOW_PORT))
+        if self.is_embedded and self._window_end is not None:
+            self._window_end += HOLD_S - SERVICE_S
 
     def expect(self, rule: Callable[[Moment, Sent], Verdict], sent: list[Sent]) -> None:
         """The frames, sent into an empty queue behind a busy line, get exactly the rule's verdicts; all comes out.
@@ -186,6 +205,9 @@ class GfrTest(LaneTest):
         slots = sorted({one.slot for one in sent})
         expected: Counter[tuple[int, int, Verdict]] = Counter()
         qt, qi = 0, Counter[int]()
+        on_the_line = Sent(NO_VC, 1, 100)
+        if on_the_line.slot in slots:
+            expected[on_the_line.slot, 1, rule(Moment(0, 0, cells(100), 1), on_the_line)] += 1
         for one in sent:
             c = cells(one.length)
             verdict = rule(Moment(qt, qi[one.slot], c, one.clp), one)
@@ -198,7 +220,7 @@ class GfrTest(LaneTest):
         registers += [fy.P4RegisterEntry("vc_cells", index=slot) for slot in slots]
         self.assertIsNone(self._window_end)
         before = self.verdicts(*slots)
-        self._start_line(Sent(NO_VC, 1, 100).to(SLOW_PORT))
+        self.hold_line(on_the_line)
         for one in frames:
             self.dataplane.send(0, 1, one)
         self.count_sent(len(frames))
@@ -206,6 +228,7 @@ class GfrTest(LaneTest):
             held = [entry.data for entry in self.switch.read(registers)]
             self.settle()
             self.assertEqual(held, [qt] + [qi[slot] for slot in slots], f"cells of the port and of {slots}")
+            self.set_rate(RELEASE_RATE_BPS)
         self.assertEqual(self.verdicts(*slots) - before, expected)
         refused = sum(count for (_, _, verdict), count in expected.items() if not verdict.accepted)
         self.drain(1 + len(sent) - refused)
