@@ -91,7 +91,8 @@ def run(arguments: list[str], layout: Layout) -> subprocess.CompletedProcess[str
 
 def compiler_version(layout: Layout) -> str:
     """One line, such as `Version 1.2.5.6 (SHA: … BUILD: Release)`."""
-    text = run([COMPILER, "--version"], layout).stdout
+    result = run([COMPILER, "--version"], layout)
+    text = result.stdout + result.stderr
     return next((line.strip() for line in text.splitlines() if "ersion" in line), text.strip())
 
 

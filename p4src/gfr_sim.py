@@ -150,6 +150,14 @@ class GfrWorld:
         self.insert("vc_classify", {"ingress_port": f"{ingress_port}/&0x1ff"}, "set_vc", priority=1, vc=vc)
         self.insert("vc_share", {"egress_port": SINK_PORT, "vc": vc}, "set_share", **values)
 
+    def police(self, vc: int, ingress_port: int, **rates: int) -> None:
+        """The port is the VC's edge; rates in bytes of frame: cir, cburst, pir, pburst."""
+        match = {"ingress_port": ingress_port, "vc": vc}
+        self.insert("vc_edge", match, "set_edge", mfs=1514, mark_dscp=0, set_dscp=0)
+        self.insert("vc_police", match, "police")
+        entry = fy.P4TableEntry("vc_police", match=fy.Match(**match))
+        self.write(~fy.P4DirectMeterEntry(table_entry=entry, config=fy.P4MeterConfig(**rates)))
+
 
 def _entry(table: str, match: dict[str, Any], action: str, priority: int, args: dict[str, Any]) -> fy.P4TableEntry:
     return fy.P4TableEntry(table, match=fy.Match(**match), action=fy.Action(action, **args), priority=priority)

@@ -67,11 +67,22 @@ def test_missing_compiler_is_said_clearly(monkeypatch: pytest.MonkeyPatch, capsy
     assert "p4c-bm2-ss is not on the PATH" in capsys.readouterr().err
 
 
-def test_json_records_relative_paths_only() -> None:
-    program = json.loads((P4SRC / "compiled" / "qthresh.json").read_text())
-    assert program["program"] == "p4src/qthresh.p4"
+@pytest.mark.parametrize("name", ["qthresh", "gfr"])
+def test_json_records_relative_paths_only(name: str) -> None:
+    program = json.loads((P4SRC / "compiled" / f"{name}.json").read_text())
+    assert program["program"] == f"p4src/{name}.p4"
     files = {block.get("source_info", {}).get("filename", "p4src/") for block in program["actions"]}
     assert all(not name.startswith("/") for name in files)
+
+
+def test_every_main_program_is_compiled() -> None:
+    mains = {path.stem for path in P4SRC.glob("*.p4")}
+    assert mains == set(compile_script.PROGRAMS)
+    assert set(json.loads(compile_script.REPOSITORY.manifest.read_text())["programs"]) == mains
+
+
+def test_compiler_version_is_recorded() -> None:
+    assert json.loads(compile_script.REPOSITORY.manifest.read_text())["version"].startswith("Version ")
 
 
 def test_cpu_port_of_the_program_is_the_one_in_the_design() -> None:
