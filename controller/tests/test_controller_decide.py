@@ -80,8 +80,20 @@ def test_a_change_follows_within_a_second() -> None:
     written = [
         i * 0.25 for i in range(1, 20) if step(decider, i * 0.25, measured(t_res_for(11.0))).outcome is Outcome.WRITE
     ]
-    assert written == [0.75]
+    assert written == [0.5]
     assert decider.in_force_packets == 11
+
+
+def test_a_large_threshold_follows_while_its_estimate_still_moves() -> None:
+    decider = ThresholdDecider(DecideOptions(), in_force_packets=8)
+    assert step(decider, 0.25, measured(t_res_for(41.0))).outcome is Outcome.HOLD
+    assert step(decider, 0.5, measured(t_res_for(40.0))).outcome is Outcome.WRITE
+    assert decider.in_force_packets == 40
+
+
+def test_a_packet_more_or_less_is_nothing_to_a_large_threshold() -> None:
+    decider = ThresholdDecider(DecideOptions(), in_force_packets=45)
+    assert all(step(decider, i * 0.25, measured(t_res_for(46.2))).outcome is Outcome.HOLD for i in range(20))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +101,7 @@ def test_a_change_follows_within_a_second() -> None:
     [
         (PortMeasurement(None, None, None, None), "no measurement of BW"),
         (measured(0.01, count=1), "1 of 2 measurements of BW"),
-        (measured(0.01, count=3), "3 of 5 measurements of T_res"),
+        (replace(measured(0.01), t_res_s=measured(0.01, count=1).t_res_s), "1 of 2 measurements of T_res"),
         (measured(0.01, age_s=4.0), "BW was last measured 4.0 s ago"),
         (replace(measured(0.01), n_c=None), "no measurement of N_C"),
     ],

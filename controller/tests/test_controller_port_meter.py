@@ -147,3 +147,64 @@ def test_plain_data_has_no_infinity() -> None:
     data = meter.measurement(0.5).to_json()
     assert data["t_res_s"] == {"value": pytest.approx(0.005), "count": 1, "age_s": 0.5, "uncertainty": None}
     assert data["bw_bps"] is None
+
+
+def sample(meter: PortMeter, now_s: float, flow: int, t_res_ms: float) -> None:
+    """A T_res of so many ms behind a line of 5 Mbit/s."""
+    meter.on_t_res(now_s, TResSample(flow, 1014, round(t_res_ms * 1e3 + 8e6 * 1014 / 5e6)))
+
+
+def settled(flows: int = 2) -> tuple[PortMeter, float]:
+    """A meter that has seen 5 s of 5 Mbit/s and 6.9 ms; and the time."""
+    meter, link = PortMeter(MeasureOptions()), TrueLink(5e6, 0.0069, flows=flows)
+    link.run(meter, 5.0)
+    return meter, link.now_s
+
+
+def t_res_ms(meter: PortMeter, now_s: float) -> float | None:
+    got = meter.measurement(now_s).t_res_s
+    return None if got is None else 1e3 * got.value
+
+
+def test_a_longer_path_shows_within_two_seconds_of_few_samples_of_different_flows() -> None:
+    meter, start = settled()
+    for at_s, flow in ((0.37, 0), (0.7, 1), (1.2, 0), (1.5, 1)):
+        sample(meter, start + at_s, flow, 203.0)
+    assert t_res_ms(meter, start + 1.5) == pytest.approx(203.0, rel=0.01)
+
+
+def test_two_samples_are_enough_when_nothing_else_is_heard() -> None:
+    meter, start = settled()
+    for at_s, flow in ((0.4, 0), (0.7, 1)):
+        sample(meter, start + at_s, flow, 203.0)
+    assert t_res_ms(meter, start + 0.75) == pytest.approx(6.9, rel=0.1)
+    assert t_res_ms(meter, start + 1.25) == pytest.approx(203.0, rel=0.01)
+
+
+def test_a_burst_of_delayed_acks_is_no_longer_path() -> None:
+    meter, start = settled()
+    for number in range(5):
+        sample(meter, start + 0.05 * number, number % 2, 46.9)
+    sample(meter, start + 0.3, 0, 6.9)
+    assert t_res_ms(meter, start + 1.5) == pytest.approx(6.9, rel=0.1)
+
+
+def test_a_new_flow_that_knows_only_the_longer_path_does_not_hide_the_change() -> None:
+    meter, start = settled(flows=1)
+    for number in range(6):
+        sample(meter, start + 0.3 + 0.25 * number, 7, 203.0)
+    sample(meter, start + 1.0, 0, 203.0)
+    assert t_res_ms(meter, start + 1.8) == pytest.approx(203.0, rel=0.01)
+
+
+def test_a_faster_line_is_no_shorter_path() -> None:
+    """T_res stays as it is while BW is in doubt: with the old BW too much would be taken off for T_D."""
+    meter, slow = PortMeter(MeasureOptions()), TrueLink(1e6, 0.0069, delayed_ack_share=0.0)
+    slow.run(meter, 5.0)
+    fast = TrueLink(5e6, 0.0069, delayed_ack_share=0.0, now_s=slow.now_s)
+    for _ in range(20):
+        fast.run(meter, 0.2)
+        assert t_res_ms(meter, fast.now_s) == pytest.approx(6.9, rel=0.05)
+    bw = meter.measurement(fast.now_s).bw_bps
+    assert bw is not None
+    assert bw.value == pytest.approx(5e6, rel=0.01)

@@ -7,7 +7,7 @@ import asyncio
 import math
 import traceback
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from finsy import P4ClientError
@@ -245,9 +245,13 @@ class SwitchAgent:
         if decider is None or decider.in_force_packets is None or limit is None:
             return
         tuner = self._tuners.setdefault(key, ShareTuner(self._options.shares))
-        mine = {flow: counts[flow] for flow in self._flows_of(key) if flow in counts}
-        in_force = decider.in_force_packets
-        model = self._planned[key] * self._policies[key].weight
+        of_class = self._policies[key].weight
+        mine = {
+            flow: replace(counts[flow], weight=self._flows.own_weight(flow) or of_class)
+            for flow in self._flows_of(key)
+            if flow in counts
+        }
+        in_force, model = decider.in_force_packets, self._planned[key]
         tuned = self._flows.tuned(mine, in_force)
         line = self.measurement(key[0]).bw_bps
         wanted = tuner.observe(

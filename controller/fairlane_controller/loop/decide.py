@@ -15,10 +15,14 @@ from fairlane_controller.models import qthresh
 class DecideOptions:
     """How eager the loop is."""
 
-    samples: int = 3
-    "Consecutive evaluations that must agree on the same new value."
+    samples: int = 2
+    "Consecutive evaluations that must agree on a new value."
     margin_packets: float = 0.1
-    "How far the exact value must be past the rounding boundary of the value in force."
+    "How far the exact value must be past the rounding boundary of the value in force,"
+    margin_ratio: float = 0.02
+    "and how far as a part of the value in force: a packet more or less is nothing to a threshold of a hundred."
+    agree_ratio: float = 0.05
+    "New values agree when they differ by no more than this part (or not at all, where that is less than a packet)."
     min_write_interval_s: float = 1.0
     "At most one write in this time and policy."
     max_age_s: float = 3.0
@@ -27,7 +31,7 @@ class DecideOptions:
     "T_res comes from single packets and may be this old."
     min_bw_count: int = 2
     "Reports of the drain rate before the first decision."
-    min_t_res_count: int = 5
+    min_t_res_count: int = 2
     "T_res observations before the first decision."
 
 
@@ -131,14 +135,13 @@ class ThresholdDecider:
         if current is not None:
             boundary = current + 0.5 if wanted > current else current - 0.5
             past = abs(exact_packets - boundary)
-            if wanted == current or past < self.options.margin_packets:
+            margin = max(self.options.margin_packets, self.options.margin_ratio * current)
+            if wanted == current or past < margin:
                 self._candidate, self._agreed = None, 0
                 text = "the value in force is right" if wanted == current else "within the hysteresis"
                 return say(Outcome.HOLD, text)
-        if wanted == self._candidate:
-            self._agreed += 1
-        else:
-            self._candidate, self._agreed = wanted, 1
+        agrees = self._candidate is not None and abs(wanted - self._candidate) <= self.options.agree_ratio * wanted
+        self._candidate, self._agreed = wanted, self._agreed + 1 if agrees else 1
         if self._agreed < self.options.samples:
             return say(Outcome.HOLD, f"{self._agreed} of {self.options.samples} evaluations agree on {wanted}")
         if self._last_write_s is not None and now_s - self._last_write_s < self.options.min_write_interval_s:

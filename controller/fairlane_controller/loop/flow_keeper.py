@@ -136,6 +136,10 @@ class FlowKeeper:
         self._tuned.update({key: changed[key] for key in written})
         return len(written)
 
+    def own_weight(self, key: FlowKey) -> float | None:
+        """The flow's own weight; None: it has its class's."""
+        return self._own.get(key)
+
     def tuned(self, keys: Iterable[FlowKey], qthresh_packets: int) -> dict[FlowKey, int]:
         """The thresholds in packets of those flows that are tuned, beside the class's `qthresh_packets`."""
         return {key: qthresh_packets * self._tuned[key] >> 8 for key in keys if key in self._tuned}
@@ -151,7 +155,7 @@ class FlowKeeper:
         return len(tuned) - len(failed)
 
     async def counts(self, client: SwitchClient) -> dict[FlowKey, FlowCount]:
-        """Counters of every flow so far; two requests. A flow without a weight of its own has 1."""
+        """Counters of every flow so far; two requests. A flow without a weight of its own has 1 here."""
         arrived: dict[FlowKey, tuple[int, float, P4CounterData]] = {}
         for table in program.TABLE_FLOW.values():
             for entry in await client.read_table(table, counters=True):

@@ -82,6 +82,30 @@ class QuantileWindow:
         uncertainty = math.inf if count < 3 else (high - low) / 2.0
         return Estimate(value=value, count=count, age_s=max(0.0, now_s - last), uncertainty=uncertainty)
 
+    @property
+    def since_s(self) -> float | None:
+        """Time of the oldest observation that counts; None when the window is empty."""
+        return self._samples[0].time_s if self._samples else None
+
+    def side(self, value: float, before_s: float = math.inf) -> int | None:
+        """1 when `value` lies more than `shift_ratio` above what was observed before `before_s`, -1 below, else 0.
+
+        None when fewer than three were: nothing to compare with.
+        """
+        held = [sample for sample in self._samples if sample.time_s < before_s]
+        if len(held) < 3:
+            return None
+        ordered = _Ordered(held)
+        middle, usual = ordered.at(0.5), ordered.at(self.quantile)
+        if value > max(middle, usual) * (1.0 + self.shift_ratio):
+            return 1
+        return -1 if value < min(middle, usual) * (1.0 - self.shift_ratio) else 0
+
+    def forget_before(self, time_s: float) -> None:
+        """Only what was observed at `time_s` or later counts."""
+        while self._samples and self._samples[0].time_s < time_s:
+            self._samples.popleft()
+
     def clear(self) -> None:
         """Forget everything."""
         self._samples.clear()

@@ -50,6 +50,12 @@ class MeasureOptions:
     """Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow
     that gets its entry is counted twice in that interval, in its fallback slot and in its own."""
     n_c_window_s: float = 5.0
+    t_res_shift_count: int = 4
+    """So many T_res samples in a row, of whatever flows, that all lie beyond what their flows had: the path has changed,
+    and what was before is forgotten for all flows. With few samples each, none of them could tell alone for long."""
+    t_res_shift_s: float = 1.0
+    """They span this time at least: delayed-ACK timers come in bursts. Two are enough when nothing else was heard of any
+    flow for this time: after a delay has risen, samples come once a round trip, and spurious timeouts spoil many."""
     max_flows: int = 256
     "Flows whose T_res is held apart; the one heard longest ago goes first."
     sample_includes_t_d: bool = True
@@ -102,7 +108,17 @@ class PortMeter:
     _l_d: QuantileWindow = field(init=False)
     _n_c: QuantileWindow = field(init=False)
     _t_res: OrderedDict[int, QuantileWindow] = field(default_factory=lambda: OrderedDict[int, QuantileWindow]())
-    _early: deque[tuple[float, TResSample]] = field(default_factory=lambda: deque[tuple[float, TResSample]](maxlen=64))
+    _recent: deque[tuple[float, TResSample]] = field(default_factory=lambda: deque[tuple[float, TResSample]](maxlen=64))
+    "Samples as they came: their T_D is known only with BW."
+    _doubt_s: float | None = None
+    "Since when the reports contradict BW: T_res samples wait until it is known again."
+    _run: list[float] = field(default_factory=list[float])
+    "Times of the last T_res samples that all lay on one side of what their flows had."
+    _run_side: int = 0
+    _port_s: float | None = None
+    "The port's T_res when it was last looked at, and no run was on."
+    _usual_s: float = -math.inf
+    "When a sample was last as expected, or the run's count began anew."
 
     def __post_init__(self) -> None:
         window = self.options.window_s
@@ -117,21 +133,38 @@ class PortMeter:
             self._n_c.add(now_s, float(report.flows))
         if report.busy_us <= 0 or report.busy_packets <= 0 or report.busy_bytes <= 0:
             return  # nothing ever waited: the interval says nothing about the line
-        resets = self._bw.resets
-        self._bw.add(now_s, 8e6 * report.busy_bytes / report.busy_us, weight=float(report.busy_us))
+        bw_bps, resets = 8e6 * report.busy_bytes / report.busy_us, self._bw.resets
+        begins, disagrees = self._bw.since_s is None, self._bw.side(bw_bps) not in (None, 0)
+        self._bw.add(now_s, bw_bps, weight=float(report.busy_us))
         self._l_d.add(now_s, report.busy_bytes / report.busy_packets, weight=float(report.busy_packets))
-        if self._bw.resets != resets:
-            self._t_res.clear()  # taken with another T_D and, after a hand-over, over another path
-        while self._early:
-            self.on_t_res(*self._early.popleft())
+        if begins or self._bw.resets != resets:
+            # What came before has another T_D and, after a hand-over, another path; what came since is right.
+            self._t_res.clear()
+            self._take_again(-math.inf if begins else self._bw.since_s or now_s)
+        elif disagrees:
+            self._doubt_s = now_s if self._doubt_s is None else self._doubt_s
+        elif self._doubt_s is not None:
+            self._take_again(self._doubt_s)
+
+    def _take_again(self, since_s: float) -> None:
+        """BW is known (again): what was held back since then counts."""
+        self._doubt_s = None
+        self._end_run(since_s)
+        for time_s, sample in self._recent:
+            if time_s >= since_s:
+                self._take(time_s, sample)
 
     def on_t_res(self, now_s: float, sample: TResSample) -> None:
         """One `t_res_t`. Held back until BW is known where the sample holds the frame's own T_D."""
+        self._recent.append((now_s, sample))
+        if self._doubt_s is None:
+            self._take(now_s, sample)
+
+    def _take(self, now_s: float, sample: TResSample) -> None:
         t_res_s = sample.t_res_us * 1e-6
         if self.options.sample_includes_t_d:
             bw = self._bw.estimate(now_s)
             if bw is None:
-                self._early.append((now_s, sample))
                 return
             t_res_s -= 8.0 * sample.frame_bytes / bw.value
         if t_res_s <= 0:
@@ -144,13 +177,47 @@ class PortMeter:
             while len(self._t_res) > self.options.max_flows:
                 self._t_res.popitem(last=False)
         self._t_res.move_to_end(sample.flow_hash)
+        began_s = self._run[0] if self._run else math.inf
+        side = window.side(t_res_s, began_s)
+        if side is None and self._port_s is not None:  # a flow that has little to compare with: then with the port
+            higher, lower = (self._port_s * (1.0 + part * window.shift_ratio) for part in (1, -1))
+            side = 1 if t_res_s > higher else -1 if t_res_s < lower else 0
         window.add(now_s, t_res_s)
+        if side is None:
+            return
+        if side == 0 or side == -self._run_side:
+            self._end_run(now_s)
+        if side == 0:
+            return
+        self._run_side = side
+        self._run.append(now_s)
+        self._look_for_shift(now_s)
+
+    def _look_for_shift(self, now_s: float) -> None:
+        """Forget what was before a run of samples on one side, once it tells enough."""
+        options = self.options
+        if len(self._run) < 2:
+            return
+        many = len(self._run) >= options.t_res_shift_count and now_s - self._run[0] >= options.t_res_shift_s
+        if many or now_s - self._usual_s >= options.t_res_shift_s:
+            # The first may have been on its way in the change.
+            since_s = self._run[1 if len(self._run) > 2 else 0]
+            for window in self._t_res.values():
+                window.forget_before(since_s)
+            self._end_run(now_s)
+
+    def _end_run(self, now_s: float) -> None:
+        self._run, self._run_side, self._usual_s = [], 0, now_s
 
     def measurement(self, now_s: float) -> PortMeasurement:
         """Everything that is known at `now_s`."""
+        self._look_for_shift(now_s)
+        t_res_s = self._port_t_res(now_s)
+        if not self._run:
+            self._port_s = None if t_res_s is None else t_res_s.value
         return PortMeasurement(
             bw_bps=self._bw.estimate(now_s),
-            t_res_s=self._port_t_res(now_s),
+            t_res_s=t_res_s,
             l_d_bytes=self._l_d.estimate(now_s),
             n_c=self._n_c.estimate(now_s),
             waiting_packets=self._waiting,
