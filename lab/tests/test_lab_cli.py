@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
+from fairlane_lab.definition import experiment_names
 from fairlane_lab.sweep.runners import Executor, in_this_process
+from rich.console import Console
 from test_lab_definition import FILE
 from typer.testing import CliRunner, Result
 
@@ -46,11 +49,24 @@ def test_list_names_every_experiment() -> None:
     assert "qthresh-table1" in lab("list").output
 
 
+@pytest.mark.parametrize(("columns", "reproduces"), [(80, False), (140, True)])
+def test_the_list_has_one_line_an_experiment(columns: int, reproduces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane_lab.cli.listing.console", Console(width=columns))
+    lines = lab("list").output.splitlines()
+    assert max(map(len, lines)) <= columns
+    for name in experiment_names():
+        (line,) = (each for each in lines if each.startswith(f"{name} "))
+        assert re.search(r" \d+ x \d+ ", line)
+    assert any("reproduces" in line for line in lines) is reproduces
+    assert any("Table 1" in line for line in lines) is reproduces
+
+
 def test_show_tells_points_numbers_and_expectations(small: str) -> None:
     text = words(lab("show", small))
     assert "sim: 6 points, 12 runs of 20 s (5 s not counted)" in text
     assert "expected: something" in text
-    assert "goodput_bps[reno] 457160" in words(lab("show", "qthresh-table1"))
+    table = lab("show", "qthresh-table1").output
+    assert re.search(r"case 512k-5ms +457\.2 +54\.84 +12\.0 +100\.0", table)
     assert json.loads(lab("show", small, "--json").stdout)["points"]["mininet"][-1] == "fast/threshold=6"
 
 
@@ -135,7 +151,7 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
     ("arguments", "message"),
     [
         (["run", "qthresh-tabel1"], "there is no experiment 'qthresh-tabel1'. Did you mean 'qthresh-table1'?"),
-        (["run", "gfr-*"], "no experiment is called like 'gfr-*'"),
+        (["run", "atm-*"], "no experiment is called like 'atm-*'"),
         (["run", "qthresh-table1", "--runtime", "ns3"], "--runtime 'ns3': must be sim or mininet"),
         (["run", "qthresh-table1", "--target", "tofino"], "--target 'tofino': must be embedded or bmv2"),
         (["run", "qthresh-table1", "--target", "bmv2"], "bmv2 needs --runtime mininet"),
@@ -144,15 +160,41 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
         (["run", "qthresh-table2", "--set", "threshold=9..x"], "must be two whole numbers"),
         (["run", "qthresh-table2", "--set", "threshold=4", "--set", "threshold=5"], "threshold is set twice"),
         (["run", "qthresh-table2", "--set", "threshold=0"], "got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
+        (["sweep", "qthresh-table2", "--scheduler", "here"], "--scheduler 'here': must be the address of a dask scheduler"),
+        (["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
+        (["compare", "qthresh-table1", "ns3"], "Allowed: a run folder, an experiment that was run"),
         (["sweep", "qthresh-table2", "--scheduler", "tcp://x:1", "--workers", "2"], "--workers is for a cluster of this machine"),
         (["show", "nothing"], "there is no experiment 'nothing'"),
-        (["show", "/nonexistent/folder"], "not a run folder with a summary.json"),
+        (["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
     ],
 )  # fmt: skip
 def test_bad_arguments_say_what_is_allowed(arguments: list[str], message: str) -> None:
     result = lab(*arguments)
     assert result.exit_code == 2
     assert message in words(result)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "messages"),
+    [
+        ("duration_s = 20", "duration_s = ", ["small.toml: not TOML"]),
+        ("duration_s = 20", "durations_s = 20", ["run.durations_s: there is no key 'durations_s'. Did you mean 'duration_s'?"]),
+        ('variant = "vegas"', 'variant = "vages"', ["flows[1].variant: there is no variant 'vages'. Did you mean 'vegas'?"]),
+        ('base = "dumbbell"', 'base = "ring"', ["topology.base: there is no topology 'ring'"]),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_refused_with_its_name_the_key_and_what_is_allowed(
+    old: str, new: str, messages: list[str], small: str, tmp_path: Path
+) -> None:
+    path = Path(small)
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    result = lab("run", small, "--results", str(tmp_path / "r"))
+    assert result.exit_code == 2
+    assert "small.toml" in words(result)
+    for message in messages:
+        assert message in words(result)
+    assert not (tmp_path / "r").exists()
 
 
 def test_mininet_needs_root_and_is_given_the_file_s_parallel(

@@ -53,7 +53,7 @@ def test_the_table_has_the_main_metrics_and_fits_80_columns(tmp_path: Path) -> N
     comparison = compare_runs(first, second)
     assert (comparison.a, comparison.b) == ("seed 1", "seed 2")
     text = printed(80, compare_table(comparison))
-    assert "goodput, reno (Mbit/s)" in text
+    assert "goodput, reno (kbit/s)" in text
     assert max(map(len, text.splitlines())) <= 80
     only = printed(80, compare_table(comparison, metrics=["utilisation"], only_outside=True))
     assert "goodput" not in only

@@ -105,10 +105,10 @@ def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path]) -> None:
     assert [run.runtime for run in pair.runs] == ["sim", "mininet"]
     table = side_by_side(pair)
     reno = table.columns[0]
-    assert (reno.metric, reno.unit, reno.heads) == ("goodput_bps[reno]", "Mbit/s", ("paper", "sim", "Mininet"))
+    assert (reno.metric, reno.unit, reno.heads) == ("goodput_bps[reno]", "kbit/s", ("paper", "sim", "Mininet"))
     row = next(row for row in table.rows if row.point == "2M-2ms")
-    assert [cell.text for cell in row.cells[:3]] == ["1.798", "1.818", "1.616"]
-    assert [cell.spread for cell in row.cells[:3]] == ["", "1.8..1.84", "1.6..1.63"]
+    assert [cell.text for cell in row.cells[:3]] == ["1798", "1818", "1616"]
+    assert [cell.spread for cell in row.cells[:3]] == ["", "1800..1836", "1600..1632"]
     assert table.repeats == {"sim": 3, "mininet": 3}
 
 

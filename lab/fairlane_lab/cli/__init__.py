@@ -3,6 +3,7 @@
 
 listing.py  list, show     running.py    run, sweep               options.py  what several commands share
 demo.py     demo           reporting.py  plot, report, compare    tables.py, output.py  what they print
+stopping.py  Ctrl-C and SIGTERM
 """
 
 from __future__ import annotations

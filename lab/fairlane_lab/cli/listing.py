@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from fairlane_lab.cli.demo import comparison_table
@@ -23,6 +26,8 @@ from fairlane_lab.sweep.runners import cost
 
 SIM_COST_PER_S = 70_000
 """What one core simulates in a second of wall time, in units of `cost` (packets of the bottleneck); for estimates only."""
+WIDE_COLUMNS = 120
+"""Terminal width from which on the list says what each experiment reproduces."""
 MININET_RUN_S = 4.0
 """What a real run costs beside its duration, for estimates only."""
 
@@ -39,18 +44,40 @@ def list_experiments(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"experiments": rows, "broken": broken})
     else:
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        for head in ("name", "what", "reproduces"):
-            table.add_column(head, overflow="fold")
-        for head in ("points", "runs", "sim", "Mininet"):
-            table.add_column(head, justify="right", no_wrap=True)
-        for row in rows:
-            times = [_duration(row["estimated_s"].get(runtime)) for runtime in ("sim", "mininet")]
-            table.add_row(row["name"], row["title"], row["reproduces"], str(row["points"]), str(row["runs"]), *times)
-        console.print(table)
-        console.print("Times are estimates: sim on one core. `fairlane lab show NAME` tells more.", style="dim")
+        console.print(list_table(rows, console.width))
+        console.print(
+            "Times are estimates, sim on one core. `fairlane lab show NAME` tells more, `fairlane lab run NAME` runs it.",
+            style="dim",
+        )
     if broken:
         fail("\n".join(broken))
+
+
+def list_table(rows: Sequence[Mapping[str, Any]], width: int) -> Table:
+    """One line an experiment, those of a paper together; what it reproduces where `width` columns have room for it."""
+    wide = width >= WIDE_COLUMNS
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, expand=True)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what", no_wrap=True, overflow="ellipsis", ratio=3)
+    if wide:
+        table.add_column("reproduces", no_wrap=True, overflow="ellipsis", ratio=2)
+    for head, least in (("points\nx runs", 7), ("sim", 6), ("Mininet", 7)):
+        table.add_column(head, justify="right", no_wrap=True, min_width=least)
+    for paper, mine in itertools.groupby(
+        sorted(rows, key=lambda row: _paper_order(row["paper"])), lambda row: row["paper"]
+    ):
+        table.add_section()
+        table.add_row("", f"[bold]{escape(paper.replace('none:', 'no paper:'))}[/bold]")
+        for row in mine:
+            times = [_duration(row["estimated_s"].get(runtime)) for runtime in ("sim", "mininet")]
+            said = [row["title"], row["reproduces"]] if wide else [row["title"]]
+            table.add_row(row["name"], *map(escape, said), f"{row['points']} x {row['repeats']}", *times)
+    return table
+
+
+def _paper_order(paper: str) -> tuple[bool, str]:
+    """Papers by their name; what is of no paper comes last."""
+    return paper.startswith("none"), paper
 
 
 def _row(definition: Definition) -> dict[str, Any]:
@@ -67,6 +94,7 @@ def _row(definition: Definition) -> dict[str, Any]:
         scenarios = expand(definition, Selection(runtime=runtime))
         found.setdefault("points", len({scenario.point for scenario in scenarios}))
         found.setdefault("runs", len(scenarios))
+        found.setdefault("repeats", len(scenarios) // found["points"])
         found["estimated_s"][runtime] = round(estimate_s(definition, runtime, scenarios), 1)
     return found
 
@@ -107,8 +135,10 @@ def show_folder(folder: Path, as_json: bool) -> None:
     """The table of a run folder: a demo's, or an experiment's with its verdicts."""
     try:
         summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        fail(f"{folder}: not a run folder with a summary.json: {error}")
+    except OSError:
+        fail(f"{folder}: not a run folder: there is no summary.json in it")
+    except json.JSONDecodeError as error:
+        fail(f"{folder}/summary.json: not JSON: {error}")
     if as_json:
         print_json(summary)
     elif "rows" in summary:
@@ -144,11 +174,12 @@ def _show_definition(definition: Definition) -> None:
             f" ({first.warmup_s:g} s not counted), about {_duration(estimate_s(definition, runtime, mine))}"
         )
         console.print("  " + ", ".join(points[:12]) + (f", … {points[-1]}" if len(points) > 12 else ""), style="dim")
-    for numbers in experiment.paper_numbers:
-        console.print(_numbers(numbers), soft_wrap=True, highlight=False, markup=False)
+    for source in dict.fromkeys(numbers.source for numbers in experiment.paper_numbers):
+        console.print(_paper_table(source, [each for each in experiment.paper_numbers if each.source == source]))
     for expectation in experiment.expect:
         where = "" if len(expectation.runtimes) > 1 else f" [dim]({''.join(expectation.runtimes)})[/dim]"
         console.print(f"expected: {expectation.text}{where}", soft_wrap=True, highlight=False)
+    console.print(f"run it: fairlane lab run {experiment.name}", style="dim", soft_wrap=True, highlight=False)
 
 
 def _show_setting(scenario: Scenario) -> None:
@@ -171,11 +202,23 @@ def _change(change: Any) -> str:
     return ", ".join(f"{name} {getattr(change, name):g}" for name in named if getattr(change, name) is not None)
 
 
-def _numbers(numbers: PaperNumbers) -> str:
-    where = ", ".join(f"{name} {_condition(condition)}" for name, condition in numbers.where.items())
-    values = ", ".join(f"{name} {value:g}" for name, value in numbers.values.items())
-    source = f" ({numbers.source})" if numbers.source else ""
-    return f"paper{source}: {where + ': ' if where else ''}{values}"
+def _paper_table(source: str, numbers: Sequence[PaperNumbers]) -> Table:
+    """The paper's numbers, or those of another source: a row for each condition, in the units of the results."""
+    from fairlane_lab.report import labels
+
+    metrics = list(dict.fromkeys(metric for each in numbers for metric in each.values))
+    names = labels.rate_names({metric: max(each.values.get(metric, 0.0) for each in numbers) for metric in metrics})
+    title = f"Numbers of {source}" if source else "The paper's numbers"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
+    table.add_column("where")
+    for metric in metrics:
+        base, _, group = names[metric].label.partition(", ")
+        table.add_column("\n".join(part for part in (group, base, names[metric].unit) if part), justify="right")
+    for each in numbers:
+        where = ", ".join(f"{name} {_condition(condition)}" for name, condition in each.where.items())
+        values = (labels.shown(metric, each.values.get(metric), names[metric]) for metric in metrics)
+        table.add_row(where or "everywhere", *values)
+    return table
 
 
 def _condition(condition: Condition) -> str:

@@ -23,6 +23,8 @@ def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as resu
     from fairlane_lab import plots as demo_plots
     from fairlane_lab import report
 
+    if not (folder / "summary.json").is_file():
+        fail(f"{folder}: not a run folder: there is no summary.json in it")
     try:
         pictures = report.make_plots(folder) if _is_experiment(folder) else demo_plots.make_plots(folder)
     except (OSError, KeyError, ValueError) as error:
@@ -98,7 +100,10 @@ def _newest(name: str, runtime: str | None, root: Path | None) -> Path:
     found = newest_folder(name, root, runtime)
     if found is None:
         where = f" in {runtime}" if runtime else ""
-        fail(f"{name!r} is no run folder, and {root or results_root()} has no run of an experiment of that name{where}")
+        text = (
+            f"{name!r} is no run folder, and {root or results_root()} has no run of an experiment of that name{where}"
+        )
+        fail(f"{text}. Allowed: a run folder, an experiment that was run, or as the second sim or mininet")
     return found
 
 

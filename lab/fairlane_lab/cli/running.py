@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from fairlane_lab.cli.options import (
     make_selection,
 )
 from fairlane_lab.cli.output import FAILED, INTERRUPTED, console, errors, fail, print_json
+from fairlane_lab.cli.stopping import stoppable
 from fairlane_lab.cli.tables import show_failures, show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand
 from fairlane_lab.paths import results_root
@@ -65,6 +67,7 @@ def run(
     _need_root(runtime)
     code = 0
     with ExitStack() as stack:
+        stop = stack.enter_context(stoppable())
         bar = stack.enter_context(_Bar())
         pool = stack.enter_context(ProcessPool(RUNNERS["sim"], jobs or cores()))
         for definition in definitions:
@@ -80,6 +83,7 @@ def run(
             done = _run(campaign, executor, bar)
             code = max(code, _finish(campaign, done, bar, plots, check, as_json))
             if done.interrupted:
+                code = stop.exit_code
                 break
     if code:
         raise typer.Exit(code)
@@ -102,6 +106,8 @@ def sweep(
     """Run simulations on dask.distributed into one data set; goes on where it stopped, a failed run stops no other."""
     if scheduler is not None and workers is not None:
         fail("--workers is for a cluster of this machine; the one at --scheduler has its own")
+    if scheduler is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", scheduler):
+        fail(f"--scheduler {scheduler!r}: must be the address of a dask scheduler, such as tcp://host:8786")
     selection = make_selection("sim", "embedded", seed, repeats, values, quick)
     definition = find_experiments([name])[0]
     _check_selections([definition], selection)
@@ -109,9 +115,10 @@ def sweep(
     if fresh and (aside := set_aside(where)):
         errors.print(f"set aside {aside}", style="dim", soft_wrap=True)
     campaign = Campaign(definition, selection, where)
-    with _Bar() as bar:
+    with stoppable() as stop, _Bar() as bar:
         done = _run(campaign, dask_cluster(RUNNERS["sim"], scheduler, workers or (None if scheduler else cores())), bar)
         code = _finish(campaign, done, bar, plots, check, as_json)
+    code = stop.exit_code if done.interrupted else code
     if code:
         raise typer.Exit(code)
 
@@ -156,7 +163,8 @@ def _finish(campaign: Campaign, done: Done, bar: _Bar, plots: bool, check: bool,
     else:
         show_summary(done.summary, campaign.folder)
         if done.skipped:
-            console.print(f"{done.skipped} runs were there already", style="dim")
+            there = "run was" if done.skipped == 1 else "runs were"
+            console.print(f"{done.skipped} {there} there already", style="dim")
         if done.summary["points"]:
             console.print(f"data   {done.path}", soft_wrap=True)
         for picture in pictures:
@@ -165,7 +173,10 @@ def _finish(campaign: Campaign, done: Done, bar: _Bar, plots: bool, check: bool,
     if done.stopped:
         errors.print(f"error: {done.stopped}", style="red", soft_wrap=True, highlight=False, markup=False)
     if done.interrupted:
-        errors.print("interrupted: what was measured until then is kept", style="yellow")
+        kept = (
+            "what was measured until then is kept" if done.summary["points"] else "no run had finished, nothing is kept"
+        )
+        errors.print(f"interrupted: {kept}", style="yellow")
         return INTERRUPTED
     not_met = check and any(verdict["met"] is not True for verdict in done.summary["verdicts"])
     return FAILED if done.failures or done.stopped or not_met else 0

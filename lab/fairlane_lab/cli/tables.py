@@ -22,8 +22,9 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
     """Result table, verdicts, and whether it is complete."""
     from fairlane_lab.report import result_table
 
-    if summary["points"]:
-        console.print(result_table(summary))
+    if not summary["points"]:
+        return
+    console.print(result_table(summary))
     for verdict in summary["verdicts"]:
         console.print(verdict_line(verdict), soft_wrap=True, highlight=False)
     if not summary["complete"]:
@@ -61,7 +62,12 @@ def show_failures(failures: Sequence[Failure]) -> None:
     """A table of the runs that have no result."""
     if not failures:
         return
-    table = Table(title=f"{len(failures)} runs failed", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table = Table(
+        title=f"{len(failures)} {'run' if len(failures) == 1 else 'runs'} failed",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+    )
     table.add_column("point")
     table.add_column("repeat", justify="right")
     table.add_column("why", overflow="fold")

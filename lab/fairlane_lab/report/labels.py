@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from fairlane_lab.definition.names import (
@@ -54,10 +55,21 @@ def name_of(column: str) -> Name:
 
 
 def rate_name(name: Name, largest: float) -> Name:
-    """A rate in kbit/s where the largest value is below 1 Mbit/s, so that no axis reads 0.0005."""
-    if name.unit == "Mbit/s" and 0 < largest < 1e6:
+    """A rate in kbit/s where the largest value is below 10 Mbit/s, as the paper writes it, so that no axis reads 0.0005."""
+    if name.unit == "Mbit/s" and 0 < largest < 1e7:
         return Name(name.label, "kbit/s", 1e-3)
     return name
+
+
+def rate_names(largest: Mapping[str, float]) -> dict[str, Name]:
+    """The names of several metrics with the largest value of each: the groups of one metric share a unit."""
+    return {
+        metric: rate_name(
+            name_of(metric),
+            max(value for other, value in largest.items() if split_metric(other)[0] == split_metric(metric)[0]),
+        )
+        for metric in largest
+    }
 
 
 def axis_label(name: Name) -> str:

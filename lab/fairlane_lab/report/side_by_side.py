@@ -77,14 +77,12 @@ def side_by_side(pair: Pair, metrics: list[str] | None = None) -> Table:
     chosen = metrics if metrics is not None else shown_metrics(pair)
     points = pair.points()
     columns: list[Column] = []
-    names: dict[str, Name] = {}
+    names = labels.rate_names({metric: _largest(points, metric) for metric in chosen})
     for metric in chosen:
         sources = ordered_sources(pair, points, metric)
         if not sources:
             continue
-        largest = max((s.value for _, found in points for p in found.values() if (s := p.get(metric))), default=0.0)
-        name = labels.rate_name(labels.name_of(metric), largest)
-        names[metric] = name
+        name = names[metric]
         heads = tuple(source if source == "paper" else mark(source).label for source in sources)
         columns.append(Column(metric, name.label, name.unit, sources, heads))
     rows = [
@@ -133,6 +131,10 @@ def _cell(pair: Pair, points: dict[str, Point], metric: str, source: str, name: 
         return Cell(labels.shown(metric, spread.value, name), spread_text(metric, spread, name)) if spread else Cell()
     value = pair.paper_values(points, metric).get("" if source == "paper" else source)
     return Cell() if value is None else Cell(labels.shown(metric, value, name))
+
+
+def _largest(points: Iterable[tuple[str, dict[str, Point]]], metric: str) -> float:
+    return max((s.value for _, found in points for p in found.values() if (s := p.get(metric))), default=0.0)
 
 
 def _repeats(pair: Pair) -> dict[str, int]:

@@ -35,7 +35,7 @@ def result_table(summary: Mapping[str, Any]) -> Table:
     title = f"{run.definition.get('title', run.experiment)} ({labels.value_label('runtime', run.runtime)}; {caption})"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
     table.add_column("point", overflow="fold")
-    names = {metric: _unit(run, metric) for metric in metrics}
+    names = labels.rate_names({metric: _largest(run, metric) for metric in metrics})
     for metric in metrics:
         base, group = labels.split_metric(metric)
         head = _HEADS.get(base, names[metric].label.split(" (")[0].split(",")[0])
@@ -66,9 +66,8 @@ def main_metrics(run: RunFolder) -> list[str]:
     return there[:MAX_COLUMNS]
 
 
-def _unit(run: RunFolder, metric: str) -> Name:
-    largest = max((spread.value for point in run.points if (spread := point.get(metric))), default=0.0)
-    return labels.rate_name(labels.name_of(metric), largest)
+def _largest(run: RunFolder, metric: str) -> float:
+    return max((spread.value for point in run.points if (spread := point.get(metric))), default=0.0)
 
 
 def _cell(run: RunFolder, point: Point, metric: str, name: Name) -> str:
