@@ -3,22 +3,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import gfr_configs as configs
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.allocation import Allocation, allocate
+from fairlane_controller.gfr.allocation import GRACE_S, Allocation, allocate
 from fairlane_controller.gfr.config import GfrConfig, parse_config
 from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.gfr.entries import port_shares
+from fairlane_controller.gfr.lock import change_lock
 from fairlane_controller.gfr.store import GfrState, GfrStore
 from fairlane_controller.models.gfr import frame_rate_bytes
 from fairlane_controller.switch import gfr_program as program
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def plan_of(config: GfrConfig, before: GfrState | None = None, now_s: float = 0.0) -> Plan:
@@ -306,3 +310,39 @@ def test_shares_of_those_that_are_active_and_of_those_that_are_not() -> None:
     assert shares["vc5"].w_bps == pytest.approx(10e6 + (51.84e6 - 16e6) / 3)
     alone = port_shares(config.ports[0], config.vcs[:1], set())
     assert alone[0].w_bps == pytest.approx(51.84e6)
+
+
+@given(steps=st.lists(st.tuples(st.sets(st.integers(1, 5)), st.floats(0.0, 3.0)), min_size=1, max_size=12))
+def test_no_slot_is_two_vcs_and_none_is_given_again_too_soon(steps: list[tuple[set[int], float]]) -> None:
+    held, now_s = Allocation(), 0.0
+    left: dict[int, tuple[str, float]] = {}
+    for numbers, pause_s in steps:
+        now_s += pause_s
+        before = {seat.vc: seat for seat in held.seats}
+        held = allocate(with_vcs(*(f"vc{number}" for number in numbers)), held, now_s).allocation
+        after = {seat.vc: seat for seat in held.seats}
+        assert set(after) == {f"vc{number}" for number in numbers}
+        for seats in (
+            {seat.slot for seat in held.seats},
+            {seat.queue for seat in held.seats},
+            set(held.vc_ids.values()),
+        ):
+            assert len(seats) == len(numbers)
+        assert all(after[vc] == seat for vc, seat in before.items() if vc in after)
+        left |= {seat.slot: (vc, now_s) for vc, seat in before.items() if vc not in after}
+        for vc, seat in after.items():
+            owner, since_s = left.get(seat.slot, (vc, now_s))
+            assert owner == vc or vc in before or now_s - since_s >= GRACE_S
+
+
+async def test_changes_without_a_loop_are_made_one_after_the_other(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    async def change(name: str) -> None:
+        async with change_lock(tmp_path):
+            order.append(f"{name} begins")
+            await asyncio.sleep(0.05)
+            order.append(f"{name} ends")
+
+    await asyncio.gather(change("a"), change("b"))
+    assert order == ["a begins", "a ends", "b begins", "b ends"]

@@ -93,6 +93,8 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     assert "QT" in switch.fairlane("gfr", "show")
     assert switch.json("gfr", "apply", file_of(switch))["written"] == {"s1": 0}
     assert "ports that GFR manages: 6" in switch.fairlane("status")
+    said = " ".join(switch.fairlane("threshold", "show", code=5).split())
+    assert "the program on the switch is gfr, which has VCs instead of flows and thresholds" in said
     assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
     assert "s1,ingress_port=2,src=10.0.2.0/24,vlan=7,dscp=AF21" in switch.fairlane("vc", "list")
 
@@ -165,7 +167,8 @@ def test_the_loop_keeps_n_and_takes_changes(switch: LiveSwitch) -> None:
         (port,) = switch.loop_status()["ports"]
         assert port["active"] == ["vc1", "vc2"]
         wait_until("both VCs to be found silent", lambda: switch.loop_status()["ports"][0]["active"] == [])
-        assert switch.json("gfr", "show")[0]["n"] == 1
+        (port,) = switch.json("gfr", "show")
+        assert (port["n"], [vc["active"] for vc in port["vcs"]]) == (1, [False, False])
         result = switch.json("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
         assert result["via"] == "loop"
         assert result["written"]["s1"] >= 3

@@ -16,6 +16,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.config import GfrScheme, Queues, RateForm, read_config
 from fairlane_controller.gfr.reads import read_ports
 from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.loop.control import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -83,11 +84,12 @@ def show(
     config: Annotated[bool, typer.Option("--config", help="The configuration in force instead, as JSON.")] = False,
 ) -> None:
     """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict."""
-    run = gfr_topology(state).need_run()
+    targets = gfr_topology(state)
+    run = targets.need_run()
     if config:
         print_json(GfrStore(run.folder).state.config.model_dump(mode="json"))
         return
-    rows = asyncio.run(_read(run))
+    rows = asyncio.run(_read(run, targets.loop_folder))
     if as_json:
         print_json(rows)
         return
@@ -102,12 +104,13 @@ def show(
             console.print(f"frames of no VC: {_verdicts(row['no_vc'])}", markup=False)
 
 
-_COLUMNS = ("VC", "slot", "MCR", "w_i", "r_i", "Q_i", "arrived", "accepted", "refused", "verdicts (CLP 0+1)")
+_COLUMNS = ("VC", "active", "slot", "MCR", "w_i", "r_i", "Q_i", "arrived", "accepted", "refused", "verdicts (CLP 0+1)")
 
 
 def _line(vc: dict[str, Any]) -> tuple[object, ...]:
     return (
         vc["vc"],
+        {None: "-", True: "yes", False: "no"}[vc["active"]],
         vc["slot"],
         format_rate(vc.get("mcr_bps")),
         format_rate(vc["w_bps"]),
@@ -129,8 +132,8 @@ def _cell(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-async def _read(run: RunState) -> list[dict[str, Any]]:
-    """What every switch with a managed port says now."""
+async def _read(run: RunState, loop_folder: Path | None) -> list[dict[str, Any]]:
+    """What every switch with a managed port says now, and which VCs a running loop holds to be active (None without one)."""
     force = GfrStore(run.folder).state
     said = {
         seat.key: {"mcr_bps": vc.mcr} for seat in force.allocation.seats if (vc := force.config.vc(seat.vc)) is not None
@@ -141,4 +144,13 @@ async def _read(run: RunState) -> list[dict[str, Any]]:
             return await read_ports(client, force.allocation, said)
 
     names = [switch.name for switch in run.switches]
-    return [row for rows in await asyncio.gather(*(one(name) for name in names)) for row in rows]
+    active: dict[tuple[str, int], list[str]] = {}
+    if loop_folder is not None:
+        for agent in await ask(loop_folder, {"op": "status"}):
+            active |= {(agent["switch"], port["port"]): port["active"] for port in agent["ports"]}
+    rows = [row for rows in await asyncio.gather(*(one(name) for name in names)) for row in rows]
+    for row in rows:
+        known = active.get((row["switch"], row["port"]))
+        for vc in row["vcs"]:
+            vc["active"] = None if known is None else vc["vc"] in known
+    return rows

@@ -115,7 +115,10 @@ def _parts(entry: P4TableEntry) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 async def read_limits(client: SwitchClient) -> dict[int, PortLimit]:
-    """The managed ports of a switch."""
+    """The managed ports of a switch; WRONG_PROGRAM when it runs another program than qthresh."""
+    wrong = program.check_tables(set(client.table_names()))
+    if wrong:
+        raise wrong
     limits = [PortLimit.from_entry(e) for e in await client.read_table(program.TABLE_PORT_LIMIT)]
     return {limit.port: limit for limit in limits}
 

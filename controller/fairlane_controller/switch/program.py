@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.models.qthresh import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
+from fairlane_controller.switch import gfr_program
 
 PORTS = 512
 CLASSES = 8
@@ -116,6 +117,11 @@ def check_tables(names: set[str]) -> FairlaneError | None:
     missing = [name for name in REQUIRED_TABLES if name not in names]
     if not missing:
         return None
+    if gfr_program.check_tables(names) is None:
+        return FairlaneError(
+            ErrorCode.WRONG_PROGRAM,
+            "the program on the switch is gfr, which has VCs instead of flows and thresholds: see `fairlane gfr` and `fairlane vc`",
+        )
     return FairlaneError(
         ErrorCode.WRONG_PROGRAM,
         f"the program on the switch has no table {missing[0]!r}: it is not qthresh; load it with `fairlane init`",
