@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fairlane_controller.models.gfr import CELL_LINE_BITS, cells_of_frame
 
+from fairlane_lab.gfr.line import atm_line_bytes
 from fairlane_lab.measures import thresholds
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
@@ -100,11 +100,11 @@ def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
 
 
 def _line_bps(seen: Observed, key: PortKey) -> float:
-    """What the frames that left took on the line: their bytes, or on an `atm` port the cells of so many frames of their mean length."""
+    """What the frames that left took on the line."""
     before, after = seen.before.ports[key], seen.after.ports[key]
     packets, sent = after["tx_packets"] - before["tx_packets"], after["tx_bytes"] - before["tx_bytes"]
-    if seen.world.config.topology.ports[key[0]][key[1]].link_layer == "atm" and packets:
-        return packets * cells_of_frame(sent // packets) * CELL_LINE_BITS / _seconds(seen)
+    if seen.world.config.topology.ports[key[0]][key[1]].link_layer == "atm":
+        return 8 * atm_line_bytes(packets, sent) / _seconds(seen)
     return 8 * sent / _seconds(seen)
 
 

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.control import ask
+from fairlane_controller.switch import gfr_program
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
 
+from fairlane_lab.gfr.config import gfr_config
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Control, Scenario
 from fairlane_lab.testbed.host_settings import HostSettings, wishes
@@ -43,6 +45,7 @@ class ManagedPort:
     interface: str
     rate_bps: int
     queue_packets: int
+    link_layer: str = "none"
 
 
 @dataclass
@@ -74,6 +77,7 @@ class Bed:
         topology = fl_topology.check(document, str(document.get("name") or "topology"))
         self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
         self.target = target
+        self.program = program
         self.ports = managed_ports(self.network)
         self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
         self._frame_bytes = frame_bytes
@@ -149,6 +153,12 @@ class Bed:
                 policy = self.ask({"op": "threshold_auto", "k": None, "weight": 1.0, "self_tuning": tuning, **place})
         return policy["qthresh_packets"]
 
+    def _use_vcs(self, scenario: Scenario) -> dict[tuple[str, int], int | None]:
+        """Give the control loop the scenario's VCs and schemes; there are no thresholds to tell of."""
+        config = gfr_config(scenario, self.network.topology)
+        self.ask({"op": "gfr_apply", "config": config.model_dump(mode="json"), "source": scenario.point})
+        return {}
+
     def begin(self, scenario: Scenario, folder: Path) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now.
 
@@ -159,8 +169,11 @@ class Bed:
         plan = make_plan(scenario, self.addresses, folder)
         wanted = wishes(scenario)
         variants = self._settings.apply(wanted)
-        thresholds = self.use(scenario.control)
-        self.ask({"op": "flow_weights", "rules": weight_rules(plan)})
+        if self.program == gfr_program.PROGRAM:
+            thresholds = self._use_vcs(scenario)
+        else:
+            thresholds = self.use(scenario.control)
+            self.ask({"op": "flow_weights", "rules": weight_rules(plan)})
         running = self._running = Running(plan, 0, {}, folder, variants, thresholds)
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)
@@ -219,7 +232,14 @@ def managed_ports(network: fl_net.Network) -> tuple[ManagedPort, ...]:
     ports = [(switch, number, spec) for switch, all_ in network.topology.ports.items() for number, spec in all_.items()]
     chosen = [entry for entry in ports if entry[2].bottleneck] or [entry for entry in ports if entry[2].rate_bps]
     return tuple(
-        ManagedPort(switch, number, f"{network.prefix}{switch}-eth{number}", spec.rate_bps or 0, spec.queue_packets)
+        ManagedPort(
+            switch,
+            number,
+            f"{network.prefix}{switch}-eth{number}",
+            spec.rate_bps or 0,
+            spec.queue_packets,
+            spec.link_layer,
+        )
         for switch, number, spec in chosen
     )
 

@@ -14,8 +14,14 @@ from typing import Any
 
 from fairlane_hosts.variants import find_variant
 
+from fairlane_lab.gfr.counters import added, grown
+from fairlane_lab.gfr.line import atm_line_bytes
+from fairlane_lab.gfr.results import summed, vc_results
+from fairlane_lab.gfr.ways import gfr_ports
+from fairlane_lab.gfr.windows import connections_of
 from fairlane_lab.measures import counter_at, mean_between, rate_series, thresholds, window_rate_bps
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
+from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
@@ -86,10 +92,11 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
     scenario = running.scenario
     received = _received(running)
     result = RunResult([], [], virtual_s=scenario.duration_s)
+    carried: dict[str, Points] = {}
     for sender in running.plan.senders:
         written = _read_sender(sender.out)
         _check_sender(sender, written, window)
-        _add_flows(result, sender, written, received, window, samples)
+        _add_flows(result, sender, written, received, window, samples, carried)
     events = read_events(bed.state, window)
     for port in bed.ports:
         key = (port.switch, port.port)
@@ -98,6 +105,9 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
         _add_port(result, port, rates, window, samples, running.thresholds.get(key), events, name)
     result.events = [event for event in events if event["t_s"] <= scenario.duration_s]
     _check_utilisation(result, running)
+    if scenario.vcs:
+        ports = list(gfr_ports(scenario, bed.network.topology).values())
+        result.vcs = vc_results(scenario, ports, _vc_samples(scenario, carried, window), _refused(samples, window))
     if not scenario.series:
         result.series = []
     return result
@@ -113,7 +123,9 @@ def _add_flows(
     received: dict[str, Points],
     window: Window,
     samples: Samples,
+    carried: dict[str, Points],
 ) -> None:
+    """Rows of a sender's flows; `carried` gets the bytes over time of each."""
     flow = sender.flow
     names = sender.results()
     for record in written.transfers:
@@ -124,7 +136,7 @@ def _add_flows(
             Transfer(names[index], flow.group, start_s, record["bytes"], done_s, record["retransmits"])
         )
     if sender.is_udp or flow.app.kind == "web":
-        _add_whole_flows(result, sender, written, received, window)
+        _add_whole_flows(result, sender, written, received, window, carried)
         return
     for name, connection in zip(names, written.connections, strict=True):
         series = received.get(connection.local)
@@ -132,6 +144,7 @@ def _add_flows(
             series = []  # asked for, but not connected before the run was over
         if series is None:
             raise RunError(f"flow {name}: the sink saw nothing of {connection.local}")
+        carried[name] = series
         result.flows.append(
             FlowResult(
                 flow=name,
@@ -160,12 +173,18 @@ def _add_flows(
 
 
 def _add_whole_flows(
-    result: RunResult, sender: Sender, written: _SenderFile, received: dict[str, Points], window: Window
+    result: RunResult,
+    sender: Sender,
+    written: _SenderFile,
+    received: dict[str, Points],
+    window: Window,
+    carried: dict[str, Points],
 ) -> None:
     """Flows of many short connections, or of datagrams: one row for all connections of a flow together."""
     flow = sender.flow
     for index, name in enumerate(sender.results()):
         peers = [peer["local"] for peer in written.summary["peers"] if peer["flow"] == index]
+        carried[name] = summed([received[peer] for peer in peers if peer in received])
         mine = [record for record in written.transfers if record["flow"] == index]
         inside = [record for record in mine if record["start_ns"] / 1e9 >= window.start_s]
         result.flows.append(
@@ -184,6 +203,27 @@ def _add_whole_flows(
                 greedy=False,
             )
         )
+
+
+def _vc_samples(scenario: Scenario, carried: dict[str, Points], window: Window) -> dict[str, Points]:
+    """Bytes over time of each VC, seconds after the zero."""
+    return {
+        vc.name: [
+            (t - window.zero_s, value)
+            for t, value in summed([carried.get(name, []) for name in connections_of(scenario, vc)])
+        ]
+        for vc in scenario.vcs
+    }
+
+
+def _refused(samples: Samples, window: Window) -> dict[str, dict[str, int]]:
+    """Frames that each VC lost in the measured window, by verdict; to the second."""
+    parts: list[dict[str, dict[str, int]]] = []
+    for points in samples.refusals.values():
+        before = [counts for t, counts in points if t <= window.start_s] or [points[0][1]]
+        after = [counts for t, counts in points if t <= window.end_s] or [points[0][1]]
+        parts.append(grown(before[-1], after[-1]))
+    return added(parts)
 
 
 def _read_sender(path: Path) -> _SenderFile:
@@ -302,6 +342,10 @@ def _add_port(
     if len(sent) < 2:
         raise RunError(f"nothing was sampled at port {port.port} of {port.switch}: {'; '.join(samples.problems)}")
     throughput = window_rate_bps(sent, window.start_s, window.end_s)
+    line = throughput
+    if port.link_layer == "atm" and key in samples.tx_packets:
+        packets = window_rate_bps(samples.tx_packets[key], window.start_s, window.end_s) / 8
+        line = 8 * atm_line_bytes(packets, throughput / 8)
     rate = mean_between([(window.zero_s + at_s, float(value)) for at_s, value in rates], window.start_s, window.end_s)
     drops = samples.drops.get(key, [])
     during = [event for event in events if 0 < event["t_s"] <= window.end_s - window.zero_s]
@@ -315,7 +359,7 @@ def _add_port(
             port=port.port,
             rate_bps=round(rate),
             throughput_bps=throughput,
-            utilisation=throughput / rate if rate else 0.0,
+            utilisation=line / rate if rate else 0.0,
             drops=round(counter_at(drops, window.end_s) - counter_at(drops, window.start_s)),
             queue_packets=_mean(waiting, window) if waiting else float("nan"),
             qthresh_packets=mean_between(in_force, window.start_s, window.end_s) if in_force else None,

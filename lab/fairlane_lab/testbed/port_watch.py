@@ -20,7 +20,7 @@ from typing import Any, cast
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.flow_keeper import flow_of
-from fairlane_controller.switch import program
+from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import SwitchClient
 from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry
 
@@ -48,6 +48,14 @@ class Samples:
     """Everything sampled in a run; times are CLOCK_MONOTONIC seconds."""
 
     tx_bytes: dict[PortKey, list[tuple[float, float]]] = field(default_factory=dict[PortKey, list[tuple[float, float]]])
+    tx_packets: dict[PortKey, list[tuple[float, float]]] = field(
+        default_factory=dict[PortKey, list[tuple[float, float]]]
+    )
+    """With program `gfr` only, as `refusals`."""
+    refusals: dict[str, list[tuple[float, dict[str, dict[str, int]]]]] = field(
+        default_factory=dict[str, list[tuple[float, dict[str, dict[str, int]]]]]
+    )
+    """Of each switch: the VCs' refused frames by verdict."""
     drops: dict[PortKey, list[tuple[float, float]]] = field(default_factory=dict[PortKey, list[tuple[float, float]]])
     waiting: dict[PortKey, list[tuple[float, float]]] = field(default_factory=dict[PortKey, list[tuple[float, float]]])
     flows: dict[FlowAddress, list[tuple[float, float]]] = field(
@@ -79,7 +87,10 @@ class WatchLoop:
 
     def watch(self, bed: Bed, period_s: float, flows: bool, sink_ports: Sequence[int]) -> PortWatch:
         """A watch over a bed's managed ports; a context manager around one run. `flows`: also each flow's queue."""
-        return PortWatch(self._loop, bed, period_s, flows, frozenset(sink_ports))
+        from fairlane_lab.testbed.gfr_watch import GfrPortWatch
+
+        kind = GfrPortWatch if bed.program == gfr_program.PROGRAM else PortWatch
+        return kind(self._loop, bed, period_s, flows, frozenset(sink_ports))
 
 
 class PortWatch:
