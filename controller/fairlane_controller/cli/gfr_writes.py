@@ -15,7 +15,7 @@ from fairlane_controller.gfr.edit import apply_edit, in_words, source_of
 from fairlane_controller.gfr.lock import change_lock
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.loop.control import ask
+from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -39,11 +39,13 @@ def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
     folder = targets.loop_folder
     if folder is not None:
         return {**asyncio.run(ask(folder, request)), "via": "loop"}
-    return {"written": asyncio.run(_direct(targets.need_run(), request)), "via": "direct"}
+    return asyncio.run(_direct(targets.need_run(), request))
 
 
-async def _direct(run: RunState, request: dict[str, Any]) -> dict[str, int]:
+async def _direct(run: RunState, request: dict[str, Any]) -> dict[str, Any]:
     async with change_lock(run.folder):
+        if loop_runs(run.folder):  # it has begun while this waited
+            return {**await ask(run.folder, request), "via": "loop"}
         store = GfrStore(run.folder)
         config = apply_edit(store.state.config, request)
         try:
@@ -55,7 +57,7 @@ async def _direct(run: RunState, request: dict[str, Any]) -> dict[str, int]:
             return SwitchClient(endpoint_of(run.switch(name)), write=True)
 
         done = await deploy(plan, client_of, store)
-    return {name: applied.written for name, applied in done.items()}
+    return {"written": {name: applied.written for name, applied in done.items()}, "via": "direct"}
 
 
 def tell(what: str, result: dict[str, Any], as_json: bool) -> None:

@@ -245,7 +245,8 @@ class ActivityAgent:
     def use(self, plan: Plan) -> None:
         """From now on another configuration, which the switch has already; call it with `writes` held."""
         self.plan = plan
-        self._active = {port.port: self._active.get(port.port, frozenset()) for port in self._ports()}
+        if self._active:
+            self._active = {port.port: self._active.get(port.port, frozenset()) for port in self._ports()}
 
     def active_places(self) -> dict[Place, frozenset[str]] | None:
         """The active VCs of this switch's ports as far as they are known; None before the first look: all are."""

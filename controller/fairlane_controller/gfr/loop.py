@@ -18,7 +18,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
 from fairlane_controller.gfr.deploy import deploy_to, make_plan
 from fairlane_controller.gfr.edit import OPS, apply_edit, in_words, source_of
-from fairlane_controller.gfr.lock import take_lock
+from fairlane_controller.gfr.lock import change_lock, take_lock
 from fairlane_controller.gfr.paths import Place
 from fairlane_controller.gfr.setup import plan_in_force, set_up_gfr
 from fairlane_controller.gfr.store import GfrStore
@@ -70,7 +70,10 @@ class GfrLoop:
         self._log.write("started", switches=sorted(self.agents), program="gfr")
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.close)
-            await stack.enter_async_context(ControlServer(self._run.folder / SOCKET_FILE, self.handle))
+            # A change without a loop may be on its way: what it leaves is taken over, and the next one finds the socket.
+            async with change_lock(self._run.folder):
+                self._take_over()
+                await stack.enter_async_context(ControlServer(self._run.folder / SOCKET_FILE, self.handle))
             tasks = [asyncio.create_task(agent.run()) for agent in self.agents.values()]
             tasks.append(asyncio.create_task(self._tell_ready(on_ready)))
             try:
@@ -80,6 +83,12 @@ class GfrLoop:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 self._log.write("stopped")
+
+    def _take_over(self) -> None:
+        self._store = GfrStore(self._run.folder)
+        plan = plan_in_force(self._store.state, self._run)
+        for agent in self.agents.values():
+            agent.use(plan)
 
     async def _tell_ready(self, on_ready: Callable[[], None]) -> None:
         for agent in self.agents.values():
