@@ -123,8 +123,8 @@ def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
     (pair,) = pair_up(folders)
     rows = verdict_table(pair)
     assert [(row.text[:24], row.per) for row in rows[:2]] == [("Vegas gets 6 to 17 % of ", "512k-5ms"), ("Vegas gets 6 to 17 % of ", "1.5M-2ms")]  # fmt: skip
-    assert rows[0].outcomes["sim"].value == "0.100"
-    assert rows[0].outcomes["mininet"].value == "0.125"
+    assert rows[0].outcomes["sim"].value == "10 %"
+    assert rows[0].outcomes["mininet"].value == "12.5 %"
     counts = tally(rows, "sim")
     assert (counts.met, counts.judged, counts.state) == (8, 8, "met")
     summed = worst(rows[:4], "sim")
@@ -135,6 +135,7 @@ def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
 
 def test_bounds_are_told_in_the_metrics_unit() -> None:
     assert bound_text({"metric": "utilisation", "min": 0.97, "max": None}) == "at least 97 %"
+    assert bound_text({"metric": "goodput_bps[vegas] / goodput_bps[reno]", "min": 0.06, "max": 0.17}) == "6 to 17 %"
     assert bound_text({"metric": "jain", "min": None, "max": 0.9}) == "at most 0.9"
     assert bound_text({"metric": "window_packets", "min": 4, "max": 10}) == "4 to 10 packets"
 

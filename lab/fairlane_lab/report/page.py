@@ -41,8 +41,8 @@ class DifferenceLine:
 
     what: str
     """`fairness: sim against the paper`."""
-    points: str
-    """`512k-5ms 9.0 instead of 12.0 (-25 %), …`."""
+    points: tuple[str, ...]
+    """`512k-5ms: 9.0 instead of 12.0 (-25 %)`, …"""
     because: tuple[str, ...]
     partly: tuple[str, ...]
     unexplained: bool
@@ -200,9 +200,9 @@ def _line(line: Line) -> DifferenceLine:
         because = ("Within the spread of the repeats: the ranges of the runs meet." if line.against != "paper" else "Within the spread of the repeats: the paper's value lies in the range of the runs.",)  # fmt: skip
     return DifferenceLine(
         f"{labels.axis_label(name)}: {measured} against {against}",
-        "; ".join(told(each) for each in line.differences),
+        tuple(told(each) for each in line.differences),
         because,
-        line.partly,
+        line.partly if line.unexplained else (),
         line.unexplained,
         f"{len(line.differences)} of {line.compared}",
     )

@@ -124,7 +124,7 @@ def bound_text(verdict: Mapping[str, Any]) -> str:
         bounds = [f"{labels.number(float(value) * 100, 3)}" for value in (low, high) if value is not None]
         words = "at least " if high is None else "at most " if low is None else ""
         return words + " to ".join(bounds) + tail
-    unit = labels.name_of(metric).unit
+    unit = _unit(metric)
     tail = f" {unit}" if unit else ""
     if low is not None and high is not None:
         return f"{_shown(metric, low)} to {_shown(metric, high)}{tail}"
@@ -137,8 +137,9 @@ def _value(verdict: Mapping[str, Any]) -> str:
         return ""
     if verdict.get("relative_to"):
         return f"{labels.number(float(value) * 100, 3)} %"
-    unit = labels.name_of(str(verdict["metric"])).unit
-    return labels.shown(str(verdict["metric"]), float(value)) + (f" {unit}" if unit else "")
+    metric = str(verdict["metric"])
+    unit = _unit(metric)
+    return _text(metric, float(value)) + (f" {unit}" if unit else "")
 
 
 def _margin(verdict: Mapping[str, Any]) -> float:
@@ -150,8 +151,17 @@ def _margin(verdict: Mapping[str, Any]) -> float:
     return min(low, high)
 
 
+def _unit(metric: str) -> str:
+    return "%" if " / " in metric else labels.name_of(metric).unit
+
+
+def _text(metric: str, value: float) -> str:
+    """In the metric's unit; a quotient in per cent, as the sentences say it."""
+    return labels.number(value * 100, 3) if " / " in metric else labels.shown(metric, value)
+
+
 def _shown(metric: str, value: Any) -> str:
-    text = labels.shown(metric, float(value))
+    text = _text(metric, float(value))
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
