@@ -20,7 +20,7 @@ Verdicts = Mapping[str, Mapping[str, int]]
 
 
 async def read_refusals(client: SwitchClient, allocation: Allocation) -> dict[str, dict[str, int]]:
-    """Frames of each VC that the switch has refused since it began, by verdict; `clp0` are those that conformed to their MCR."""
+    """Frames of each VC that the switch has refused since it began, by verdict; `clp0` are those of CLP 0 that the scheme refused."""
     found: dict[str, dict[str, int]] = {}
     for seat in allocation.seats:
         if seat.switch != client.endpoint.name:
@@ -33,7 +33,8 @@ async def read_refusals(client: SwitchClient, allocation: Allocation) -> dict[st
         for index, cell in cells.items():
             clp, verdict = places[index]
             mine[verdict.name.lower()] += cell.packet_count
-            mine["clp0"] += cell.packet_count if clp == 0 else 0
+            if clp == 0 and verdict not in (Verdict.PCR, Verdict.MFS):
+                mine["clp0"] += cell.packet_count
     return found
 
 
