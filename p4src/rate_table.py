@@ -111,7 +111,8 @@ def reciprocal_pieces() -> list[tuple[Piece, int]]:
 
 def text() -> str:
     """The P4 file."""
-    h_lines = [f"    {p.key()} : set_h({p.start}, {p.slope}, 0x{p.width - 1:x});" for p in h_pieces()]
+    first, *others = h_pieces()
+    h_lines = [f"    {p.key()} : set_h({p.start}, {p.slope}, 0x{p.width - 1:x});" for p in others]
     reciprocal_lines = [
         f"    {p.key()} : set_reciprocal({p.start}, {p.slope}, 0x{p.width - 1:x}, {SHIFT_OF_RATE + e});"
         for p, e in reciprocal_pieces()
@@ -121,6 +122,11 @@ def text() -> str:
         "// Entries of the tables of eq. (2), written by p4src/rate_table.py; do not edit.",
         "#ifndef FAIRLANE_GFR_RATE_ENTRIES_P4",
         "#define FAIRLANE_GFR_RATE_ENTRIES_P4",
+        "",
+        "// The first piece of h, of a busy VC, needs no table.",
+        f"#define RATE_H_FIRST_US {first.width}",
+        f"#define RATE_H_FIRST_START {first.start}",
+        f"#define RATE_H_FIRST_SLOPE {first.slope}",
         "",
     ]
     for name, lines in (("RATE_H", h_lines), ("RATE_RECIPROCAL", reciprocal_lines)):

@@ -63,6 +63,9 @@ control Rate(inout metadata_t meta) {
         vc_last.write((bit<32>)meta.slot, meta.now);
         time_us_t dt = meta.now - last;
         meta.dt_us = (dt > RATE_DT_MAX_US) ? RATE_DT_MAX_US : (bit<32>)dt;
+        meta.line = RATE_H_FIRST_START;
+        meta.slope = RATE_H_FIRST_SLOPE;
+        meta.offset = meta.dt_us;
     }
 
     // h in 2^-50 per us: 1/K is 2251799814, 32 bits.
@@ -109,7 +112,9 @@ control Rate(inout metadata_t meta) {
     apply {
         if (meta.rate_form == 0) {
             take_time();
-            rate_h.apply();
+            if (meta.dt_us >= RATE_H_FIRST_US) {
+                rate_h.apply();
+            }
             weigh_by_time();
         } else {
             take_time_of_burst();

@@ -3,8 +3,12 @@
 #ifndef FAIRLANE_GFR_RATE_ENTRIES_P4
 #define FAIRLANE_GFR_RATE_ENTRIES_P4
 
+// The first piece of h, of a busy VC, needs no table.
+#define RATE_H_FIRST_US 32768
+#define RATE_H_FIRST_START 2251599976
+#define RATE_H_FIRST_SLOPE 2310233032
+
 #define RATE_H_ENTRIES \
-    0x00000000 &&& 0xffff8000 : set_h(2251599976, 2310233032, 0x7fff); \
     0x00008000 &&& 0xffff8000 : set_h(2179408422, 2212002323, 0x7fff); \
     0x00010000 &&& 0xffff8000 : set_h(2110286459, 2118460299, 0x7fff); \
     0x00018000 &&& 0xffff8000 : set_h(2044087570, 2029368503, 0x7fff); \
