@@ -18,6 +18,8 @@ from typing import Any
 from mininet.link import Link
 from mininet.util import makeIntfPair
 
+VETH_MTU = 1500
+"""What a new one has."""
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "lro", "rxvlan", "txvlan")
 
 
@@ -87,7 +89,9 @@ def run(command: list[str]) -> str:
 
 
 def set_mtu(interface: str, mtu: int, node: Any = None) -> None:
-    """Set the longest IP packet of an interface, in a node's namespace if one is given. Raises RuntimeError with ip's words."""
+    """Set the longest IP packet of a new veth, in a node's namespace if one is given. Raises RuntimeError with ip's words."""
+    if mtu == VETH_MTU:
+        return
     prefix = [] if node is None else ["mnexec", "-a", str(node.pid)]
     run([*prefix, "ip", "link", "set", interface, "mtu", str(mtu)])
 

@@ -60,6 +60,21 @@ def test_the_cli_pings_through_both_switches_and_leaves_nothing(tmp_path: Path) 
 
 
 @needs_root
+def test_long_packets_cross_hosts_switches_and_wire(tmp_path: Path) -> None:
+    script = tmp_path / "commands"
+    ping = f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 2 -M do"
+    # IP packets of 7732 bytes (MSS 7680 with time stamps), of 9000, and one byte more.
+    script.write_text(f"{ping} -s 7704 10.0.6.6\n{ping} -s 8972 10.0.6.6\n{ping} -s 8973 10.0.6.6\n")
+    topology = str(HERE / "topologies" / "gfr-p2p.json")
+    command = launcher("--topology", topology, "--script", str(script))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert said.count("2 packets transmitted, 2 received, 0% packet loss") == 2, said
+    assert re.search(r"message too long, mtu[=:] ?9000|Message too long", said), said
+
+
+@needs_root
 def test_stop_removes_everything_after_a_crash(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as output:
         process = subprocess.Popen(
