@@ -28,6 +28,8 @@ CASES = REPOSITORY / "ptf_tests" / "cases"
 DEFAULT_PROGRAM = "qthresh"
 PROGRAMS = {"gfr_": "gfr"}
 """The program that cases/<prefix>*.py test; the others test DEFAULT_PROGRAM."""
+SHARED = ("bad_packets", "forwarding", "packet_io")
+"""Cases of what all programs include: they run on each."""
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -55,6 +57,9 @@ def tests_by_program(options: argparse.Namespace) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for test in options.tests or sorted(path.stem for path in CASES.glob("*.py")):
         groups.setdefault(program_of(test), []).append(test)
+        if test in SHARED and not options.tests:
+            for program in PROGRAMS.values():
+                groups.setdefault(program, []).append(test)
     if options.program:
         if options.program not in groups:
             raise TargetError(f"no tests for the program {options.program}; there are some for {', '.join(groups)}")
