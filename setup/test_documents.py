@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import fnmatch
+import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -16,7 +19,15 @@ DOCUMENTS = [
     if path.exists()
 ]
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-READ_ONLY = ("make help", ".venv/bin/fairlane plan", ".venv/bin/fairlane --help", "fairlane plan")
+READ_ONLY = (
+    "make help",
+    ".venv/bin/fairlane plan",
+    ".venv/bin/fairlane --help",
+    "fairlane plan",
+    ".venv/bin/fairlane lab list",
+    "fairlane lab list",
+    "fairlane lab show",
+)
 
 
 def commands() -> list[tuple[str, str]]:
@@ -56,6 +67,49 @@ def test_fairlane_sub_commands_of_the_documents_exist(document: str, command: st
         if done.returncode == 0:
             return
     assert not words, f"{document} says {command!r}, but fairlane has no such command"
+
+
+LAB = sorted(
+    {
+        command
+        for _, command in commands()
+        if re.match(r"(sudo )?(\.venv/bin/)?fairlane lab (run|sweep|compare)", command)
+    }
+)
+
+
+@pytest.mark.parametrize("command", LAB)
+def test_experiments_and_options_of_the_lab_s_commands_exist(command: str) -> None:
+    words = shlex.split(command.split("fairlane lab ")[1])
+    there = {path.stem for path in (ROOT / "lab" / "experiments").glob("*.toml")}
+    names = [word for word in words[1:] if re.match(r"[a-z]+-[a-z0-9*]", word)]
+    assert names, command
+    for name in names:
+        assert fnmatch.filter(there, name), f"{command!r}: there is no experiment {name!r}"
+    told = subprocess.run(
+        [str(ROOT / ".venv/bin/fairlane"), "lab", words[0], "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    for option in (word for word in words if word.startswith("--")):
+        assert f"{option} " in told.stdout, f"{command!r}: {words[0]} has no option {option}"
+
+
+def test_the_experiment_of_the_lab_s_readme_runs(tmp_path: Path) -> None:
+    text = (ROOT / "lab" / "README.md").read_text()
+    (file,) = re.findall(r"```toml\n(# mine\.toml\n.*?)```", text, re.DOTALL)
+    path = tmp_path / "mine.toml"
+    path.write_text(file)
+    done = subprocess.run(
+        [str(ROOT / ".venv/bin/fairlane"), "lab", "run", str(path), "--quick", "--check", "--results", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "mine" / "latest" / "plots" / "fairness.png").is_file()
 
 
 @pytest.mark.parametrize("command", sorted({command for _, command in commands() if command.startswith(READ_ONLY)}))
