@@ -119,6 +119,14 @@ VARIANTS: Mapping[str, Variant] = _table(
         is_not="a sender of the papers: SACK, RACK, timestamps and F-RTO are on",
         sysctls=MODERN_SYSCTLS,
     ),
+    Variant(
+        name="bbr",
+        congestion_control="bbr",
+        source=None,
+        paper="Cardwell et al. 2016; Linux tcp_bbr, where the kernel has it",
+        is_not="driven by losses: it paces to what it measures; SACK, RACK and timestamps are on",
+        sysctls=MODERN_SYSCTLS,
+    ),
 )
 
 

@@ -74,9 +74,9 @@ RUN_METRICS: dict[str, Name] = {
     "completion_s": Name("completion time (median)", "s"),
     "completion_p95_s": Name("completion time (95 %)", "s"),
     "transfers": Name("finished transfers"),
-    "goodput_share": Name("goodput of the ideal", "%", 100),
+    "goodput_share": Name("of the ideal", "%", 100),
     "mcr_met": Name("MCR met", "%", 100),
-    "mcr_met_5s": Name("MCR met in the worst 5 s", "%", 100),
+    "mcr_met_5s": Name("MCR, worst 5 s", "%", 100),
 }
 """One value a run. `metric[group]` is the same of one group of flows, for those in GROUP_METRICS."""
 
@@ -91,10 +91,10 @@ FLOW_METRICS: dict[str, Name] = {
 }
 
 VC_METRICS: dict[str, Name] = {
-    "vc_goodput_bps": Name("goodput of the VC", "Mbit/s", 1e-6),
-    "vc_ratio": Name("goodput of the ideal", "%", 100),
+    "vc_goodput_bps": Name("goodput", "Mbit/s", 1e-6),
+    "vc_ratio": Name("of its ideal", "%", 100),
     "mcr_met": Name("MCR met", "%", 100),
-    "mcr_met_5s": Name("MCR met in the worst 5 s", "%", 100),
+    "mcr_met_5s": Name("MCR, worst 5 s", "%", 100),
 }
 """Of a VC, program `gfr`: `vc_ratio[vc1]`. `mcr_met` and `mcr_met_5s` without a VC are the least of all."""
 
@@ -124,7 +124,7 @@ RUNTIMES = ("sim", "mininet")
 SIM_ONLY_VARIANTS = ("reno-classic", "tahoe", "sack")
 """Senders that the simulator has and Linux has not."""
 
-MININET_ONLY_VARIANTS = ("cubic",)
+MININET_ONLY_VARIANTS = ("cubic", "bbr")
 
 
 def variants(runtimes: Collection[str]) -> list[str]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,7 @@ def draw_bars(plot: Bars, runs: Sequence[RunFolder], title: str) -> Figure:
     legend.runtimes([run.runtime for run in runs], bars=True)
     for bar in bars:
         _draw(axis, bar, width, scale, mark(bar.runtime, len(runs)), legend)
-    axis.set_xticks(range(len(xs)), [labels.value_label(plot.x, x) for x in xs])
+    axis.set_xticks(range(len(xs)), [textwrap.fill(labels.value_label(plot.x, x), max(8, 110 // len(xs))) for x in xs])
     axis.tick_params(axis="x", length=0)
     axis.grid(axis="x", visible=False)
     if plot.x != "case":
