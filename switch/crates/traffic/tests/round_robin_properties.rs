@@ -11,7 +11,7 @@ use traffic::{
 
 /// A round-robin scheduler as the module's documentation tells it, with loops instead of data structures.
 struct Model {
-    unit: fn(u32) -> i64,
+    unit: Cost,
     queues: Vec<ModelQueue>,
     round: u64,
     parked: u64,
@@ -31,7 +31,7 @@ struct ModelQueue {
 }
 
 impl Model {
-    fn new(unit: fn(u32) -> i64, queues: usize) -> Model {
+    fn new(unit: Cost, queues: usize) -> Model {
         let queue = ModelQueue {
             weight: 1,
             ..ModelQueue::default()
@@ -163,7 +163,10 @@ impl Model {
     }
 }
 
-const KINDS: [(SchedulerKind, LinkLayer, fn(u32) -> i64); 4] = [
+/// What a frame of so many bytes costs.
+type Cost = fn(u32) -> i64;
+
+const KINDS: [(SchedulerKind, LinkLayer, Cost); 4] = [
     (SchedulerKind::Wrr, LinkLayer::Atm, |len| {
         cells_of(len) as i64
     }),
