@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Pipeline`: a compiled program with its state, and the packet path that the device drives.
 
-use serde_json::Value;
+use std::sync::Arc;
 
-use crate::compile;
-use crate::compile::code::{Checksum, Program, NOT_EMITTED};
-use crate::compile::layout::Layout;
+use crate::compile::code::{Checksum, NOT_EMITTED};
+use crate::compile::recent::{compiled, Compiled};
 use crate::effects::Effects;
 use crate::entry::Nanos;
 use crate::error::LoadError;
 use crate::exec::{frame, Machine, Scratch};
-use crate::json::Json;
 use crate::packet::{Packet, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
@@ -144,14 +142,10 @@ pub struct FieldRef {
 pub struct Pipeline {
     pub(crate) schema: Schema,
     pub(crate) state: State,
-    program: Program,
-    layout: Layout,
+    compiled: Arc<Compiled>,
     scratch: Scratch,
     deparser_effects: Effects,
 }
-
-/// What becomes of a JSON.
-type Compiled = Result<(Program, Schema, Layout), LoadError>;
 
 /// Seed of `random` and of random selectors until `Pipeline::seed` is called.
 const SEED: u64 = 0x5eed;
@@ -159,31 +153,29 @@ const SEED: u64 = 0x5eed;
 impl Pipeline {
     /// Loads p4c's BMv2 JSON of a v1model program. Anything unsupported is refused here, naming the JSON path.
     pub fn from_json(json: &[u8]) -> Result<Pipeline, LoadError> {
-        Pipeline::load(json, compile::program)
+        Pipeline::of(compiled(json)?)
     }
 
     /// The same, with operations as they are written.
     #[cfg(test)]
     pub(crate) fn as_written(json: &[u8]) -> Result<Pipeline, LoadError> {
-        Pipeline::load(json, compile::program_as_written)
+        let program = crate::compile::program_as_written;
+        Pipeline::of(Arc::new(crate::compile::recent::compile(json, program)?))
     }
 
-    fn load(json: &[u8], compile: impl Fn(&Json) -> Compiled) -> Result<Pipeline, LoadError> {
-        let value: Value = serde_json::from_slice(json)
-            .map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
-        let (program, schema, layout) = compile(&Json::root(&value))?;
+    fn of(compiled: Arc<Compiled>) -> Result<Pipeline, LoadError> {
+        let program = &compiled.program;
         let algorithms: Vec<&str> = program
             .calculations
             .iter()
             .map(|c| c.algorithm.as_str())
             .collect();
-        let state = State::new(&schema, &algorithms, SEED)?;
-        let scratch = Scratch::new(&program, &state.hashes);
+        let state = State::new(&compiled.schema, &algorithms, SEED)?;
+        let scratch = Scratch::new(program, &state.hashes);
         Ok(Pipeline {
-            schema,
+            schema: compiled.schema.clone(),
             state,
-            program,
-            layout,
+            compiled,
             scratch,
             deparser_effects: Effects::default(),
         })
@@ -191,27 +183,28 @@ impl Pipeline {
 
     /// A packet for this pipeline, reset.
     pub fn new_packet(&self) -> Box<Packet> {
-        Box::new(Packet::with_slots(self.program.template.clone()))
+        Box::new(Packet::with_slots(self.compiled.program.template.clone()))
     }
 
     /// Metadata to zero, headers invalid; keeps capacity and the frame.
     #[inline]
     pub fn reset(&self, pkt: &mut Packet) {
-        pkt.slots[self.program.reset_start..self.program.state_end].fill(0);
+        pkt.slots[self.compiled.program.reset_start..self.compiled.program.state_end].fill(0);
     }
 
     /// Metadata to zero; headers stay (an E2E clone, before its field list is copied).
     pub fn reset_metadata(&self, pkt: &mut Packet) {
-        pkt.slots[self.program.reset_start..self.program.headers_start].fill(0);
+        pkt.slots[self.compiled.program.reset_start..self.compiled.program.headers_start].fill(0);
     }
 
     fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
         let Pipeline {
-            program,
+            compiled,
             state,
             scratch,
             ..
         } = self;
+        let program = &compiled.program;
         let mut machine = Machine {
             program,
             state,
@@ -227,11 +220,15 @@ impl Pipeline {
     pub fn parse(&mut self, pkt: &mut Packet, fx: &mut Effects) {
         pkt.parsed = 0;
         pkt.extracted = 0;
-        self.std_set(pkt, Std::ParserError, self.program.error_codes.no_error);
-        self.run(pkt, 0, fx, self.program.parser_start);
+        self.std_set(
+            pkt,
+            Std::ParserError,
+            self.compiled.program.error_codes.no_error,
+        );
+        self.run(pkt, 0, fx, self.compiled.program.parser_start);
         let mut error = 0;
-        for index in 0..self.program.checksums.len() {
-            let checksum = &self.program.checksums[index];
+        for index in 0..self.compiled.program.checksums.len() {
+            let checksum = &self.compiled.program.checksums[index];
             if checksum.verify && pkt.slots[usize::from(checksum.valid)] != 0 {
                 let (slot, calculation) = (
                     usize::from(checksum.slot),
@@ -249,7 +246,12 @@ impl Pipeline {
 
     /// The condition of a checksum.
     fn checksum_applies(&mut self, pkt: &mut Packet, fx: &mut Effects, index: usize) -> bool {
-        match self.program.checksums[index].condition {
+        let checksum = &self.compiled.program.checksums[index];
+        let mut when = checksum.when.iter();
+        if !when.all(|&(slot, set)| (pkt.slots[usize::from(slot)] != 0) == set) {
+            return false;
+        }
+        match checksum.condition {
             None => true,
             Some((start, slot)) => {
                 self.run(pkt, 0, fx, start);
@@ -260,11 +262,12 @@ impl Pipeline {
 
     fn calculate(&mut self, pkt: &Packet, fx: &mut Effects, calculation: usize) -> u64 {
         let Pipeline {
-            program,
+            compiled,
             state,
             scratch,
             ..
         } = self;
+        let program = &compiled.program;
         Machine {
             program,
             state,
@@ -277,15 +280,15 @@ impl Pipeline {
 
     /// The ingress control. Digests are sampled at its end.
     pub fn ingress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
-        self.run(pkt, now, fx, self.program.ingress_start);
+        self.run(pkt, now, fx, self.compiled.program.ingress_start);
     }
 
     /// The egress control. Sets `packet_length` to the length with the headers that ingress added or removed, and
     /// `egress_spec` to something other than drop, before it runs.
     pub fn egress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
         self.std_set(pkt, Std::PacketLength, u64::from(pkt.length_bytes));
-        self.std_set(pkt, Std::EgressSpec, self.program.drop_port + 1);
-        self.run(pkt, now, fx, self.program.egress_start);
+        self.std_set(pkt, Std::EgressSpec, self.compiled.program.drop_port + 1);
+        self.run(pkt, now, fx, self.compiled.program.egress_start);
     }
 
     /// Updates checksums and emits headers: `pkt.frame()` is then the frame to send, truncated where asked.
@@ -298,8 +301,10 @@ impl Pipeline {
 
     /// The same for who wants the deparser's `log_msg` lines and failed assertions.
     pub fn deparse_with(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        for index in 0..self.program.checksums.len() {
-            if !self.program.checksums[index].update || !self.checksum_applies(pkt, fx, index) {
+        for index in 0..self.compiled.program.checksums.len() {
+            if !self.compiled.program.checksums[index].update
+                || !self.checksum_applies(pkt, fx, index)
+            {
                 continue;
             }
             let Checksum {
@@ -307,12 +312,12 @@ impl Pipeline {
                 width,
                 calculation,
                 ..
-            } = self.program.checksums[index];
+            } = self.compiled.program.checksums[index];
             let value = self.calculate(pkt, fx, usize::from(calculation));
             pkt.slots[usize::from(slot)] = value & crate::bits::low_mask(width);
         }
-        if self.program.deparser_start != 0 {
-            self.run(pkt, 0, fx, self.program.deparser_start);
+        if self.compiled.program.deparser_start != 0 {
+            self.run(pkt, 0, fx, self.compiled.program.deparser_start);
         }
         self.emit(pkt);
     }
@@ -320,7 +325,7 @@ impl Pipeline {
     /// Writes what the program may have changed of headers that lie in the frame as they are to be emitted; false when
     /// they do not.
     fn emit_in_place(&self, pkt: &mut Packet) -> bool {
-        let program = &self.program;
+        let program = &self.compiled.program;
         let Some(patches) = &program.patches else {
             return false;
         };
@@ -358,7 +363,7 @@ impl Pipeline {
 
     /// Writes all headers in front of the payload.
     fn emit_anew(&self, pkt: &mut Packet) {
-        let program = &self.program;
+        let program = &self.compiled.program;
         let mut length = 0;
         for &(valid, base, ty) in &program.deparser {
             if pkt.slots[usize::from(valid)] != 0 {
@@ -399,25 +404,26 @@ impl Pipeline {
     /// Reads a field of `standard_metadata`; 0 when the program has none.
     #[inline]
     pub fn std_get(&self, pkt: &Packet, field: Std) -> u64 {
-        self.program.std[field as usize].map_or(0, |(slot, _)| pkt.slots[usize::from(slot)])
+        self.compiled.program.std[field as usize]
+            .map_or(0, |(slot, _)| pkt.slots[usize::from(slot)])
     }
 
     /// Writes a field of `standard_metadata`, cut to its width; nothing when the program has none.
     #[inline]
     pub fn std_set(&self, pkt: &mut Packet, field: Std, value: u64) {
-        if let Some((slot, width)) = self.program.std[field as usize] {
+        if let Some((slot, width)) = self.compiled.program.std[field as usize] {
             pkt.slots[usize::from(slot)] = value & crate::bits::low_mask(u32::from(width));
         }
     }
 
     /// True when the program has this field.
     pub fn has_std(&self, field: Std) -> bool {
-        self.program.std[field as usize].is_some()
+        self.compiled.program.std[field as usize].is_some()
     }
 
     /// Copies the fields of a list (preserved across clone, resubmit, recirculate).
     pub fn copy_field_list(&self, from: &Packet, to: &mut Packet, list: FieldListId) {
-        for &(slot, slots) in &self.program.field_lists[list.index()] {
+        for &(slot, slots) in &self.compiled.program.field_lists[list.index()] {
             let range = usize::from(slot)..usize::from(slot) + usize::from(slots);
             self.header_changes(to, range.start);
             to.slots[range.clone()].copy_from_slice(&from.slots[range]);
@@ -428,8 +434,8 @@ impl Pipeline {
     /// of a user metadata field's name, as in `queue_id`, when exactly one has it.
     pub fn field_by_name(&self, name: &str) -> Option<FieldRef> {
         let field = match name.contains('.') {
-            true => self.layout.field_named(name),
-            false => self.layout.metadata_field_named(name),
+            true => self.compiled.layout.field_named(name),
+            false => self.compiled.layout.metadata_field_named(name),
         }?;
         Some(FieldRef {
             slot: u32::from(field.slot),
@@ -453,7 +459,7 @@ impl Pipeline {
     /// A slot is written from outside the program: a header is no longer what the frame says.
     #[inline]
     fn header_changes(&self, pkt: &mut Packet, slot: usize) {
-        if slot >= self.program.headers_start {
+        if slot >= self.compiled.program.headers_start {
             pkt.extracted = OUT_OF_ORDER;
         }
     }
@@ -462,24 +468,25 @@ impl Pipeline {
     #[cfg(test)]
     pub(crate) fn visible_slots(&self) -> Vec<usize> {
         let local = self
+            .compiled
             .layout
             .slots()
             .filter(|s| s.2)
             .map(|s| usize::from(s.0));
         let local: std::collections::HashSet<usize> = local.collect();
-        (2..self.program.state_end)
+        (2..self.compiled.program.state_end)
             .filter(|slot| !local.contains(slot))
             .collect()
     }
 
     /// The egress_spec that means drop; 511.
     pub fn drop_port(&self) -> u32 {
-        self.program.drop_port as u32
+        self.compiled.program.drop_port as u32
     }
 
     /// Seeds the program's `random` and random selectors.
     pub fn seed(&mut self, seed: u64) {
-        self.state.seed(&self.program, seed);
+        self.state.seed(&self.compiled.program, seed);
     }
 
     /// Names and shapes of everything that the control plane can reach.

@@ -3,7 +3,7 @@
 
 use super::code::{Calculation, Checksum, Input, Op, Word, WordRun};
 use super::emit::{index16, Emitter};
-use super::expr::ExprReader;
+use super::expr::{Cond, Expr, ExprReader, HeaderRef};
 use super::layout::{Layout, Slot, ONE};
 use crate::externs::Hash;
 use crate::json::{Json, Load};
@@ -186,10 +186,18 @@ pub(crate) fn checksums(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Lo
             return target_json.fail("a checksum is at most 64 bits wide");
         }
         let calculation = reader.names.calculation(&json.get("calculation")?)?;
-        let condition = match json.opt("if_cond") {
+        let cond = json.opt("if_cond").map(|cond_json| {
+            let cond = reader.cond(&cond_json)?;
+            Ok((tests(&cond, reader.layout, true), cond, cond_json))
+        });
+        let mut when = Vec::new();
+        let condition = match cond.transpose()? {
             None => None,
-            Some(cond_json) => {
-                let cond = reader.cond(&cond_json)?;
+            Some((Some(tests), ..)) => {
+                when = tests;
+                None
+            }
+            Some((None, cond, cond_json)) => {
                 let fail = |m: String| cond_json.error(m);
                 let start = e.here();
                 let slot = e.temp(1).map_err(fail)?;
@@ -206,10 +214,29 @@ pub(crate) fn checksums(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Lo
             slot: target.slot,
             width: target.width,
             valid: target.valid,
+            when,
             condition,
             verify: json.bool_or("verify", true)?,
             update: json.bool_or("update", true)?,
         });
     }
     Ok(out)
+}
+
+/// A condition as slots of which each must not be 0 (true) or be 0 (false); None when it is not so simple.
+fn tests(cond: &Cond, layout: &Layout, sense: bool) -> Option<Vec<(Slot, bool)>> {
+    match cond {
+        Cond::Const(value) if *value == sense => Some(Vec::new()),
+        Cond::And(a, b) if sense => {
+            let mut all = tests(a, layout, true)?;
+            all.extend(tests(b, layout, true)?);
+            Some(all)
+        }
+        Cond::Not(a) => tests(a, layout, !sense),
+        Cond::Valid(HeaderRef::Fixed(header)) => Some(vec![(layout.headers[*header].valid, sense)]),
+        Cond::NonZero(Expr::Field(field)) if matches!(field.width, 1..=64) => {
+            Some(vec![(field.slot, sense)])
+        }
+        _ => None,
+    }
 }

@@ -16,9 +16,7 @@ impl Program {
         }
         for io in &self.headers {
             let inside = |load: &super::code::FieldLoad| {
-                load.byte + 8 <= io.window
-                    && load.offset < io.slots
-                    && (1..=64).contains(&load.width)
+                load.byte + 8 <= io.window && load.offset < io.slots && load.up.max(load.down) < 64
             };
             if !io.loads.iter().flatten().all(inside) {
                 return Err("a field lies outside its header".into());

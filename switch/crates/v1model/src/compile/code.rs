@@ -418,13 +418,13 @@ pub(crate) struct FieldIo {
     pub width: u32,
 }
 
-/// One limb of a field: `word(byte) >> shift & (2^width - 1)`, where `word` is 8 big-endian bytes.
+/// One limb of a field: `word(byte) << up >> down`, where `word` is 8 big-endian bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldLoad {
     pub byte: u16,
     pub offset: u16,
-    pub shift: u8,
-    pub width: u8,
+    pub up: u8,
+    pub down: u8,
 }
 
 /// Up to 8 bytes of a header and the fields in it.
@@ -580,7 +580,9 @@ pub(crate) struct Checksum {
     pub slot: Slot,
     pub width: u32,
     pub valid: Slot,
-    /// Code that ends with the condition in `condition`; None: always.
+    /// Applies where each of these slots is not 0 (true) or is 0 (false).
+    pub when: Vec<(Slot, bool)>,
+    /// And where this code, which ends with the condition in the slot, says so.
     pub condition: Option<(Pc, Slot)>,
     pub verify: bool,
     pub update: bool,

@@ -67,8 +67,8 @@ fn loads(fields: &[FieldIo]) -> Option<Vec<FieldLoad>> {
             out.push(FieldLoad {
                 byte,
                 offset,
-                shift: (64 - skip - width) as u8,
-                width: width as u8,
+                up: skip as u8,
+                down: (64 - width) as u8,
             });
         }
     }
@@ -140,7 +140,8 @@ mod tests {
         assert_eq!(bytes, vec![4, 8, 8]);
         assert_eq!(pieces[0].fields, vec![(1, 60), (2, 56), (3, 48), (4, 32)]);
         assert_eq!(pieces[1].fields, vec![(6, 0)]);
-        assert_eq!(loads(&fields).unwrap()[1].shift, 56);
+        let second = loads(&fields).unwrap()[1];
+        assert_eq!((second.byte, second.up, second.down), (0, 4, 60));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | `code`, `emit` | the operations, and the assembler |
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
+//! | `recent` | a program that was compiled lately is not compiled again |
 //! | `check` | what the machine relies on |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
@@ -26,6 +27,7 @@ mod lower;
 mod names;
 mod optimise;
 mod parser;
+pub(crate) mod recent;
 mod table;
 
 #[cfg(test)]

@@ -230,8 +230,8 @@ fn arb_expr() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// Compiles `field[target] = expr`, runs it, and gives back all fields.
-fn compute(expr: &Expr, target: usize, start: &[Vec<u64>]) -> Vec<BigInt> {
+/// Compiles `field[target] = expr`, with or without optimisation, runs it, and gives back all fields.
+fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> Vec<BigInt> {
     let fields = fields();
     let end: u32 = u32::from(FIRST) + WIDTHS.iter().map(|w| limbs_for(*w) as u32).sum::<u32>();
     let layout = Layout::blank(end);
@@ -240,8 +240,17 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>]) -> Vec<BigInt> {
         slot: fields[target].slot,
         width: fields[target].width,
     };
+    e.program.ingress_start = e.here();
     e.assign(&place, expr).unwrap();
-    let program = e.finish();
+    let program = if optimised {
+        let (program, constants) = e.resolve();
+        let schema = crate::schema::Schema::default();
+        let mut program = super::optimise::optimise(program, constants, &layout, &schema);
+        super::emit::fuse_moves(&mut program);
+        program
+    } else {
+        e.finish()
+    };
     program.check().unwrap();
     let mut packet = crate::packet::Packet::with_slots(program.template.clone());
     for (field, limbs) in fields.iter().zip(start) {
@@ -258,7 +267,7 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>]) -> Vec<BigInt> {
         fx: &mut fx,
         now: 0,
     }
-    .run(&mut packet, 1);
+    .run(&mut packet, program.ingress_start);
     fields
         .iter()
         .map(|f| big(&packet.slots[usize::from(f.slot)..usize::from(f.slot) + limbs_for(f.width)]))
@@ -284,7 +293,8 @@ proptest! {
         let values: Vec<BigInt> = start.iter().map(|l| big(l)).collect();
         let mut expected = values.clone();
         expected[target] = cut(&reference(&expr, &values), WIDTHS[target]);
-        prop_assert_eq!(compute(&expr, target, &start), expected);
+        prop_assert_eq!(&compute(&expr, target, &start, false), &expected);
+        prop_assert_eq!(compute(&expr, target, &start, true), expected);
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn extract(io: &HeaderIo, bytes: &[u8], at: usize, slots: &mut [u64],
                         .cast::<u64>()
                         .read_unaligned()
                 };
-                let value = u64::from_be(word) >> load.shift & (u64::MAX >> (64 - load.width));
+                let value = u64::from_be(word) << (load.up & 63) >> (load.down & 63);
                 // SAFETY: as above.
                 *unsafe { block.get_unchecked_mut(usize::from(load.offset)) } = value;
             }

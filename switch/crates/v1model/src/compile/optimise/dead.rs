@@ -2,16 +2,21 @@
 //! Takes out operations whose results nobody reads: p4c's temporaries, once their readers read what was copied.
 
 use super::effects::{is_pure, may_leave, Effects, Touch};
-use super::flow::{Block, Exit, Flow};
+use super::flow::{Block, Exit, Flow, Id};
 use super::slots::SlotSet;
 use crate::compile::code::Op;
 
 /// Takes dead operations out. `visible` are the slots that count when the code ends; the result are those and all that
 /// one part of the program reads before it writes them.
 pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> SlotSet {
+    let summaries: Vec<Summary> = flow
+        .blocks
+        .iter()
+        .map(|b| Summary::of(b, effects))
+        .collect();
     let mut end = visible.clone();
     let live = loop {
-        let live = live(flow, effects, &end);
+        let live = live(&summaries, &end);
         // What a later part of the program reads of an earlier one's must be there at that one's end.
         let mut wanted = end.clone();
         for &root in &flow.roots {
@@ -68,14 +73,16 @@ fn before(op: &Op, effects: &Effects, end: &SlotSet, live: &mut SlotSet) {
     }
 }
 
-/// What is live in front of a block's end.
+/// What is live in front of a block's end; `live` is empty where only the end itself counts.
 fn at_end(block: &Block, effects: &Effects, end: &SlotSet, live: &[SlotSet]) -> SlotSet {
     let mut set = match &block.exit {
         Exit::Stop => end.clone(),
         _ => SlotSet::new(effects.most.len()),
     };
-    for to in block.exit.targets() {
-        set.add_all(&live[to]);
+    if !live.is_empty() {
+        for to in block.exit.targets() {
+            set.add_all(&live[to]);
+        }
     }
     let mut add = |slot: usize| set.add(slot);
     match &block.exit {
@@ -101,20 +108,62 @@ fn at_end(block: &Block, effects: &Effects, end: &SlotSet, live: &[SlotSet]) -> 
     set
 }
 
-/// For each block, what is live where it begins.
-fn live(flow: &Flow, effects: &Effects, end: &SlotSet) -> Vec<SlotSet> {
-    let mut live = vec![SlotSet::new(effects.most.len()); flow.blocks.len()];
+/// What a block does to what is live.
+struct Summary {
+    reads: SlotSet,
+    /// Written before it is read.
+    writes: SlotSet,
+    /// It may leave the code half way.
+    leaves: bool,
+    /// The code ends with it.
+    stops: bool,
+    targets: Vec<Id>,
+}
+
+impl Summary {
+    fn of(block: &Block, effects: &Effects) -> Summary {
+        let slots = effects.most.len();
+        let none = SlotSet::new(slots);
+        let mut reads = at_end(block, effects, &none, &[]);
+        let mut writes = none.clone();
+        for op in block.ops.iter().rev() {
+            before(op, effects, &none, &mut reads);
+            effects.of(op, &mut |touch, range| {
+                if touch == Touch::Writes {
+                    range.for_each(|slot| writes.add(slot));
+                }
+            });
+        }
+        Summary {
+            reads,
+            writes,
+            leaves: block.ops.iter().any(may_leave),
+            stops: block.exit == Exit::Stop,
+            targets: block.exit.targets(),
+        }
+    }
+}
+
+/// For each block, what is live where it begins, and perhaps more: all that counts at the end counts where a block may
+/// leave the code.
+fn live(blocks: &[Summary], end: &SlotSet) -> Vec<SlotSet> {
+    let mut live: Vec<SlotSet> = blocks.iter().map(|b| b.reads.clone()).collect();
+    for (live, block) in live.iter_mut().zip(blocks) {
+        if block.leaves {
+            live.add_all(end);
+        } else if block.stops {
+            live.add_others(end, &block.writes);
+        }
+    }
     let mut changed = true;
     while changed {
         changed = false;
-        for (id, block) in flow.blocks.iter().enumerate().rev() {
-            let mut set = at_end(block, effects, end, &live);
-            for op in block.ops.iter().rev() {
-                before(op, effects, end, &mut set);
-            }
-            if set != live[id] {
-                live[id] = set;
-                changed = true;
+        for (id, block) in blocks.iter().enumerate().rev() {
+            for &to in &block.targets {
+                if to != id {
+                    let [to, own] = live.get_disjoint_mut([to, id]).expect("two blocks");
+                    changed |= own.add_others(to, &block.writes);
+                }
             }
         }
     }

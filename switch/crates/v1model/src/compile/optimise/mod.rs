@@ -17,6 +17,8 @@ mod dead;
 mod effects;
 mod flow;
 mod fold;
+#[cfg(test)]
+mod pass_tests;
 mod patches;
 mod pool;
 mod selects;
@@ -146,6 +148,7 @@ fn visible(program: &Program, layout: &Layout, slots: usize) -> SlotSet {
     for checksum in &program.checksums {
         add(checksum.slot, crate::bits::limbs_for(checksum.width));
         add(checksum.valid, 1);
+        checksum.when.iter().for_each(|&(slot, _)| add(slot, 1));
         checksum
             .condition
             .iter()

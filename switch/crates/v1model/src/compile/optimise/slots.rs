@@ -39,4 +39,16 @@ impl SlotSet {
             *word |= more;
         }
     }
+
+    /// Adds what is in `other` and not in `except`; true when that is more.
+    pub fn add_others(&mut self, other: &SlotSet, except: &SlotSet) -> bool {
+        let mut more = 0;
+        let theirs = other.words.iter().zip(&except.words);
+        for (word, (other, except)) in self.words.iter_mut().zip(theirs) {
+            let new = other & !except & !*word;
+            *word |= new;
+            more |= new;
+        }
+        more != 0
+    }
 }

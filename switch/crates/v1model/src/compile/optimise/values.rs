@@ -53,11 +53,6 @@ pub(super) fn propagate(flow: &mut Flow, effects: &mut Effects, pool: &mut Pool)
             if std::mem::replace(&mut done[id], true) {
                 continue;
             }
-            let values = if entries[id] == 1 && values.known.len() < MOST_VALUES {
-                values
-            } else {
-                Values::default()
-            };
             let mut pass = Pass {
                 values,
                 effects,
@@ -70,8 +65,12 @@ pub(super) fn propagate(flow: &mut Flow, effects: &mut Effects, pool: &mut Pool)
                 .collect();
             pass.exit(&mut block.exit);
             let values = pass.values;
+            let inherit = values.known.len() < MOST_VALUES;
             for to in block.exit.targets() {
-                waiting.push((to, values.clone()));
+                waiting.push(match inherit && entries[to] == 1 {
+                    true => (to, values.clone()),
+                    false => (to, Values::default()),
+                });
             }
         }
     }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The programs compiled last: networks of many switches, and run after run of an experiment, load the same one again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::code::Program;
+use super::layout::Layout;
+use crate::error::LoadError;
+use crate::json::Json;
+use crate::schema::Schema;
+
+/// What becomes of a JSON; immutable.
+pub(crate) struct Compiled {
+    pub program: Program,
+    pub schema: Schema,
+    pub layout: Layout,
+}
+
+/// So many programs are kept.
+const MOST: usize = 4;
+
+struct Kept {
+    json: Box<[u8]>,
+    program: Arc<Compiled>,
+}
+
+/// The last used last.
+struct Recent(Mutex<Vec<Kept>>);
+
+static RECENT: Recent = Recent::new();
+
+/// The program of a JSON: compiled now, or taken from those that were.
+///
+/// # Errors
+/// Anything unsupported, with its JSON path.
+pub(crate) fn compiled(json: &[u8]) -> Result<Arc<Compiled>, LoadError> {
+    RECENT.get(json)
+}
+
+/// Compiles a JSON by `program`.
+pub(crate) fn compile(
+    json: &[u8],
+    program: impl Fn(&Json) -> Result<(Program, Schema, Layout), LoadError>,
+) -> Result<Compiled, LoadError> {
+    let value: Value =
+        serde_json::from_slice(json).map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
+    let (program, schema, layout) = program(&Json::root(&value))?;
+    Ok(Compiled {
+        program,
+        schema,
+        layout,
+    })
+}
+
+impl Recent {
+    const fn new() -> Recent {
+        Recent(Mutex::new(Vec::new()))
+    }
+
+    fn get(&self, json: &[u8]) -> Result<Arc<Compiled>, LoadError> {
+        let known = self.take(json);
+        let program = match known {
+            Some(program) => program,
+            // Without the lock: others need not wait.
+            None => Arc::new(compile(json, super::program)?),
+        };
+        self.put(json, &program);
+        Ok(program)
+    }
+
+    fn take(&self, json: &[u8]) -> Option<Arc<Compiled>> {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = recent.iter().position(|kept| *kept.json == *json)?;
+        Some(recent.remove(at).program)
+    }
+
+    fn put(&self, json: &[u8], program: &Arc<Compiled>) {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have compiled the same meanwhile.
+        recent.retain(|kept| *kept.json != *json);
+        if recent.len() == MOST {
+            recent.remove(0);
+        }
+        recent.push(Kept {
+            json: json.into(),
+            program: program.clone(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(n: usize) -> Vec<u8> {
+        format!("{{\"header_types\": [], \"program\": \"recent-{n}\"}}").into_bytes()
+    }
+
+    #[test]
+    fn the_same_json_is_compiled_once_and_old_ones_go() {
+        let recent = Recent::new();
+        let get = |n| recent.get(&json(n)).unwrap();
+        let first = get(0);
+        assert!(Arc::ptr_eq(&first, &get(0)));
+        for n in 1..MOST {
+            assert!(!Arc::ptr_eq(&first, &get(n)));
+        }
+        assert!(Arc::ptr_eq(&first, &get(0)));
+        for n in 1..=MOST {
+            get(n);
+        }
+        assert_eq!(recent.0.lock().unwrap().len(), MOST);
+        assert!(!Arc::ptr_eq(&first, &get(0)));
+    }
+
+    #[test]
+    fn an_error_is_an_error_again() {
+        let recent = Recent::new();
+        for _ in 0..2 {
+            let error = recent.get(b"{\"header_types\": 1}").map(|_| ());
+            assert_eq!(error.unwrap_err().path, "/header_types");
+        }
+        assert!(recent.get(b"{").is_err());
+    }
+}
