@@ -7,13 +7,14 @@ integral controller on its share. With x_i the flow's goodput per unit of weight
 e_i = (x_i - f)/f, once a period dt:
 
     z_i <- z_i - k_i * e_i * dt - k_c * mean(z) * dt    (bounded)
-    c   <- c + k_u * (U - u) * dt  while the line idles and thresholds refuse packets, else c falls back to 0
+    c   <- c + k_u * min(U - u, m) * dt  while the line idles and thresholds refuse packets, else c falls back to 0
     Qthresh_i = Qthresh_(9) * w_i * exp(z_i + c - k_p * e_i)
 
 A flow above its share gets a smaller threshold until it is held there; the sum of e_i over time, which the integral
 drives to zero, is what fairness over a run measures. What all z_i have in common says nothing about shares and goes to
 0 by itself (k_c), so (9) stays the measure of the whole queue; c lifts it where (9) is too small for the line: u is the
-line's utilisation, U what it should be at least.
+line's utilisation, U what it should be at least. No more than m counts of one period's idleness: a host that stood still
+for a moment says nothing about thresholds.
 
 Shares are max-min: f is the mean over the flows that want it. A flow that is young, or gets less than `elastic_ratio`
 of f (an interactive one, a short transfer), asks for no more than it has; it has its threshold by (9) and counts for
@@ -66,6 +67,8 @@ class ShareOptions:
     "U."
     utilisation_per_s: float = 2.0
     "k_u."
+    utilisation_missing_max: float = 0.03
+    "m."
     utilisation_over_s: float = 3.0
     "u is a mean over about this time: the queue's own movement is no idle line."
     max_common_factor: float = 4.0
@@ -182,6 +185,7 @@ class ShareTuner(Generic[Flow]):
         if missing <= 0:
             self.log_common -= options.common_per_s * self.log_common * elapsed_s
         elif dropped:
+            missing = min(missing, options.utilisation_missing_max)
             self.log_common += options.utilisation_per_s * missing * elapsed_s
         self.log_common = min(max(self.log_common, 0.0), math.log(options.max_common_factor))
 
