@@ -18,6 +18,7 @@ from fairlane_lab.sweep.runners import SIM, in_this_process
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SHORT: dict[str, Sequence[Any]] = {"duration_s": (20,), "warmup_s": (8,)}
+GFR: dict[str, Sequence[Any]] = {"duration_s": (9,), "warmup_s": (3,)}
 TABLES: dict[str, dict[str, Sequence[Any]]] = {
     "qthresh-table1": SHORT,
     "qthresh-table2": {**SHORT, "threshold": (1, 4, 6, 20)},
@@ -27,8 +28,22 @@ TABLES: dict[str, dict[str, Sequence[Any]]] = {
     "qthresh-weights": {**SHORT, "case": ("reno-vegas-newreno",), "control": ("drop-tail", "fixed")},
     "qthresh-short-flows": SHORT,
     "tcp-truth": SHORT,
+    "gfr-table2": {**GFR, "control": ("Double-EPD", "DFBA", "proposed FIFO", "proposed WRR")},
+    "gfr-table6": {**GFR, "control": ("WFBA", "threshold WRR", "proposed WRR")},
 }
-METRICS = ("utilisation", "fairness", "jain", "retransmits", "timeouts", "drops", "queue_packets", "qthresh_packets")
+METRICS = (
+    "utilisation",
+    "fairness",
+    "jain",
+    "retransmits",
+    "timeouts",
+    "drops",
+    "queue_packets",
+    "qthresh_packets",
+    "goodput_share",
+    "mcr_met",
+    "mcr_met_5s",
+)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -50,7 +65,7 @@ def table(points: Sequence[dict[str, Any]]) -> str:
     for point in points:
         lines.append(point["point"])
         metrics: dict[str, float] = point["metrics"]
-        own = [key for key in metrics if "[" in key and key.startswith(("goodput", "cwnd", "completion"))]
+        own = [key for key in metrics if "[" in key and key.startswith(("goodput", "cwnd", "completion", "vc_ratio["))]
         for key in (*METRICS, *sorted(key for key in own if not key.endswith(("_lo", "_hi")))):
             if key in metrics:
                 value = metrics[key]
