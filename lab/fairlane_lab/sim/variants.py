@@ -16,8 +16,11 @@ from typing import Any
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow, TcpOptions
 
-QUICK_ACKS = 16
-"""Linux's TCP_MAX_QUICKACKS: so many segments of a new connection are acknowledged at once."""
+QUICK_ACKS = 255
+"""So many segments of a new connection are acknowledged at once: Linux goes on with it for as long as the receive window opens.
+
+With 255 a start-up on 2 Mbit/s peaks at 109 packets, as the kernel does (108 and 109); with TCP_MAX_QUICKACKS, 16, at 84.
+"""
 DELAYED_ACK_TIMEOUT_NS = 40_000_000
 """Linux's TCP_DELACK_MIN."""
 LINUX_INITIAL_WINDOW = 10

@@ -82,7 +82,10 @@ control TResMatch(in headers_t hdr, inout metadata_t meta) {
             t_res_expect.read(expect, index);
             bit<32> ahead = hdr.tcp.ack_no - expect[63:32];
             if (ahead[31:31] == 0) {
-                t_res_mark.write(index, 1w0 ++ mark[62:0]);
+                // An answer that does not count frees the next segment at once: delayed ACKs answer every second
+                // one, and probes in step with them would never be answered.
+                time_us_t probed = (ahead == 0) ? mark[47:0] : meta.now - T_RES_PERIOD_US;
+                t_res_mark.write(index, 1w0 ++ mark[62:48] ++ probed);
                 if (ahead == 0) {
                     meta.t_res_valid = 1;
                     meta.tell = 1;
