@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the pipeline alone: nanoseconds that a packet takes in qthresh.p4, by the crate's own example."""
+"""Measures the pipeline alone: nanoseconds that a packet takes in qthresh.p4 and in gfr.p4, by the crate's own example."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 from testbed import ROOT
 
 NS_AIM = 250.0
+GFR_AIM = 1.5
+"""gfr.p4's time against that of qthresh.p4 with as many flows as VCs."""
+VCS = (6, 1000)
 
 
 def parse(text: str) -> list[dict[str, Any]]:
@@ -26,13 +29,38 @@ def parse(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def bench() -> dict[str, Any]:
-    """Rows and raw numbers, in the form that `bench/forwarding.py` describes."""
-    command = ["cargo", "run", "--release", "--quiet", "--package", "v1model", "--example", "ns_per_packet"]
+def measure(program: str, number: int | None = None) -> list[dict[str, Any]]:
+    """The example's rows for a compiled program, with that many flows or VCs; None: its own choice."""
+    command = ["cargo", "run", "--release", "--quiet", "--package", "v1model", "--example", "ns_per_packet", "--"]
+    command += [str(ROOT / "p4src" / "compiled" / f"{program}.json"), *([] if number is None else [str(number)])]
     done = subprocess.run(command, cwd=ROOT / "switch", env=os.environ, capture_output=True, text=True, timeout=1800)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-    table = parse(done.stdout)
+    return parse(done.stdout)
+
+
+def gfr_rows(qthresh: list[dict[str, Any]], gfr: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """gfr.p4 with and without policing, each beside qthresh.p4's whole way with as many flows."""
+    counted = {line["flows"]: line["total_ns"] for line in qthresh if line["path"] == "counted"}
+    rows: list[dict[str, Any]] = []
+    for line in gfr:
+        ns, beside = line["total_ns"], counted[line["flows"]]
+        where = "with policing" if line["path"] == "edge" else "without policing"
+        rows.append(
+            {
+                "name": f"gfr.p4, {where}, {line['flows']:.0f} VCs",
+                "value": ns,
+                "unit": "ns a packet",
+                "aim": f"<= {GFR_AIM * beside:.0f} ({GFR_AIM:g} x qthresh.p4)",
+                "ok": ns <= GFR_AIM * beside,
+            }
+        )
+    return rows
+
+
+def bench() -> dict[str, Any]:
+    """Rows and raw numbers, in the form that `bench/forwarding.py` describes."""
+    table = measure("qthresh")
     rows: list[dict[str, Any]] = []
     for line in table:
         ns = line["total_ns"]
@@ -48,4 +76,7 @@ def bench() -> dict[str, Any]:
                 "ok": ok,
             }
         )
-    return {"rows": rows, "raw": {"ns_per_packet": table}}
+    beside = [line for vcs in VCS for line in measure("qthresh", vcs)]
+    gfr = [line for vcs in VCS for line in measure("gfr", vcs)]
+    rows += gfr_rows(beside, gfr)
+    return {"rows": rows, "raw": {"ns_per_packet": table, "gfr_ns_per_packet": gfr, "qthresh_beside_gfr": beside}}

@@ -22,6 +22,19 @@ def test_the_examples_table_is_read_by_column() -> None:
     ]
 
 
+def test_gfr_is_judged_beside_qthresh_with_as_many_flows() -> None:
+    qthresh = [
+        {"flows": flows, "path": path, "total_ns": ns}
+        for flows, path, ns in ((6.0, "plain", 100.0), (6.0, "counted", 200.0), (1000.0, "counted", 300.0))
+    ]
+    gfr = [{"flows": 6.0, "path": "edge", "total_ns": 301.0}, {"flows": 1000.0, "path": "core", "total_ns": 450.0}]
+    rows = pipeline.gfr_rows(qthresh, gfr)
+    assert [(row["name"], row["ok"]) for row in rows] == [
+        ("gfr.p4, with policing, 6 VCs", False),
+        ("gfr.p4, without policing, 1000 VCs", True),
+    ]
+
+
 def test_output_without_a_table_is_an_error() -> None:
     with pytest.raises(ValueError, match="no table in what ns_per_packet printed"):
         pipeline.parse("thread 'main' panicked")

@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release -p v1model --example ns_per_packet [-- PROGRAM.json [FLOWS]]`; the default program is qthresh, whose
 //! tables are then filled so that a packet takes its longest way: route, port limit, class, flow, threshold, admission.
+//! gfr.json has VCs instead of flows (6 and 1,000 when no number is given), one source address each: `core` is classification, share,
+//! the proposed scheme's admission and its rate; `edge` polices the VCs too. Every seventh frame is marked.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -31,6 +33,18 @@ fn main() {
     let chosen = std::env::args()
         .nth(2)
         .map(|n| vec![n.parse().expect("a number of flows")]);
+    let is_gfr = Pipeline::from_json(&json)
+        .is_ok_and(|p| p.find_table("GfrIngress.port_scheme.port_scheme").is_some());
+    if is_gfr {
+        for vcs in chosen.unwrap_or(vec![6usize, 1_000]) {
+            let mut pipeline = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
+            gfr(&mut pipeline, vcs);
+            run(&mut pipeline, vcs, "core");
+            gfr_edges(&mut pipeline, vcs);
+            run(&mut pipeline, vcs, "edge");
+        }
+        return;
+    }
     for flows in chosen.unwrap_or(vec![1usize, 1_000, 65_536]) {
         let mut pipeline = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
         if pipeline.find_table("LaneIngress.flow.flow_v4").is_none() {
@@ -61,6 +75,15 @@ fn insert(pipeline: &mut Pipeline, table: &str, matches: &[u64], action: &str, a
                 value: bits,
                 prefix_len: 8,
             },
+            // 0 stands for "any".
+            MatchKind::Ternary => KeyMatch::Ternary {
+                mask: if value == 0 {
+                    bits.clone()
+                } else {
+                    Bits::from_u64(key.width, u64::MAX >> (64 - key.width)).expect("fits")
+                },
+                value: bits,
+            },
             _ => panic!("{table}: not needed here"),
         });
     }
@@ -76,7 +99,10 @@ fn insert(pipeline: &mut Pipeline, table: &str, matches: &[u64], action: &str, a
     let entry = Entry {
         key: EntryKey {
             matches: out,
-            priority: 0,
+            priority: i32::from(
+                keys.iter()
+                    .any(|key| matches!(key.kind, MatchKind::Ternary)),
+            ),
         },
         action: EntryAction::Direct(ActionCall { action, args }),
         idle_timeout: 0,
@@ -127,6 +153,69 @@ fn insert_flow(pipeline: &mut Pipeline, flow: usize) {
         "LaneIngress.flow.set_flow",
         &[flow as u64],
     );
+}
+
+/// Port 2 by the proposed scheme, a VC for each source address.
+fn gfr(pipeline: &mut Pipeline, vcs: usize) {
+    insert(
+        pipeline,
+        "GfrIngress.route.ipv4_lpm",
+        &[10 << 24],
+        "GfrIngress.route.forward",
+        &[0x0800_0000_0202, PORT_OUT],
+    );
+    insert(
+        pipeline,
+        "GfrIngress.port_scheme.port_scheme",
+        &[PORT_OUT],
+        "GfrIngress.port_scheme.proposed",
+        &[4000, 1000, 3000, 1, vcs as u64, 0, 0],
+    );
+    insert(
+        pipeline,
+        "GfrIngress.vc.clp_mark",
+        &[12, 0],
+        "GfrIngress.vc.set_clp",
+        &[1],
+    );
+    for vc in 0..vcs as u64 {
+        insert(
+            pipeline,
+            "GfrIngress.vc.vc_classify",
+            &[0, 0, 0, (10 << 24) + 0x10000 + vc, 0],
+            "GfrIngress.vc.set_vc",
+            &[vc + 1],
+        );
+        insert(
+            pipeline,
+            "GfrIngress.vc.vc_share",
+            &[PORT_OUT, vc + 1],
+            "GfrIngress.vc.set_share",
+            &[vc, vc, 8_000_000, 8_000_000, 6553, 655_360, 72_818, 200],
+        );
+    }
+}
+
+fn gfr_edges(pipeline: &mut Pipeline, vcs: usize) {
+    for vc in 1..=vcs as u64 {
+        let key = [1, vc];
+        insert(
+            pipeline,
+            "GfrIngress.edge.vc_edge",
+            &key,
+            "GfrIngress.edge.set_edge",
+            &[1514, 12, 1],
+        );
+        for (table, action) in [
+            ("GfrIngress.edge.vc_police", "GfrIngress.edge.police"),
+            (
+                "GfrIngress.edge.vc_police_marked",
+                "GfrIngress.edge.police_marked",
+            ),
+        ] {
+            insert(pipeline, table, &key, action, &[]);
+        }
+    }
 }
 
 /// Source, destination, source port.
@@ -216,7 +305,16 @@ fn median(samples: &mut [f64]) -> f64 {
 
 fn run(pipeline: &mut Pipeline, flows: usize, what: &str) {
     // Flows in an order that no prefetcher guesses.
-    let frames: Vec<Vec<u8>> = (0..flows).map(|i| frame(i * 40_503 % flows)).collect();
+    let mut frames: Vec<Vec<u8>> = (0..flows).map(|i| frame(i * 40_503 % flows)).collect();
+    if matches!(what, "core" | "edge") {
+        for (vc, frame) in frames.iter_mut().enumerate() {
+            frame[26..30].copy_from_slice(&((10u32 << 24) + 0x10000 + vc as u32).to_be_bytes());
+            frame[15] = if vc % 7 == 6 { 12 << 2 } else { 10 << 2 };
+            frame[24..26].fill(0);
+            let sum = checksum(&frame[14..34]);
+            frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
     let mut packet = pipeline.new_packet();
     let mut fx = Effects::new();
     let mut now = 1_000_000u64;
