@@ -21,6 +21,7 @@ from fairlane_lab.cli.tables import show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition
+from fairlane_lab.gfr.windows import connections_of
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.runners import cost
 
@@ -192,6 +193,15 @@ def _show_setting(scenario: Scenario) -> None:
         table.add_row("flow", flow.name, flow.variant, f"{flow.sender} → {flow.receiver}", ", ".join(extras))
     if len(scenario.flows) > 8:
         table.add_row("", f"… {len(scenario.flows)} flows", "", "", "")
+    for vc in scenario.vcs:
+        flows = connections_of(scenario, vc)
+        table.add_row(
+            "VC",
+            vc.name,
+            f"MCR {vc.mcr_bps / 1e6:g} Mbit/s",
+            f"{len(flows)} {'flow' if len(flows) == 1 else 'flows'}",
+            f"MFS {vc.mfs_bytes} bytes",
+        )
     for change in scenario.changes:
         table.add_row("change", f"at {change.at_s:g} s", change.link, "", _change(change))
     console.print(table)

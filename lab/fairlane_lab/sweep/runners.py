@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from fairlane_controller.units import parse_rate
+
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
 
@@ -86,9 +88,9 @@ def cost(scenario: Scenario) -> float:
         if spec.get("bottleneck")
     }
     rates = [
-        link.get("bandwidth", 0)
+        rate if isinstance(rate := link.get("bandwidth", 0), int) else parse_rate(str(rate), "bandwidth")
         for link in scenario.topology["links"]
-        if {link["a"], link["b"]} & managed and isinstance(link.get("bandwidth"), int)
+        if {link["a"], link["b"]} & managed
     ]
     frame_bits = 8 * (scenario.tcp.mss_bytes + 54)
     return scenario.duration_s * (max(rates, default=1_000_000) / frame_bits + 20)
