@@ -431,7 +431,7 @@ impl Pipeline {
     }
 
     /// Resolves a field, e.g. `scalars.userMetadata.queue_id` or `ipv4.ttl`; also by the last component
-    /// of a user metadata field's name, as in `queue_id`, when exactly one has it.
+    /// of a user metadata field's name, as in `queue_id`, when exactly one has it. None for p4c's own local variables.
     pub fn field_by_name(&self, name: &str) -> Option<FieldRef> {
         let field = match name.contains('.') {
             true => self.compiled.layout.field_named(name),
