@@ -96,7 +96,7 @@ class Transfer:
 @dataclass
 class SeriesPoint:
     """One value of a time series. Metrics: `cwnd_packets`, `ssthresh_packets`, `goodput_bps`, `srtt_ms` (of a flow), `queue_packets`
-    (of a flow at the bottleneck, or of a port as flow `""`), `qthresh_packets`, `throughput_bps`, `bw_bps`, `t_res_ms` (of a port)."""
+    (of a flow at the bottleneck, or of a port as flow `""`), `qthresh_packets`, `throughput_bps`, `bw_bps`, `t_res_ms` (of a port), `vc_goodput_bps` (of a VC as flow)."""
 
     t_s: float
     flow: str

@@ -111,6 +111,7 @@ SERIES_METRICS: dict[str, Name] = {
     "throughput_bps": Name("throughput", "Mbit/s", 1e-6),
     "bw_bps": Name("measured BW", "Mbit/s", 1e-6),
     "t_res_ms": Name("measured T_res", "ms"),
+    "vc_goodput_bps": Name("goodput", "Mbit/s", 1e-6),
 }
 
 TRANSFER_METRICS: dict[str, Name] = {

@@ -15,10 +15,10 @@ from fairlane_controller.switch.setup import route_entries
 
 from fairlane_lab.gfr.config import gfr_config
 from fairlane_lab.gfr.counters import added, grown, read_refusals
-from fairlane_lab.gfr.results import summed, vc_results
+from fairlane_lab.gfr.results import summed, vc_results, vc_series
 from fairlane_lab.gfr.ways import gfr_ports
 from fairlane_lab.gfr.windows import connections_of
-from fairlane_lab.run_result import VcResult
+from fairlane_lab.run_result import SeriesPoint, VcResult
 
 if TYPE_CHECKING:
     from fairlane_lab.sim.world import SimWorld
@@ -90,7 +90,12 @@ class GfrInSim:
         """What each VC got; `before` and `after` are `refusals` at both ends of the measured window."""
         scenario = self._world.config.scenario
         ports = list(gfr_ports(scenario, self._world.config.topology).values())
-        samples = {
-            vc.name: summed([self._samples[name] for name in connections_of(scenario, vc)]) for vc in scenario.vcs
-        }
-        return vc_results(scenario, ports, samples, grown(before, after))
+        return vc_results(scenario, ports, self._of_vcs(), grown(before, after))
+
+    def series(self) -> list[SeriesPoint]:
+        """Goodput of each VC over time."""
+        return vc_series(self._of_vcs())
+
+    def _of_vcs(self) -> dict[str, list[tuple[float, float]]]:
+        scenario = self._world.config.scenario
+        return {vc.name: summed([self._samples[name] for name in connections_of(scenario, vc)]) for vc in scenario.vcs}

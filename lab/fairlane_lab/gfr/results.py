@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from fairlane_lab.gfr.ideal import GfrPort, ideal_shares
 from fairlane_lab.gfr.windows import Span, counted
-from fairlane_lab.measures import counter_at, window_rate_bps
-from fairlane_lab.run_result import VcResult
+from fairlane_lab.measures import counter_at, rate_series, window_rate_bps
+from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.scenario import Scenario
 
 WINDOW_S = 5.0
 """The MCR is looked at over every window of this length."""
+
+SERIES_STEP_S = 1.0
 
 Samples = Sequence[tuple[float, float]]
 """(seconds from the scenario's zero, bytes so far), in time order."""
@@ -49,6 +51,15 @@ def vc_results(
             )
         )
     return found
+
+
+def vc_series(samples: Mapping[str, Samples]) -> list[SeriesPoint]:
+    """`vc_goodput_bps` of each VC, second by second; a VC stands where other series have a flow."""
+    return [
+        SeriesPoint(round(t_s, 3), vc, "vc_goodput_bps", rate_bps)
+        for vc, points in samples.items()
+        for t_s, rate_bps in rate_series([point for point in points if point[0] >= 0], SERIES_STEP_S)
+    ]
 
 
 def worst_window_bps(samples: Samples, span: Span, length_s: float) -> float | None:

@@ -146,6 +146,8 @@ def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint
                 break  # of the first managed switch that it crosses
     for key in world.config.managed:
         yield from _port_series(seen, columns, key, step)
+    if world.gfr is not None:
+        yield from world.gfr.series()
 
 
 def _port_series(seen: Observed, columns: Columns, key: PortKey, step: int) -> Iterator[SeriesPoint]:

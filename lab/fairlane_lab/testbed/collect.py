@@ -16,7 +16,7 @@ from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.gfr.counters import added, grown
 from fairlane_lab.gfr.line import atm_line_bytes
-from fairlane_lab.gfr.results import summed, vc_results
+from fairlane_lab.gfr.results import summed, vc_results, vc_series
 from fairlane_lab.gfr.ways import gfr_ports
 from fairlane_lab.gfr.windows import connections_of
 from fairlane_lab.measures import counter_at, mean_between, rate_series, thresholds, window_rate_bps
@@ -107,7 +107,9 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
     _check_utilisation(result, running)
     if scenario.vcs:
         ports = list(gfr_ports(scenario, bed.network.topology).values())
-        result.vcs = vc_results(scenario, ports, _vc_samples(scenario, carried, window), _refused(samples, window))
+        of_vcs = _vc_samples(scenario, carried, window)
+        result.vcs = vc_results(scenario, ports, of_vcs, _refused(samples, window))
+        result.series += vc_series(of_vcs)
     if not scenario.series:
         result.series = []
     return result
