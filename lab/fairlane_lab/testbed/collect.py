@@ -14,15 +14,13 @@ from typing import Any
 
 from fairlane_hosts.variants import find_variant
 
-from fairlane_lab.gfr.counters import added, grown
 from fairlane_lab.gfr.line import atm_line_bytes
 from fairlane_lab.gfr.results import summed, vc_results, vc_series
 from fairlane_lab.gfr.ways import gfr_ports
-from fairlane_lab.gfr.windows import connections_of
 from fairlane_lab.measures import counter_at, mean_between, rate_series, thresholds, window_rate_bps
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
-from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
+from fairlane_lab.testbed.collect_vcs import refused, vc_samples
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
@@ -107,8 +105,8 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
     _check_utilisation(result, running)
     if scenario.vcs:
         ports = list(gfr_ports(scenario, bed.network.topology).values())
-        of_vcs = _vc_samples(scenario, carried, window)
-        result.vcs = vc_results(scenario, ports, of_vcs, _refused(samples, window))
+        of_vcs = vc_samples(scenario, carried, window.zero_s)
+        result.vcs = vc_results(scenario, ports, of_vcs, refused(samples, window.start_s, window.end_s))
         result.series += vc_series(of_vcs)
     if not scenario.series:
         result.series = []
@@ -205,27 +203,6 @@ def _add_whole_flows(
                 greedy=False,
             )
         )
-
-
-def _vc_samples(scenario: Scenario, carried: dict[str, Points], window: Window) -> dict[str, Points]:
-    """Bytes over time of each VC, seconds after the zero."""
-    return {
-        vc.name: [
-            (t - window.zero_s, value)
-            for t, value in summed([carried.get(name, []) for name in connections_of(scenario, vc)])
-        ]
-        for vc in scenario.vcs
-    }
-
-
-def _refused(samples: Samples, window: Window) -> dict[str, dict[str, int]]:
-    """Frames that each VC lost in the measured window, by verdict; to the second."""
-    parts: list[dict[str, dict[str, int]]] = []
-    for points in samples.refusals.values():
-        before = [counts for t, counts in points if t <= window.start_s] or [points[0][1]]
-        after = [counts for t, counts in points if t <= window.end_s] or [points[0][1]]
-        parts.append(grown(before[-1], after[-1]))
-    return added(parts)
 
 
 def _read_sender(path: Path) -> _SenderFile:
