@@ -145,7 +145,7 @@ def test_plots_of_an_empty_folder_are_refused(tmp_path: Path) -> None:
         (["demo", "--offsets", "soon"], "must be seconds with commas"),
         (["demo", "--offsets", "99"], "between -10 and 10 seconds"),
         (["demo", "--qthresh", "51"], "must be auto, or 1 to 50 packets"),
-        (["show", "/nonexistent"], "not a run folder with a summary.json"),
+        (["show", "/nonexistent"], "there is no summary.json in it"),
         (["plot", "/nonexistent"], "nothing to plot"),
     ],
 )
