@@ -7,7 +7,7 @@ pictures.py     `make_plots`; one file a kind: picture_bars.py, picture_lines.py
 traces.py       `trace_statistics` of a congestion window; picture_traces.py draws sim over kernel
 terminal.py     `result_table` for the terminal                  compare.py     `compare_runs`: two runs, point by point
 page.py         `make_report`: the HTML page (templates/), from pairing.py (runs that belong together), side_by_side.py (the
-                table), verdict_table.py (expectations), differences.py (above 10 %, and why), page_about.py (the runs themselves)
+                table), verdict_table.py (expectations), differences.py (above 10 %, of a Jain index 2 %, and why), page_about.py (the runs themselves)
 """
 
 from fairlane_lab.report.compare import Comparison, compare_runs, compare_table
