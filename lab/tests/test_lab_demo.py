@@ -146,7 +146,7 @@ def test_plots_of_an_empty_folder_are_refused(tmp_path: Path) -> None:
         (["demo", "--offsets", "99"], "between -10 and 10 seconds"),
         (["demo", "--qthresh", "51"], "must be auto, or 1 to 50 packets"),
         (["show", "/nonexistent"], "there is no summary.json in it"),
-        (["plot", "/nonexistent"], "nothing to plot"),
+        (["plot", "/nonexistent"], "there is no summary.json in it"),
     ],
 )
 def test_bad_arguments_say_what_is_allowed(arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
