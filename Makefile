@@ -10,6 +10,7 @@ MANIFEST := --manifest-path switch/Cargo.toml
 TARGET ?= embedded
 SWITCH ?= embedded
 TOPOLOGY ?= mininet/topologies/dumbbell.json
+PROGRAM ?= qthresh
 export PATH := $(CURDIR)/.setup/rust:$(HOME)/.cargo/bin:$(PATH)
 export FAIRLANE_PYTHON := $(CURDIR)/.venv/bin/python
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -25,8 +26,8 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
 	@$(ROOT) .venv/bin/fairlane lab demo
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file)
-	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr)
+	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM)
 
 stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py

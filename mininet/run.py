@@ -22,8 +22,17 @@ from fl_variants import apply_variants
 from mininet.cli import CLI
 
 HERE = Path(__file__).parent
+TRY = {
+    "qthresh": "fairlane status · fairlane threshold show · fairlane flows",
+    "gfr": "fairlane status · fairlane gfr apply FILE · fairlane vc list",
+}
 FULL_FRAME_BYTES = 1514
 """Length of the frames for which BMv2's queues get their rate: a sender's default, without the check sequence."""
+
+
+def programs() -> list[str]:
+    """The P4 programs that are compiled."""
+    return sorted(path.stem for path in (HERE.parent / "p4src" / "compiled").glob("*.json") if path.stem != "manifest")
 
 
 def options() -> argparse.Namespace:
@@ -37,6 +46,9 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program"
+    )
+    parser.add_argument(
+        "--program", choices=programs(), default="qthresh", help="the P4 program of the switches (p4src/compiled)"
     )
     parser.add_argument(
         "--instance", type=int, default=0, help="number of this topology; another one may run beside it"
@@ -66,7 +78,7 @@ def main() -> int:
     try:
         topology = fl_topology.load(chosen.topology)
         runtimes = fl_runtime.load_all(topology)
-        wanted = NetworkOptions(instance=chosen.instance, target=chosen.target, seed=chosen.seed)
+        wanted = NetworkOptions(chosen.instance, chosen.target, chosen.program, chosen.seed)
         pipelines = {name: runtime.pipeline for name, runtime in runtimes.items()}
         with ExitStack() as stack, Network(topology, wanted, pipelines) as network:
             stack.callback(_close, apply_variants(network))
@@ -75,14 +87,15 @@ def main() -> int:
                 print(f"{name}: {written} entries of {runtime.path}")
             ours = [name for name in network.switches if name not in runtimes]
             if ours and not chosen.no_controller:
-                program_switches(network, ours)
-                start_loop([network], ours)
+                some = ours if runtimes else []  # none named: all, which GFR's loop asks for
+                program_switches(network, some)
+                start_loop([network], some)
             for name in [*runtimes, *([] if chosen.no_controller else ours)]:
                 network.switches[name].shape(FULL_FRAME_BYTES)
             print(
                 f"topology {chosen.topology.name}: {len(network.hosts)} hosts, {len(network.switches)} switches ({chosen.target}); state in {network.folder}"
             )
-            print("try in another terminal: fairlane status · fairlane threshold show · fairlane flows")
+            print(f"try in another terminal: {TRY[chosen.program]}")
             CLI(network.mininet, script=str(chosen.script) if chosen.script else None)
     except (fl_topology.TopologyError, RuntimeError, HostsError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)

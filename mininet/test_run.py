@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -72,6 +73,35 @@ def test_long_packets_cross_hosts_switches_and_wire(tmp_path: Path) -> None:
     said = done.stdout + done.stderr
     assert said.count("2 packets transmitted, 2 received, 0% packet loss") == 2, said
     assert re.search(r"message too long, mtu[=:] ?9000|Message too long", said), said
+
+
+@needs_root
+def test_gfr_runs_with_the_configuration_beside_its_topology(tmp_path: Path) -> None:
+    """The five VCs of gfr-p2p.toml are put in force from the CLI, and a VC's packets are counted as its own."""
+    script, topologies = tmp_path / "commands", HERE / "topologies"
+    fairlane = f"sh FAIRLANE_STATE_DIR={tmp_path} {Path(sys.executable).with_name('fairlane')}"
+    state = f"--state {tmp_path / INSTANCE}"
+    script.write_text(
+        f"{fairlane} gfr apply {topologies / 'gfr-p2p.toml'} {state}\n"
+        f"n{INSTANCE}h3 ping -c 5 -i 0.2 -W 2 10.0.8.8\n"
+        f"{fairlane} gfr show --json {state}\n"
+    )
+    command = launcher("--topology", str(topologies / "gfr-p2p.json"), "--program", "gfr", "--script", str(script))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert "5 packets transmitted, 5 received, 0% packet loss" in said, said
+    shown = json.loads(said[said.index("{\n") : said.rindex("}") + 1])
+    vcs = {vc["vc"]: vc for vc in shown["vcs"]}
+    assert {name: vc["accepted_frames"] for name, vc in vcs.items()} == {
+        "vc1": 0,
+        "vc2": 0,
+        "vc3": 5,
+        "vc4": 0,
+        "vc5": 0,
+    }
+    assert vcs["vc3"]["refused_frames"] == 0
+    assert (shown["port"], shown["scheme"], shown["qt_cells"]) == (6, "proposed", 0)
 
 
 @needs_root
