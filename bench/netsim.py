@@ -29,8 +29,10 @@ PAPER = (
     "qthresh-fig6",
     "qthresh-fig9",
     "qthresh-weights",
+    "qthresh-flows",
+    "qthresh-changes",
+    "qthresh-short-flows",
 )
-PAPER += ("qthresh-flows", "qthresh-changes", "qthresh-short-flows")
 """All that paper 000 shows, claims or leaves to future work."""
 
 
