@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary
+
+settings.register_profile("fairlane", deadline=None, derandomize=True)
+"""No clock, no chance: what a busy machine delays is no failure, and every run tries the same examples."""
+settings.load_profile("fairlane")
 
 
 @pytest.fixture(params=TARGETS)
