@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 from fairlane_hosts import apply, build, loader
@@ -186,11 +187,11 @@ def test_reno_saw_tooths_between_half_and_the_whole_queue(name: str, lease: load
         cwnd = windows(records["0"], skip_s=4)
         drops = queue_drops(network)
     assert 18 <= max(cwnd) <= 24  # 20 wait and one is on the line
-    assert 8 <= min(cwnd) <= 12
-    falls = [before for before, after in pairwise(cwnd) if after <= 0.65 * before]
-    assert 3 <= len(falls) <= 15
+    valleys = [after for before, after in pairwise(cwnd) if after <= 0.65 * before]
+    assert 8 <= median(valleys) <= 12  # half of it; two losses in one window halve 1990's Reno twice
+    assert 3 <= len(valleys) <= 15
     assert all(after - before <= 1 for before, after in pairwise(cwnd))  # additive: one packet at a time
-    assert drops >= len(falls)
+    assert drops >= len(valleys)
     (flow,) = records["0"][-1]["summary"]["flows"]
     assert flow["reordering"] == 3
     assert flow["retrans"] >= drops - max(cwnd)  # the last losses may not be repaired yet
