@@ -152,6 +152,7 @@ def test_a_port_that_an_outgoing_connection_holds_does_not_stop_the_start(tmp_pa
     script = tmp_path / "commands"
     script.write_text("nodes\n")
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what earlier tests left waits for a minute
         client.bind(("127.0.0.1", 50050 + 20 * int(INSTANCE) + 1))
         client.connect(server.getsockname())
         done = subprocess.run(
