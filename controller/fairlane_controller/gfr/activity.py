@@ -8,21 +8,21 @@ counters of `vc_share` once a second; where the active VCs have changed it write
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from finsy import P4ClientError, P4TableAction, P4TableEntry
+from finsy import P4TableAction, P4TableEntry
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError
 from fairlane_controller.gfr.apply import Held, difference, restore, wanted_by_key
 from fairlane_controller.gfr.config import PortConfig
 from fairlane_controller.gfr.deploy import Plan, apply_plan
 from fairlane_controller.gfr.entries import port_entries, port_shares
 from fairlane_controller.gfr.paths import Place, vcs_of
+from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.switch import gfr_program as program
-from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key, writer_election_id
+from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
 
 VcOnPort = tuple[int, int]
 """(egress port, VC id)."""
@@ -39,14 +39,6 @@ class ActivityOptions:
     connect_timeout_s: float = 2.0
     retry_s: float = 0.2
     "Between two attempts to reach a switch that does not answer."
-
-
-class Log(Protocol):
-    """Where events go: `loop.events.EventLog`, or what a test has."""
-
-    def write(self, event: str, **fields: Any) -> None:
-        """One event with its stable name."""
-        ...
 
 
 class ActivityTracker:
@@ -72,11 +64,10 @@ class ActivityTracker:
         return {key for key, seen_s in self._seen_s.items() if now_s - seen_s < self._active_s - 1e-9}
 
 
-class ActivityAgent:
+class ActivityAgent(SwitchSession):
     """Keeps one switch current until cancelled; when it ends, the switch keeps what it has.
 
-    Its time is the running event loop's and its clients come from `client_factory`, which takes `SwitchClient`'s arguments: it
-    works in virtual time too. `restore_switch` is called with name and election id for a switch that has lost its program.
+    `restore_switch` is called with name and election id for a switch that has lost its program.
     """
 
     def __init__(
@@ -88,106 +79,33 @@ class ActivityAgent:
         client_factory: Callable[..., SwitchClient] = SwitchClient,
         restore_switch: Callable[[str, int], Awaitable[None]] | None = None,
     ) -> None:
-        self.endpoint = endpoint
+        options = options or ActivityOptions()
+        super().__init__(endpoint, log, options.connect_timeout_s, options.retry_s, client_factory)
         self.plan = plan
-        self.ready = asyncio.Event()
-        "Set when the switch has what the plan says for the first time."
-        self.last_error: FairlaneError | None = None
-        self.client: SwitchClient | None = None
-        "While it is connected."
         self.writes = asyncio.Lock()
         "Held by whoever writes to the switch."
-        self._log = log
-        self._options = options or ActivityOptions()
-        self._client_factory = client_factory
+        self._options = options
         self._restore_switch = restore_switch
-        self._election_id = writer_election_id()
         self._tracker = ActivityTracker(self._options.active_s)
         self._active: dict[int, frozenset[str]] = {}
 
     # ---- life ------------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Connect, keep current, and again when the connection is lost."""
-        while True:
-            # A task of its own: gRPC cancels the call that was on its way when the connection broke, and that must not look
-            # as if somebody had cancelled the agent.
-            session = asyncio.create_task(self._session())
-            try:
-                await asyncio.wait((session,))
-            finally:
-                if not session.done():
-                    session.cancel()
-                    await asyncio.gather(session, return_exceptions=True)
-            self._judge(session)
-            await asyncio.sleep(self._options.retry_s)
-
-    def _judge(self, session: asyncio.Task[None]) -> None:
-        """Note how a session ended."""
-        problem = self._lost() if session.cancelled() else session.exception()
-        if problem is None:
+    async def _restore(self, client: SwitchClient) -> None:
+        if self._restore_switch is None:
             return
-        ex = problem if isinstance(problem, FairlaneError) else _internal(problem)
-        if self.last_error is None or self.last_error.message != ex.message:
-            self._event("error", code=ex.code.value, message=ex.message)
-        self.last_error = ex
+        await client.close()
+        await self._restore_switch(self.endpoint.name, self._election_id)
+        self._event("restored")
+        await client.__aenter__()
 
-    def _lost(self) -> FairlaneError:
-        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost")
-
-    async def _session(self) -> None:
-        client = self._client_factory(
-            self.endpoint,
-            write=True,
-            election_id=self._election_id,
-            timeout_s=self._options.connect_timeout_s,
-            require_primary=False,
-        )
-        async with client:
-            if not client.is_primary:
-                await self._wait_for_promotion(client)
-            if not client.has_pipeline and self._restore_switch is not None:
-                await client.close()
-                await self._restore_switch(self.endpoint.name, self._election_id)
-                self._event("restored")
-                await client.__aenter__()
-            async with self.writes:
-                applied = await apply_plan(client, self.plan, self.active_places())
-            self._event("gfr_took_over", written=applied.written, ports=[p.port for p in self._ports()])
-            self.client, self.last_error = client, None
-            self.ready.set()
-            try:
-                await self._serve(client)
-            finally:
-                self.client = None
-                self.last_error = self._lost()
-                self._event("disconnected")
-
-    async def _wait_for_promotion(self, client: SwitchClient) -> None:
-        self._event("backup", primary_id=client.switch.primary_id)
-        self.last_error = FairlaneError(
-            ErrorCode.NOT_PRIMARY, f"{self.endpoint}: another controller is primary; waiting for it to go"
-        )
-        waits = [asyncio.create_task(event.wait()) for event in (client.disconnected, client.promoted)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        if client.disconnected.is_set() or not client.promoted.is_set():
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection")
-        self._event("promoted")
+    async def _take_over(self, client: SwitchClient) -> None:
+        async with self.writes:
+            applied = await apply_plan(client, self.plan, self.active_places())
+        self._event("gfr_took_over", written=applied.written, ports=[p.port for p in self._ports()])
 
     async def _serve(self, client: SwitchClient) -> None:
-        jobs = [asyncio.create_task(job) for job in (client.down.wait(), self._keep_forever(client))]
-        try:
-            done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
-            for job in done:
-                job.result()
-        finally:
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
+        await self._serve_together(client, [self._keep_forever(client)])
 
     async def _keep_forever(self, client: SwitchClient) -> None:
         while True:
@@ -289,9 +207,6 @@ class ActivityAgent:
             w_bps=status["w_bps"],
         )
 
-    def _event(self, event: str, **fields: Any) -> None:
-        self._log.write(event, switch=self.endpoint.name, **fields)
-
 
 def arrivals(entries: Iterable[P4TableEntry]) -> dict[VcOnPort, int]:
     """Frames that arrived for each entry of `vc_share`, refused ones too."""
@@ -301,12 +216,3 @@ def arrivals(entries: Iterable[P4TableEntry]) -> dict[VcOnPort, int]:
             key = int(entry["egress_port"]), int(entry["vc"])
             found[key] = entry.counter_data.packet_count if entry.counter_data else 0
     return found
-
-
-def _internal(problem: BaseException) -> FairlaneError:
-    """An error that nobody foresaw, with the place where it happened."""
-    if isinstance(problem, P4ClientError):
-        return FairlaneError(ErrorCode.REFUSED, str(problem))
-    frames = traceback.extract_tb(problem.__traceback__)
-    place = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
-    return FairlaneError(ErrorCode.INTERNAL, f"{type(problem).__name__}: {problem}{place}")

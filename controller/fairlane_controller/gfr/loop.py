@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,13 +17,14 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
 from fairlane_controller.gfr.deploy import deploy_to, make_plan
 from fairlane_controller.gfr.edit import OPS, apply_edit, in_words, source_of
-from fairlane_controller.gfr.lock import change_lock, take_lock
+from fairlane_controller.gfr.lock import change_lock
 from fairlane_controller.gfr.paths import Place
 from fairlane_controller.gfr.setup import plan_in_force, set_up_gfr
 from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
-from fairlane_controller.loop.run import LOCK_FILE
+from fairlane_controller.loop.run import run_agents, until_signalled
+from fairlane_controller.state.locks import take_loop_lock
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of, pipeline_of
@@ -43,10 +43,7 @@ class GfrLoop:
         """`switches` are those that it keeps, all when none is named.
 
         Raises LOOP_RUNNING when a loop runs for the folder, BAD_FILE when what is remembered cannot be in force."""
-        lock = take_lock(run.folder, LOCK_FILE)
-        if lock is None:
-            raise FairlaneError(ErrorCode.LOOP_RUNNING, f"a control loop runs for {run.folder} already")
-        self._lock = lock
+        lock = self._lock = take_loop_lock(run.folder)
         self._run = run
         self._options = options or ActivityOptions()
         self._changes = asyncio.Lock()
@@ -74,15 +71,7 @@ class GfrLoop:
             async with change_lock(self._run.folder):
                 self._take_over()
                 await stack.enter_async_context(ControlServer(self._run.folder / SOCKET_FILE, self.handle))
-            tasks = [asyncio.create_task(agent.run()) for agent in self.agents.values()]
-            tasks.append(asyncio.create_task(self._tell_ready(on_ready)))
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-                self._log.write("stopped")
+            await run_agents(self.agents.values(), self._tell_ready(on_ready), self._log)
 
     def _take_over(self) -> None:
         self._store = GfrStore(self._run.folder)
@@ -137,9 +126,7 @@ class GfrLoop:
                 ErrorCode.BAD_INPUT,
                 f"this needs a change of switch {name}, which the running loop does not keep (it keeps {ours})",
             )
-        if agent.client is None:
-            raise agent.last_error or FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{agent.endpoint} is not connected")
-        return agent.client
+        return agent.connected()
 
     async def _restore_switch(self, name: str, election_id: int) -> None:
         """A switch without a program was restarted: program, routes and VCs again."""
@@ -165,8 +152,4 @@ async def run_gfr_loop(
 ) -> None:
     """Run the loop of a topology's `switches` until SIGTERM or SIGINT."""
     everything = asyncio.ensure_future(GfrLoop(run, switches, event_log=event_log).run(on_ready))
-    running = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        running.add_signal_handler(number, everything.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await everything
+    await until_signalled(everything)

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-from finsy import P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop import changes
@@ -18,6 +15,7 @@ from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDec
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flow_keeper import FlowKeeper, FlowWeight
 from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.loop.session import SwitchSession
 from fairlane_controller.loop.shares import FlowCount, ShareOptions, ShareTuner
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
@@ -25,8 +23,7 @@ from fairlane_controller.measure.source import listen_reports, listen_t_res
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch import program
-from fairlane_controller.switch.client import Endpoint, SwitchClient, writer_election_id
-from fairlane_controller.switch.faults import translate
+from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import pipeline_of, set_up
 
@@ -49,12 +46,8 @@ class AgentOptions:
     "The weight of a new flow's entry; without, every flow has its class's."
 
 
-class SwitchAgent:
-    """Runs until cancelled. When it ends, whatever way, the switch keeps its thresholds and flows.
-
-    Its time is the running event loop's, in seconds; its clients come from `client_factory`, which takes the arguments of
-    `SwitchClient`: so the same decisions can be made in another time and over another transport.
-    """
+class SwitchAgent(SwitchSession):
+    """Runs until cancelled. When it ends, whatever way, the switch keeps its thresholds and flows."""
 
     def __init__(
         self,
@@ -66,18 +59,11 @@ class SwitchAgent:
         state: SwitchState | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
     ) -> None:
-        self.endpoint = endpoint
-        self.ready = asyncio.Event()
-        "Set when the switch's state was taken over for the first time."
-        self.last_error: FairlaneError | None = None
+        super().__init__(endpoint, log, options.connect_timeout_s, options.retry_s, client_factory)
         self._store = store
-        self._log = log
         self._options = options
         self._run_state = run
         self._switch_state = state
-        self._client_factory = client_factory
-        self._election_id = writer_election_id()
-        self._client: SwitchClient | None = None
         self._limits: dict[int, PortLimit] = {}
         self._policies: dict[tuple[int, int], Policy] = {}
         self._deciders: dict[tuple[int, int], ThresholdDecider] = {}
@@ -91,60 +77,6 @@ class SwitchAgent:
 
     # ---- life ------------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Connect, serve, and again when the connection is lost."""
-        while True:
-            try:
-                await self._session()
-            except Exception as problem:
-                # Whatever it is, the other switches' loops go on and this one tries again.
-                ex = problem if isinstance(problem, FairlaneError) else _internal(problem)
-                if self.last_error is None or self.last_error.message != ex.message:
-                    self._event("error", code=ex.code.value, message=ex.message)
-                self.last_error = ex
-            await asyncio.sleep(self._options.retry_s)
-
-    async def _session(self) -> None:
-        client = self._client_factory(
-            self.endpoint,
-            write=True,
-            election_id=self._election_id,
-            timeout_s=self._options.connect_timeout_s,
-            require_primary=False,
-        )
-        async with client:
-            if not client.is_primary:
-                await self._wait_for_promotion(client)
-            if not client.has_pipeline:
-                await self._restore(client)
-            await self._take_over(client)
-            self._client = client
-            self.last_error = None
-            try:
-                await self._serve(client)
-            finally:
-                self._client = None
-                self.last_error = FairlaneError(
-                    ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost"
-                )
-        self._event("disconnected")
-
-    async def _wait_for_promotion(self, client: SwitchClient) -> None:
-        self._event("backup", primary_id=client.switch.primary_id)
-        self.last_error = FairlaneError(
-            ErrorCode.NOT_PRIMARY, f"{self.endpoint}: another controller is primary; waiting for it to go"
-        )
-        lost = asyncio.create_task(client.disconnected.wait())
-        promoted = asyncio.create_task(client.promoted.wait())
-        try:
-            await asyncio.wait((lost, promoted), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            lost.cancel()
-            promoted.cancel()
-        if not promoted.done() or promoted.cancelled():
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection")
-        self._event("promoted")
-
     async def _restore(self, client: SwitchClient) -> None:
         """A switch without a program was restarted: give it back what the run state and our memory say."""
         if self._run_state is None or self._switch_state is None:
@@ -155,7 +87,7 @@ class SwitchAgent:
             write=True,
             election_id=self._election_id,
             pipeline=pipeline_of(self._switch_state),
-            timeout_s=self._options.connect_timeout_s,
+            timeout_s=self._connect_timeout_s,
         )
         async with loader:
             result = await set_up(loader, self._run_state, self._switch_state, None)
@@ -189,7 +121,6 @@ class SwitchAgent:
 
     async def _serve(self, client: SwitchClient) -> None:
         jobs: list[Coroutine[Any, Any, Any]] = [
-            client.down.wait(),
             listen_reports(client, self._meter),
             listen_t_res(client, self._meter),
             self._flows.listen_new(client),
@@ -198,18 +129,7 @@ class SwitchAgent:
             self._evaluate_forever(client),
             self._tune_forever(client),
         ]
-        tasks = [asyncio.create_task(job) for job in jobs]
-        self.ready.set()
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        except P4ClientError as ex:
-            raise translate(ex, str(self.endpoint)) from None
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await self._serve_together(client, jobs)
 
     # ---- thresholds ------------------------------------------------------------------------------------------
 
@@ -335,9 +255,7 @@ class SwitchAgent:
 
     async def change(self, request: dict[str, Any]) -> dict[str, Any]:
         """`threshold_set`, `threshold_auto` or `scheme_set`; returns the policy then in force."""
-        client = self._client
-        if client is None:
-            raise self.last_error or FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
+        client = self.connected()
         port, traffic_class = int(request["port"]), int(request.get("class", 0))
         async with self._writes:
             if request["op"] == "threshold_set":
@@ -381,7 +299,7 @@ class SwitchAgent:
         """The loop's view of its switch."""
         return {
             "switch": self.endpoint.name,
-            "connected": self._client is not None,
+            "connected": self.client is not None,
             "error": self.last_error.to_json() if self.last_error else None,
             "flows": len(self._flows.table),
             "flows_missed": self._flows.table.missed,
@@ -398,21 +316,9 @@ class SwitchAgent:
             for port in sorted(self._limits)
         ]
 
-    def _event(self, event: str, **fields: Any) -> None:
-        self._log.write(event, switch=self.endpoint.name, **fields)
-
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _internal(problem: Exception) -> FairlaneError:
-    """An error that nobody foresaw, with the place where it happened."""
-    if isinstance(problem, P4ClientError):
-        return FairlaneError(ErrorCode.REFUSED, str(problem))
-    frames = traceback.extract_tb(problem.__traceback__)
-    place = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
-    return FairlaneError(ErrorCode.INTERNAL, f"{type(problem).__name__}: {problem}{place}")
 
 
 def policy_json(policy: Policy) -> dict[str, Any]:

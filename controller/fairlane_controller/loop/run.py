@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import unknown_name
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.loop.flow_weights import WeightRules
+from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.locks import take_loop_lock
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
 
-LOCK_FILE = "controller.lock"
 READY_TIMEOUT_S = 15.0
 
 
@@ -49,7 +49,7 @@ class TopologyLoop:
             options = replace(options, measure=replace(options.measure, sample_includes_t_d=False))
         self.target = target
         folder = target.folder
-        self._lock = _lock(folder) if folder else None
+        self._lock = take_loop_lock(folder) if folder else None
         self._store = LoopStore(folder)
         log_path = target.event_log or (folder / EVENTS_FILE if folder else None)
         self._log = EventLog(log_path)
@@ -66,15 +66,7 @@ class TopologyLoop:
             stack.callback(self.close)
             if self.target.folder:
                 await stack.enter_async_context(ControlServer(self.target.folder / SOCKET_FILE, self.handle))
-            tasks = [asyncio.create_task(agent.run()) for agent in self.agents.values()]
-            tasks.append(asyncio.create_task(self._tell_ready(on_ready)))
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-                self._log.write("stopped")
+            await run_agents(self.agents.values(), self._tell_ready(on_ready), self._log)
 
     async def _tell_ready(self, on_ready: Callable[[], None]) -> None:
         waits = asyncio.gather(*(agent.ready.wait() for agent in self.agents.values()))
@@ -115,18 +107,26 @@ class TopologyLoop:
             self._lock = None
 
 
-def _lock(folder: Path) -> IO[str]:
-    """The folder's lock, which ends with the process however it ends; LOOP_RUNNING when another loop holds it."""
+async def run_agents(agents: Iterable[SwitchSession], tell_ready: Coroutine[Any, Any, None], log: Log) -> None:
+    """All agents of one loop, and `tell_ready` beside them, until cancelled."""
+    tasks = [asyncio.create_task(agent.run()) for agent in agents]
+    tasks.append(asyncio.create_task(tell_ready))
     try:
-        file = (folder / LOCK_FILE).open("a+", encoding="utf-8")
-    except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write to {folder}: {ex.strerror}") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise FairlaneError(ErrorCode.LOOP_RUNNING, f"a control loop runs for {folder} already") from None
-    return file
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        log.write("stopped")
+
+
+async def until_signalled(everything: asyncio.Future[Any]) -> None:
+    """Wait for it; SIGTERM and SIGINT cancel it."""
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, everything.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await everything
 
 
 async def run_loops(targets: Sequence[LoopTarget], options: AgentOptions, on_ready: Callable[[], None]) -> None:
@@ -147,8 +147,4 @@ async def run_loops(targets: Sequence[LoopTarget], options: AgentOptions, on_rea
             on_ready()
 
     everything = asyncio.gather(*(loop.run(lambda loop=loop: ready(loop)) for loop in loops))
-    running = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        running.add_signal_handler(number, everything.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await everything
+    await until_signalled(everything)
