@@ -15,7 +15,6 @@ errors = Console(stderr=True)
 FAILED = 1
 """Exit code: something that was asked for has no result."""
 BAD_INPUT = 2
-INTERRUPTED = 130
 
 
 def fail(text: str, code: int = BAD_INPUT) -> NoReturn:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,8 +26,8 @@ from fairlane_lab.cli.options import (
     find_experiments,
     make_selection,
 )
-from fairlane_lab.cli.output import FAILED, INTERRUPTED, console, errors, fail, print_json
-from fairlane_lab.cli.stopping import stoppable
+from fairlane_lab.cli.output import FAILED, console, errors, fail, print_json
+from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import show_failures, show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand
 from fairlane_lab.paths import results_root
@@ -80,7 +81,7 @@ def run(
                 executor = in_this_process(RUNNERS["sim"], bar.within)
             else:
                 executor = pool.execute
-            done = _run(campaign, executor, bar)
+            done = _run(campaign, executor, bar, stop)
             code = max(code, _finish(campaign, done, bar, plots, check, as_json))
             if done.interrupted:
                 code = stop.exit_code
@@ -116,7 +117,8 @@ def sweep(
         errors.print(f"set aside {aside}", style="dim", soft_wrap=True)
     campaign = Campaign(definition, selection, where)
     with stoppable() as stop, _Bar() as bar:
-        done = _run(campaign, dask_cluster(RUNNERS["sim"], scheduler, workers or (None if scheduler else cores())), bar)
+        executor = dask_cluster(RUNNERS["sim"], scheduler, workers or (None if scheduler else cores()))
+        done = _run(campaign, executor, bar, stop)
         code = _finish(campaign, done, bar, plots, check, as_json)
     code = stop.exit_code if done.interrupted else code
     if code:
@@ -141,10 +143,11 @@ def _mininet(definition: Definition, target: str, bar: _Bar) -> Executor:
     return mininet_testbed(target, definition.experiment.mininet.parallel, bar.say, RUNNERS["mininet"])
 
 
-def _run(campaign: Campaign, executor: Executor, bar: _Bar) -> Done:
+def _run(campaign: Campaign, executor: Executor, bar: _Bar, stop: Stop) -> Done:
     bar.begin(campaign.definition.experiment.name, campaign.scenarios())
     try:
-        return run_campaign(campaign, executor, bar.finished)
+        done = run_campaign(campaign, executor, bar.finished)
+        return replace(done, interrupted=True, stopped="") if stop.asked else done
     except CampaignError as error:
         bar.close()
         fail(f"{error}; --fresh begins again")
@@ -177,7 +180,7 @@ def _finish(campaign: Campaign, done: Done, bar: _Bar, plots: bool, check: bool,
             "what was measured until then is kept" if done.summary["points"] else "no run had finished, nothing is kept"
         )
         errors.print(f"interrupted: {kept}", style="yellow")
-        return INTERRUPTED
+        return 0
     not_met = check and any(verdict["met"] is not True for verdict in done.summary["verdicts"])
     return FAILED if done.failures or done.stopped or not_met else 0
 

@@ -10,42 +10,44 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from fairlane_lab.cli.output import INTERRUPTED
-
-TERMINATED = 128 + signal.SIGTERM
-"""Exit code after SIGTERM, as a shell would give it."""
-
 
 @dataclass
 class Stop:
     """Which signal came, if any."""
 
-    terminated: bool = False
+    number: int | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether somebody wants us to end, wherever the KeyboardInterrupt went."""
+        return self.number is not None
 
     @property
     def exit_code(self) -> int:
-        """130 after Ctrl-C, 143 after SIGTERM."""
-        return TERMINATED if self.terminated else INTERRUPTED
+        """As a shell would give it: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + (self.number or signal.SIGINT)
 
 
 @contextmanager
 def stoppable() -> Generator[Stop]:
-    """SIGTERM raises KeyboardInterrupt in the block, once; `timeout` sends it twice, and the second must not break the writing.
+    """SIGTERM and Ctrl-C raise KeyboardInterrupt in the block; SIGTERM once: `timeout` sends it twice, and the second must not break the writing.
 
+    The first is remembered in any case: a library that is closed by the interrupt may raise an error of its own in its place.
     Outside of the main thread, where Python takes no signals, nothing is changed.
     """
     stop = Stop()
 
-    def on_term(_number: int, _frame: FrameType | None) -> None:
-        if not stop.terminated:
-            stop.terminated = True
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        again, stop.number = stop.asked, stop.number or number
+        if number == signal.SIGINT or not again:
             raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.signal(signal.SIGTERM, on_term)
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -92,4 +92,9 @@ def _client(scheduler: str | None, workers: int | None) -> Generator[Any]:
             raise RunError(
                 f"the dask scheduler {scheduler or 'of this machine'} has no workers for us: {error}"
             ) from error
-        yield client
+        try:
+            yield client
+        except KeyboardInterrupt:
+            with contextlib.suppress(Exception):  # workers that Ctrl-C has ended too are no news
+                stack.close()
+            raise
