@@ -5,18 +5,22 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from fairlane_lab.cli import app, running
 from fairlane_lab.definition import Definition, Selection, load_text
 from fairlane_lab.results.tables import DETERMINISTIC
+from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
 from fairlane_lab.sweep.cluster import dask_cluster
 from fairlane_lab.sweep.pool import ProcessPool
 from fairlane_lab.sweep.runners import SIM, by_repeat_and_cost, in_this_process
 from fairlane_lab.sweep.testbed import mininet_testbed
 from test_lab_definition import FILE
+from typer.testing import CliRunner
 
 RUN, FAILS, CRASHES, INTERRUPTED = (f"lab_fake_runners:{name}" for name in ("run", "fails", "crashes", "interrupted"))
 THREE = Selection(repeats=3)
@@ -162,3 +166,24 @@ def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Pat
     for name in (*(f"{table}.parquet" for table in DETERMINISTIC), "events.jsonl"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
     assert all(0.5 < point["metrics"]["utilisation"] < 1.02 for point in one.summary["points"])
+
+
+def test_an_interrupt_counts_as_one_whatever_is_raised_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that the same Ctrl-C has ended raises an error of its own while it is closed."""
+
+    def execute(*_: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RunError("the cluster does not answer any more") from None
+
+    def cluster(*_: object) -> object:
+        return execute
+
+    monkeypatch.setattr(running, "dask_cluster", cluster)
+    ended = CliRunner().invoke(app, ["sweep", "qthresh-fig9", "--quick", "--folder", str(tmp_path / "r")])
+    assert ended.exit_code == 130
+    assert "interrupted: no run had finished" in ended.output
+    assert "error" not in ended.output
