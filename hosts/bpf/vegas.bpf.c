@@ -7,80 +7,12 @@ struct fl_algorithm {
 };
 #include "tcp_core.bpf.h"
 
-char _license[] SEC("license") = "Dual MIT/GPL";
-
 static const struct vegas_params fl_params = {.alpha = FL_ALPHA, .beta = FL_BETA, .gamma = FL_GAMMA};
 
-SEC("struct_ops/init")
-void BPF_PROG(fl_init, struct sock *sk) {
-	struct cc_tcp tcp;
-
-	fl_start(sk, &tcp);
-	vegas_init(&fl_priv(sk)->alg.vegas, &tcp);
-	fl_close(sk, &tcp);
-}
-
-SEC("struct_ops/ssthresh")
-__u32 BPF_PROG(fl_ssthresh, struct sock *sk) {
-	struct cc_tcp tcp;
-
-	fl_open(sk, &tcp);
-	return fl_remember_ssthresh(sk, vegas_ssthresh(&tcp));
-}
-
-SEC("struct_ops/cong_avoid")
-void BPF_PROG(fl_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
-	struct cc_tcp tcp;
-
-	fl_open(sk, &tcp);
-	vegas_cong_avoid(&fl_priv(sk)->alg.vegas, &tcp, acked, &fl_params);
-	fl_close(sk, &tcp);
-}
-
-SEC("struct_ops/pkts_acked")
-void BPF_PROG(fl_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
-	struct cc_tcp tcp;
-
-	fl_open(sk, &tcp);
-	vegas_pkts_acked(&fl_priv(sk)->alg.vegas, sample->rtt_us);
-	fl_close(sk, &tcp);
-}
-
-SEC("struct_ops/set_state")
-void BPF_PROG(fl_set_state, struct sock *sk, __u8 new_state) {
-	struct cc_tcp tcp;
-
-	fl_open(sk, &tcp);
-	vegas_set_state(&fl_priv(sk)->alg.vegas, &tcp, new_state);
-	fl_close(sk, &tcp);
-}
-
-SEC("struct_ops/cwnd_event")
-void BPF_PROG(fl_cwnd_event, struct sock *sk, int event) {
-	struct cc_tcp tcp;
-
-	fl_open(sk, &tcp);
-	vegas_cwnd_event(&fl_priv(sk)->alg.vegas, &tcp, event);
-	fl_close(sk, &tcp);
-}
-
-SEC("struct_ops/undo_cwnd")
-__u32 BPF_PROG(fl_undo_cwnd, struct sock *sk) {
-	struct cc_tcp tcp;
-
-	fl_open(sk, &tcp);
-	return reno_undo_cwnd(&tcp);
-}
-
-SEC(".struct_ops")
-struct tcp_congestion_ops FL_NAME = {
-	.init = (void *)fl_init,
-	.ssthresh = (void *)fl_ssthresh,
-	.cong_avoid = (void *)fl_cong_avoid,
-	.pkts_acked = (void *)fl_pkts_acked,
-	.set_state = (void *)fl_set_state,
-	.cwnd_event = (void *)fl_cwnd_event,
-	.undo_cwnd = (void *)fl_undo_cwnd,
-	.name = FL_STRINGIFY(FL_NAME),
-	.flags = TCP_CONG_NON_RESTRICTED,
-};
+#define FL_INIT(st, tcp) vegas_init(&(st)->vegas, tcp)
+#define FL_SSTHRESH(st, tcp) vegas_ssthresh(tcp)
+#define FL_CONG_AVOID(st, tcp, acked) vegas_cong_avoid(&(st)->vegas, tcp, acked, &fl_params)
+#define FL_PKTS_ACKED(st, tcp, sample) vegas_pkts_acked(&(st)->vegas, (sample)->rtt_us)
+#define FL_SET_STATE(st, tcp, state) vegas_set_state(&(st)->vegas, tcp, state)
+#define FL_CWND_EVENT(st, tcp, event) vegas_cwnd_event(&(st)->vegas, tcp, event)
+#include "struct_ops.bpf.h"

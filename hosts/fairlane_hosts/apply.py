@@ -80,12 +80,21 @@ def in_namespace(path: Path | None, action: Callable[[], T]) -> T:
 
 
 def differing(variant: Variant, sysctls: Mapping[str, int]) -> dict[str, tuple[int | None, int]]:
-    """Sysctls that are not as the variant wants them: name -> (found, wanted)."""
-    return {k: (sysctls.get(k), want) for k, want in variant.sysctls.items() if sysctls.get(k) != want}
+    """Sysctls that are not as the variant wants them: name -> (found, wanted). An optional one may be missing."""
+    wrong = {k: (sysctls.get(k), want) for k, want in variant.sysctls.items() if sysctls.get(k) != want}
+    optional = {k: (sysctls[k], want) for k, want in variant.optional_sysctls.items() if sysctls.get(k, want) != want}
+    return {**wrong, **optional}
+
+
+def wanted_sysctls(variant: Variant, present: Mapping[str, int]) -> dict[str, int]:
+    """What is to be set for a variant on a kernel that has the sysctls `present`, in order."""
+    return {**variant.sysctls, **{k: v for k, v in variant.optional_sysctls.items() if k in present}}
 
 
 def _read_sysctls() -> dict[str, int]:
     names = {name for variant in VARIANTS.values() for name in variant.sysctls}
+    optional = {name for variant in VARIANTS.values() for name in variant.optional_sysctls}
+    names |= {name for name in optional if (_SYSCTL / name).exists()}
     return {name: int((_SYSCTL / name).read_text().split()[0]) for name in sorted(names)}
 
 
@@ -129,14 +138,15 @@ def _use_here(variant: Variant) -> HostTcp:
             f"it has {', '.join(loader.available())}",
             "hold a lease (fairlane_hosts.loader.acquire) while the variant is in use",
         )
+    wanted = wanted_sysctls(variant, before.sysctls)
     try:
-        _write_all(variant.sysctls, variant.congestion_control)
+        _write_all(wanted, variant.congestion_control)
         after = read_host()
         wrong = differing(variant, after.sysctls)
         if wrong or after.congestion_control != variant.congestion_control:
             raise HostsError("sysctl", f"the kernel did not take all of variant {variant.name}: {wrong or after}")
     except HostsError:
-        ordered = {name: before.sysctls[name] for name in variant.sysctls}
+        ordered = {name: before.sysctls[name] for name in wanted}
         _write_all(ordered, before.congestion_control)
         raise
     return after

@@ -59,7 +59,7 @@ def _digest(paths: list[Path], extra: str) -> str:
 
 def variant_tag(source: str, name: str, defines: Mapping[str, int]) -> str:
     """What tells one build of a program from another: a hash of its sources, name, parameters and flags."""
-    inputs = [ROOT / "bpf" / source, ROOT / "bpf" / "tcp_core.bpf.h", *sorted((ROOT / "cc").glob("*.h"))]
+    inputs = [ROOT / "bpf" / source, *sorted((ROOT / "bpf").glob("*.h")), *sorted((ROOT / "cc").glob("*.h"))]
     return _digest(inputs, json.dumps([name, dict(defines), _BPF_FLAGS]))
 
 

@@ -67,9 +67,10 @@ def list_variants(json_output: Json = False) -> None:
         _print_json(
             [
                 {
-                    **{k: v for k, v in vars(variant).items() if k not in ("defines", "sysctls")},
+                    **{k: v for k, v in vars(variant).items() if k not in ("defines", "sysctls", "optional_sysctls")},
                     "parameters": dict(variant.defines),
                     "sysctls": dict(variant.sysctls),
+                    "optional_sysctls": dict(variant.optional_sysctls),
                     "loaded": variant.congestion_control in ready,
                 }
                 for variant in VARIANTS.values()

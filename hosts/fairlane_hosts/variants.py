@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from .errors import HostsError
@@ -37,6 +38,17 @@ MODERN_SYSCTLS: Mapping[str, int] = MappingProxyType(
         "tcp_slow_start_after_idle": 1,
     }
 )
+SACK_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_sack": 1})
+FRTO_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_frto": 2})
+FST1_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_max_reordering": 1, "tcp_reordering": 1})
+# Set where the kernel has them; every variant sets them, for the same reason.
+OPTIONAL_SYSCTLS: Mapping[str, int] = MappingProxyType({"tcp_rto_min_us": 200_000})  # 6.11
+MRTO_OPTIONAL_SYSCTLS: Mapping[str, int] = MappingProxyType({"tcp_rto_min_us": 1})  # the kernel makes a jiffy of it
+
+NAME_PREFIX = os.environ.get("FAIRLANE_CC_PREFIX", "fl_")
+"""Of the kernel names, which are global to the machine: another one lets a second build run beside the first."""
+LITERATURE_KERNEL = (5, 15)
+"""BPF congestion control that may be a namespace's default, and what the loader needs."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,16 @@ class Variant:
     """Parameters, fixed when the program is compiled (packets)."""
     sysctls: Mapping[str, int] = field(default_factory=lambda: LITERATURE_SYSCTLS)
     """`net.ipv4.*` of the host's namespace, in the order in which they are set."""
+    optional_sysctls: Mapping[str, int] = field(default_factory=lambda: OPTIONAL_SYSCTLS)
+    """Set after `sysctls`, where the kernel has them."""
+    programs: tuple[str, ...] = ()
+    """Host programs that the host needs beside it (`fairlane_hosts.programs`)."""
+    kernel: tuple[int, int] = LITERATURE_KERNEL
+    """The first kernel that has all that it needs."""
+    features: str = "BPF struct_ops, BTF"
+    """What the kernel must have."""
+    per_socket: str = "yes"
+    """Whether TCP_CONGESTION on one socket is enough, and what is missing then."""
 
     @property
     def object_name(self) -> str | None:
@@ -65,12 +87,26 @@ class Variant:
 
 
 def _table(*variants: Variant) -> Mapping[str, Variant]:
-    return MappingProxyType({variant.name: variant for variant in variants})
+    named = (replace(v, congestion_control=NAME_PREFIX + v.congestion_control[3:]) if v.source else v for v in variants)
+    return MappingProxyType({variant.name: variant for variant in named})
 
 
 _INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowInit_, RFC 2581 §3.1
 
+_MRTO = "RTO near the RTT: the kernel's floor is SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and its "
+_MRTO_IS_NOT = _MRTO + "RTTVAR is added while the RTT varies: RTO = SRTT + max(4 RTTVAR, 1 jiffy)"
+_MRTO_PER_SOCKET = "with the host program; the floor is SRTT + two jiffies then"
+
 VARIANTS: Mapping[str, Variant] = _table(
+    Variant(
+        name="tahoe",
+        congestion_control="fl_tahoe",
+        source="tahoe.bpf.c",
+        paper="Jacobson 1988; ns-2 Agent/TCP; the ENA paper's TCP Tahoe",
+        is_not="go-back-N after a fast retransmit: after several losses in one window the kernel fills one hole an ACK "
+        "and sends nothing twice (cc/tahoe.h)",
+        defines=_INITIAL_WINDOW,
+    ),
     Variant(
         name="reno",
         congestion_control="fl_reno",
@@ -89,6 +125,17 @@ VARIANTS: Mapping[str, Variant] = _table(
         defines=_INITIAL_WINDOW,
     ),
     Variant(
+        name="sack",
+        congestion_control="fl_sack",
+        source="newreno.bpf.c",
+        paper="RFC 2018 and RFC 6675; the ENA paper's TCP SACK",
+        is_not="RFC 6675's pipe: the kernel finds losses by RACK (RFC 8985; one duplicate ACK and a quarter of the RTT "
+        "can be enough) and brings the window down by PRR",
+        defines=_INITIAL_WINDOW,
+        sysctls=SACK_SYSCTLS,
+        per_socket="on a host with tcp_sack=1",
+    ),
+    Variant(
         name="vegas",
         congestion_control="fl_vegas",
         source="vegas.bpf.c",
@@ -103,6 +150,79 @@ VARIANTS: Mapping[str, Variant] = _table(
         paper="Linux tcp_vegas; alpha, beta, gamma = 2, 4, 1",
         is_not="the paper's Vegas: divides by base, Reno's growth at 2 samples or fewer, base forgotten on TX_START",
         defines=MappingProxyType({**_INITIAL_WINDOW, "FL_ALPHA": 2, "FL_BETA": 4, "FL_GAMMA": 1}),
+    ),
+    Variant(
+        name="frto",
+        congestion_control="fl_frto",
+        source="newreno.bpf.c",
+        paper="RFC 5682 over NewReno",
+        is_not="active for a timeout that falls into a recovery (the kernel's choice)",
+        defines=_INITIAL_WINDOW,
+        sysctls=FRTO_SYSCTLS,
+        per_socket="on a host with tcp_frto=2",
+    ),
+    Variant(
+        name="org",
+        congestion_control="fl_org",
+        source="newreno.bpf.c",
+        paper="the FastTCP paper's ORG: Linux 2.4's NewReno, initial window 2",
+        is_not="Linux 2.4 itself: no SACK, no timestamps, RTO at least 200 ms as today",
+        defines=_INITIAL_WINDOW,
+    ),
+    Variant(
+        name="nss",
+        congestion_control="fl_nss",
+        source="nss.bpf.c",
+        paper="the FastTCP paper's NSS: no slow start, the advertised window alone limits",
+        is_not="a sender that may be let loose: it congests any network. After a timeout only the head goes out; the rest "
+        "of the window follows at its ACK",
+    ),
+    Variant(
+        name="nca",
+        congestion_control="fl_nca",
+        source="nca.bpf.c",
+        paper="the FastTCP paper's NCA: no congestion avoidance, cwnd += 1 an ACK above ssthresh too",
+        is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
+        defines=_INITIAL_WINDOW,
+    ),
+    Variant(
+        name="fst1",
+        congestion_control="fl_fst1",
+        source="newreno.bpf.c",
+        paper="the FastTCP paper's FST1: fast retransmit at the first duplicate ACK",
+        is_not="a choice of one socket: the threshold is the namespace's tcp_reordering",
+        defines=_INITIAL_WINDOW,
+        sysctls=FST1_SYSCTLS,
+        per_socket="on a host with tcp_reordering=1",
+    ),
+    Variant(
+        name="mrto",
+        congestion_control="fl_mrto",
+        source="newreno.bpf.c",
+        paper="the FastTCP paper's MRTO: RTO = RTT (beta = 1)",
+        is_not=_MRTO_IS_NOT,
+        defines=_INITIAL_WINDOW,
+        optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
+        per_socket=_MRTO_PER_SOCKET,
+    ),
+    Variant(
+        name="nss-mrto",
+        congestion_control="fl_nss_mrto",
+        source="nss.bpf.c",
+        paper="the FastTCP paper's NSS and MRTO together",
+        is_not=_MRTO_IS_NOT,
+        optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
+        per_socket=_MRTO_PER_SOCKET,
+    ),
+    Variant(
+        name="nca-mrto",
+        congestion_control="fl_nca_mrto",
+        source="nca.bpf.c",
+        paper="the FastTCP paper's NCA and MRTO together",
+        is_not=_MRTO_IS_NOT,
+        defines=_INITIAL_WINDOW,
+        optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
+        per_socket=_MRTO_PER_SOCKET,
     ),
     Variant(
         name="reno-linux",
