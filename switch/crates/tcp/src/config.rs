@@ -20,6 +20,17 @@ pub enum Recovery {
     Sack,
 }
 
+/// What the peer's window limits while the sender knows by SACK what lies above a hole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SackLimit {
+    /// What was sent above snd_una, as RFC 9293 has it.
+    #[default]
+    Window,
+    /// What was sent and not SACKed; the receiver's buffer takes two windows. Without SACK as `window`.
+    Outstanding,
+}
+
 /// How the retransmission timeout follows from the RTT samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +75,8 @@ pub struct TcpConfig {
     pub window_scale: bool,
     /// Receive buffer, 0 (never the limit) or up to 2^30.
     pub receive_window_bytes: u64,
+    /// With SACK: does the peer's window hold what lies above a hole too? Both ends need the same.
+    pub sack_limit: SackLimit,
     /// cwnd after the handshake, 1..=65535.
     pub initial_window_packets: u32,
     /// 0: none, so slow start until the first loss.
@@ -80,6 +93,8 @@ pub struct TcpConfig {
     pub rto_granularity_ns: Nanos,
     /// Detect spurious timeouts (RFC 5682).
     pub frto: bool,
+    /// New data instead of the head on the first three timeouts in a row (E-RTO).
+    pub erto: bool,
     /// Proportional rate reduction (RFC 6937) in recovery, with `newreno` and `sack`.
     pub prr: bool,
     /// New data for the first duplicate ACKs (RFC 3042).
@@ -105,6 +120,7 @@ impl Default for TcpConfig {
             timestamps: false,
             window_scale: true,
             receive_window_bytes: 0,
+            sack_limit: SackLimit::default(),
             initial_window_packets: 10,
             initial_ssthresh_packets: 0,
             cwnd_clamp_packets: 0,
@@ -114,6 +130,7 @@ impl Default for TcpConfig {
             rto_max_ns: 120_000_000_000,
             rto_granularity_ns: 1_000_000,
             frto: false,
+            erto: false,
             prr: false,
             limited_transmit: true,
             dupack_threshold: 3,

@@ -21,7 +21,9 @@ pub struct Stats {
     pub timeouts: u64,
     /// Recoveries that duplicate ACKs began.
     pub fast_retransmits: u64,
-    /// Timeouts found to be spurious (F-RTO or Eifel).
+    /// Timeouts that were answered by new data instead of the head (E-RTO).
+    pub erto_probes: u64,
+    /// Timeouts found to be spurious (E-RTO, F-RTO or Eifel).
     pub spurious_timeouts: u64,
     /// Fast recoveries found to be spurious (Eifel).
     pub spurious_recoveries: u64,

@@ -7,7 +7,7 @@
 
 pub mod reassembly;
 
-use crate::config::TcpConfig;
+use crate::config::{Recovery, SackLimit, TcpConfig, LARGEST_WINDOW_BYTES};
 use crate::segment::options::SackBlocks;
 use crate::seq::{after, before};
 use crate::stats::Stats;
@@ -23,6 +23,8 @@ pub struct Receiver {
     /// The right edge announced so far; it never moves back.
     right_edge: u32,
     buffer_bytes: u64,
+    /// Bytes beyond the announced edge that are taken too (`SackLimit::Outstanding`).
+    beyond_edge: u32,
     /// Received in order, and the application did not read it yet.
     unread_bytes: u64,
     reading: bool,
@@ -63,6 +65,12 @@ impl Receiver {
             rcv_nxt: 0,
             right_edge: 0,
             buffer_bytes: config.receive_buffer_bytes(),
+            beyond_edge: match (config.recovery, config.sack_limit) {
+                (Recovery::Sack, SackLimit::Outstanding) => {
+                    config.receive_buffer_bytes().min(LARGEST_WINDOW_BYTES / 2) as u32
+                }
+                _ => 0,
+            },
             unread_bytes: 0,
             reading: true,
             received_bytes: 0,
@@ -113,7 +121,7 @@ impl Receiver {
     /// RFC 9293 §3.10.7.4, first check, widened to segments that end where the last ACK was: a probe below is not.
     pub fn is_acceptable(&self, seq: u32, seq_len: u32) -> bool {
         let end = seq.wrapping_add(seq_len);
-        !before(end, self.last_ack_sent) && !after(seq, self.right_edge)
+        !before(end, self.last_ack_sent) && !after(seq, self.last_taken())
     }
 
     /// RFC 7323 §4.3: the timestamp to echo is that of the segment that the last ACK waited for.
@@ -128,9 +136,9 @@ impl Receiver {
     /// Payload, or FIN, of an acceptable segment.
     pub fn on_data(&mut self, now: Nanos, seq: u32, len: u32, fin: bool, stats: &mut Stats) {
         let mut end = seq.wrapping_add(len).wrapping_add(u32::from(fin));
-        let beyond_window = after(end, self.right_edge);
+        let beyond_window = after(end, self.last_taken());
         if beyond_window {
-            end = self.right_edge;
+            end = self.last_taken();
         } else if fin {
             self.fin_at = Some(end.wrapping_sub(1));
         }
@@ -149,6 +157,11 @@ impl Receiver {
             self.advance(end, fills_gap);
             self.schedule_ack(now, fills_gap || beyond_window || self.fin_received);
         }
+    }
+
+    /// The edge of what is taken.
+    fn last_taken(&self) -> u32 {
+        self.right_edge.wrapping_add(self.beyond_edge)
     }
 
     fn advance(&mut self, end: u32, fills_gap: bool) {

@@ -93,7 +93,9 @@ impl Sender {
         }
         let delivered = (self.delivered - prior_delivered) as u32;
         let lost = self.board.lost_ever() > prior_lost;
-        self.control_window(una_advanced, delivered, lost);
+        if !self.erto_holds_window() {
+            self.control_window(una_advanced, delivered, lost);
+        }
     }
 
     /// RFC 9293 §3.10.7.4. Whether the segment carried news of the window (Linux: FLAG_WIN_UPDATE).

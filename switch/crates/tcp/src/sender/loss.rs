@@ -15,10 +15,11 @@ impl Sender {
             return;
         }
         self.stats.timeouts += 1;
+        let new_data_first = self.erto_applies();
         self.enter_loss();
         self.backoffs += 1;
         self.rexmit = Rexmit::None;
-        self.force_head = true;
+        self.force_head = !(new_data_first && self.begin_erto(now));
         self.rtt.back_off();
         self.restart_rto(now);
     }
@@ -65,6 +66,9 @@ impl Sender {
 
     /// An ACK within Loss.
     pub(super) fn process_loss(&mut self, flags: &AckFlags) {
+        if self.erto_holds_window() && self.judge_erto(flags) {
+            return;
+        }
         let recovered = !before(self.tcp.snd_una, self.tcp.high_seq);
         if flags.una_advanced && self.try_undo_loss(flags, false) {
             self.after_undo(flags);
@@ -106,7 +110,7 @@ impl Sender {
     }
 
     /// Back in Open, and the same ACK may show that something is odd.
-    fn after_undo(&mut self, flags: &AckFlags) {
+    pub(super) fn after_undo(&mut self, flags: &AckFlags) {
         if self.ca_state() == CaState::Open {
             self.retrans_stamp = None;
             self.watch(flags);

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! - [`scoreboard`]: what is in flight; [`rtt`]: RTT and RTO.
-//! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`undo`]: none was lost.
+//! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`erto`]: E-RTO;
+//!   [`undo`]: none was lost.
 //! - [`reduction`]: the window in recovery and its growth; [`transmit`]: what may be sent; [`persist`]: zero windows.
 //!
 //! Without SACK, duplicate ACKs are counted as SACKed segments. So "cwnd = ssthresh, and `sacked_out` grows" is
@@ -20,6 +21,7 @@
 
 pub mod ack;
 pub mod alert;
+pub mod erto;
 pub mod loss;
 pub mod persist;
 pub mod reduction;
@@ -29,9 +31,10 @@ pub mod transmit;
 pub mod undo;
 
 use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH};
-use crate::config::{Recovery, TcpConfig};
+use crate::config::{Recovery, SackLimit, TcpConfig};
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
+use erto::Erto;
 use persist::Persist;
 use rtt::RttEstimator;
 use scoreboard::Scoreboard;
@@ -82,6 +85,8 @@ pub struct Sender {
     negotiated: Negotiated,
     prr: bool,
     frto_enabled: bool,
+    erto_enabled: bool,
+    sack_limit: SackLimit,
     limited_transmit: bool,
     dupack_threshold: u32,
     slow_start_after_idle: bool,
@@ -104,6 +109,9 @@ pub struct Sender {
     undo_marker: bool,
     /// F-RTO is undecided.
     frto: bool,
+    erto: Erto,
+    /// snd_nxt at the first of the timeouts that E-RTO judges: what lies above is new data.
+    erto_high_seq: u32,
     /// Timestamp of the episode's first retransmission (Eifel).
     retrans_stamp: Option<u32>,
     /// Timeouts since snd_una moved.
@@ -159,6 +167,8 @@ impl Sender {
             },
             prr: config.prr && matches!(config.recovery, Recovery::Newreno | Recovery::Sack),
             frto_enabled: config.frto,
+            erto_enabled: config.erto,
+            sack_limit: config.sack_limit,
             limited_transmit: config.limited_transmit,
             dupack_threshold: config.dupack_threshold,
             slow_start_after_idle: config.slow_start_after_idle,
@@ -173,6 +183,8 @@ impl Sender {
             prior_ssthresh: 0,
             undo_marker: false,
             frto: false,
+            erto: Erto::Off,
+            erto_high_seq: next,
             retrans_stamp: None,
             backoffs: 0,
             prr_delivered: 0,
@@ -312,6 +324,7 @@ impl Sender {
         self.tcp.in_flight = self.board.in_flight();
         self.tcp.retrans_out = self.board.retrans_out();
         self.tcp.cwnd_limited = u32::from(self.cwnd_limits());
+        self.tcp.delivered = self.delivered as u32; // modulo 2^32, as the kernel counts
     }
 
     fn set_ca_state(&mut self, state: CaState) {

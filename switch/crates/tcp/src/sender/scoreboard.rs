@@ -44,6 +44,10 @@ impl TxSegment {
         self.seq.wrapping_add(self.len + u32::from(self.fin))
     }
 
+    fn seq_len(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.fin)
+    }
+
     fn has(&self, marks: u8) -> bool {
         self.marks & marks != 0
     }
@@ -74,6 +78,8 @@ pub struct AckedSegments {
 pub struct Scoreboard {
     ring: VecDeque<TxSegment>,
     sacked_out: u32,
+    /// Payload bytes (and a FIN's number) of the segments that SACK blocks reported.
+    sacked_bytes: u64,
     lost_out: u32,
     retrans_out: u32,
     /// Segments marked lost since the connection began.
@@ -101,6 +107,10 @@ impl Scoreboard {
 
     pub fn sacked_out(&self) -> u32 {
         self.sacked_out
+    }
+
+    pub fn sacked_bytes(&self) -> u64 {
+        self.sacked_bytes
     }
 
     pub fn lost_out(&self) -> u32 {
@@ -175,6 +185,7 @@ impl Scoreboard {
         let reneged = self.ring.front().is_some_and(|head| head.has(SACKED));
         if reneged || !sack {
             self.sacked_out = 0;
+            self.sacked_bytes = 0;
             self.lost_hint = 0;
             self.lost_hint_sacked = 0;
             self.last_blocks = [(0, 0); 4];
@@ -246,7 +257,11 @@ impl Scoreboard {
         while let Some(segment) = self.ring.front_mut() {
             if after(segment.end_seq(), ack) {
                 if after(ack, segment.seq) {
-                    segment.len = segment.len.saturating_sub(ack.wrapping_sub(segment.seq));
+                    let covered = ack.wrapping_sub(segment.seq).min(segment.len);
+                    segment.len -= covered;
+                    if segment.has(SACKED) {
+                        self.sacked_bytes -= u64::from(covered);
+                    }
                     segment.seq = ack;
                 }
                 break;
@@ -263,6 +278,7 @@ impl Scoreboard {
             }
             if segment.has(SACKED) {
                 self.sacked_out -= 1;
+                self.sacked_bytes -= segment.seq_len();
                 self.lost_hint_sacked -= u32::from(self.lost_hint > 0);
             } else {
                 acked.newly_delivered += 1;
@@ -331,6 +347,7 @@ impl Scoreboard {
                 }
                 segment.marks |= SACKED;
                 self.sacked_out += 1;
+                self.sacked_bytes += segment.seq_len();
                 self.lost_hint_sacked += u32::from(index < self.lost_hint);
                 acked.newly_sacked += 1;
             }

@@ -5,6 +5,7 @@ use super::ack::timestamp;
 use super::scoreboard::TxSegment;
 use super::{Fin, Rexmit, Sender};
 use crate::cc::{CaEvent, CaState};
+use crate::config::SackLimit;
 use crate::seq::{after, before};
 use crate::Nanos;
 
@@ -98,10 +99,17 @@ impl Sender {
         self.unsent > 0 || self.fin == Fin::Wanted
     }
 
-    /// Bytes that the peer's window still takes.
+    /// Bytes that the peer's window still takes. `SackLimit::Outstanding`: what was SACKed takes no room, up to two windows.
     fn window_room(&self) -> u64 {
-        let sent = self.tcp.snd_nxt.wrapping_sub(self.tcp.snd_una);
-        self.snd_wnd.saturating_sub(u64::from(sent))
+        let sent = u64::from(self.tcp.snd_nxt.wrapping_sub(self.tcp.snd_una));
+        match self.sack_limit {
+            SackLimit::Outstanding if self.sack() => {
+                let outstanding = sent - self.board.sacked_bytes();
+                let within_buffer = (2 * self.snd_wnd).saturating_sub(sent);
+                self.snd_wnd.saturating_sub(outstanding).min(within_buffer)
+            }
+            _ => self.snd_wnd.saturating_sub(sent),
+        }
     }
 
     /// For F-RTO: is there new data, and would the peer take it?
@@ -110,7 +118,7 @@ impl Sender {
     }
 
     /// Payload length and FIN of the next new segment, if one may be sent.
-    fn new_segment_len(&self) -> Option<(u32, bool)> {
+    pub(super) fn new_segment_len(&self) -> Option<(u32, bool)> {
         if !self.has_new_data() || self.packets_counted() >= self.tcp.snd_cwnd {
             return None;
         }

@@ -15,7 +15,7 @@ impl Sender {
         }
     }
 
-    fn may_undo(&self, flags: &AckFlags) -> bool {
+    pub(super) fn may_undo(&self, flags: &AckFlags) -> bool {
         self.undo_marker && self.original_was_delayed(flags)
     }
 

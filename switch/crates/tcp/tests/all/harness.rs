@@ -412,6 +412,8 @@ impl Script {
                 "fast_retransmits" => stats.fast_retransmits.to_string(),
                 "spurious_timeouts" => stats.spurious_timeouts.to_string(),
                 "spurious_recoveries" => stats.spurious_recoveries.to_string(),
+                "erto_probes" => stats.erto_probes.to_string(),
+                "data_sent" => stats.data_segments_sent.to_string(),
                 "dupacks" => stats.dupacks.to_string(),
                 "acked" => connection.acked_bytes().to_string(),
                 "received" => connection.received_bytes().to_string(),
