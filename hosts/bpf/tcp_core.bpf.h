@@ -47,6 +47,7 @@ struct tcp_sock {
 	__u32 snd_cwnd_clamp;
 	__u32 prior_cwnd;
 	__u32 high_seq;
+	__u32 delivered;
 };
 
 struct ack_sample {
@@ -106,6 +107,7 @@ static __always_inline void fl_open(struct sock *sk, struct cc_tcp *tcp) {
 	tcp->retrans_out = tp->retrans_out;
 	tcp->ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	tcp->cwnd_limited = fl_is_cwnd_limited(tp);
+	tcp->delivered = tp->delivered;
 	cc_guard_check(&fl_priv(sk)->guard, tcp);
 }
 

@@ -50,6 +50,7 @@ struct cc_tcp {
 	cc_u32 retrans_out;    // retransmitted packets in flight
 	cc_u32 ca_state;       // enum cc_state
 	cc_u32 cwnd_limited;   // the window, not the application, limits sending
+	cc_u32 delivered;      // packets known to have arrived (acknowledged, SACKed or told by a duplicate ACK), modulo 2^32
 };
 
 CC_INLINE cc_u32 cc_min(cc_u32 a, cc_u32 b) { return a < b ? a : b; }

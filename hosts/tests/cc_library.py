@@ -36,6 +36,7 @@ class Tcp(_Words):
             "retrans_out",
             "ca_state",
             "cwnd_limited",
+            "delivered",
         )
     ]
     snd_cwnd: int
@@ -49,6 +50,7 @@ class Tcp(_Words):
     retrans_out: int
     ca_state: int
     cwnd_limited: int
+    delivered: int
 
 
 class Guard(_Words):

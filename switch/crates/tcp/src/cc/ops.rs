@@ -25,6 +25,7 @@ pub struct CcTcp {
     pub retrans_out: u32,
     pub ca_state: u32,
     pub cwnd_limited: u32,
+    pub delivered: u32,
 }
 
 /// Loss-recovery states: the numbers of Linux's `enum tcp_ca_state`.
