@@ -97,6 +97,9 @@ _MRTO = "RTO near the RTT: the kernel's floor is SRTT + one jiffy (4 ms at HZ=25
 _MRTO_IS_NOT = _MRTO + "RTTVAR is added while the RTT varies: RTO = SRTT + max(4 RTTVAR, 1 jiffy)"
 _MRTO_PER_SOCKET = "with the host program; the floor is SRTT + two jiffies then"
 
+_ERTO_FEATURES = "BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2"
+_ERTO_PER_SOCKET = "on a host with tcp_frto=2 and the host program"
+
 VARIANTS: Mapping[str, Variant] = _table(
     Variant(
         name="tahoe",
@@ -160,6 +163,41 @@ VARIANTS: Mapping[str, Variant] = _table(
         defines=_INITIAL_WINDOW,
         sysctls=FRTO_SYSCTLS,
         per_socket="on a host with tcp_frto=2",
+    ),
+    Variant(
+        name="westwood",
+        congestion_control="fl_westwood",
+        source="westwood.bpf.c",
+        paper="Casetti et al. 2002: bandwidth from ACKs; after a loss ssthresh = BW_est RTT_base; alpha = 0.2",
+        is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
+        defines=_INITIAL_WINDOW,
+    ),
+    Variant(
+        name="erto",
+        congestion_control="fl_erto",
+        source="erto.bpf.c",
+        paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
+        is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
+        defines=_INITIAL_WINDOW,
+        sysctls=FRTO_SYSCTLS,
+        programs=("erto",),
+        kernel=(6, 1),
+        features=_ERTO_FEATURES,
+        per_socket=_ERTO_PER_SOCKET,
+    ),
+    Variant(
+        name="bcr",
+        congestion_control="fl_bcr",
+        source="bcr.bpf.c",
+        paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
+        is_not="done at the undo: the window then follows what the network delivers, up or down; RTT_base is learned anew "
+        "after a spike (cc/bcr.h)",
+        defines=_INITIAL_WINDOW,
+        sysctls=FRTO_SYSCTLS,
+        programs=("erto",),
+        kernel=(6, 1),
+        features=_ERTO_FEATURES,
+        per_socket=_ERTO_PER_SOCKET,
     ),
     Variant(
         name="org",
