@@ -4,10 +4,15 @@
 // A new control: include its header, write its wrappers between two rules, add a row to cc_controls.
 #include <stddef.h>
 
+#include "bcr.h"
+#include "erto.h"
+#include "fast.h"
 #include "reno.h"
 #include "reno_recovery.h"
+#include "tahoe.h"
 #include "vegas.h"
 #include "vegas_linux.h"
+#include "westwood.h"
 
 #define CC_STATE_BYTES 104 // Linux: ICSK_CA_PRIV_SIZE; the same number stands in ops.rs
 
@@ -125,6 +130,103 @@ static void ops_vegas_linux_cwnd_event(void *st, struct cc_tcp *tcp, cc_u32 even
 	vegas_linux_cwnd_event(st, tcp, event);
 }
 
+// ---- tahoe ----------------------------------------------------------------------------------------------------------
+_Static_assert(sizeof(struct tahoe) <= CC_STATE_BYTES, "state does not fit");
+
+static void ops_tahoe_init(void *st, struct cc_tcp *tcp) { tahoe_init(st, tcp); }
+
+static void ops_tahoe_cong_control(void *st, struct cc_tcp *tcp) { tahoe_on_ack(st, tcp); }
+
+static void ops_tahoe_set_state(void *st, struct cc_tcp *tcp, cc_u32 new_state) { tahoe_set_state(st, tcp, new_state); }
+
+// ---- nss, nca -------------------------------------------------------------------------------------------------------
+static void ops_nss_open(void *st, struct cc_tcp *tcp) {
+	(void)st;
+	nss_open(tcp);
+}
+
+static cc_u32 ops_nss_ssthresh(void *st, struct cc_tcp *tcp) {
+	(void)st;
+	return nss_ssthresh(tcp);
+}
+
+static void ops_nss_set_state(void *st, struct cc_tcp *tcp, cc_u32 new_state) {
+	(void)st;
+	(void)new_state;
+	nss_open(tcp);
+}
+
+static cc_u32 ops_nss_undo_cwnd(void *st, struct cc_tcp *tcp) {
+	(void)st;
+	return nss_undo_cwnd(tcp);
+}
+
+static void ops_nca_cong_avoid(void *st, struct cc_tcp *tcp, cc_u32 acked, const struct cc_params *params) {
+	(void)st;
+	(void)params;
+	nca_cong_avoid(tcp, acked);
+}
+
+// ---- westwood -------------------------------------------------------------------------------------------------------
+_Static_assert(sizeof(struct westwood) <= CC_STATE_BYTES, "state does not fit");
+
+static void ops_westwood_init(void *st, struct cc_tcp *tcp) { westwood_init(st, tcp); }
+
+static cc_u32 ops_westwood_ssthresh(void *st, struct cc_tcp *tcp) { return westwood_ssthresh(st, tcp); }
+
+static void ops_westwood_pkts_acked(void *st, struct cc_tcp *tcp, const struct cc_ack_sample *sample) {
+	westwood_pkts_acked(st, tcp, sample->rtt_us, sample->now_ns);
+}
+
+static void ops_westwood_set_state(void *st, struct cc_tcp *tcp, cc_u32 new_state) {
+	westwood_set_state(st, tcp, new_state);
+}
+
+static void ops_westwood_cwnd_event(void *st, struct cc_tcp *tcp, cc_u32 event) { westwood_cwnd_event(st, tcp, event); }
+
+// ---- erto -----------------------------------------------------------------------------------------------------------
+_Static_assert(sizeof(struct erto) <= CC_STATE_BYTES, "state does not fit");
+
+static void ops_erto_init(void *st, struct cc_tcp *tcp) { erto_init(st, tcp); }
+
+static void ops_erto_cong_avoid(void *st, struct cc_tcp *tcp, cc_u32 acked, const struct cc_params *params) {
+	(void)params;
+	erto_cong_avoid(st, tcp, acked);
+}
+
+static void ops_erto_pkts_acked(void *st, struct cc_tcp *tcp, const struct cc_ack_sample *sample) {
+	(void)sample;
+	erto_pkts_acked(st, tcp);
+}
+
+static void ops_erto_set_state(void *st, struct cc_tcp *tcp, cc_u32 new_state) {
+	(void)tcp;
+	erto_set_state(st, new_state);
+}
+
+// ---- bcr ------------------------------------------------------------------------------------------------------------
+_Static_assert(sizeof(struct bcr) <= CC_STATE_BYTES, "state does not fit");
+
+static void ops_bcr_init(void *st, struct cc_tcp *tcp) { bcr_init(st, tcp); }
+
+static void ops_bcr_cong_avoid(void *st, struct cc_tcp *tcp, cc_u32 acked, const struct cc_params *params) {
+	(void)params;
+	erto_cong_avoid(&((struct bcr *)st)->erto, tcp, acked);
+}
+
+static void ops_bcr_pkts_acked(void *st, struct cc_tcp *tcp, const struct cc_ack_sample *sample) {
+	bcr_pkts_acked(st, tcp, sample->rtt_us, sample->now_ns);
+}
+
+static void ops_bcr_set_state(void *st, struct cc_tcp *tcp, cc_u32 new_state) { bcr_set_state(st, tcp, new_state); }
+
+static void ops_bcr_cwnd_event(void *st, struct cc_tcp *tcp, cc_u32 event) {
+	(void)tcp;
+	bcr_cwnd_event(st, event);
+}
+
+static cc_u32 ops_bcr_undo_cwnd(void *st, struct cc_tcp *tcp) { return bcr_undo_cwnd(st, tcp); }
+
 // ---- the table ------------------------------------------------------------------------------------------------------
 extern const struct cc_ops cc_controls[];
 extern const size_t cc_controls_len;
@@ -173,6 +275,59 @@ const struct cc_ops cc_controls[] = {
 		.set_state = ops_vegas_linux_set_state,
 		.cwnd_event = ops_vegas_linux_cwnd_event,
 		.undo_cwnd = ops_reno_undo_cwnd,
+	},
+	{
+		.name = "tahoe",
+		.init = ops_tahoe_init,
+		.ssthresh = ops_reno_ssthresh,
+		.cong_control = ops_tahoe_cong_control,
+		.set_state = ops_tahoe_set_state,
+		.undo_cwnd = ops_reno_undo_cwnd,
+	},
+	{
+		.name = "nss",
+		.init = ops_nss_open,
+		.ssthresh = ops_nss_ssthresh,
+		.cong_control = ops_nss_open,
+		.set_state = ops_nss_set_state,
+		.cwnd_event = ops_nss_set_state,
+		.undo_cwnd = ops_nss_undo_cwnd,
+	},
+	{
+		.name = "nca",
+		.init = none_init,
+		.ssthresh = ops_reno_ssthresh,
+		.cong_avoid = ops_nca_cong_avoid,
+		.undo_cwnd = ops_reno_undo_cwnd,
+	},
+	{
+		.name = "westwood",
+		.init = ops_westwood_init,
+		.ssthresh = ops_westwood_ssthresh,
+		.cong_avoid = ops_reno_cong_avoid,
+		.pkts_acked = ops_westwood_pkts_acked,
+		.set_state = ops_westwood_set_state,
+		.cwnd_event = ops_westwood_cwnd_event,
+		.undo_cwnd = ops_reno_undo_cwnd,
+	},
+	{
+		.name = "erto",
+		.init = ops_erto_init,
+		.ssthresh = ops_reno_ssthresh,
+		.cong_avoid = ops_erto_cong_avoid,
+		.pkts_acked = ops_erto_pkts_acked,
+		.set_state = ops_erto_set_state,
+		.undo_cwnd = ops_reno_undo_cwnd,
+	},
+	{
+		.name = "bcr",
+		.init = ops_bcr_init,
+		.ssthresh = ops_reno_ssthresh,
+		.cong_avoid = ops_bcr_cong_avoid,
+		.pkts_acked = ops_bcr_pkts_acked,
+		.set_state = ops_bcr_set_state,
+		.cwnd_event = ops_bcr_cwnd_event,
+		.undo_cwnd = ops_bcr_undo_cwnd,
 	},
 };
 

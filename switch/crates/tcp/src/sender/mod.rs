@@ -74,7 +74,7 @@ pub struct Negotiated {
 
 pub struct Sender {
     cc: CongestionControl,
-    /// What the control sees. Of its members, `in_flight`, `retrans_out` and `cwnd_limited` are brought up to date
+    /// What the control sees. Of its members, `in_flight`, `retrans_out`, `delivered` and `cwnd_limited` are brought up to date
     /// by `view()` before each call; the others are the sender's own state.
     tcp: CcTcp,
     board: Scoreboard,
@@ -323,6 +323,7 @@ impl Sender {
     fn view(&mut self) {
         self.tcp.in_flight = self.board.in_flight();
         self.tcp.retrans_out = self.board.retrans_out();
+        self.tcp.delivered = self.delivered as u32;
         self.tcp.cwnd_limited = u32::from(self.cwnd_limits());
         self.tcp.delivered = self.delivered as u32; // modulo 2^32, as the kernel counts
     }
