@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .errors import HostsError
+from .programs import PROGRAMS, HostProgram
 from .variants import Variant, bpf_variants
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +64,14 @@ def variant_tag(source: str, name: str, defines: Mapping[str, int]) -> str:
     return _digest(inputs, json.dumps([name, dict(defines), _BPF_FLAGS]))
 
 
+def program_tag(program: HostProgram) -> str:
+    """What tells one build of a host program from another."""
+    headers = [*(ROOT / "bpf").glob("*.h"), *(ROOT / "bpf" / "programs").glob("*.h"), *(ROOT / "cc").glob("*.h")]
+    return _digest(
+        [ROOT / "bpf" / "programs" / program.source, *sorted(headers)], json.dumps([program.name, _BPF_FLAGS])
+    )
+
+
 def compile_bpf(source: str, name: str, defines: Mapping[str, int], output: Path) -> None:
     """Compile `bpf/<source>` to `output` as the congestion control `name`. Raises HostsError `not-built`."""
     clang = _tool("CLANG", "clang", *(f"clang-{version}" for version in range(22, 11, -1)))
@@ -81,7 +90,8 @@ def _compile_holder(output: Path) -> None:
     with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
         partial = Path(scratch) / output.name
         compiler = _tool("CC", "gcc", "cc")
-        _run([compiler, *_C_FLAGS, "loader/main.c", "loader/registry.c", "-o", str(partial), "-lbpf"], "hosts/loader")
+        sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "loader").glob("*.c"))
+        _run([compiler, *_C_FLAGS, *sources, "-o", str(partial), "-lbpf"], "hosts/loader")
         partial.replace(output)
 
 
@@ -105,7 +115,7 @@ def build_all(force: bool = False) -> list[str]:
     directory = build_dir()
     directory.mkdir(parents=True, exist_ok=True)
     tags, made = read_tags(), list[str]()
-    holder_tag = _digest([ROOT / "loader" / name for name in ("main.c", "registry.c", "registry.h")], str(_C_FLAGS))
+    holder_tag = _digest(sorted((ROOT / "loader").glob("*.[ch]")), str(_C_FLAGS))
     if force or tags.get("fairlane-cc") != holder_tag or not holder_path().is_file():
         _compile_holder(holder_path())
         tags["fairlane-cc"] = holder_tag
@@ -118,6 +128,12 @@ def build_all(force: bool = False) -> list[str]:
             _compile_variant(variant, directory)
             tags[variant.object_name] = tag
             made.append(variant.object_name)
+    for program in PROGRAMS.values():
+        tag, output = program_tag(program), directory / program.object_name
+        if force or tags.get(program.object_name) != tag or not output.is_file():
+            compile_bpf(f"programs/{program.source}", program.name, {}, output)
+            tags[program.object_name] = tag
+            made.append(program.object_name)
     if made:
         partial = directory / "manifest.json.partial"
         partial.write_text(json.dumps(tags, indent=1) + "\n")

@@ -8,8 +8,8 @@ class HostsError(Exception):
     """Raised at every boundary of the package (kernel, files, holder process, network, options).
 
     `code` is stable and for programs (`kernel-unsupported`, `not-built`, `not-root`, `holder`, `holder-gone`,
-    `name-taken`, `unknown-variant`, `sysctl`, `wrong-congestion-control`, `option`, `connect`, `namespace`); the
-    text may change.
+    `name-taken`, `unknown-variant`, `unknown-program`, `cgroup`, `sysctl`, `wrong-congestion-control`, `option`,
+    `connect`, `namespace`); the text may change.
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers the BPF congestion controls with the kernel and keeps them for as long as somebody holds a lease.
+"""Registers the BPF congestion controls with the kernel and keeps them, and hosts' programs, for as long as somebody holds a lease.
 
 Names of congestion controls are global to the machine, so there is one holder process (`build/fairlane-cc`) for all
 instances of fairlane. A `Lease` is a connection to it; it ends with the process that has it, however that dies. With
@@ -17,13 +17,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from . import build
+from . import build, cgroups
 from .errors import HostsError
+from .programs import PROGRAMS, HostProgram
 from .variants import bpf_variants
 
 DEFAULT_SOCKET = Path("/run/fairlane/cc.sock")
@@ -54,6 +55,15 @@ class Program:
 
 
 @dataclass(frozen=True)
+class AttachedProgram:
+    """A program that is attached to a host now."""
+
+    program: str
+    cgroup: Path
+    tag: str
+
+
+@dataclass(frozen=True)
 class HolderStatus:
     """What the running holder has registered."""
 
@@ -61,6 +71,8 @@ class HolderStatus:
     tags: Mapping[str, str]
     survives_kill: bool
     """True where the kernel has no struct_ops links (before 6.4): a killed holder leaves its names behind."""
+    attached: tuple[AttachedProgram, ...] = ()
+    """Programs on hosts."""
 
 
 def socket_path() -> Path:
@@ -85,6 +97,7 @@ def check(release: str | None = None, btf: Path = Path("/sys/kernel/btf/vmlinux"
     """What the variants need of this machine, each with what was found and how to mend it; changes nothing."""
     release = release or os.uname().release
     directory, wanted = build.build_dir(), [v.object_name for v in bpf_variants() if v.object_name]
+    wanted += [program.object_name for program in PROGRAMS.values()]
     missing = [name for name in ["fairlane-cc", *wanted] if not (directory / name).is_file()]
     return [
         Check(
@@ -109,6 +122,33 @@ def check(release: str | None = None, btf: Path = Path("/sys/kernel/btf/vmlinux"
             "python -m fairlane_hosts.build",
         ),
     ]
+
+
+def check_programs(
+    wanted: Sequence[HostProgram] = tuple(PROGRAMS.values()),
+    release: str | None = None,
+    btf: Path = Path("/sys/kernel/btf/vmlinux"),
+    mounts: Path = cgroups.MOUNTS,
+) -> list[Check]:
+    """What host programs need of this machine beside what the congestion controls need; changes nothing."""
+    release = release or os.uname().release
+    found = kernel_version(release)
+    newest = max((program.kernel for program in wanted), default=MINIMUM_KERNEL)
+    too_new = ", ".join(f"{p.name} ({p.kernel[0]}.{p.kernel[1]})" for p in wanted if p.kernel > found)
+    checks = [item for item in check(release, btf) if item.what != "compiled programs"]
+    checks.append(
+        Check(
+            "kernel for host programs",
+            found >= newest,
+            f"{release}{f' is too old for {too_new}' if too_new else ''}",
+            "a newer kernel; variants that need none of them run on this one",
+        )
+    )
+    try:
+        checks.append(Check("cgroup v2", True, str(cgroups.mount_point(mounts))))
+    except HostsError as error:
+        checks.append(Check("cgroup v2", False, error.message, error.hint))
+    return checks
 
 
 def require(checks: list[Check]) -> None:
@@ -138,12 +178,21 @@ class Lease:
     def __init__(self, connection: socket.socket, status: HolderStatus) -> None:
         self._connection = connection
         self.status = status
+        self.closed = False
 
     def hold_process(self, pid: int) -> None:
-        """Keep them until process `pid` ends as well, for example a host's shell. Raises HostsError `holder`."""
-        _ask(self._connection, f"hold {pid}")
+        """Keep them until process `pid` ends as well, for example a host's shell. Raises HostsError `holder`.
+
+        What this lease has attached until now stays until then, too.
+        """
+        self.ask(f"hold {pid}")
+
+    def ask(self, request: str) -> list[str]:
+        """The holder's answer to one line (hosts/loader/main.c). Raises HostsError `holder`, `holder-gone`."""
+        return _ask(self._connection, request)
 
     def close(self) -> None:
+        self.closed = True
         self._connection.close()
 
     def __enter__(self) -> Lease:
@@ -156,6 +205,7 @@ class Lease:
 
 
 def _ask(connection: socket.socket, request: str) -> list[str]:
+    what = " ".join(request.split("\t")[0].split()[:2])
     connection.settimeout(ANSWER_TIMEOUT_S)
     try:
         connection.sendall(request.encode() + b"\n")
@@ -166,14 +216,12 @@ def _ask(connection: socket.socket, request: str) -> list[str]:
                 raise ConnectionResetError("it went away")
             answer += piece
     except (ConnectionResetError, BrokenPipeError) as error:
-        raise HostsError(
-            "holder-gone", f"the holder of the TCP variants went away while asked to {request!r}"
-        ) from error
+        raise HostsError("holder-gone", f"the holder of the TCP variants went away while asked to {what!r}") from error
     except OSError as error:
-        raise HostsError("holder", f"the holder of the TCP variants does not answer to {request!r}: {error}") from error
+        raise HostsError("holder", f"the holder of the TCP variants does not answer to {what!r}: {error}") from error
     lines = answer.decode().splitlines()
     if lines[-1] != "ok":
-        raise HostsError("holder", f"the holder of the TCP variants refuses {request!r}: {lines[-1]}")
+        raise HostsError("holder", f"the holder of the TCP variants refuses {what!r}: {lines[-1]}")
     return lines[:-1]
 
 
@@ -194,15 +242,17 @@ def _connect() -> socket.socket | None:
 
 
 def _status(connection: socket.socket) -> HolderStatus:
-    pid, tags, nolink = 0, dict[str, str](), False
+    pid, tags, nolink, attached = 0, dict[str, str](), False, list[AttachedProgram]()
     for line in _ask(connection, "list"):
         words = line.split()
         if words[0] == "pid":
             pid = int(words[1])
+        elif words[0] == "attached":
+            attached.append(AttachedProgram(words[2], Path(" ".join(words[3:-2])), words[-2]))
         else:
             tags[words[0]] = words[1]
             nolink = nolink or words[2] == "nolink"
-    return HolderStatus(pid, tags, nolink)
+    return HolderStatus(pid, tags, nolink, tuple(attached))
 
 
 @contextlib.contextmanager
@@ -315,7 +365,7 @@ def status() -> HolderStatus | None:
 
 
 def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
-    """Unregister what a killed holder left; returns the names removed.
+    """Remove what a killed holder left: congestion controls and hosts' cgroups; returns the names removed.
 
     A running holder has users and is left alone, unless `force`: then it is told to end (its users' sockets go on).
     `names` defaults to the congestion controls of the table. Raises HostsError `holder`.
@@ -324,7 +374,7 @@ def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
     with _locked():
         running = status()
         if running is not None and not force:
-            return []
+            return _remove_cgroups([item.cgroup for item in running.attached])
         removed = list[str]()
         if running is not None:
             removed = _stop(running)
@@ -338,7 +388,16 @@ def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
                 raise HostsError("holder", f"cannot remove {', '.join(left)}: {done.stderr.strip()}")
             removed += done.stdout.split()
         socket_path().unlink(missing_ok=True)
+        removed += _remove_cgroups([])
     return removed
+
+
+def _remove_cgroups(in_use: list[Path]) -> list[str]:
+    try:
+        folder = cgroups.our_folder(socket_path(), DEFAULT_SOCKET)
+    except HostsError:
+        return []  # no cgroup v2: then there is none of ours
+    return cgroups.remove_left(folder, in_use)
 
 
 def _stop(running: HolderStatus) -> list[str]:

@@ -5,6 +5,8 @@
 // Works with libbpf 0.5 (Ubuntu 22.04) and newer.
 #include "registry.h"
 
+#include "shared_maps.h"
+
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -58,7 +60,10 @@ static int open_and_load(struct registered *r, const char *path, const char *nam
 		return fail(name, "the BPF object holds no congestion control of this name", -ENOENT);
 	if (with_link)
 		bpf_map__set_map_flags(*map, bpf_map__map_flags(*map) | MAP_FLAG_LINK);
-	return bpf_object__load(r->object);
+	error = shared_maps_use(r->object, libbpf_last, sizeof(libbpf_last));
+	if (!error)
+		error = bpf_object__load(r->object);
+	return error ? (int)error : shared_maps_keep(r->object);
 }
 
 static void close_all(struct registered *r) {

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one table of host programs: BPF programs beside the congestion control, attached to one host's cgroup and interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from .errors import HostsError
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """One program of a host. Its parts are attached by their type: sockops and cgroup_skb to the cgroup, tc to the interface."""
+
+    name: str
+    """What a variant names in `programs`."""
+    source: str
+    """File in `bpf/programs/`."""
+    what: str
+    """One sentence."""
+    counters: tuple[str, ...] = ()
+    """Names of its counters, in the order of `shared_count` (bpf/programs/host_slot.bpf.h); at most 16."""
+    sysctls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """`net.ipv4.*` of the host's namespace that it needs; put back when it goes."""
+    kernel: tuple[int, int] = (5, 15)
+    """The first kernel that has all that it needs."""
+
+    @property
+    def object_name(self) -> str:
+        """File name of the compiled program in `build/`."""
+        return f"program_{self.name}.bpf.o"
+
+
+def _table(*programs: HostProgram) -> Mapping[str, HostProgram]:
+    return MappingProxyType({program.name: program for program in programs})
+
+
+PROGRAMS: Mapping[str, HostProgram] = _table(
+    HostProgram(
+        name="mrto",
+        source="mrto.bpf.c",
+        what="sets the RTO floor of sockets whose congestion control is an MRTO one as low as the kernel goes",
+        counters=("mrto_sockets",),
+    ),
+)
+
+
+def find_program(name: str) -> HostProgram:
+    """The program called `name`. Raises HostsError `unknown-program` with the names that there are."""
+    program = PROGRAMS.get(name)
+    if program is None:
+        raise HostsError("unknown-program", f"no host program is called {name!r}; there are {', '.join(PROGRAMS)}")
+    return program
