@@ -39,6 +39,13 @@ def _table(*programs: HostProgram) -> Mapping[str, HostProgram]:
 
 PROGRAMS: Mapping[str, HostProgram] = _table(
     HostProgram(
+        name="erto",
+        source="erto.bpf.c",
+        what="E-RTO: the first three timeouts in a row of an E-RTO or BCR socket send new data instead of the head",
+        counters=("erto_probes", "erto_ordinary"),
+        kernel=(6, 1),  # a sockops program that may set TCP_NODELAY
+    ),
+    HostProgram(
         name="mrto",
         source="mrto.bpf.c",
         what="sets the RTO floor of sockets whose congestion control is an MRTO one as low as the kernel goes",
