@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packet bed: one sender, one receiver and a forwarder between them that does what a script says and keeps every segment.
+
+    sender  eth0 10.98.0.1 --- left [forwarder] right --- eth0 10.98.0.2  receiver
+
+    with PacketBed(rate_bps=10_000_000, delay_s=0.02, queue_packets=100) as bed:
+        bed.use("tahoe")
+        trace = bed.transfer(600_000, mss=1000, script=Script(drop=[60, 62, 64]))
+        trace.retransmissions, trace.dupacks(59_000), trace.after(trace.sent(60, 1)), trace.dump()
+
+Real kernels on both ends, offloads off; the forwarder is packet_bed_forwarder.py, the script packet_bed_script.py, the trace
+packet_bed_trace.py. Needs root. Everything is of this process's own name and is taken away again, in whatever way it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path as FilePath
+from types import TracebackType
+
+from fairlane_hosts import apply, build, loader
+from fairlane_hosts.traffic.records import read_records, read_summary
+from fairlane_hosts.variants import find_variant
+from hosts_bed import HOSTS_ROOT, finish, run, wait_until
+from packet_bed_forwarder import Forwarder, Path, open_packet_socket
+from packet_bed_script import Script, Span, Which
+from packet_bed_trace import DATA, Options, Segment, Trace
+
+__all__ = ["Options", "PacketBed", "Script", "Segment", "Span", "Trace", "Which"]
+
+SENDER_ADDRESS, RECEIVER_ADDRESS = "10.98.0.1", "10.98.0.2"
+PORT = 5001
+_SENDER_MAC, _RECEIVER_MAC = "02:00:00:00:98:01", "02:00:00:00:98:02"
+_OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "sg")
+_counter = itertools.count()
+
+
+class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
+    """Builds the namespaces on entry. `delay_s` is one way; the way back has no rate limit unless `back_rate_bps` says one."""
+
+    def __init__(
+        self,
+        rate_bps: int | None = 10_000_000,
+        delay_s: float = 0.02,
+        queue_packets: int = 100,
+        *,
+        back_rate_bps: int | None = None,
+        back_delay_s: float | None = None,
+        mtu: int = 1500,
+    ) -> None:
+        prefix = f"pb{os.getpid()}x{next(_counter)}"
+        self.sender, self.receiver, self._middle = f"{prefix}s", f"{prefix}r", f"{prefix}m"
+        self.forward = Path(rate_bps, round(delay_s * 1e9), queue_packets)
+        back_s = delay_s if back_delay_s is None else back_delay_s
+        self.back = Path(back_rate_bps, round(back_s * 1e9), 1000)
+        self.mtu = mtu
+        self._stack = contextlib.ExitStack()
+        self._forwarder: Forwarder | None = None
+        self._lease: loader.Lease | None = None
+        self._cgroups: dict[str, FilePath] = {}
+
+    # --- building and taking down ---------------------------------------------------------------------------------
+
+    def __enter__(self) -> PacketBed:
+        try:
+            for name in (self.sender, self.receiver, self._middle):
+                run("ip", "netns", "add", name)
+                self._stack.callback(run, "ip", "netns", "del", name)
+                run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+                run("ip", "-n", name, "link", "set", "lo", "up")
+            self._connect(self.sender, "left", _SENDER_MAC, SENDER_ADDRESS, RECEIVER_ADDRESS, _RECEIVER_MAC)
+            self._connect(self.receiver, "right", _RECEIVER_MAC, RECEIVER_ADDRESS, SENDER_ADDRESS, _SENDER_MAC)
+            middle = self.netns(self._middle)
+            a, b = (
+                apply.in_namespace(middle, lambda name=name: open_packet_socket(name)) for name in ("left", "right")
+            )
+            self._forwarder = Forwarder(a, b, self.forward, self.back)
+            self._stack.callback(self._forwarder.close)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def _connect(self, netns: str, middle_if: str, mac: str, address: str, peer: str, peer_mac: str) -> None:
+        run("ip", "-n", netns, "link", "add", "eth0", "type", "veth", "peer", "name", middle_if, "netns", self._middle)
+        features = [word for name in _OFFLOADS for word in (name, "off")]
+        for where, interface in ((netns, "eth0"), (self._middle, middle_if)):
+            run("ip", "netns", "exec", where, "ethtool", "-K", interface, *features)
+            run("ip", "-n", where, "link", "set", "dev", interface, "mtu", str(self.mtu), "up")
+        run("ip", "-n", netns, "link", "set", "dev", "eth0", "address", mac)
+        run("ip", "-n", netns, "addr", "add", f"{address}/24", "dev", "eth0")
+        run("ip", "-n", netns, "neigh", "replace", peer, "lladdr", peer_mac, "dev", "eth0", "nud", "permanent")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    def netns(self, name: str) -> FilePath:
+        """The namespace's path, as `fairlane_hosts.apply` and `fairlane_hosts.host.Host` take it."""
+        return FilePath("/run/netns") / name
+
+    def use(self, name: str) -> None:
+        """Make a variant the sender's default; what it needs is built, loaded and held as long as the bed is there."""
+        variant = find_variant(name)
+        if variant.source:
+            self.lease()
+        apply.use_on_host(variant, self.netns(self.sender))
+
+    def lease(self) -> loader.Lease:
+        """The lease that holds the congestion controls, made when first asked for."""
+        if self._lease is None:
+            build.build_all()
+            self._lease = self._stack.enter_context(loader.acquire())
+        return self._lease
+
+    def put_in_cgroup(self, netns: str, cgroup: FilePath) -> None:
+        """Start the processes of `sender` or `receiver` in a cgroup (v2) from now on: for sockops programs."""
+        self._cgroups[netns] = cgroup
+
+    def sysctl(self, netns: str, name: str, value: int | str) -> None:
+        """`net.ipv4.NAME` of `bed.sender` or `bed.receiver`, beside what the variant sets."""
+        run("ip", "netns", "exec", netns, "sysctl", "-qw", f"net.ipv4.{name}={value}")
+
+    def route(self, *words: str) -> None:
+        """Attributes of the sender's route to the receiver, in ip-route(8)'s words."""
+        run("ip", "-n", self.sender, "route", "replace", f"{RECEIVER_ADDRESS}/32", "dev", "eth0", *words)
+
+    def set_path(
+        self, rate_bps: int | None = None, delay_s: float | None = None, queue_packets: int | None = None
+    ) -> None:
+        """Change the way to the receiver from now on, while a transfer runs too."""
+        old = self.forward
+        self.forward = Path(
+            old.rate_bps if rate_bps is None else rate_bps,
+            old.delay_ns if delay_s is None else round(delay_s * 1e9),
+            old.queue_packets if queue_packets is None else queue_packets,
+        )
+        assert self._forwarder is not None
+        self._forwarder.set_path(DATA, self.forward)
+
+    @property
+    def rtt_s(self) -> float:
+        """Without queues and transmission times."""
+        return (self.forward.delay_ns + self.back.delay_ns) / 1e9
+
+    # --- transfers ----------------------------------------------------------------------------------------------------
+
+    def start(self, netns: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start the traffic tool in a namespace (and its cgroup)."""
+        command = ["ip", "netns", "exec", netns, sys.executable, "-m", "fairlane_hosts.traffic", *arguments]
+        if netns in self._cgroups:
+            enter = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
+            command = ["sh", "-c", enter, str(self._cgroups[netns]), *command]
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(HOSTS_ROOT)},
+        )
+
+    def transfer(
+        self,
+        bytes: int | None = None,
+        *,
+        seconds: float | None = None,
+        mss: int = 1000,
+        script: Script | None = None,
+        ack: str = "every",
+        window_bytes: int | None = None,
+        cc: str = "",
+        sample_ms: int = 50,
+        timeout_s: float = 60,
+        more: Sequence[str] = (),
+    ) -> Trace:
+        """Send `bytes`, or greedily for `seconds`, over one connection, and return everything that was seen.
+
+        `ack` and `window_bytes` are the receiver's (`fairlane-traffic sink`); `cc` is for one socket, instead of the
+        host's default. A transfer that is not complete after `timeout_s` is ended: `complete` is false then.
+        """
+        assert (bytes is None) != (seconds is None), "say either bytes or seconds"
+        assert self._forwarder is not None
+        self._forwarder.record(script or Script())
+        with tempfile.TemporaryDirectory(prefix="packet_bed") as folder:
+            ready, out = FilePath(folder) / "ready", FilePath(folder) / "send"
+            clamp = [] if window_bytes is None else ["--window", str(window_bytes)]
+            words = ["--port", str(PORT), "--ready-file", str(ready), "--out", f"{folder}/sink", "--ack", ack, *clamp]
+            sink = self.start(self.receiver, "sink", *words)
+            sender: subprocess.Popen[str] | None = None
+            try:
+                wait_until(lambda: ready.exists() or sink.poll() is not None, 15, "the sink to listen")
+                assert sink.poll() is None, sink.stderr and sink.stderr.read()
+                much = ["--bytes", str(bytes)] if bytes is not None else ["--seconds", str(seconds)]
+                words = ["--to", f"{RECEIVER_ADDRESS}:{PORT}", *much, "--mss", str(mss), "--sample-ms", str(sample_ms)]
+                words += ["--cc", cc, "--no-sysctl-check"] if cc else []
+                sender = self.start(self.sender, "send", *words, "--out", str(out), *more)
+                self._wait(sender, timeout_s)
+                sink.send_signal(signal.SIGTERM)
+                finish(sink, 15)
+            finally:
+                for process in (sink, sender):
+                    if process is not None and process.poll() is None:
+                        process.kill()
+                        process.communicate(timeout=5)
+            (flow,) = read_summary(out)["flows"]
+            samples = [record for record in read_records(out) if "cwnd" in record]
+        return Trace(
+            self._forwarder.recorded(), bool(flow["complete"]), float(flow["elapsed_s"]), str(flow["cc"]), flow, samples
+        )
+
+    def _wait(self, sender: subprocess.Popen[str], timeout_s: float) -> None:
+        try:
+            _, said = sender.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            sender.send_signal(signal.SIGTERM)
+            _, said = sender.communicate(timeout=15)
+        assert sender.returncode in (0, 1), said
+
+    def segments(self) -> list[Segment]:
+        """What the forwarder has seen so far: for tests that start transfers themselves (see `record`)."""
+        assert self._forwarder is not None
+        return self._forwarder.recorded()
+
+    def record(self, script: Script | None = None) -> None:
+        """Start a new trace and script: for tests that start transfers themselves."""
+        assert self._forwarder is not None
+        self._forwarder.record(script or Script())
