@@ -177,7 +177,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('variant = "vegas"', 'variant = "vages"'), "small.toml: flows[1].variant: there is no variant 'vages'. Did you mean 'vegas'? There are: reno, newreno, vegas, vegas-linux, reno-linux (in sim and mininet)"),
+        (('variant = "vegas"', 'variant = "vages"'), "small.toml: flows[1].variant: there is no variant 'vages'. Did you mean 'vegas'? There are: tahoe, reno, newreno, sack, vegas, "),
         (('sender = "h2"', 'sender = "h9"'), "small.toml: flows[1].sender: there is no host 'h9'. There are: h1, h2, h3"),
         (('links."s1-s2"', 'links."s1-s3"'), "small.toml: topology.links.s1-s3: there is no link 's1-s3'. Did you mean 's1-s2'? There are: h1-s1, h2-s1, s1-s2, h3-s2"),
         (('ports."s1-p3"', 'ports."s1-p9"'), "small.toml: topology.ports.s1-p9: there is no switch port 's1-p9'. Did you mean 's1-p3'? There are: s1-p1, s1-p2, s1-p3, s2-p1, s2-p2"),
@@ -220,12 +220,12 @@ def test_all_errors_are_told_at_once() -> None:
 
 
 def test_a_variant_of_the_simulator_alone_is_refused_where_mininet_runs_too() -> None:
-    assert "there is no variant 'tahoe'" in problems(('variant = "vegas"', 'variant = "tahoe"'))[0]
+    assert "there is no variant 'tahoe-classic'" in problems(('variant = "vegas"', 'variant = "tahoe-classic"'))[0]
     sim_only = definition(
-        ('variant = "vegas"', 'variant = "tahoe"'),
+        ('variant = "vegas"', 'variant = "tahoe-classic"'),
         ('["sim", "mininet"]', '["sim"]'),
     )
-    assert expand(sim_only)[0].flows[1].variant == "tahoe"
+    assert expand(sim_only)[0].flows[1].variant == "tahoe-classic"
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def broken(change: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (scenario(Flow("f", "g", "h1", "h3", variant="cubic")), r"flow f: the simulator has no variant 'cubic'; it has reno, newreno, vegas, vegas-linux, reno-linux, reno-classic, tahoe, sack"),
+        (scenario(Flow("f", "g", "h1", "h3", variant="cubic")), r"flow f: the simulator has no variant 'cubic'; it has tahoe, reno, newreno, sack, vegas, "),
         (scenario(Flow("f", "g", "h1", "h3", tcp={"mss": 5})), r"flow f: tcp has no option 'mss'; allowed: mss_bytes, delayed_ack"),
         (scenario(Flow("f", "g", "h9", "h3")), r"flow f: there is no sender 'h9'; there are h1, h2, h3"),
         (scenario(Flow("f", "g", "h1", "h3", connections=0)), r"flow f: connections must be 1 or more, not 0"),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from fairlane_hosts.variants import VARIANTS
 
+from fairlane_lab.sim.variants import SIM_VARIANTS
+
 
 @dataclass(frozen=True)
 class Name:
@@ -122,10 +124,10 @@ TRANSFER_METRICS: dict[str, Name] = {
 
 RUNTIMES = ("sim", "mininet")
 
-SIM_ONLY_VARIANTS = ("reno-classic", "tahoe", "sack")
+SIM_ONLY_VARIANTS = tuple(name for name in SIM_VARIANTS if name not in VARIANTS)
 """Senders that the simulator has and Linux has not."""
 
-MININET_ONLY_VARIANTS = ("cubic", "bbr")
+MININET_ONLY_VARIANTS = tuple(name for name in VARIANTS if name not in SIM_VARIANTS)
 
 
 def variants(runtimes: Collection[str]) -> list[str]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The TCP variants that the simulator has, by the names of `fairlane_hosts.variants`, as the `tcp` object of its configuration.
 
-`reno`, `newreno`, `vegas`, … are what those names mean on a Linux host with the sysctls of `LITERATURE_SYSCTLS`: the same C
-headers of `hosts/cc`, the kernel's NewReno recovery (with PRR unless the congestion control owns the window) and timers.
-`reno-classic`, `tahoe` and `sack` are the textbook's senders, which no kernel has.
+A name means what it means on a Linux host with the sysctls of its row there: the same C headers of `hosts/cc`, the kernel's
+recovery (NewReno, or SACK; with PRR unless the congestion control owns the window) and its timers.
+`reno-classic`, `tahoe-classic` and `sack-classic` are the textbook's senders, which no kernel has.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ DELAYED_ACK_TIMEOUT_NS = 40_000_000
 LINUX_INITIAL_WINDOW = 10
 """RFC 6928; variants of ours begin as `TcpOptions.initial_window_packets` says."""
 
+JIFFY_NS = 4_000_000
+"""At HZ=250: the floor of Linux's RTO above SRTT is one of them (`mrto`)."""
+
 _LINUX: Mapping[str, Any] = MappingProxyType(
     {
         "recovery": "newreno",
@@ -37,18 +40,37 @@ _LINUX: Mapping[str, Any] = MappingProxyType(
         "rto_rule": "linux",
     }
 )
+_SACK: Mapping[str, Any] = MappingProxyType({**_LINUX, "recovery": "sack"})
+_FRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "frto": True})
+_ERTO: Mapping[str, Any] = MappingProxyType({**_FRTO, "erto": True})
+_MRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "rto_min_ns": JIFFY_NS})
 _TEXTBOOK: Mapping[str, Any] = MappingProxyType({**_LINUX, "cc": "reno", "prr": False})
+_OWNS_WINDOW: Mapping[str, Any] = MappingProxyType({"prr": False})
+"""Its header has a `cong_control`."""
 
 SIM_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "reno": {**_LINUX, "cc": "reno_recovery", "prr": False},
+        "tahoe": {**_LINUX, **_OWNS_WINDOW, "cc": "tahoe"},
+        "reno": {**_LINUX, **_OWNS_WINDOW, "cc": "reno_recovery"},
         "newreno": {**_LINUX, "cc": "reno"},
+        "sack": {**_SACK, "cc": "reno"},
         "vegas": {**_LINUX, "cc": "vegas", "alpha": 1, "beta": 3, "gamma": 1},
         "vegas-linux": {**_LINUX, "cc": "vegas_linux", "alpha": 2, "beta": 4, "gamma": 1},
+        "westwood": {**_LINUX, "cc": "westwood"},
+        "frto": {**_FRTO, "cc": "reno"},
+        "erto": {**_ERTO, "cc": "erto"},
+        "bcr": {**_ERTO, "cc": "bcr"},
+        "org": {**_LINUX, "cc": "reno"},
+        "nss": {**_LINUX, **_OWNS_WINDOW, "cc": "nss"},
+        "nca": {**_LINUX, "cc": "nca"},
+        "fst1": {**_LINUX, "cc": "reno", "dupack_threshold": 1},
+        "mrto": {**_MRTO, "cc": "reno"},
+        "nss-mrto": {**_MRTO, **_OWNS_WINDOW, "cc": "nss"},
+        "nca-mrto": {**_MRTO, "cc": "nca"},
         "reno-linux": {**_LINUX, "cc": "reno_linux", "initial_window_packets": LINUX_INITIAL_WINDOW},
         "reno-classic": {**_TEXTBOOK, "recovery": "reno"},
-        "tahoe": {**_TEXTBOOK, "recovery": "tahoe", "limited_transmit": False},
-        "sack": {**_TEXTBOOK, "recovery": "sack"},
+        "tahoe-classic": {**_TEXTBOOK, "recovery": "tahoe", "limited_transmit": False},
+        "sack-classic": {**_TEXTBOOK, "recovery": "sack"},
     }
 )
 
@@ -79,6 +101,8 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
     }
     if "initial_window_packets" in flow.tcp:
         tcp["initial_window_packets"] = options.initial_window_packets
+    if "rto_min_s" in flow.tcp:
+        tcp["rto_min_ns"] = round(options.rto_min_s * 1e9)
     if options.sack is not None and (options.sack or tcp["recovery"] == "sack"):
         tcp["recovery"] = "sack" if options.sack else "newreno"
     return tcp
