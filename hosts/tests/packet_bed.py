@@ -26,6 +26,7 @@ from pathlib import Path as FilePath
 from types import TracebackType
 
 from fairlane_hosts import apply, build, loader
+from fairlane_hosts.host import Attachment, Host, attach, host_of
 from fairlane_hosts.traffic.records import read_records, read_summary
 from fairlane_hosts.variants import find_variant
 from hosts_bed import HOSTS_ROOT, finish, run, wait_until
@@ -64,7 +65,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         self._stack = contextlib.ExitStack()
         self._forwarder: Forwarder | None = None
         self._lease: loader.Lease | None = None
-        self._cgroups: dict[str, FilePath] = {}
+        self._attachments: dict[str, list[Attachment]] = {}
 
     # --- building and taking down ---------------------------------------------------------------------------------
 
@@ -110,10 +111,16 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         return FilePath("/run/netns") / name
 
     def use(self, name: str) -> None:
-        """Make a variant the sender's default; what it needs is built, loaded and held as long as the bed is there."""
+        """Make a variant the sender's default, with its host programs (on the sender; the receiver's own: `attach`).
+
+        What it needs is built, loaded and held as long as the bed is there; programs of the variant before it go.
+        """
         variant = find_variant(name)
         if variant.source:
             self.lease()
+        self.detach(self.sender)
+        if variant.programs:
+            self.attach(self.sender, *variant.programs)
         apply.use_on_host(variant, self.netns(self.sender))
 
     def lease(self) -> loader.Lease:
@@ -123,9 +130,24 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
             self._lease = self._stack.enter_context(loader.acquire())
         return self._lease
 
-    def put_in_cgroup(self, netns: str, cgroup: FilePath) -> None:
-        """Start the processes of `sender` or `receiver` in a cgroup (v2) from now on: for sockops programs."""
-        self._cgroups[netns] = cgroup
+    def host(self, netns: str) -> Host:
+        """`bed.sender` or `bed.receiver` as `fairlane_hosts.host` takes it."""
+        return host_of(f"bed/{netns}", self.netns(netns))
+
+    def attach(self, netns: str, *programs: str) -> Attachment:
+        """Host programs on one end, for transfers from now on; `.counters()` reads them."""
+        attachment = self._stack.enter_context(attach(self.host(netns), programs, self.lease()))
+        self._attachments.setdefault(netns, []).append(attachment)
+        return attachment
+
+    def detach(self, netns: str) -> None:
+        """Take the programs of one end away."""
+        for attachment in self._attachments.pop(netns, []):
+            attachment.close()
+
+    def counters(self, netns: str) -> dict[str, int]:
+        """The counters of one end's programs."""
+        return {name: value for one in self._attachments.get(netns, []) for name, value in one.counters().items()}
 
     def sysctl(self, netns: str, name: str, value: int | str) -> None:
         """`net.ipv4.NAME` of `bed.sender` or `bed.receiver`, beside what the variant sets."""
@@ -158,9 +180,8 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
     def start(self, netns: str, *arguments: str) -> subprocess.Popen[str]:
         """Start the traffic tool in a namespace (and its cgroup)."""
         command = ["ip", "netns", "exec", netns, sys.executable, "-m", "fairlane_hosts.traffic", *arguments]
-        if netns in self._cgroups:
-            enter = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
-            command = ["sh", "-c", enter, str(self._cgroups[netns]), *command]
+        if self._attachments.get(netns):
+            command = self.host(netns).entering(command)
         return subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
