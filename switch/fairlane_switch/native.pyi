@@ -84,6 +84,8 @@ class Simulation:
     def hosts(self) -> str: ...
     def transfers(self) -> str:
         """Finished transfers, in the order in which they finished."""
+    def unfinished_transfers(self) -> str:
+        """Files (`bytes` applications) that are under way: `end_ns` is now, `bytes` are those acknowledged."""
 
     def series(self) -> dict[str, bytes]:
         """Columns of samples by name, little-endian u64; empty when the configuration has no "sample"."""

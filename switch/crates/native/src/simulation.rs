@@ -152,6 +152,11 @@ impl Simulation {
         self.report(|network| network.transfers().to_vec())
     }
 
+    /// Files (`bytes` applications) that are under way, as of now, JSON.
+    fn unfinished_transfers(&self) -> PyResult<String> {
+        self.report(netsim::Simulation::unfinished_transfers)
+    }
+
     /// Columns of samples by name, little-endian u64.
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.with(|world| {

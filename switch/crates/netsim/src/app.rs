@@ -16,6 +16,16 @@ pub(crate) enum Work {
     Transfer(u64),
 }
 
+/// When an application closes a connection that it opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Close {
+    Never,
+    /// With the last byte that it writes.
+    Written,
+    /// Once what it wrote was given to the connection and sent as far as that may.
+    Sent,
+}
+
 /// What an application does at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -23,7 +33,7 @@ pub(crate) enum Step {
     /// Opens a connection and writes.
     Open {
         work: Work,
-        then_close: bool,
+        then_close: Close,
     },
     /// Writes on the connection it has.
     Write(Work),
@@ -55,9 +65,18 @@ impl AppState {
         matches!(self.app, App::CbrUdp(_))
     }
 
-    /// True when each transfer has a connection of its own.
+    /// True when each of many transfers has a connection of its own.
     pub(crate) fn is_web(&self) -> bool {
-        matches!(self.app, App::Web(_))
+        match &self.app {
+            App::Web(_) => true,
+            App::Bytes(app) => app.times > 1,
+            _ => false,
+        }
+    }
+
+    /// True when what is not finished at the end is told of.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.app, App::Bytes(_))
     }
 
     /// Does the step that is due at `now`; returns it and the instant of the next one.
@@ -68,20 +87,25 @@ impl AppState {
         match &self.app {
             App::Greedy => {
                 let work = Work::Greedy;
-                let then_close = false;
+                let then_close = Close::Never;
                 (Step::Open { work, then_close }, None)
             }
             App::Bytes(app) => {
                 let work = Work::Transfer(app.bytes);
-                let then_close = true;
-                (Step::Open { work, then_close }, None)
+                let then_close = match app.nodelay {
+                    true => Close::Sent,
+                    false => Close::Written,
+                };
+                let more = self.steps < app.times;
+                let next = more.then(|| now.saturating_add(app.interval_ns));
+                (Step::Open { work, then_close }, next)
             }
             App::OnOff(app) => {
                 let on = step.is_multiple_of(2);
                 let mean = if on { app.on_mean_ns } else { app.off_mean_ns };
                 let length = chance.draw(app.distribution, mean as f64, app.shape);
                 let work = Work::Greedy;
-                let then_close = false;
+                let then_close = Close::Never;
                 let step = match on {
                     true if first => Step::Open { work, then_close },
                     true => Step::Write(work),
@@ -102,7 +126,7 @@ impl AppState {
                         };
                         Step::Open {
                             work: Work::Transfer((size as u64).clamp(1, most)),
-                            then_close: true,
+                            then_close: Close::Written,
                         }
                     }
                 };
@@ -112,7 +136,7 @@ impl AppState {
             }
             App::Interactive(app) => {
                 let work = Work::Transfer(app.bytes);
-                let then_close = false;
+                let then_close = Close::Never;
                 let step = match first {
                     true => Step::Open { work, then_close },
                     false => Step::Write(work),
@@ -134,7 +158,7 @@ impl AppState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{CbrUdp, Interactive, OnOff, Web};
+    use crate::config::{Bytes, CbrUdp, Interactive, OnOff, Web};
 
     fn run(app: App, start: Nanos, until: Nanos) -> Vec<(Nanos, Step)> {
         let (mut chance, _) = Chance::of_flow(1, "x");
@@ -176,7 +200,7 @@ mod tests {
         for (_, step) in &steps[1..] {
             let Step::Open {
                 work: Work::Transfer(bytes),
-                then_close: true,
+                then_close: Close::Written,
             } = step
             else {
                 panic!("{step:?}")
@@ -201,7 +225,7 @@ mod tests {
         });
         let open = Step::Open {
             work: Work::Greedy,
-            then_close: false,
+            then_close: Close::Never,
         };
         let expected = [
             (5, open),
@@ -213,6 +237,21 @@ mod tests {
     }
 
     #[test]
+    fn files_are_asked_for_so_many_times() {
+        let app = App::Bytes(Bytes {
+            bytes: 100,
+            times: 3,
+            interval_ns: 20,
+            nodelay: true,
+        });
+        let open = Step::Open {
+            work: Work::Transfer(100),
+            then_close: Close::Sent,
+        };
+        assert_eq!(run(app, 7, 600), [(7, open), (27, open), (47, open)]);
+    }
+
+    #[test]
     fn messages_come_at_their_interval() {
         let app = App::Interactive(Interactive {
             bytes: 100,
@@ -221,7 +260,7 @@ mod tests {
         let work = Work::Transfer(100);
         let open = Step::Open {
             work,
-            then_close: false,
+            then_close: Close::Never,
         };
         let expected = [(0, open), (20, Step::Write(work)), (40, Step::Write(work))];
         assert_eq!(run(app, 0, 60), expected);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts with their sockets and flows: frames in, applications' steps and timers out.
 
-use crate::app::{Step, Work};
+use crate::app::{Close, Step, Work};
 use crate::fabric::Fabric;
 use crate::flow::Flow;
 use crate::frame::{emit_udp, parse_udp, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
@@ -129,6 +129,8 @@ impl Hosts {
                     is_sender: false,
                     asked: 0,
                     pending: VecDeque::new(),
+                    closes_when_sent: false,
+                    lone_fins: 0,
                 };
                 let slot = self.sockets.add(endpoint, fabric);
                 self.sockets.insert(key, Socket::Tcp(slot));
@@ -172,11 +174,28 @@ impl Hosts {
         }
         let (src, dst) = (endpoint.local.ip, endpoint.remote.ip);
         let host = &mut self.hosts[endpoint.host as usize];
-        while let Some(segment) = connection.poll_transmit(now) {
-            let len = segment.wire_len();
-            host.send(now, dst, PROTOCOL_TCP, len, fabric, |out| {
-                segment.encode_header(src, dst, out);
-            });
+        loop {
+            while let Some(segment) = connection.poll_transmit(now) {
+                let len = segment.wire_len();
+                host.send(now, dst, PROTOCOL_TCP, len, fabric, |out| {
+                    segment.encode_header(src, dst, out);
+                });
+                if !endpoint.pending.is_empty() {
+                    if segment.payload_len > 0 {
+                        let waits = endpoint.pending.iter_mut();
+                        for pending in waits.filter(|p| p.first_sent.is_none()) {
+                            pending.first_sent = Some(now);
+                        }
+                    } else if segment.flags.fin() {
+                        endpoint.lone_fins += 1;
+                    }
+                }
+            }
+            if !endpoint.closes_when_sent || connection.state() != State::Established {
+                break;
+            }
+            endpoint.closes_when_sent = false;
+            connection.close(now);
         }
         if let Some(due) = connection.next_timer() {
             // An earlier entry finds out when it is due.
@@ -199,18 +218,25 @@ impl Hosts {
         };
         let counts = &mut self.flows[endpoint.flow as usize].counts;
         let acked = endpoint.connection.acked_bytes();
-        let retransmits = endpoint.connection.stats().retransmits;
         while let Some(pending) = endpoint.pending.front().filter(|p| p.until <= acked) {
             counts.completed += 1;
-            self.transfers.push(Transfer {
-                flow: counts.flow.clone(),
-                start_ns: pending.start,
-                end_ns: now,
-                bytes: pending.bytes,
-                retransmits: retransmits - pending.retransmits,
-            });
+            let transfer = transfer_of(&counts.flow, endpoint, pending, now);
+            self.transfers.push(transfer);
             endpoint.pending.pop_front();
         }
+    }
+
+    /// The files that are under way, as of `now`.
+    pub(crate) fn unfinished_transfers(&self, now: Nanos) -> Vec<Transfer> {
+        let mut found = Vec::new();
+        for endpoint in self.sockets.iter() {
+            let flow = &self.flows[endpoint.flow as usize];
+            if flow.app.is_file() {
+                let waits = endpoint.pending.iter();
+                found.extend(waits.map(|p| transfer_of(&flow.counts.flow, endpoint, p, now)));
+            }
+        }
+        found
     }
 
     fn remove(&mut self, slot: u32, fabric: &mut Fabric) {
@@ -287,7 +313,7 @@ impl Hosts {
         self.pump(now, slot, fabric);
     }
 
-    fn open(&mut self, now: Nanos, flow: u32, work: Work, then_close: bool, fabric: &mut Fabric) {
+    fn open(&mut self, now: Nanos, flow: u32, work: Work, then_close: Close, fabric: &mut Fabric) {
         let state = &mut self.flows[flow as usize];
         // Drawn before anything that depends on the network.
         let iss = state.sequence_numbers.bits32();
@@ -318,6 +344,8 @@ impl Hosts {
             is_sender: true,
             asked: 0,
             pending: VecDeque::new(),
+            closes_when_sent: then_close == Close::Sent,
+            lone_fins: 0,
         };
         let slot = self.sockets.add(endpoint, fabric);
         self.sockets.insert(key, Socket::Tcp(slot));
@@ -325,7 +353,7 @@ impl Hosts {
         self.sockets.insert(peer, Socket::Expected(flow));
         state.current = Some(slot);
         self.write(now, slot, work);
-        if let (true, Some((endpoint, _))) = (then_close, self.sockets.get_mut(slot)) {
+        if let (Close::Written, Some((endpoint, _))) = (then_close, self.sockets.get_mut(slot)) {
             endpoint.connection.close(now);
         }
         self.pump(now, slot, fabric);
@@ -339,11 +367,14 @@ impl Hosts {
             Work::Greedy => endpoint.connection.write(now, u64::MAX),
             Work::Transfer(bytes) => {
                 endpoint.asked += bytes;
+                let stats = endpoint.connection.stats();
                 endpoint.pending.push_back(Pending {
                     start: now,
                     bytes,
                     until: endpoint.asked,
-                    retransmits: endpoint.connection.stats().retransmits,
+                    retransmits: stats.retransmits,
+                    segments: stats.data_segments_sent + endpoint.lone_fins,
+                    first_sent: None,
                 });
                 endpoint.connection.write(now, bytes);
             }
@@ -379,5 +410,22 @@ impl Hosts {
 
     pub(crate) fn host_reports(&self) -> Vec<HostReport> {
         self.hosts.iter().map(|host| host.counts.clone()).collect()
+    }
+}
+
+/// What has become of a transfer by `now`.
+fn transfer_of(flow: &str, endpoint: &Endpoint, pending: &Pending, now: Nanos) -> Transfer {
+    let stats = endpoint.connection.stats();
+    let missing = pending
+        .until
+        .saturating_sub(endpoint.connection.acked_bytes());
+    Transfer {
+        flow: flow.to_owned(),
+        start_ns: pending.start,
+        end_ns: now,
+        bytes: pending.bytes.saturating_sub(missing),
+        retransmits: stats.retransmits - pending.retransmits,
+        first_sent_ns: pending.first_sent.unwrap_or(pending.start),
+        segments: stats.data_segments_sent + endpoint.lone_fins - pending.segments,
     }
 }

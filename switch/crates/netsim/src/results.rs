@@ -76,6 +76,8 @@ pub struct LinkReport {
     pub dropped_outage: u64,
     pub corrupted_packets: u64,
     pub flipped_bits: u64,
+    /// Met the bad state of the Gilbert–Elliott chain.
+    pub bad_state_packets: u64,
     /// Waiting, on the line or on the medium now.
     pub on_link_packets: u64,
 }
@@ -112,16 +114,21 @@ pub struct SwitchReport {
     pub drops: std::collections::BTreeMap<&'static str, u64>,
 }
 
-/// A finished transfer of a `bytes`, `web` or `interactive` application.
+/// A transfer of a `bytes`, `web` or `interactive` application.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Transfer {
     pub flow: String,
     /// When the application asked, before the handshake.
     pub start_ns: Nanos,
-    /// When its last byte was acknowledged.
+    /// When its last byte was acknowledged; of one that is not finished: now.
     pub end_ns: Nanos,
+    /// Of one that is not finished: those that are acknowledged.
     pub bytes: u64,
     pub retransmits: u64,
+    /// When its first data segment left, after the handshake; `start_ns` before that.
+    pub first_sent_ns: Nanos,
+    /// Segments with data or FIN that the sender sent for it, retransmissions too.
+    pub segments: u64,
 }
 
 impl LinkReport {
@@ -143,6 +150,7 @@ impl LinkReport {
             dropped_outage: stats.dropped_outage,
             corrupted_packets: stats.corrupted_packets,
             flipped_bits: stats.flipped_bits,
+            bad_state_packets: stats.bad_state_packets,
             on_link_packets: (link.queued() + link.in_flight()) as u64,
         }
     }

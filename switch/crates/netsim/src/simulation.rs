@@ -381,6 +381,11 @@ impl Simulation {
         &self.hosts.transfers
     }
 
+    /// Files (`bytes` applications) that are under way now.
+    pub fn unfinished_transfers(&self) -> Vec<Transfer> {
+        self.hosts.unfinished_transfers(self.now())
+    }
+
     /// Columns of samples by name, all of the same length; the first is `t_ns`. None without `sample`.
     pub fn series(&self) -> impl Iterator<Item = (&str, &[u64])> {
         self.sampler.iter().flat_map(Sampler::columns)

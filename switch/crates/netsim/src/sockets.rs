@@ -46,6 +46,10 @@ pub(crate) struct Pending {
     pub(crate) until: u64,
     /// Retransmissions of the connection before.
     pub(crate) retransmits: u64,
+    /// Segments with data or FIN that it sent before.
+    pub(crate) segments: u64,
+    /// When the first data segment since left.
+    pub(crate) first_sent: Option<Nanos>,
 }
 
 /// One end of a TCP connection.
@@ -59,6 +63,10 @@ pub(crate) struct Endpoint {
     /// Bytes of all transfers so far.
     pub(crate) asked: u64,
     pub(crate) pending: VecDeque<Pending>,
+    /// Closes as soon as what it may send of what was written is sent.
+    pub(crate) closes_when_sent: bool,
+    /// Segments with a FIN and no data that it sent.
+    pub(crate) lone_fins: u64,
 }
 
 struct Slot {

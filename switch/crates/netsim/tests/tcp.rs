@@ -118,7 +118,7 @@ fn a_byte_takes_two_round_trips() {
     };
     let (start_ns, bytes, retransmits) = (S, 1, 0);
     let flow = "one".to_owned();
-    let end_ns = transfer.end_ns;
+    let (end_ns, first_sent_ns) = (transfer.end_ns, transfer.first_sent_ns);
     assert_eq!(
         *transfer,
         Transfer {
@@ -126,11 +126,53 @@ fn a_byte_takes_two_round_trips() {
             start_ns,
             end_ns,
             bytes,
-            retransmits
+            retransmits,
+            first_sent_ns,
+            segments: 1, // FIN is on it
         }
     );
     let took = end_ns - S;
     assert!((8 * MS..9 * MS).contains(&took), "{took}");
+    let handshake = first_sent_ns - S;
+    assert!((4 * MS..5 * MS).contains(&handshake), "{handshake}");
+}
+
+/// With TCP_NODELAY the FIN follows by itself, unless data still waits for the window: then it rides on the last.
+#[test]
+fn with_nodelay_the_fin_is_a_segment_more_where_all_data_may_go() {
+    let segments = |bytes: u64, nodelay: bool| {
+        let app = json!({"kind": "bytes", "bytes": bytes, "nodelay": nodelay});
+        let flows = json!([flow("file", "h1", "h3", app, tcp("reno"))]);
+        let mut sim = routed(&dumbbell(2_000_000, 50, 2 * MS, flows));
+        sim.run_until(10 * S);
+        assert_eq!(sim.transfers().len(), 1);
+        sim.transfers()[0].segments
+    };
+    // The first window is two segments of 960 bytes.
+    assert_eq!((segments(1_900, false), segments(1_900, true)), (2, 3));
+    assert_eq!((segments(2_800, false), segments(2_800, true)), (3, 3));
+}
+
+/// Each on a connection of its own, asked for at their interval; what is under way is told of too.
+#[test]
+fn files_come_at_their_interval_and_the_last_is_cut() {
+    let app = json!({"kind": "bytes", "bytes": 100_000, "times": 3, "interval_ns": S});
+    let flows = json!([flow("file", "h1", "h3", app, tcp("reno"))]);
+    let mut sim = routed(&dumbbell(2_000_000, 50, 2 * MS, flows));
+    sim.run_until(2 * S + 100 * MS);
+    let starts: Vec<_> = sim.transfers().iter().map(|t| t.start_ns).collect();
+    assert_eq!(starts, [0, S]);
+    let [cut] = &sim.unfinished_transfers()[..] else {
+        panic!("{:?}", sim.unfinished_transfers())
+    };
+    assert_eq!((cut.start_ns, cut.end_ns), (2 * S, 2 * S + 100 * MS));
+    assert!((10_000..30_000).contains(&cut.bytes), "{cut:?}");
+    assert_eq!(sim.flows()[0].connections, 3);
+    sim.run_until(10 * S);
+    assert_eq!(
+        (sim.transfers().len(), sim.unfinished_transfers().len()),
+        (3, 0)
+    );
 }
 
 /// A file over a link that loses and flips bits arrives whole, and both ends close.

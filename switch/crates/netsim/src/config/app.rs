@@ -31,11 +31,18 @@ pub enum App {
     CbrUdp(CbrUdp),
 }
 
-/// A file of `bytes`, then FIN.
+/// A file of `bytes`, then FIN; `times` of them, each on a connection of its own, one asked for each `interval_ns`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bytes {
     pub bytes: u64,
+    #[serde(default = "once")]
+    pub times: u64,
+    #[serde(default)]
+    pub interval_ns: Nanos,
+    /// TCP_NODELAY: what is written goes at once, and the FIN by itself where no data waits for it.
+    #[serde(default)]
+    pub nodelay: bool,
 }
 
 /// Greedy while on, silent while off.
@@ -84,6 +91,10 @@ pub struct CbrUdp {
 
 fn default_shape() -> f64 {
     1.2
+}
+
+fn once() -> u64 {
+    1
 }
 
 const KINDS: &str = "greedy, bytes, on_off, web, interactive, cbr_udp";

@@ -327,7 +327,14 @@ fn check_app(here: &str, app: &App) -> Checked {
     };
     match app {
         App::Greedy => Ok(()),
-        App::Bytes(app) => positive("bytes", app.bytes),
+        App::Bytes(app) => {
+            positive("bytes", app.bytes)?;
+            positive("times", app.times)?;
+            match app.times {
+                1 => Ok(()),
+                _ => positive("interval_ns", app.interval_ns),
+            }
+        }
         App::OnOff(app) => {
             positive("on_mean_ns", app.on_mean_ns)?;
             positive("off_mean_ns", app.off_mean_ns)?;
