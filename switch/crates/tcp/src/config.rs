@@ -103,6 +103,8 @@ pub struct TcpConfig {
     pub dupack_threshold: u32,
     /// Restart from the initial window after an idle RTO (RFC 5681 §4.1).
     pub slow_start_after_idle: bool,
+    /// Error notification, both roles: name corrupted segments to the peer, and take its names (docs/design-senders.md).
+    pub ena: bool,
 }
 
 impl Default for TcpConfig {
@@ -135,6 +137,7 @@ impl Default for TcpConfig {
             limited_transmit: true,
             dupack_threshold: 3,
             slow_start_after_idle: false,
+            ena: false,
         }
     }
 }

@@ -26,7 +26,7 @@ pub use connection::reset::reset_for;
 pub use connection::{Addr, Connection, State};
 pub use segment::flags::Flags;
 pub use segment::options::{Options, SackBlocks};
-pub use segment::{ParseError, Segment};
+pub use segment::{Damaged, ParseError, Segment};
 pub use stats::{SenderView, Stats};
 
 /// Nanoseconds of virtual time.

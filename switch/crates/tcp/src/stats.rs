@@ -27,6 +27,16 @@ pub struct Stats {
     pub spurious_timeouts: u64,
     /// Fast recoveries found to be spurious (Eifel).
     pub spurious_recoveries: u64,
+    /// Times that ssthresh was reduced for a loss (by duplicate ACKs, SACK or a timeout), undone ones too.
+    pub window_reductions: u64,
+    /// Segments with a bad checksum that were attributed to this connection (receiver of ENA).
+    pub ena_corrupted: u64,
+    /// ACKs that named a corrupted segment (sender of ENA).
+    pub ena_notified: u64,
+    /// Recoveries from corruption that left the window as it was; one for each window of data.
+    pub ena_kept: u64,
+    /// With ENA: recoveries that reduced the window.
+    pub ena_reduced: u64,
     /// Duplicate ACKs received (RFC 5681 §2).
     pub dupacks: u64,
     /// Segments without payload, SYN, FIN or RST.

@@ -92,6 +92,7 @@ impl Handshake {
             },
             sack: SackBlocks::default(),
             timestamps: timestamps.then(|| (timestamp(now), accepted.unwrap_or(0))),
+            ena: None,
         }
     }
 }

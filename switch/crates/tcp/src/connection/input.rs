@@ -2,7 +2,7 @@
 //! A segment comes in: the checks of RFC 9293 §3.10.7 in their order.
 
 use super::{Connection, State};
-use crate::segment::Segment;
+use crate::segment::{Damaged, Segment};
 use crate::sender::ack::Ack;
 use crate::seq::after;
 use crate::Nanos;
@@ -16,6 +16,22 @@ impl Connection {
             State::SynSent => self.on_segment_in_syn_sent(now, segment),
             State::SynReceived => self.on_segment_in_syn_received(now, segment),
             _ => self.on_segment_synchronised(now, segment),
+        }
+    }
+
+    /// Takes a TCP segment whose checksum is wrong: with ENA it is named to the peer, if it is one of this connection.
+    pub fn on_corrupted(&mut self, _now: Nanos, bytes: &[u8]) {
+        let receives = matches!(
+            self.state,
+            State::Established | State::FinWait1 | State::FinWait2
+        );
+        let (local, remote) = (self.local.port, self.remote.port);
+        let ours = |damaged: &Damaged| damaged.dst_port == local && damaged.src_port == remote;
+        let Some(damaged) = Damaged::parse(bytes).filter(ours).filter(|_| receives) else {
+            return;
+        };
+        if self.receiver.on_corrupted(damaged.seq, damaged.seq_len) {
+            self.sender.stats_mut().ena_corrupted += 1;
         }
     }
 
@@ -98,6 +114,7 @@ impl Connection {
                 window: self.scaled_window(segment),
                 has_data: segment.seq_len() > 0,
                 sack: &segment.options.sack,
+                ena: segment.options.ena,
                 tsecr: segment
                     .options
                     .timestamps

@@ -16,6 +16,7 @@ impl Connection {
             State::Closed => None,
             State::SynSent | State::SynReceived => self.poll_handshake(now),
             State::TimeWait => self.poll_ack(now),
+            _ if self.receiver.owes_an_answer() => self.poll_ack(now), // not on data: a duplicate ACK has none
             _ => self
                 .poll_data(now)
                 .or_else(|| self.poll_probe(now))
@@ -62,7 +63,11 @@ impl Connection {
         }
         self.sender.stats_mut().acks_sent += 1;
         let seq = self.sender.snd_nxt();
-        Some(self.ack_segment(now, seq, Flags::ACK))
+        let mut segment = self.ack_segment(now, seq, Flags::ACK);
+        segment.options.ena = self.receiver.take_name();
+        let room = segment.options.sack_room();
+        segment.options.sack.truncate(room);
+        Some(segment)
     }
 
     /// A segment that acknowledges all there is, without payload.

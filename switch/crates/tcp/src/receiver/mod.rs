@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The receiving half: what arrived, when it is acknowledged, and the window that is announced.
 //!
-//! [`reassembly`]: what lies above a gap.
+//! [`reassembly`]: what lies above a gap; [`ena`]: what came in corrupted.
 //!
 //! NOT here: PAWS (RFC 7323 §5), D-SACK, automatic tuning of the receive buffer.
 
+pub mod ena;
 pub mod reassembly;
 
 use crate::config::{Recovery, SackLimit, TcpConfig, LARGEST_WINDOW_BYTES};
@@ -12,6 +13,7 @@ use crate::segment::options::SackBlocks;
 use crate::seq::{after, before};
 use crate::stats::Stats;
 use crate::Nanos;
+use ena::Corrupted;
 use reassembly::Reassembly;
 
 /// What a full segment is held to be before one was seen (RFC 9293 §3.7.1: the default MSS).
@@ -31,6 +33,8 @@ pub struct Receiver {
     /// Application bytes that were read.
     received_bytes: u64,
     queue: Reassembly,
+    /// None without ENA.
+    corrupted: Option<Corrupted>,
     fin_at: Option<u32>,
     fin_received: bool,
 
@@ -75,6 +79,7 @@ impl Receiver {
             reading: true,
             received_bytes: 0,
             queue: Reassembly::default(),
+            corrupted: config.ena.then(Corrupted::default),
             fin_at: None,
             fin_received: false,
             window_shift: 0,
@@ -151,6 +156,9 @@ impl Receiver {
             if !self.queue.insert(seq, end) {
                 stats.duplicates_received += 1;
             }
+            if let Some(corrupted) = &mut self.corrupted {
+                corrupted.repaired(seq, end);
+            }
             self.ack_now = true; // RFC 5681 §4.2: at once, for fast retransmit
         } else {
             let fills_gap = !self.queue.is_empty();
@@ -162,6 +170,36 @@ impl Receiver {
     /// The edge of what is taken.
     fn last_taken(&self) -> u32 {
         self.right_edge.wrapping_add(self.beyond_edge)
+    }
+
+    /// A segment of this connection with a bad checksum: it is attributed when it would have brought something of the
+    /// window that is announced, and then answered at once. Whether it was.
+    pub fn on_corrupted(&mut self, seq: u32, seq_len: u32) -> bool {
+        let edge = self.last_taken();
+        let Some(corrupted) = &mut self.corrupted else {
+            return false;
+        };
+        let in_window = !before(seq, self.rcv_nxt) && before(seq, edge);
+        if seq_len == 0 || !in_window || self.queue.contains(seq) {
+            return false; // an ACK, or a header that was hit
+        }
+        corrupted.note(seq);
+        self.ack_now = true;
+        true
+    }
+
+    /// A corrupted segment waits for its answer.
+    pub fn owes_an_answer(&self) -> bool {
+        self.ack_now
+            && self
+                .corrupted
+                .as_ref()
+                .is_some_and(Corrupted::owes_an_answer)
+    }
+
+    /// The name that the ACK which leaves now carries.
+    pub fn take_name(&mut self) -> Option<u32> {
+        self.corrupted.as_mut()?.take_name()
     }
 
     fn advance(&mut self, end: u32, fills_gap: bool) {
@@ -176,6 +214,9 @@ impl Receiver {
             bytes -= 1;
         }
         self.rcv_nxt = next;
+        if let Some(corrupted) = &mut self.corrupted {
+            corrupted.advance(next);
+        }
         if self.reading {
             self.received_bytes += u64::from(bytes);
         } else {

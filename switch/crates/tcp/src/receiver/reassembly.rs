@@ -17,6 +17,14 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
+    /// Whether the byte at `seq` is here.
+    pub fn contains(&self, seq: u32) -> bool {
+        let index = self.ranges.partition_point(|&(_, end)| !after(end, seq));
+        self.ranges
+            .get(index)
+            .is_some_and(|&(left, _)| !after(left, seq))
+    }
+
     /// SACK blocks, the newest first.
     pub fn blocks(&self) -> SackBlocks {
         self.recent
@@ -110,6 +118,13 @@ mod tests {
             queue.blocks().as_slice(),
             [(40, 60), (130, 140), (100, 110), (70, 80)]
         );
+    }
+
+    #[test]
+    fn a_byte_is_there_or_not() {
+        let queue = with(&[(10, 20), (40, 50)]);
+        let there = [9, 10, 19, 20, 39, 40, 50].map(|seq| queue.contains(seq));
+        assert_eq!(there, [false, true, true, false, false, true, false]);
     }
 
     #[test]

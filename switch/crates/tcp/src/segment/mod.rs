@@ -55,6 +55,34 @@ pub struct Segment {
     pub payload_len: u32,
 }
 
+/// What can be read of a segment whose checksum is wrong; any of it may be what is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Damaged {
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub seq: u32,
+    /// Sequence numbers that it takes: payload and FIN.
+    pub seq_len: u32,
+}
+
+impl Damaged {
+    /// Reads the header; None when its length does not fit `bytes`.
+    pub fn parse(bytes: &[u8]) -> Option<Damaged> {
+        if bytes.len() < BASE_HEADER_LEN {
+            return None;
+        }
+        let header_len = usize::from(bytes[field::DATA_OFFSET] >> 4) * 4;
+        let payload_len = bytes.len().checked_sub(header_len)?;
+        let fin = Flags::from_bits(bytes[field::FLAGS]).fin();
+        (header_len >= BASE_HEADER_LEN).then(|| Damaged {
+            src_port: be16(&bytes[field::SRC_PORT]),
+            dst_port: be16(&bytes[field::DST_PORT]),
+            seq: be32(&bytes[field::SEQ]),
+            seq_len: payload_len as u32 + u32::from(fin),
+        })
+    }
+}
+
 impl Segment {
     /// Bytes of the header with its options.
     pub fn header_len(&self) -> usize {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The TCP options that the endpoint knows: MSS, window scale, SACK permitted, SACK, timestamps.
+//! The TCP options that the endpoint knows: MSS, window scale, SACK permitted, SACK, timestamps, error notification.
 //!
 //! ```text
 //!  kind 2 len 4  MSS (RFC 9293 §3.7.1)        SYN only
@@ -7,6 +7,15 @@
 //!  kind 4 len 2  SACK permitted (RFC 2018 §2) SYN only, behind two NOPs
 //!  kind 5 len 2+8n  left, right edge (RFC 2018 §3), behind two NOPs
 //!  kind 8 len 10 TSval, TSecr (RFC 7323 §3), behind two NOPs
+//!  kind 253 len 8  error notification (ENA): experimental, with an identifier (RFC 6994 §3)
+//!
+//!    0                   1                   2                   3
+//!    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//!   +---------------+---------------+-------------------------------+
+//!   |   kind 253    |   length 8    |         ExID 0xEB0A           |
+//!   +---------------+---------------+-------------------------------+
+//!   |            sequence number of the corrupted segment           |
+//!   +---------------------------------------------------------------+
 //! ```
 
 use super::ParseError;
@@ -15,6 +24,9 @@ use super::ParseError;
 pub const MAX_OPTIONS_LEN: usize = 40;
 /// The bytes that timestamps take in each segment, NOPs included.
 pub const TIMESTAMPS_LEN: usize = 12;
+/// The bytes of an error notification.
+pub const ENA_LEN: usize = 8;
+const ENA_EXID: u16 = 0xEB0A;
 const MAX_WINDOW_SCALE: u8 = 14; // RFC 7323 §2.3
 
 mod kind {
@@ -25,6 +37,7 @@ mod kind {
     pub const SACK_PERMITTED: u8 = 4;
     pub const SACK: u8 = 5;
     pub const TIMESTAMPS: u8 = 8;
+    pub const EXPERIMENT: u8 = 253; // RFC 4727 §5
 }
 
 /// Up to four blocks `[left, right)` of received sequence numbers, the newest first (RFC 2018 §4).
@@ -98,6 +111,8 @@ pub struct Options {
     pub sack: SackBlocks,
     /// TSval, TSecr.
     pub timestamps: Option<(u32, u32)>,
+    /// Error notification: where a segment began that came in with a bad checksum.
+    pub ena: Option<u32>,
 }
 
 impl Options {
@@ -112,6 +127,7 @@ impl Options {
         } else {
             0
         };
+        len += if self.ena.is_some() { ENA_LEN } else { 0 };
         len += if self.sack.is_empty() {
             0
         } else {
@@ -124,7 +140,8 @@ impl Options {
         self.len() == 0
     }
 
-    /// SACK blocks that fit beside the other options (RFC 2018 §3: three beside timestamps).
+    /// SACK blocks that fit beside the other options (RFC 2018 §3: three beside timestamps; an error
+    /// notification takes the room of one).
     pub fn sack_room(&self) -> usize {
         let others = Options {
             sack: SackBlocks::default(),
@@ -158,6 +175,11 @@ impl Options {
             put(&[kind::NOP, kind::NOP, kind::TIMESTAMPS, 10]);
             put(&value.to_be_bytes());
             put(&echo.to_be_bytes());
+        }
+        if let Some(seq) = self.ena {
+            put(&[kind::EXPERIMENT, ENA_LEN as u8]);
+            put(&ENA_EXID.to_be_bytes());
+            put(&seq.to_be_bytes());
         }
         if !self.sack.is_empty() {
             put(&[
@@ -205,6 +227,9 @@ impl Options {
                         .chunks_exact(8)
                         .map(|block| (be32(block), be32(&block[4..])))
                         .collect();
+                }
+                (kind::EXPERIMENT, 6) if body[..2] == ENA_EXID.to_be_bytes() => {
+                    options.ena = Some(be32(&body[2..]))
                 }
                 (kind::TIMESTAMPS, 8) => options.timestamps = Some((be32(body), be32(&body[4..]))),
                 (

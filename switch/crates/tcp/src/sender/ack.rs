@@ -21,6 +21,8 @@ pub struct Ack<'a> {
     /// The segment takes sequence numbers, so it is no duplicate ACK.
     pub has_data: bool,
     pub sack: &'a SackBlocks,
+    /// Where a segment begins that came in corrupted.
+    pub ena: Option<u32>,
     /// The echoed timestamp.
     pub tsecr: Option<u32>,
 }
@@ -32,6 +34,8 @@ pub(super) struct AckFlags {
     pub dupack: bool,
     pub newly_sacked: u32,
     pub original_acked: bool,
+    /// When a retransmission that is acknowledged now had been sent.
+    pub repair_sent_ns: Option<Nanos>,
     pub tsecr: Option<u32>,
 }
 
@@ -68,6 +72,11 @@ impl Sender {
         }
         self.count_delivered(&mut acked);
         let rtt_ns = self.rtt_sample(now, ack.tsecr, &acked);
+        let not_dup = una_advanced || ack.has_data || window_updated;
+        let named = match ack.ena {
+            Some(seq) if self.ena.is_on() => self.on_name(now, seq, not_dup, &acked),
+            _ => false,
+        };
         self.restart_rto_after(now, &acked, rtt_ns.is_some());
         self.view();
         let rtt_us = rtt_ns.map_or(-1, |rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as i32);
@@ -80,14 +89,14 @@ impl Sender {
             },
         );
 
-        let not_dup = una_advanced || ack.has_data || window_updated;
         self.stats.dupacks += u64::from(!not_dup);
-        if !not_dup || acked.newly_sacked > 0 || self.ca_state() != CaState::Open {
+        if !not_dup || named || acked.newly_sacked > 0 || self.ca_state() != CaState::Open {
             self.alert(AckFlags {
                 una_advanced,
                 dupack: !not_dup,
                 newly_sacked: acked.newly_sacked,
                 original_acked: acked.original_acked,
+                repair_sent_ns: acked.last_repair_sent_ns,
                 tsecr: ack.tsecr,
             });
         }

@@ -73,7 +73,7 @@ impl Sender {
             return false;
         } else if !self.sack() {
             self.board.mark_head_lost(); // RFC 6582 §3.2 step 5: a partial ACK shows the next hole
-            self.force_head = !self.prr && !self.cc.owns_cwnd();
+            self.force_head = !self.prr && !self.cc.owns_cwnd() && !self.board.head_is_named();
         }
         if self.sack() {
             self.board.mark_lost_by_sack(self.dupack_threshold);
@@ -86,14 +86,20 @@ impl Sender {
         if self.sack() {
             self.board.mark_lost_by_sack(self.dupack_threshold);
         } else {
-            if flags.una_advanced {
+            if flags.una_advanced && !self.board.head_is_named() && !self.drop_is_shown(flags) {
                 self.board.reset_dupacks();
             }
             if flags.dupack {
                 self.add_dupack();
             }
         }
-        if self.board.lost_out() == 0 && self.board.sacked_out() < self.dupack_threshold {
+        if self.drop_is_shown(flags) {
+            self.board.mark_head_lost();
+        }
+        let dropped = self.board.lost_out() > self.board.named_out();
+        let by_dupacks =
+            self.board.sacked_out() >= self.dupack_threshold && !self.board.head_is_named();
+        if !dropped && !by_dupacks {
             self.keep_open();
             return;
         }
@@ -137,7 +143,12 @@ impl Sender {
         self.set_ca_state(CaState::Recovery);
         if !self.prr && !self.cc.owns_cwnd() {
             self.tcp.snd_cwnd = self.tcp.snd_ssthresh;
-            self.force_head = true; // whatever is in flight: RFC 6675 §5 step 4.3
+            // Whatever is in flight: RFC 6675 §5 step 4.3. A named head was sent again already: then it is another's turn.
+            if self.board.head_is_named() {
+                self.ena.send_next_lost();
+            } else {
+                self.force_head = true;
+            }
         }
     }
 }

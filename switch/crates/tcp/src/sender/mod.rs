@@ -10,6 +10,7 @@
 //! - [`scoreboard`]: what is in flight; [`rtt`]: RTT and RTO.
 //! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`erto`]: E-RTO;
 //!   [`undo`]: none was lost.
+//! - [`ena`]: losses that the receiver found to be corruption.
 //! - [`reduction`]: the window in recovery and its growth; [`transmit`]: what may be sent; [`persist`]: zero windows.
 //!
 //! Without SACK, duplicate ACKs are counted as SACKed segments. So "cwnd = ssthresh, and `sacked_out` grows" is
@@ -21,6 +22,7 @@
 
 pub mod ack;
 pub mod alert;
+pub mod ena;
 pub mod erto;
 pub mod loss;
 pub mod persist;
@@ -34,6 +36,7 @@ use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH};
 use crate::config::{Recovery, SackLimit, TcpConfig};
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
+use ena::Ena;
 use erto::Erto;
 use persist::Persist;
 use rtt::RttEstimator;
@@ -107,6 +110,7 @@ pub struct Sender {
     prior_ssthresh: u32,
     /// A reduction that may still turn out to be spurious.
     undo_marker: bool,
+    ena: Ena,
     /// F-RTO is undecided.
     frto: bool,
     erto: Erto,
@@ -182,6 +186,7 @@ impl Sender {
             delivered: 0,
             prior_ssthresh: 0,
             undo_marker: false,
+            ena: Ena::new(config.ena, next),
             frto: false,
             erto: Erto::Off,
             erto_high_seq: next,
@@ -340,6 +345,8 @@ impl Sender {
     }
 
     fn ssthresh(&mut self) -> u32 {
+        self.stats.window_reductions += 1;
+        self.stats.ena_reduced += u64::from(self.ena.is_on());
         self.view();
         self.cc.ssthresh(&mut self.tcp)
     }

@@ -16,6 +16,8 @@ const LOST: u8 = 2;
 const RETRANS: u8 = 4;
 /// Was retransmitted at least once.
 const EVER_RETRANS: u8 = 8;
+/// Held to be lost because the receiver said that it came in corrupted.
+const NAMED: u8 = 16;
 
 /// A segment that was sent and not yet acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +71,9 @@ pub struct AckedSegments {
     /// When the first and the last segment that were sent only once and are acknowledged now had been sent.
     pub first_sent_ns: Option<Nanos>,
     pub last_sent_ns: Option<Nanos>,
-    /// The same of those SACKed now.
+    /// When the last retransmitted one of those that the cumulative ACK took out had been sent again.
+    pub last_repair_sent_ns: Option<Nanos>,
+    /// When the first and the last segment that were sent only once and are SACKed now had been sent.
     pub first_sacked_sent_ns: Option<Nanos>,
     pub last_sacked_sent_ns: Option<Nanos>,
 }
@@ -82,6 +86,8 @@ pub struct Scoreboard {
     sacked_bytes: u64,
     lost_out: u32,
     retrans_out: u32,
+    /// Of those lost, the ones that the receiver named.
+    named_out: u32,
     /// Segments marked lost since the connection began.
     lost_ever: u64,
     /// No segment below this index is lost and waits for its retransmission.
@@ -142,6 +148,15 @@ impl Scoreboard {
         self.retrans_out > 0 || self.ring.front().is_some_and(|head| head.has(EVER_RETRANS))
     }
 
+    /// Lost segments that the receiver named: corrupted, not dropped.
+    pub fn named_out(&self) -> u32 {
+        self.named_out
+    }
+
+    pub fn head_is_named(&self) -> bool {
+        self.ring.front().is_some_and(|head| head.has(NAMED))
+    }
+
     pub fn head(&self) -> Option<&TxSegment> {
         self.ring.front()
     }
@@ -170,6 +185,39 @@ impl Scoreboard {
             self.lost_ever += 1;
         }
         self.retransmit_hint = self.retransmit_hint.min(index);
+    }
+
+    /// The segment in flight that begins at `seq`.
+    pub fn find(&self, seq: u32) -> Option<usize> {
+        let index = self
+            .ring
+            .partition_point(|segment| before(segment.seq, seq));
+        (self.ring.get(index)?.seq == seq).then_some(index)
+    }
+
+    /// When a segment that is not SACKed was last retransmitted; None: it has to be, whoever finds it lost.
+    pub fn retransmitted_ns(&self, index: usize) -> Option<Nanos> {
+        let segment = &self.ring[index];
+        segment.has(RETRANS).then_some(segment.sent_ns)
+    }
+
+    /// The receiver got it corrupted: lost, and no sign of congestion. False: it is SACKed, so it got there after all.
+    pub fn name(&mut self, index: usize) -> bool {
+        if self.ring[index].has(SACKED) {
+            return false;
+        }
+        self.mark_lost(index);
+        let segment = &mut self.ring[index];
+        self.named_out += u32::from(!segment.has(NAMED));
+        segment.marks |= NAMED;
+        true
+    }
+
+    /// The head was sent before `repair_ns` and nothing is known of it.
+    pub fn head_is_overtaken(&self, repair_ns: Nanos) -> bool {
+        self.ring
+            .front()
+            .is_some_and(|head| !head.has(SACKED | LOST) && head.sent_ns < repair_ns)
     }
 
     /// NewReno and Reno: the first hole is the head. Does nothing when the head is already held to be lost.
@@ -202,9 +250,10 @@ impl Scoreboard {
     /// The losses were none (undo).
     pub fn unmark_all_lost(&mut self) {
         for segment in &mut self.ring {
-            segment.marks &= !LOST;
+            segment.marks &= !(LOST | NAMED);
         }
         self.lost_out = 0;
+        self.named_out = 0;
         self.retransmit_hint = self.ring.len();
         self.lost_hint = 0;
         self.lost_hint_sacked = 0;
@@ -271,6 +320,7 @@ impl Scoreboard {
             acked.packets += 1;
             if segment.has(EVER_RETRANS) {
                 acked.retransmitted_acked = true;
+                acked.last_repair_sent_ns = acked.last_repair_sent_ns.max(Some(segment.sent_ns));
             } else if !segment.has(SACKED) {
                 acked.first_sent_ns.get_or_insert(segment.sent_ns);
                 acked.last_sent_ns = Some(segment.sent_ns);
@@ -285,6 +335,7 @@ impl Scoreboard {
             }
             self.retrans_out -= u32::from(segment.has(RETRANS));
             self.lost_out -= u32::from(segment.has(LOST));
+            self.named_out -= u32::from(segment.has(NAMED));
             self.retransmit_hint = self.retransmit_hint.saturating_sub(1);
             self.lost_hint = self.lost_hint.saturating_sub(1);
         }
@@ -343,7 +394,8 @@ impl Scoreboard {
                 if segment.has(LOST) {
                     self.lost_out -= 1;
                     self.retrans_out -= u32::from(segment.has(RETRANS));
-                    segment.marks &= !(LOST | RETRANS);
+                    self.named_out -= u32::from(segment.has(NAMED));
+                    segment.marks &= !(LOST | RETRANS | NAMED);
                 }
                 segment.marks |= SACKED;
                 self.sacked_out += 1;

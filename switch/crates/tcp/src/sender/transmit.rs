@@ -18,6 +18,9 @@ impl Sender {
                 return Some(self.retransmit(0, now));
             }
         }
+        if let Some(index) = self.take_due() {
+            return Some(self.retransmit(index, now));
+        }
         if let Some(segment) = self.next_retransmission(now) {
             return Some(segment);
         }
@@ -135,7 +138,7 @@ impl Sender {
     /// What new data is held against cwnd: without limited transmit (RFC 3042) duplicate ACKs let none out.
     fn packets_counted(&self) -> u32 {
         let early = matches!(self.ca_state(), CaState::Open | CaState::Disorder);
-        let held_back = if early && !self.limited_transmit {
+        let held_back = if early && !self.limited_transmit && !self.board.head_is_named() {
             self.board.sacked_out()
         } else {
             0

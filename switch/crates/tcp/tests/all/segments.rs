@@ -64,15 +64,17 @@ fn any_segment() -> impl Strategy<Value = Segment> {
         any::<bool>(),
         prop::option::of(any::<(u32, u32)>()),
         prop::collection::vec(any::<(u32, u32)>(), 0..5),
+        prop::option::of(any::<u32>()),
     );
     (numbers, options).prop_map(
-        |(numbers, (mss, window_scale, sack_permitted, timestamps, blocks))| {
+        |(numbers, (mss, window_scale, sack_permitted, timestamps, blocks, ena))| {
             let (src_port, dst_port, seq, ack, flags, window, payload_len) = numbers;
             let mut options = Options {
                 mss,
                 window_scale,
                 sack_permitted,
                 timestamps,
+                ena,
                 sack: SackBlocks::default(),
             };
             options.sack = blocks.into_iter().take(options.sack_room()).collect();
