@@ -92,6 +92,7 @@ CC_INLINE void bcr_end_train(struct bcr *st, struct cc_tcp *tcp, cc_u64 now_ns) 
 
 CC_INLINE void bcr_end_round(struct bcr *st, struct cc_tcp *tcp) {
 	cc_u32 target;
+	st->bw.bw_est = st->bw.bw_cur; // nothing of the train's
 	if (st->round_rtt_us != CC_NO_RTT)
 		st->bw.rtt_base_us = st->round_rtt_us;
 	target = bcr_target(st);

@@ -16,13 +16,14 @@
 
 #include "reno.h"
 
-#define WESTWOOD_BW_SCALE 256u // bw_est is in 1/256 packets a second
+#define WESTWOOD_BW_SCALE 256u // bandwidths are in 1/256 packets a second
 #define WESTWOOD_BDP_MAX 1000000u
 
 struct westwood {
 	cc_u64 sample_ns;        // when the running sample began; 0: none runs
 	cc_u32 sample_delivered; // packets delivered until then
-	cc_u32 bw_est;           // packets/s * WESTWOOD_BW_SCALE; 0 before the first sample
+	cc_u32 bw_cur;           // newest sample, packets/s * WESTWOOD_BW_SCALE
+	cc_u32 bw_est;           // the same, filtered; 0 before the first sample
 	cc_u32 rtt_us;           // newest sample; 0 before the first
 	cc_u32 rtt_base_us;      // smallest sample; CC_NO_RTT before the first
 	cc_u32 frozen;           // a timeout was seen: no samples until snd_una passes thaw_seq
@@ -32,6 +33,7 @@ struct westwood {
 CC_INLINE void westwood_init(struct westwood *st, const struct cc_tcp *tcp) {
 	st->sample_ns = 0;
 	st->sample_delivered = tcp->delivered;
+	st->bw_cur = 0;
 	st->bw_est = 0;
 	st->rtt_us = 0;
 	st->rtt_base_us = CC_NO_RTT;
@@ -88,8 +90,8 @@ CC_INLINE int westwood_pkts_acked(struct westwood *st, const struct cc_tcp *tcp,
 	cc_u64 elapsed_ns = now_ns - st->sample_ns;
 	if (!st->rtt_us || elapsed_ns < cc_max(st->rtt_us, 1) * 1000ull)
 		return 0;
-	cc_u64 current = westwood_rate(tcp->delivered - st->sample_delivered, elapsed_ns);
-	st->bw_est = st->bw_est ? (cc_u32)((st->bw_est + 4 * current) / 5) : (cc_u32)current; // alpha = 1/5
+	st->bw_cur = westwood_rate(tcp->delivered - st->sample_delivered, elapsed_ns);
+	st->bw_est = st->bw_est ? (cc_u32)((st->bw_est + 4ull * st->bw_cur) / 5) : st->bw_cur; // alpha = 1/5
 	westwood_begin_sample(st, tcp, now_ns);
 	return 1;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // The algorithms of ../cc behind plain C functions, for the unit tests to load as a shared library.
+#include "../cc/bcr.h"
 #include "../cc/guard.h"
 #include "../cc/reno_recovery.h"
 #include "../cc/vegas_linux.h"
@@ -43,3 +44,29 @@ EXPORT void t_vegas_linux_cwnd_event(struct vegas_linux *st, struct cc_tcp *tcp,
 EXPORT void t_vegas_linux_set_state(struct vegas_linux *st, struct cc_tcp *tcp, unsigned state) {
 	vegas_linux_set_state(st, tcp, state);
 }
+
+EXPORT unsigned long size_of_westwood(void) { return sizeof(struct westwood); }
+EXPORT unsigned long size_of_bcr(void) { return sizeof(struct bcr); }
+
+EXPORT void t_westwood_init(struct westwood *st, struct cc_tcp *tcp) { westwood_init(st, tcp); }
+EXPORT int t_westwood_pkts_acked(struct westwood *st, struct cc_tcp *tcp, int rtt_us, unsigned long long now_ns) {
+	return westwood_pkts_acked(st, tcp, rtt_us, now_ns);
+}
+EXPORT unsigned t_westwood_bdp(struct westwood *st) { return westwood_bdp(st); }
+EXPORT unsigned t_westwood_ssthresh(struct westwood *st, struct cc_tcp *tcp) { return westwood_ssthresh(st, tcp); }
+EXPORT void t_westwood_cwnd_event(struct westwood *st, struct cc_tcp *tcp, unsigned event) {
+	westwood_cwnd_event(st, tcp, event);
+}
+EXPORT void t_westwood_set_state(struct westwood *st, struct cc_tcp *tcp, unsigned state) {
+	westwood_set_state(st, tcp, state);
+}
+
+EXPORT void t_bcr_init(struct bcr *st, struct cc_tcp *tcp) { bcr_init(st, tcp); }
+EXPORT void t_bcr_pkts_acked(struct bcr *st, struct cc_tcp *tcp, int rtt_us, unsigned long long now_ns) {
+	bcr_pkts_acked(st, tcp, rtt_us, now_ns);
+}
+EXPORT void t_bcr_cong_avoid(struct bcr *st, struct cc_tcp *tcp, unsigned acked) {
+	erto_cong_avoid(&st->erto, tcp, acked);
+}
+EXPORT void t_bcr_set_state(struct bcr *st, struct cc_tcp *tcp, unsigned state) { bcr_set_state(st, tcp, state); }
+EXPORT unsigned t_bcr_undo_cwnd(struct bcr *st, struct cc_tcp *tcp) { return bcr_undo_cwnd(st, tcp); }
