@@ -2,7 +2,8 @@
 //! What holds for a link whatever is done to it: conservation, order, no early delivery, exact instants.
 
 use proptest::prelude::*;
-use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams};
+use std::sync::Arc;
+use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -11,6 +12,22 @@ enum Step {
     Spike { duration_us: u64 },
     Outage { duration_us: u64 },
     Poll,
+}
+
+/// None, or a trace of up to eight opportunities.
+fn trace() -> impl Strategy<Value = Option<Arc<Trace>>> {
+    prop::option::weighted(0.3, prop::collection::vec(0u32..4, 1..8)).prop_map(|gaps| {
+        let mut at = 0;
+        let mut at_ms: Vec<u32> = gaps?
+            .iter()
+            .map(|gap| {
+                at += gap;
+                at
+            })
+            .collect();
+        *at_ms.last_mut().unwrap() += 1;
+        Some(Arc::new(Trace::new("t", at_ms).unwrap()))
+    })
 }
 
 fn options() -> impl Strategy<Value = LinkOptions> {
@@ -22,9 +39,23 @@ fn options() -> impl Strategy<Value = LinkOptions> {
         prop_oneof![Just(0.0), 0.0f64..=1.0],
         prop_oneof![Just(0.0), 0.0f64..1e-3],
         1usize..20,
+        prop_oneof![Just(0.0), 0.0f64..=1.0],
+        (1e-6f64..=1.0, 0.0f64..=1.0, 0.0f64..1e-2),
+        trace(),
     )
         .prop_map(
-            |(delay_ns, jitter, normal, rate_bps, loss, ber, queue_packets)| LinkOptions {
+            |(
+                delay_ns,
+                jitter,
+                normal,
+                rate_bps,
+                loss,
+                ber,
+                queue_packets,
+                ge_enter,
+                ge,
+                trace,
+            )| LinkOptions {
                 delay_ns,
                 jitter_ns: (delay_ns as f64 * jitter) as u64,
                 jitter_distribution: if normal {
@@ -33,10 +64,15 @@ fn options() -> impl Strategy<Value = LinkOptions> {
                     JitterDistribution::Uniform
                 },
                 reorder: false,
-                rate_bps,
+                rate_bps: if trace.is_some() { 0 } else { rate_bps },
                 loss,
                 ber,
                 queue_packets,
+                ge_enter,
+                ge_leave: ge.0,
+                ge_loss: ge.1,
+                ge_ber: ge.2,
+                trace,
             },
         )
 }

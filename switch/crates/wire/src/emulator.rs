@@ -74,6 +74,13 @@ impl Emulator {
         })
     }
 
+    /// The links begin at `now`: so do their traces.
+    pub fn begin(&mut self, now: Nanos) {
+        for direction in &mut self.directions {
+            direction.link.begin(now);
+        }
+    }
+
     pub fn names(&self) -> &[String] {
         &self.names
     }

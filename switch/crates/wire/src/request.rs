@@ -265,6 +265,7 @@ fn stats(emulator: &Emulator, link: usize, ports: &mut dyn Ports) -> Fields {
                 "delivered_bytes": stats.delivered_bytes,
                 "corrupted_packets": stats.corrupted_packets,
                 "flipped_bits": stats.flipped_bits,
+                "bad_state_packets": stats.bad_state_packets,
                 "dropped_queue_full": stats.dropped_queue_full,
                 "dropped_loss": stats.dropped_loss,
                 "dropped_outage": stats.dropped_outage,

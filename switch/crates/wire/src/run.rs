@@ -80,6 +80,7 @@ impl Wire {
         let mut events: Vec<Ready> = Vec::with_capacity(256);
         let mut mend_at = Nanos::MAX;
         let mut budget = LookBudget::new(monotonic_now());
+        self.emulator.begin(monotonic_now());
         loop {
             let more = self.send_due(&mut departures);
             if mend_at == Nanos::MAX && self.ports.iter().any(Port::is_suspect) {

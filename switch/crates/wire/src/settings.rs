@@ -2,10 +2,11 @@
 //! The settings of a link direction as JSON: names, units, ranges. `links.json` and the control socket share them.
 
 use serde_json::{json, Map, Value};
-use traffic::link::{JitterDistribution, LinkOptions};
+use std::sync::Arc;
+use traffic::link::{JitterDistribution, LinkOptions, Trace};
 
 /// All keys, in the order that `get` shows them.
-pub const KEYS: [&str; 8] = [
+pub const KEYS: [&str; 13] = [
     "delay_us",
     "jitter_us",
     "jitter_distribution",
@@ -14,6 +15,11 @@ pub const KEYS: [&str; 8] = [
     "loss",
     "ber",
     "queue_packets",
+    "ge_enter",
+    "ge_leave",
+    "ge_loss",
+    "ge_ber",
+    "trace",
 ];
 
 /// A setting that cannot be taken; `message` has the value and what is allowed.
@@ -135,6 +141,14 @@ fn put(options: &mut LinkOptions, key: &str, value: &Value) -> Result<(), Settin
             let packets = whole(key, value, min as u64, max as u64, " packets", None)?;
             options.queue_packets = packets as usize;
         }
+        "ge_enter" => options.ge_enter = probability(key, value)?,
+        "ge_leave" => {
+            let (min, max) = LinkOptions::GE_LEAVE.into_inner();
+            options.ge_leave = number(key, value, min, max, "")?;
+        }
+        "ge_loss" => options.ge_loss = probability(key, value)?,
+        "ge_ber" => options.ge_ber = number(key, value, 0.0, *LinkOptions::BER.end(), "")?,
+        "trace" => options.trace = trace(key, value)?,
         _ => {
             return Err(SettingError::new(
                 key,
@@ -143,6 +157,30 @@ fn put(options: &mut LinkOptions, key: &str, value: &Value) -> Result<(), Settin
         }
     }
     Ok(())
+}
+
+fn probability(key: &str, value: &Value) -> Result<f64, SettingError> {
+    number(key, value, 0.0, *LinkOptions::PROBABILITY.end(), "")
+}
+
+/// Reads the trace's file; null: no trace.
+fn trace(key: &str, value: &Value) -> Result<Option<Arc<Trace>>, SettingError> {
+    let path = match value {
+        Value::Null => return Ok(None),
+        Value::String(path) if !path.is_empty() => path,
+        other => {
+            return Err(SettingError::new(
+                key,
+                format!("{other} is not a file; allowed: a path, or null for none"),
+            ))
+        }
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| SettingError::new(key, format!("{path}: cannot be read: {e}")))?;
+    match Trace::parse(path.as_str(), &text) {
+        Ok(trace) => Ok(Some(Arc::new(trace))),
+        Err(e) => Err(SettingError::new(key, format!("{path}: {e}"))),
+    }
 }
 
 /// `base` with the keys of `object` changed. The key `jitter_us` may not exceed `delay_us` afterwards.
@@ -164,6 +202,16 @@ pub fn changed(
             format!(
                 "{} exceeds delay_us ({delay_us}); allowed: 0 to {delay_us} µs",
                 options.jitter_ns as f64 / 1e3
+            ),
+        ));
+    }
+    if let (Some(trace), true) = (&options.trace, options.rate_bps != 0) {
+        return Err(SettingError::new(
+            "trace",
+            format!(
+                "{} stands beside rate_bps ({}); allowed: one of them, the other 0 or null",
+                trace.source(),
+                options.rate_bps
             ),
         ));
     }
@@ -198,6 +246,11 @@ pub fn shown(options: &LinkOptions) -> Map<String, Value> {
         json!(options.loss),
         json!(options.ber),
         json!(options.queue_packets),
+        json!(options.ge_enter),
+        json!(options.ge_leave),
+        json!(options.ge_loss),
+        json!(options.ge_ber),
+        json!(options.trace.as_ref().map(|trace| trace.source())),
     ];
     KEYS.iter().map(ToString::to_string).zip(values).collect()
 }
@@ -224,10 +277,48 @@ mod tests {
             loss: 0.25,
             ber: 1e-6,
             queue_packets: 50,
+            ge_enter: 0.01,
+            ge_leave: 0.25,
+            ge_loss: 0.5,
+            ge_ber: 1e-3,
+            trace: None,
         };
         assert_eq!(
             changed(&LinkOptions::default(), &shown(&options)),
             Ok(options)
+        );
+    }
+
+    #[test]
+    fn a_trace_is_read_from_its_file_and_taken_away_by_null() {
+        let path = std::env::temp_dir().join(format!("wire-settings-{}.trace", std::process::id()));
+        std::fs::write(&path, "1\n5\n").unwrap();
+        let change = json!({"trace": path.to_str().unwrap()});
+        let options = changed(&LinkOptions::default(), change.as_object().unwrap());
+        std::fs::write(&path, "1\n0\n").unwrap();
+        let bad = error(change.clone());
+        std::fs::remove_file(&path).unwrap();
+        let gone = error(change);
+        let options = options.unwrap();
+        assert_eq!(options.trace.as_ref().unwrap().opportunities(), 2);
+        assert_eq!(json!(shown(&options))["trace"], path.to_str().unwrap());
+        assert!(
+            bad.ends_with("line 2: 0 ms is before 1 ms; the times of a trace never go back"),
+            "{bad}"
+        );
+        assert!(gone.contains("cannot be read: No such file"), "{gone}");
+        let none = json!({"trace": null});
+        let plain = changed(&options, none.as_object().unwrap()).unwrap();
+        assert_eq!(plain, LinkOptions::default());
+        let rate = json!({"rate_bps": 2000});
+        let both = changed(&options, rate.as_object().unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            both.ends_with(
+                " stands beside rate_bps (2000); allowed: one of them, the other 0 or null"
+            ),
+            "{both}"
         );
     }
 
@@ -271,7 +362,16 @@ mod tests {
         );
         assert_eq!(
             error(json!({"latency": 1})),
-            "latency: unknown key; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets"
+            "latency: unknown key; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets, \
+             ge_enter, ge_leave, ge_loss, ge_ber, trace"
+        );
+        assert_eq!(
+            error(json!({"ge_leave": 0})),
+            "ge_leave: 0 is out of range; allowed: 0.000001 to 1"
+        );
+        assert_eq!(
+            error(json!({"trace": 5})),
+            "trace: 5 is not a file; allowed: a path, or null for none"
         );
     }
 }

@@ -116,7 +116,8 @@ fn mistakes_are_told_with_what_is_allowed() {
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s1-s2"})),
-        "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets"
+        "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets, \
+         ge_enter, ge_leave, ge_loss, ge_ber, trace"
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s1-s2", "loss": 0.5, "ber": 2})),
@@ -196,8 +197,30 @@ fn get_gives_links_in_the_form_of_the_file() {
     assert_eq!(
         first["a_to_b"],
         json!({"delay_us": 5000, "jitter_us": 0, "jitter_distribution": "uniform", "reorder": false,
-               "rate_bps": 0, "loss": 0.0, "ber": 0.0, "queue_packets": 1000})
+               "rate_bps": 0, "loss": 0.0, "ber": 0.0, "queue_packets": 1000,
+               "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "trace": null})
     );
+}
+
+#[test]
+fn bursts_begin_and_end_by_command_in_one_direction() {
+    let mut emulator = emulator();
+    let set = json!({"op": "set", "link": "s1-s2", "direction": "a_to_b", "ge_enter": 1, "ge_leave": 1e-6});
+    assert_eq!(ask(&mut emulator, 0, set)["ok"], json!(true));
+    for _ in 0..2 {
+        emulator.offer(0, 0, &[0; 60]);
+        emulator.offer(1, 0, &[0; 60]);
+    }
+    let link = &ask(&mut emulator, 1, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
+    assert_eq!(link["a_to_b"]["bad_state_packets"], json!(2));
+    assert_eq!(link["a_to_b"]["dropped_loss"], json!(2));
+    assert_eq!(link["b_to_a"]["bad_state_packets"], json!(0));
+    assert_eq!(link["b_to_a"]["in_flight_packets"], json!(2));
+    let off = json!({"op": "set", "link": "s1-s2", "ge_enter": 0});
+    assert_eq!(ask(&mut emulator, 2, off)["a_to_b"]["ge_enter"], json!(0.0));
+    emulator.offer(0, 3, &[0; 60]);
+    let link = &ask(&mut emulator, 4, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
+    assert_eq!(link["a_to_b"]["dropped_loss"], json!(2));
 }
 
 #[test]

@@ -2,8 +2,10 @@
 //! Links: two ends, and the settings of each direction.
 
 use device::Nanos;
-use serde::Deserialize;
-use traffic::link::{JitterDistribution, LinkOptions};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::sync::Arc;
+use traffic::link::{JitterDistribution, LinkOptions, Trace};
 
 /// A link between two nodes.
 #[derive(Clone, Debug, Deserialize)]
@@ -73,8 +75,41 @@ pub struct LinkSettings {
     pub rate_bps: Option<u64>,
     pub loss: Option<f64>,
     pub ber: Option<f64>,
-    /// Waiting for the line; without meaning while the rate is unlimited.
+    /// Waiting for the line; without meaning while the rate is unlimited and there is no trace.
     pub queue_packets: Option<usize>,
+    pub ge_enter: Option<f64>,
+    pub ge_leave: Option<f64>,
+    pub ge_loss: Option<f64>,
+    pub ge_ber: Option<f64>,
+    /// In the JSON a file in Mahimahi's format, read with it, or the times themselves in ms; null: no trace any more.
+    #[serde(default, deserialize_with = "trace")]
+    pub trace: Option<Option<Arc<Trace>>>,
+}
+
+/// Where the times of a trace are.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TraceSource {
+    File(String),
+    Times(Vec<u32>),
+}
+
+fn trace<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<Arc<Trace>>>, D::Error> {
+    let trace = match Option::<TraceSource>::deserialize(input)
+        .map_err(|_| D::Error::custom("must be a file, a list of times in ms, or null"))?
+    {
+        None => return Ok(Some(None)),
+        Some(TraceSource::Times(at_ms)) => {
+            Trace::new(format!("{} times", at_ms.len()), at_ms).map_err(D::Error::custom)?
+        }
+        Some(TraceSource::File(path)) => {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|e| D::Error::custom(format!("{path}: cannot be read: {e}")))?;
+            Trace::parse(path.as_str(), &text)
+                .map_err(|e| D::Error::custom(format!("{path}: {e}")))?
+        }
+    };
+    Ok(Some(Some(Arc::new(trace))))
 }
 
 /// How the delay deviates from its mean.
@@ -101,6 +136,11 @@ impl LinkSettings {
             loss: self.loss.unwrap_or(options.loss),
             ber: self.ber.unwrap_or(options.ber),
             queue_packets: self.queue_packets.unwrap_or(options.queue_packets),
+            ge_enter: self.ge_enter.unwrap_or(options.ge_enter),
+            ge_leave: self.ge_leave.unwrap_or(options.ge_leave),
+            ge_loss: self.ge_loss.unwrap_or(options.ge_loss),
+            ge_ber: self.ge_ber.unwrap_or(options.ge_ber),
+            trace: self.trace.clone().unwrap_or_else(|| options.trace.clone()),
         }
     }
 }

@@ -53,8 +53,14 @@ impl BitErrors {
         (libm::log(unit_above_zero(draw(stream))) * self.inverse_log) as u64
     }
 
-    /// Flips bits of `frame` behind its first [`UNTOUCHED_BYTES`]; returns how many.
-    pub(super) fn apply(&mut self, frame: &mut [u8], stream: &mut Xoshiro256PlusPlus) -> u32 {
+    /// Flips bits of `frame` behind its first [`UNTOUCHED_BYTES`]; returns how many. Not `in_force`: passes over the
+    /// frame and leaves it whole, so that what happens to later frames does not depend on that.
+    pub(super) fn apply(
+        &mut self,
+        frame: &mut [u8],
+        in_force: bool,
+        stream: &mut Xoshiro256PlusPlus,
+    ) -> u32 {
         if self.ber == 0.0 {
             return 0;
         }
@@ -64,8 +70,10 @@ impl BitErrors {
         let bits = body.len() as u64 * 8;
         let mut flips = 0;
         while self.gap_bits < bits {
-            body[(self.gap_bits / 8) as usize] ^= 0x80 >> (self.gap_bits % 8);
-            flips += 1;
+            if in_force {
+                body[(self.gap_bits / 8) as usize] ^= 0x80 >> (self.gap_bits % 8);
+                flips += 1;
+            }
             let gap = self.draw_gap(stream);
             self.gap_bits = self.gap_bits.saturating_add(1).saturating_add(gap);
         }

@@ -4,10 +4,11 @@
 //! All instants are computed, never observed: calling late changes nothing in what happens when.
 
 use super::jitter::JitterDraw;
+use super::service::Service;
 use super::{
-    BitErrors, DropReason, LinkOptionError, LinkOptions, LinkStats, LinkStreams, LossModel, Nanos,
+    BitErrors, DropReason, GilbertElliott, LinkOptionError, LinkOptions, LinkStats, LinkStreams,
+    LossModel, Nanos,
 };
-use crate::line::Line;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -16,9 +17,11 @@ use std::collections::{BinaryHeap, VecDeque};
 pub struct Link<T> {
     options: LinkOptions,
     streams: LinkStreams,
+    bursts: GilbertElliott,
     loss: LossModel,
-    bit_errors: BitErrors,
-    line: Line,
+    /// Of the good state and of the bad one.
+    bit_errors: [BitErrors; 2],
+    line: Service,
     /// Frames that wait for the line.
     queue: VecDeque<Entry<T>>,
     /// The frame on the line; its last bit leaves at `line.free_at()`.
@@ -127,9 +130,10 @@ impl<T> Link<T> {
     ) -> Result<Self, LinkOptionError> {
         let perfect = LinkOptions::default();
         let mut link = Self {
-            loss: LossModel::Independent { probability: 0.0 },
-            bit_errors: BitErrors::none(),
-            line: Line::new(0),
+            bursts: GilbertElliott::default(),
+            loss: LossModel::default(),
+            bit_errors: [BitErrors::none(), BitErrors::none()],
+            line: Service::new(0, &perfect),
             options: perfect,
             streams,
             queue: VecDeque::with_capacity(frames.min(options.queue_packets)),
@@ -175,22 +179,33 @@ impl<T> Link<T> {
         self.outage.contains(now).then_some(self.outage.until)
     }
 
+    /// The link begins at `now`: so does its trace. Instants before are of no meaning.
+    pub fn begin(&mut self, now: Nanos) {
+        if self.options.trace.is_some() && self.on_line.is_none() {
+            self.line = Service::new(now, &self.options);
+        }
+    }
+
     /// Changes the settings from `now` on. No frame is lost by it: frames on the medium keep their instants; the
     /// rest of the frame on the line, and the frames that wait (also those above a shorter queue), get the new settings.
+    /// A new trace begins now.
     ///
     /// # Errors
     /// The first option that is out of range; then nothing has changed.
     pub fn set(&mut self, now: Nanos, options: LinkOptions) -> Result<(), LinkOptionError> {
         options.check()?;
         self.advance(now);
-        if options.rate_bps != self.options.rate_bps {
-            self.line.set_rate(now, options.rate_bps);
-        }
-        self.loss = LossModel::Independent {
-            probability: options.loss,
+        let on_line_bytes = self.on_line.as_ref().map(|entry| entry.len_bytes);
+        self.line
+            .change(now, &self.options, &options, on_line_bytes);
+        self.bursts.set(options.ge_enter, options.ge_leave);
+        self.loss = LossModel {
+            good: options.loss,
+            bad: options.ge_loss,
         };
-        self.bit_errors
-            .set(options.ber, &mut self.streams.bit_errors);
+        let [good, bad] = &mut self.bit_errors;
+        good.set(options.ber, &mut self.streams.bit_errors);
+        bad.set(options.ge_ber, &mut self.streams.bad_bit_errors);
         self.options = options;
         self.advance(now);
         Ok(())
@@ -221,10 +236,15 @@ impl<T> Link<T> {
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += frame.len() as u64;
         // All draws come first, for every frame: its fate must not depend on the queue's state.
+        let bad = self.bursts.step(&mut self.streams.bursts);
+        self.stats.bad_state_packets += u64::from(bad);
+        let [good_errors, bad_errors] = &mut self.bit_errors;
+        let flips = good_errors.apply(frame, !bad, &mut self.streams.bit_errors)
+            + bad_errors.apply(frame, bad, &mut self.streams.bad_bit_errors);
         let entry = Entry {
             len_bytes: frame.len() as u32,
-            lost: self.loss.is_lost(&mut self.streams.loss),
-            flips: self.bit_errors.apply(frame, &mut self.streams.bit_errors),
+            lost: self.loss.is_lost(bad, &mut self.streams.loss),
+            flips,
             jitter: JitterDraw::next(&mut self.streams.jitter),
             item,
         };

@@ -4,21 +4,19 @@
 use super::streams::{draw, unit};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A loss process. Each variant makes one draw for each frame offered, also while its probability is 0: so the
-/// k-th frame meets the same draw in every run of a seed, and a larger probability loses a superset.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum LossModel {
-    /// Each frame on its own, with this probability.
-    Independent { probability: f64 },
+/// Each frame on its own, with the probability of the state that it meets. One draw for each frame offered, also
+/// while the probability is 0: so the k-th frame meets the same draw in every run of a seed, and a larger probability
+/// loses a superset.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LossModel {
+    /// In the good state, and where there is no other.
+    pub good: f64,
+    pub bad: f64,
 }
 
 impl LossModel {
     /// Whether the next frame is lost.
-    pub(super) fn is_lost(&mut self, stream: &mut Xoshiro256PlusPlus) -> bool {
-        let u = unit(draw(stream));
-        match self {
-            Self::Independent { probability } => u < *probability,
-        }
+    pub(super) fn is_lost(self, bad: bool, stream: &mut Xoshiro256PlusPlus) -> bool {
+        unit(draw(stream)) < if bad { self.bad } else { self.good }
     }
 }

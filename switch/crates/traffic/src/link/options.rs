@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be set on a direction of a link, with ranges.
 
-use super::{JitterDistribution, Nanos};
+use super::{JitterDistribution, Nanos, Trace};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Settings of one direction. The default is a perfect line: no delay, no rate limit, no loss.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +21,16 @@ pub struct LinkOptions {
     pub loss: f64,
     /// Probability that a bit behind the Ethernet header is flipped.
     pub ber: f64,
-    /// Frames that may wait for the line, the one on it not counted. Without meaning while `rate_bps` is 0.
+    /// Frames that may wait for the line, the one on it not counted. Without meaning while `rate_bps` is 0 and there is no trace.
     pub queue_packets: usize,
+    /// Gilbert–Elliott: probabilities per frame of entering and of leaving the bad state; 0: there is none. `loss` and
+    /// `ber` hold in the good state, `ge_loss` and `ge_ber` in the bad one. Defaults as tc-netem's gemodel: all is lost in it.
+    pub ge_enter: f64,
+    pub ge_leave: f64,
+    pub ge_loss: f64,
+    pub ge_ber: f64,
+    /// Takes the place of the rate, which must be 0 then.
+    pub trace: Option<Arc<Trace>>,
 }
 
 impl Default for LinkOptions {
@@ -35,6 +44,11 @@ impl Default for LinkOptions {
             loss: 0.0,
             ber: 0.0,
             queue_packets: 1000,
+            ge_enter: 0.0,
+            ge_leave: 1.0,
+            ge_loss: 1.0,
+            ge_ber: 0.0,
+            trace: None,
         }
     }
 }
@@ -75,6 +89,9 @@ impl LinkOptions {
     pub const LOSS: RangeInclusive<f64> = 0.0..=1.0;
     pub const BER: RangeInclusive<f64> = 0.0..=1.0;
     pub const QUEUE_PACKETS: RangeInclusive<usize> = 1..=1_000_000;
+    pub const PROBABILITY: RangeInclusive<f64> = 0.0..=1.0;
+    /// A stay of a million frames on average is the longest: from 0 there is no way back.
+    pub const GE_LEAVE: RangeInclusive<f64> = 1e-6..=1.0;
 
     /// Checks all ranges, and that the jitter does not exceed the delay.
     ///
@@ -103,7 +120,22 @@ impl LinkOptions {
             self.queue_packets,
             &Self::QUEUE_PACKETS,
             " packets",
-        )
+        )?;
+        check("ge_enter", self.ge_enter, &Self::PROBABILITY, "")?;
+        check("ge_leave", self.ge_leave, &Self::GE_LEAVE, "")?;
+        check("ge_loss", self.ge_loss, &Self::PROBABILITY, "")?;
+        check("ge_ber", self.ge_ber, &Self::BER, "")?;
+        match &self.trace {
+            Some(trace) if self.rate_bps != 0 => Err(LinkOptionError {
+                key: "trace",
+                value: trace.source().to_owned(),
+                allowed: format!(
+                    "with rate_bps 0 only (it is {}): the trace is the rate",
+                    self.rate_bps
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The least delay that a frame can meet.
@@ -150,6 +182,21 @@ mod tests {
         assert_eq!(
             bad(|o| o.ber = -0.1),
             "ber: -0.1 is out of range; allowed: 0 to 1"
+        );
+        assert_eq!(
+            bad(|o| o.ge_enter = 2.0),
+            "ge_enter: 2 is out of range; allowed: 0 to 1"
+        );
+        assert_eq!(
+            bad(|o| o.ge_leave = 0.0),
+            "ge_leave: 0 is out of range; allowed: 0.000001 to 1"
+        );
+        assert_eq!(
+            bad(|o| {
+                o.rate_bps = 2_000_000;
+                o.trace = Some(Arc::new(Trace::new("lte.trace", vec![1]).unwrap()));
+            }),
+            "trace: lte.trace is out of range; allowed: with rate_bps 0 only (it is 2000000): the trace is the rate"
         );
         assert_eq!(
             bad(|o| o.queue_packets = 0),

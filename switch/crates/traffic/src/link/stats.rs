@@ -25,6 +25,8 @@ pub struct LinkStats {
     /// Frames delivered with at least one flipped bit, and the bits flipped in them.
     pub corrupted_packets: u64,
     pub flipped_bits: u64,
+    /// Frames offered that met the bad state of the Gilbert–Elliott chain, whatever became of them.
+    pub bad_state_packets: u64,
 }
 
 impl LinkStats {

@@ -10,6 +10,9 @@ pub struct LinkStreams {
     pub(super) loss: Xoshiro256PlusPlus,
     pub(super) bit_errors: Xoshiro256PlusPlus,
     pub(super) jitter: Xoshiro256PlusPlus,
+    /// Of the Gilbert–Elliott chain, and of the bit errors in its bad state.
+    pub(super) bursts: Xoshiro256PlusPlus,
+    pub(super) bad_bit_errors: Xoshiro256PlusPlus,
 }
 
 impl LinkStreams {
@@ -23,14 +26,21 @@ impl LinkStreams {
         }
         let loss = Xoshiro256PlusPlus::seed_from_u64(hash);
         // A jump is 2^128 draws: the sub-streams never meet.
-        let mut bit_errors = loss.clone();
-        bit_errors.jump();
-        let mut jitter = bit_errors.clone();
-        jitter.jump();
+        let after = |stream: &Xoshiro256PlusPlus| {
+            let mut next = stream.clone();
+            next.jump();
+            next
+        };
+        let bit_errors = after(&loss);
+        let jitter = after(&bit_errors);
+        let bursts = after(&jitter);
+        let bad_bit_errors = after(&bursts);
         Self {
             loss,
             bit_errors,
             jitter,
+            bursts,
+            bad_bit_errors,
         }
     }
 }

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A delivery trace in Mahimahi's format (Netravali et al., USENIX ATC 2015): the instants at which a link carries something.
+//!
+//! A text file, one number a line: milliseconds since the trace began, never going back. Each line is an opportunity
+//! to carry [`OPPORTUNITY_BYTES`]; a trace that has ended begins anew at the time of its last line.
+
+use super::bit_errors::UNTOUCHED_BYTES;
+use super::Nanos;
+use std::sync::Arc;
+
+/// What one opportunity carries: bytes of the frame behind its Ethernet header, so that a full IP packet needs one.
+pub const OPPORTUNITY_BYTES: u32 = 1_500;
+/// Most opportunities of a trace.
+pub const OPPORTUNITIES_MAX: usize = 4_000_000;
+
+const NS_PER_MS: Nanos = 1_000_000;
+
+/// A trace that is not one; one sentence with the line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TraceError(String);
+
+/// A checked trace, shared by the directions that follow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    source: String,
+    at_ms: Box<[u32]>,
+}
+
+impl Trace {
+    /// A trace from its instants; `source` is what `get` shows, such as the file's name.
+    ///
+    /// # Errors
+    /// [`TraceError`]: none, too many, going back, or all of them at 0.
+    pub fn new(source: impl Into<String>, at_ms: Vec<u32>) -> Result<Trace, TraceError> {
+        if at_ms.len() > OPPORTUNITIES_MAX {
+            return Err(TraceError(format!(
+                "{} opportunities are too many; allowed: 1 to {OPPORTUNITIES_MAX}",
+                at_ms.len()
+            )));
+        }
+        if let Some(i) = (1..at_ms.len()).find(|i| at_ms[*i] < at_ms[i - 1]) {
+            return Err(TraceError(format!(
+                "line {}: {} ms is before {} ms; the times of a trace never go back",
+                i + 1,
+                at_ms[i],
+                at_ms[i - 1]
+            )));
+        }
+        match at_ms.last() {
+            None => Err(TraceError(
+                "no opportunity in it; a trace has one time in ms a line".to_owned(),
+            )),
+            Some(0) => Err(TraceError(
+                "its last time is 0 ms: it could not begin anew; allowed: 1 or more".to_owned(),
+            )),
+            Some(_) => Ok(Trace {
+                source: source.into(),
+                at_ms: at_ms.into_boxed_slice(),
+            }),
+        }
+    }
+
+    /// A trace from the text of a file.
+    ///
+    /// # Errors
+    /// [`TraceError`] with the line.
+    pub fn parse(source: impl Into<String>, text: &str) -> Result<Trace, TraceError> {
+        let text = text.trim_end();
+        let mut at_ms = Vec::with_capacity(text.len() / 4);
+        if !text.is_empty() {
+            for (i, line) in text.lines().enumerate() {
+                let word = line.trim();
+                at_ms.push(word.parse().map_err(|_| {
+                    let shown: String = word.chars().take(20).collect();
+                    TraceError(format!(
+                        "line {}: {shown:?} is not a time; allowed: 0 to {} ms, whole",
+                        i + 1,
+                        u32::MAX
+                    ))
+                })?);
+            }
+        }
+        Trace::new(source, at_ms)
+    }
+
+    /// Where it came from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Opportunities until it begins anew.
+    pub fn opportunities(&self) -> usize {
+        self.at_ms.len()
+    }
+
+    /// Time until it begins anew.
+    pub fn period_ns(&self) -> Nanos {
+        Nanos::from(*self.at_ms.last().unwrap_or(&1)) * NS_PER_MS
+    }
+
+    /// What it carries on average, bit/s of what is behind the Ethernet headers.
+    pub fn mean_rate_bps(&self) -> f64 {
+        let bits = self.at_ms.len() as f64 * f64::from(OPPORTUNITY_BYTES) * 8.0;
+        bits * 1e9 / self.period_ns() as f64
+    }
+}
+
+/// A trace as it takes the place of the line. Opportunities that find nothing to carry are gone; small frames share
+/// one, a long frame takes what it needs of the next ones and leaves with its last byte.
+#[derive(Debug)]
+pub(super) struct TraceLine {
+    trace: Arc<Trace>,
+    /// When the present pass of the trace began.
+    pass_ns: Nanos,
+    /// The opportunity in use or next.
+    index: usize,
+    /// What is left of it.
+    left_bytes: u32,
+    free_ns: Nanos,
+}
+
+impl TraceLine {
+    /// The trace, beginning now.
+    pub(super) fn new(trace: Arc<Trace>, now: Nanos) -> Self {
+        Self {
+            trace,
+            pass_ns: now,
+            index: 0,
+            left_bytes: OPPORTUNITY_BYTES,
+            free_ns: 0,
+        }
+    }
+
+    /// When the frame that was put on last has left.
+    pub(super) fn free_at(&self) -> Nanos {
+        self.free_ns
+    }
+
+    /// Carries a frame from `start` on.
+    pub(super) fn occupy(&mut self, start: Nanos, len_bytes: u32) {
+        if self.at() < start {
+            self.skip_to(start);
+        }
+        let mut bytes = len_bytes.saturating_sub(UNTOUCHED_BYTES as u32).max(1);
+        loop {
+            if self.left_bytes == 0 {
+                self.next();
+            }
+            let carried = bytes.min(self.left_bytes);
+            self.left_bytes -= carried;
+            bytes -= carried;
+            if bytes == 0 {
+                break;
+            }
+        }
+        self.free_ns = self.at();
+    }
+
+    fn at(&self) -> Nanos {
+        self.pass_ns + Nanos::from(self.trace.at_ms[self.index]) * NS_PER_MS
+    }
+
+    fn next(&mut self) {
+        self.index += 1;
+        if self.index == self.trace.at_ms.len() {
+            self.index = 0;
+            self.pass_ns += self.trace.period_ns();
+        }
+        self.left_bytes = OPPORTUNITY_BYTES;
+    }
+
+    /// The first opportunity that is not before `t`, which lies behind the present one.
+    fn skip_to(&mut self, t: Nanos) {
+        let period = self.trace.period_ns();
+        // A pass holds (pass_ns, pass_ns + period]: its last opportunity is at its end.
+        let passes = (t - self.pass_ns - 1) / period;
+        let first = if passes > 0 { 0 } else { self.index };
+        self.pass_ns += passes * period;
+        let ms = (t - self.pass_ns).div_ceil(NS_PER_MS);
+        self.index = first + self.trace.at_ms[first..].partition_point(|at| Nanos::from(*at) < ms);
+        self.left_bytes = OPPORTUNITY_BYTES;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_and_its_faults_told_with_their_line() {
+        let trace = Trace::parse("x", "0\n5\r\n5\n 20\n\n").unwrap();
+        assert_eq!((trace.opportunities(), trace.period_ns()), (4, 20_000_000));
+        assert_eq!(trace.mean_rate_bps(), 2_400_000.0);
+        let error = |text: &str| Trace::parse("x", text).unwrap_err().to_string();
+        assert_eq!(
+            error(""),
+            "no opportunity in it; a trace has one time in ms a line"
+        );
+        assert_eq!(
+            error("0\n0\n"),
+            "its last time is 0 ms: it could not begin anew; allowed: 1 or more"
+        );
+        assert_eq!(
+            error("3\n7\n5\n"),
+            "line 3: 5 ms is before 7 ms; the times of a trace never go back"
+        );
+        assert_eq!(
+            error("3\n1.5\n"),
+            "line 2: \"1.5\" is not a time; allowed: 0 to 4294967295 ms, whole"
+        );
+        assert_eq!(
+            error("3\n\n5\n"),
+            "line 2: \"\" is not a time; allowed: 0 to 4294967295 ms, whole"
+        );
+    }
+
+    #[test]
+    fn frames_leave_at_opportunities_and_the_trace_begins_anew() {
+        let trace = Arc::new(Trace::new("x", vec![2, 2, 5, 10]).unwrap());
+        let mut line = TraceLine::new(trace, 1_000_000);
+        let mut leave = |start_ms: Nanos, len: u32| {
+            line.occupy(start_ms * NS_PER_MS, len);
+            line.free_at() / NS_PER_MS
+        };
+        // Passes begin at 1, 11, 21 … ms.
+        assert_eq!(leave(1, 1514), 3, "the first opportunity");
+        assert_eq!(leave(3, 1514), 3, "two at one instant");
+        assert_eq!(leave(3, 714), 6);
+        assert_eq!(leave(6, 714), 6, "small frames share one");
+        assert_eq!(leave(6, 214), 11, "the rest of it was too small: 100 + 100");
+        assert_eq!(
+            leave(11, 14 + 1400 + 1500),
+            13,
+            "a long one takes the next as well"
+        );
+        assert_eq!(
+            leave(100, 1514),
+            101,
+            "idle ones are gone; the end of a pass"
+        );
+        assert_eq!(leave(101, 1514), 103);
+        assert_eq!(leave(103, 1514), 103);
+        assert_eq!(leave(1_000_001, 1514), 1_000_001);
+        assert_eq!(leave(1_000_002, 1514), 1_000_003);
+    }
+}
