@@ -52,6 +52,33 @@ def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[t
     return series
 
 
+RECOVERED_SHARE = 0.9
+RECOVERY_WINDOW_S = 1.0
+
+
+def recovery_s(
+    samples: Sequence[tuple[float, float]], spike_end_s: float, new_rate_bps: float, step_s: float = 0.1
+) -> float | None:
+    """From a spike's end to the first window of `RECOVERY_WINDOW_S` in which 90 % of the new rate is reached; None when that never comes.
+
+    `samples` are (time in s, bytes so far); `new_rate_bps` is what the path then carries of these bytes. What the spike held
+    back comes all at once at its end: those bytes (in the first 0.1 s) do not count.
+    """
+    if not samples:
+        return None
+    start_s = spike_end_s + step_s
+    while start_s + RECOVERY_WINDOW_S <= samples[-1][0] + 1e-9:
+        if window_rate_bps(samples, start_s, start_s + RECOVERY_WINDOW_S) >= RECOVERED_SHARE * new_rate_bps:
+            return round(start_s - spike_end_s, 6)
+        start_s += step_s
+    return None
+
+
+def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = 54) -> float:
+    """Application bits per second that a link of `rate_bps` carries in full segments; frames as the switch counts them."""
+    return rate_bps * mss_bytes / (mss_bytes + frame_overhead_bytes)
+
+
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
     """(median, smallest, largest). Raises ValueError when there are none."""
     if not values:

@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+AFTER_SPIKE_S = 5.0
+"""What a recovery is judged by: so long after a delay spike's end."""
+
 
 class RunError(RuntimeError):
     """A run that cannot be trusted or could not be made; the text says what and why."""
@@ -29,6 +32,21 @@ class FlowResult:
     srtt_ms: float
     greedy: bool = True
     """Whether it counts for fairness and Jain: greedy flows do."""
+    segments_sent: int | None = None
+    """Segments with data, retransmissions too; None where the runtime does not know."""
+    window_reductions: int | None = None
+    """How often the sender took its window back; Mininet: as its samples show."""
+    ena_corrupted: int | None = None
+    """Segments with a bad checksum that its receiver attributed; with the three below: docs/design-senders.md."""
+    ena_notified: int | None = None
+    ena_kept: int | None = None
+    ena_reduced: int | None = None
+    after_spike_bytes: float | None = None
+    """New bytes delivered within `AFTER_SPIKE_S` after the end of a delay spike; None without one."""
+    after_spike_retransmits: int | None = None
+    """From the spike's start to `AFTER_SPIKE_S` after its end."""
+    recovery_s: float | None = None
+    """From the spike's end until it has 90 % of what the port then carries (`measures.recovery_s`); None: not within the run."""
 
 
 @dataclass
@@ -47,6 +65,8 @@ class PortResult:
     """Mean number of waiting packets."""
     qthresh_packets: float | None = None
     """Mean of what was in force; None without a threshold."""
+    after_spike_drops: int | None = None
+    """From a delay spike's start to `AFTER_SPIKE_S` after its end; None without one."""
     bw_bps: float | None = None
     t_res_ms: float | None = None
     l_d_bytes: float | None = None
@@ -83,14 +103,21 @@ class VcResult:
 
 @dataclass
 class Transfer:
-    """One finished transfer of a `bytes`, `web` or `interactive` application."""
+    """One transfer of a `bytes`, `web` or `interactive` application: finished, or (`bytes` only) cut by the run's end."""
 
     flow: str
     group: str
     start_s: float
     bytes: int
+    """Of one that was cut: those that were acknowledged."""
     completion_s: float
+    """From when the application asked, before the handshake, to the last ACK."""
     retransmits: int = 0
+    ran_s: float | None = None
+    """From its first data segment to the last ACK, or to the cut; None where the runtime does not know."""
+    packets: int | None = None
+    """Segments with data or FIN that its sender sent, retransmissions too."""
+    complete: bool = True
 
 
 @dataclass

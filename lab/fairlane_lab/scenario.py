@@ -20,7 +20,12 @@ class App:
     kind: AppKind = "greedy"
     bytes: int = 0
     """`bytes`: of the file; `interactive`: of each message."""
+    times: int = 1
+    """`bytes`: so many files, each on a connection of its own."""
     interval_s: float = 0.0
+    """From asking for one file or message to asking for the next."""
+    nodelay: bool = False
+    """`bytes`: TCP_NODELAY; what is written goes at once, and the FIN by itself where no data waits for it."""
     on_mean_s: float = 0.0
     off_mean_s: float = 0.0
     arrivals_per_s: float = 0.0
@@ -171,5 +176,20 @@ class Scenario:
     seed: int = 1
     sample_s: float = 0.1
     """Between two samples of the series."""
+    until_done: bool = False
+    """The run ends when every file of its `bytes` applications is finished, at `duration_s` at the latest."""
     series: bool = False
     """Whether the series (cwnd, queue per flow, thresholds) are wanted in the result."""
+
+    @property
+    def spike_s(self) -> tuple[float, float] | None:
+        """From when to when its first delay spike holds everything, seconds; None without one."""
+        for change in sorted(self.changes, key=lambda change: change.at_s):
+            if change.spike_s is not None:
+                return change.at_s, change.at_s + change.spike_s
+        return None
+
+    @property
+    def ends_with_its_files(self) -> bool:
+        """Whether it ends as soon as all files are finished."""
+        return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)

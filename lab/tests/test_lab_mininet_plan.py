@@ -73,7 +73,7 @@ def test_slow_links_run_side_by_side_and_a_fast_one_alone() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (scenario(replace(RENO, variant="renoo")), "x: flow reno: no TCP variant is called 'renoo'; there are reno,"),
+        (scenario(replace(RENO, variant="renoo")), "x: flow reno: no TCP variant is called 'renoo'; there are "),
         (scenario(replace(RENO, sender="h9")), "x: flow reno: sender 'h9' is no host; there are h1, h2, h3"),
         (scenario(replace(RENO, sender="h3")), "x: flow reno: h3 would send to itself"),
         (scenario(RENO, replace(VEGAS, name="reno")), "x: two flows are called 'reno'"),

@@ -30,6 +30,9 @@ def _parser() -> argparse.ArgumentParser:
     transfer = ends.add_parser("transfer", help="N bytes a flow, on a connection that is opened at the start")
     _tcp_source(transfer)
     transfer.add_argument("--bytes", type=int, required=True)
+    transfer.add_argument("--times", type=int, default=1, help="files of each flow, each on its own connection")
+    transfer.add_argument("--interval-s", type=float, default=0.0, help="from asking for one to asking for the next")
+    transfer.add_argument("--nodelay", action="store_true", help="set TCP_NODELAY")
 
     web = ends.add_parser("web", help="transfers at random, each on its own connection")
     _tcp_source(web)
@@ -145,9 +148,10 @@ def _run_source(arguments: argparse.Namespace) -> Record:
 
             return send(_send_options(arguments, bytes=arguments.bytes, stagger_ms=arguments.stagger_ms))
         case "transfer":
-            from .transfers import transfers
+            from .transfers import FileOptions, transfers
 
-            return transfers(_send_options(arguments, bytes=arguments.bytes))
+            files = FileOptions(arguments.times, arguments.interval_s, arguments.nodelay)
+            return transfers(_send_options(arguments, bytes=arguments.bytes), None, files)
         case "web":
             from .transfers import WebOptions, transfers
 

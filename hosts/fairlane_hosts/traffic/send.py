@@ -134,6 +134,7 @@ def sample(flow: Flow, now_ns: int) -> Record:
         "rto_us": info.rto_us,
         "retrans": info.total_retrans,
         "timeouts": info.total_rto,
+        "segments": info.data_segs_out,
         "lost": info.lost,
         "unacked": info.unacked,
         "delivered_bytes": info.delivered * info.snd_mss,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transfers, each on a connection of its own that is opened when the application asks: one of N bytes a flow, or web-like ones at random.
+"""Transfers, each on a connection of its own that is opened when the application asks: one or several of N bytes a flow, or web-like ones at random.
 
 A transfer begins when it is asked for, before the handshake, and ends when the sink, which has then received everything,
-closes. A web source's arrivals are Poisson, its sizes drawn at random (`chance.py`).
+closes. A web source's arrivals are Poisson, its sizes drawn at random (`chance.py`). `first_ns` is when its first data was
+written, after the handshake; `packets` are the segments with data or FIN that left, retransmissions too.
 """
 
 from __future__ import annotations
@@ -24,6 +25,25 @@ from .signals import StopSignal
 
 OPEN_MAX = 1000
 """Connections of a process at a time; what arrives beyond waits."""
+TIMES_RANGE = (1, 100_000)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How `fairlane-traffic transfer` asks for its files."""
+
+    times: int = 1
+    """Files of each flow."""
+    interval_s: float = 0.0
+    """From asking for one file to asking for the next."""
+    nodelay: bool = False
+    """TCP_NODELAY: what is written goes at once, and the FIN by itself where no data waits for it."""
+
+    def check(self) -> None:
+        """Raises HostsError `option`."""
+        in_range("times", self.times, *TIMES_RANGE)
+        if self.times > 1:
+            in_range("interval-s", self.interval_s, 0.001, 3_600)
 
 
 @dataclass(frozen=True)
@@ -49,11 +69,16 @@ class WebOptions:
         check_names(self.names, flows)
 
 
+FILE = FileOptions()
+
+
 class _Arrivals:
     """(instant, flow, bytes) of the transfers that are asked for, in time order."""
 
-    def __init__(self, send: SendOptions, web: WebOptions | None, start_ns: int) -> None:
+    def __init__(self, send: SendOptions, web: WebOptions | None, files: FileOptions, start_ns: int) -> None:
         self._web = web
+        self._interval_ns = round(files.interval_s * 1e9)
+        self._left = [files.times] * send.flows
         self._due: list[tuple[int, int]] = []
         self._bytes = send.bytes or 0
         self._chances = [Chance(web.seed, name) for name in web.names] if web else []
@@ -73,6 +98,9 @@ class _Arrivals:
     def take(self) -> tuple[int, int, int]:
         at_ns, flow = heapq.heappop(self._due)
         if self._web is None:
+            self._left[flow] -= 1
+            if self._left[flow]:
+                heapq.heappush(self._due, (at_ns + self._interval_ns, flow))
             return at_ns, flow, self._bytes
         size = int(self._chances[flow].draw(self._web.distribution, float(self._web.mean_bytes), self._web.shape))
         size = max(1, min(size, self._web.max_bytes or 2**62))
@@ -85,18 +113,26 @@ class _Transfer:
     flow: Flow
     asked_ns: int
     bytes: int
+    first_ns: int | None = None
+    """When its first data was written."""
+    segments_base: int = 0
+    """Segments that left before that: of the handshake."""
 
 
 class _Engine:
-    def __init__(self, send: SendOptions, web: WebOptions | None, writer: RecordWriter, stop: StopSignal) -> None:
+    def __init__(
+        self, send: SendOptions, web: WebOptions | None, files: FileOptions, writer: RecordWriter, stop: StopSignal
+    ) -> None:
         self.options, self.web, self.writer, self.stop = send, web, writer, stop
+        self.nodelay = files.nodelay
+        self.many = web is not None or files.times > 1
         self.names = [kernel_name(cc, send) for cc in send.cc]
         now_ns = time.monotonic_ns()
         asked_ns = now_ns if send.start_at_ns is None else send.start_at_ns
         self.late_ns = max(0, now_ns - asked_ns) if send.start_at_ns is not None else 0
         self.start_ns = max(asked_ns, now_ns)
         self.end_ns = None if send.seconds is None else self.start_ns + round(send.seconds * 1e9)
-        self.arrivals = _Arrivals(send, web, self.start_ns)
+        self.arrivals = _Arrivals(send, web, files, self.start_ns)
         self.next_sample_ns = self.start_ns
         self.poll = select.epoll()
         self.poll.register(stop.fd, select.EPOLLIN)
@@ -122,13 +158,15 @@ class _Engine:
     def _timeout_s(self) -> float:
         arrival_ns = self.arrivals.next_ns if len(self.open) < OPEN_MAX else None
         due = [instant for instant in (self.end_ns, arrival_ns) if instant is not None]
-        if self.open and self.web is None:
+        if self.open and not self.many:
             due.append(self.next_sample_ns)
         return max(0.0, (min(due) - time.monotonic_ns()) / 1e9) if due else -1.0
 
     def _begin(self, asked_ns: int, index: int, size: int) -> None:
         flow = open_flow(index, self.options, self.names)
         flow.left, flow.start_ns = size, asked_ns
+        if self.nodelay:
+            flow.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.open[flow.connection.fileno()] = _Transfer(flow, asked_ns, size)
         self.poll.register(flow.connection.fileno(), select.EPOLLOUT | select.EPOLLRDHUP)
 
@@ -141,13 +179,15 @@ class _Engine:
             self._end(transfer, "" if flow.left == 0 else "the sink closed the connection")
         elif events & select.EPOLLOUT:
             if not flow.connected:
-                self._connected(flow)
+                self._connected(transfer)
             self._write(transfer)
 
-    def _connected(self, flow: Flow) -> None:
+    def _connected(self, transfer: _Transfer) -> None:
+        flow = transfer.flow
         flow.connected = True
         apply.check_socket(flow.connection, flow.cc)
-        flow.acked_base = tcpinfo.read(flow.connection).bytes_acked
+        info = tcpinfo.read(flow.connection)
+        flow.acked_base, transfer.segments_base = info.bytes_acked, info.segs_out
         host, port = flow.connection.getsockname()[:2]
         flow.local = f"{host}:{port}"
         self.peers.append({"flow": flow.index, "local": flow.local})
@@ -155,6 +195,8 @@ class _Engine:
     def _write(self, transfer: _Transfer) -> None:
         flow = transfer.flow
         assert flow.left is not None
+        if transfer.first_ns is None:
+            transfer.first_ns = time.monotonic_ns()
         try:
             while flow.left:
                 sent = flow.connection.send(CHUNK[: min(flow.left, len(CHUNK))])
@@ -173,14 +215,29 @@ class _Engine:
         self.error = self.error or error
         last = sample(flow, now_ns)
         if not error:
-            record = {"flow": flow.index, "start_ns": transfer.asked_ns, "end_ns": now_ns, "bytes": transfer.bytes}
-            self.writer.write({"transfer": {**record, "retransmits": last["retrans"], "srtt_us": last["srtt_us"]}})
+            self.writer.write({"transfer": self._record(transfer, last, now_ns, transfer.bytes)})
             self.finished += 1
         self._close(transfer, last)
 
+    def _record(self, transfer: _Transfer, last: Record, now_ns: int, size: int) -> Record:
+        flow = transfer.flow
+        assert flow.last is not None
+        # All that left after the handshake is data or FIN, but for the acknowledgment of the sink's FIN.
+        packets = flow.last.segs_out - transfer.segments_base - int(size == transfer.bytes)
+        return {
+            "flow": flow.index,
+            "start_ns": transfer.asked_ns,
+            "first_ns": transfer.asked_ns if transfer.first_ns is None else transfer.first_ns,
+            "end_ns": now_ns,
+            "bytes": size,
+            "packets": max(packets, flow.last.data_segs_out),
+            "retransmits": last["retrans"],
+            "srtt_us": last["srtt_us"],
+        }
+
     def _close(self, transfer: _Transfer, last: Record) -> None:
         flow = transfer.flow
-        if self.web is None:
+        if not self.many:
             self.writer.write(last)
             self.rows[flow.index] = self._row(flow)
         del self.open[flow.connection.fileno()]
@@ -191,7 +248,7 @@ class _Engine:
         return {"flow": flow.index, "cc": flow.cc, "local": flow.local, "error": flow.error}
 
     def _sample_due(self, now_ns: int) -> None:
-        if self.web is None and now_ns >= self.next_sample_ns:
+        if not self.many and now_ns >= self.next_sample_ns:
             for transfer in self.open.values():
                 if transfer.flow.connected:
                     self.writer.write(sample(transfer.flow, now_ns))
@@ -202,7 +259,13 @@ class _Engine:
         """Also closes what is still open."""
         unfinished = len(self.open)
         for transfer in list(self.open.values()):
-            self._close(transfer, sample(transfer.flow, time.monotonic_ns()))
+            now_ns = time.monotonic_ns()
+            last = sample(transfer.flow, now_ns)
+            if self.web is None and transfer.flow.last is not None:
+                acked = max(0, transfer.flow.last.bytes_acked - transfer.flow.acked_base)
+                size = min(acked, transfer.bytes - 1) if transfer.flow.connected else 0
+                self.writer.write({"unfinished": self._record(transfer, last, now_ns, size)})
+            self._close(transfer, last)
         return {
             "to": f"{self.options.address}:{self.options.port}",
             "start_ns": self.start_ns,
@@ -218,8 +281,8 @@ class _Engine:
         }
 
 
-def transfers(send: SendOptions, web: WebOptions | None = None) -> Record:
-    """Run the transfers: `send.bytes` once for each flow, or web-like ones. Returns the summary that it also writes.
+def transfers(send: SendOptions, web: WebOptions | None = None, files: FileOptions = FILE) -> Record:
+    """Run the transfers: `send.bytes` for each flow, `files.times` times, or web-like ones. Returns the summary that it also writes.
 
     Raises HostsError (`option`, `connect`, `sysctl`, `wrong-congestion-control`); a transfer that breaks is in the
     summary's `error`.
@@ -227,11 +290,12 @@ def transfers(send: SendOptions, web: WebOptions | None = None) -> Record:
     send.check()
     if web is None:
         in_range("bytes", send.bytes or 0, 1, 2**50)
+        files.check()
     else:
         web.check(send.flows)
     stop = StopSignal()
     with RecordWriter(send.out) as writer:
-        engine = _Engine(send, web, writer, stop)
+        engine = _Engine(send, web, files, writer, stop)
         try:
             engine.run()
         finally:

@@ -25,6 +25,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "cbr_udp": ("rate_bps", "payload_bytes"),
 }
 _MAY: dict[str, tuple[str, ...]] = {
+    "bytes": ("times", "interval_s", "nodelay"),
     "on_off": ("distribution", "shape"),
     "web": ("distribution", "shape", "max_bytes"),
 }
@@ -35,6 +36,8 @@ class AppSpec(Strict):
 
     kind: Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"] = "greedy"
     bytes: Annotated[int, Field(gt=0)] | None = None
+    times: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    nodelay: bool | None = None
     interval_s: Positive | None = None
     on_mean_s: Positive | None = None
     off_mean_s: Positive | None = None
@@ -57,6 +60,8 @@ class AppSpec(Strict):
         if useless:
             allowed = ", ".join((*needs, *may)) or "nothing else"
             raise ValueError(f"kind {self.kind!r} has no {', '.join(useless)}; it has: {allowed}")
+        if self.kind == "bytes" and (self.times or 1) > 1 and self.interval_s is None:
+            raise ValueError("times above 1 also need interval_s: from asking for one file to asking for the next")
         if self.kind == "on_off" and self.distribution == "fixed":
             raise ValueError("kind 'on_off' is exponential or pareto")
         return self
@@ -217,6 +222,8 @@ class RunSpec(Strict):
     sample_s: Annotated[float, Field(ge=0.001, le=60)] = 0.1
     series_repeats: Annotated[int, Field(ge=0)] = 0
     """The first so many repeats of a point keep their time series."""
+    until_done: bool = False
+    """The run ends when every file (`bytes` applications) is finished, at `duration_s` at the latest."""
 
     @model_validator(mode="after")
     def _window(self) -> RunSpec:

@@ -2,7 +2,8 @@
 """From a definition to scenarios: points and their repeats, in a fixed order, each with its own seed and start.
 
 A scenario's seed is a hash of (experiment, base seed, repeat, the point's parameters without what the switch does: scheme,
-threshold, what `[control]` says of GFR). So schemes and thresholds meet the same world in the same repeat, and may be compared in pairs.
+threshold, what `[control]` says of GFR; and, where it has a parameter `sender`, without what senders are). So schemes, thresholds and
+senders meet the same world in the same repeat, and may be compared in pairs.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
 
 SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", *GFR_KEYS})
+SENDER_PARAMETERS = frozenset({"sender", "variant", "receive_window_bytes"})
+"""With a parameter `sender`: what senders that are compared in pairs differ in."""
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 
 
@@ -228,7 +231,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
 
 def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
     body, point, name = resolution.body, resolution.point, definition.experiment.name
-    world = {key: value for key, value in sorted(point.params.items()) if key not in SWITCH_PARAMETERS}
+    world = world_of(point.params)
     seed = fixed_hash(name, base_seed, repeat, world)
     flows, offset_s = _start(body, repeat, fixed_hash(name, base_seed, repeat, "starts"))
     control = make_control(body)
@@ -257,7 +260,14 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         seed=seed,
         sample_s=body.run.sample_s,
         series=repeat < body.run.series_repeats,
+        until_done=body.run.until_done,
     )
+
+
+def world_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that say which world a run meets: without what the switch does, and what a `sender` is."""
+    own = SWITCH_PARAMETERS | SENDER_PARAMETERS if "sender" in params else SWITCH_PARAMETERS
+    return {key: value for key, value in sorted(params.items()) if key not in own}
 
 
 def fixed_hash(*parts: Any) -> int:

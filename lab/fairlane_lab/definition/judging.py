@@ -39,8 +39,8 @@ class Expectation(Strict):
     """Parameters; `point` is all of them."""
     over: str | None = None
     """Parameter over which one point is picked before the bound is applied."""
-    pick: Literal["highest", "lowest", "first", "last"] = "highest"
-    """With `over`: by the metric (`highest`, `lowest`) or by the parameter's own order (`first`, `last`)."""
+    pick: Literal["highest", "lowest", "first", "last", "mean"] = "highest"
+    """With `over`: by the metric (`highest`, `lowest`) or by the parameter's own order (`first`, `last`); `mean`: the mean of all points instead."""
     given: dict[str, Between] = Field(default_factory=dict)
     """With `over`: only points whose metrics lie in these ranges."""
     relative_to: dict[str, Scalar] = Field(default_factory=dict)

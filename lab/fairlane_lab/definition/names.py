@@ -27,11 +27,13 @@ PARAMETERS: dict[str, Name] = {
     "scheme": Name("scheme"),
     "threshold": Name("Qthresh", "packets"),
     "scheduler": Name("scheduler"),
+    "sender": Name("sender"),
     "variant": Name("variant"),
     "variant_1": Name("first variant"),
     "variant_2": Name("second variant"),
     "variant_3": Name("third variant"),
     "rate_bps": Name("rate", "Mbit/s", 1e-6),
+    "rate_after_bps": Name("rate after the spike", "Mbit/s", 1e-6),
     "delay_ms": Name("one-way delay", "ms"),
     "buffer_packets": Name("buffer", "packets"),
     "ber": Name("bit error rate"),
@@ -40,6 +42,12 @@ PARAMETERS: dict[str, Name] = {
     "flows": Name("flows"),
     "offset_s": Name("start offset", "s"),
     "window_packets": Name("largest window", "packets"),
+    "window_bytes": Name("window", "KB", 1 / 1024),
+    "receive_window_bytes": Name("receive buffer", "KB", 1 / 1024),
+    "times": Name("transfers"),
+    "interval_s": Name("between transfers", "s"),
+    "program": Name("program"),
+    "distance": Name("distance"),
     "weight": Name("weight"),
     "lbo_cells": Name("LBO", "cells"),
     "hbo_cells": Name("HBO", "cells"),
@@ -54,7 +62,8 @@ PARAMETERS: dict[str, Name] = {
     "duration_s": Name("duration", "s"),
     "warmup_s": Name("warm-up", "s"),
 }
-"""What a file may call a parameter. Set by the lab itself: `case`, `offset_s`, and `control`, the label of the axis of that name."""
+"""What a file may call a parameter. Set by the lab itself: `case`, `offset_s`, and `control`, the label of the axis of that name.
+With a `sender`, points that differ in it alone meet the same world in the same repeat."""
 
 SET_BY_THE_LAB = frozenset({"case", "control", "offset_s"})
 
@@ -76,6 +85,27 @@ RUN_METRICS: dict[str, Name] = {
     "completion_s": Name("completion time (median)", "s"),
     "completion_p95_s": Name("completion time (95 %)", "s"),
     "transfers": Name("finished transfers"),
+    "unfinished": Name("transfers cut"),
+    "transfer_s": Name("transfer time, first data to last ACK (mean)", "s"),
+    "transfer_bps": Name("throughput of a transfer", "Mbit/s", 1e-6),
+    "packets_sent": Name("packets sent for a transfer"),
+    "ceiling_bps": Name("ceiling", "Mbit/s", 1e-6),
+    "segments_sent": Name("data segments sent"),
+    "wasted_share": Name("sent and not new", "%", 100),
+    "fair_share_ratio": Name("times its fair share"),
+    "window_reductions": Name("window reductions"),
+    "ena_corrupted": Name("corrupted segments attributed"),
+    "ena_notified": Name("ACKs with ENA received"),
+    "ena_kept": Name("recoveries without reduction"),
+    "ena_reduced": Name("recoveries with reduction"),
+    "after_spike_bytes": Name("delivered in 5 s after the spike", "KB", 1e-3),
+    "after_spike_drops": Name("queue drops from the spike on, to 5 s after it"),
+    "after_spike_retransmits": Name("retransmissions from the spike on, to 5 s after it"),
+    "recovery_s": Name("from the spike's end to 90 % of the new rate", "s"),
+    "relative_time": Name("transfer time, relative", "%", 100),
+    "relative_packets": Name("packets sent, relative", "%", 100),
+    "relative_goodput": Name("goodput, relative"),
+    "relative_throughput": Name("throughput, relative"),
     "goodput_share": Name("of the ideal", "%", 100),
     "mcr_met": Name("MCR met", "%", 100),
     "mcr_met_5s": Name("MCR, worst 5 s", "%", 100),
@@ -87,6 +117,10 @@ FLOW_METRICS: dict[str, Name] = {
     "share": Name("share of the goodput", "%", 100),
     "retransmits": Name("retransmits"),
     "timeouts": Name("timeouts"),
+    "segments_sent": Name("data segments sent"),
+    "wasted_share": Name("sent and not new", "%", 100),
+    "fair_share_ratio": Name("times its fair share"),
+    "window_reductions": Name("window reductions"),
     "cwnd_packets": Name("mean cwnd", "packets"),
     "cwnd_peak_packets": Name("largest cwnd", "packets"),
     "srtt_ms": Name("smoothed RTT", "ms"),
@@ -101,7 +135,8 @@ VC_METRICS: dict[str, Name] = {
 """Of a VC, program `gfr`: `vc_ratio[vc1]`. `mcr_met` and `mcr_met_5s` without a VC are the least of all."""
 
 GROUP_METRICS = frozenset({*FLOW_METRICS, *VC_METRICS, "completion_s", "completion_p95_s", "transfers"})
-"""`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`: their sum, and `cwnd_peak_packets`: the largest."""
+"""`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`, `segments_sent`, `window_reductions`: their sum,
+and `cwnd_peak_packets`: the largest. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""
 
 SERIES_METRICS: dict[str, Name] = {
     "cwnd_packets": Name("cwnd", "packets"),
@@ -120,6 +155,8 @@ TRANSFER_METRICS: dict[str, Name] = {
     "completion_s": Name("completion time", "s"),
     "bytes": Name("size", "bytes"),
     "retransmits": Name("retransmits"),
+    "ran_s": Name("transfer time, first data to last ACK", "s"),
+    "packets": Name("packets sent"),
 }
 
 RUNTIMES = ("sim", "mininet")

@@ -13,6 +13,9 @@ from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB
 from fairlane_lab.definition.schema import Experiment, Steps
 from fairlane_lab.definition.strict import Scalar
 
+LABELLED_AXES = frozenset({"control", "sender"})
+"""Axes whose items may be tables with a label, which then is a parameter of the axis's name."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -67,7 +70,7 @@ def _axis_items(name: str, experiment: Experiment, replaced: Mapping[str, Sequen
         if isinstance(value, dict):
             params = {key: item for key, item in value.items() if key != "label"}
             label = value.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items())
-            items.append(_Item(str(label), {name: str(label), **params} if name == "control" else params))
+            items.append(_Item(str(label), {name: str(label), **params} if name in LABELLED_AXES else params))
         else:
             items.append(_Item(f"{name}={_text(value)}", {name: value}))
     return items

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from fairlane_lab.gfr.metrics import vc_metrics, vc_row
+from fairlane_lab.results.senders import FLOW_COLUMNS, fair_share_ratios, file_metrics, sender_metrics, spike_metrics
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
+from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
 
 Row = dict[str, Any]
@@ -44,6 +46,9 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     transfers = sorted(result.transfers, key=lambda each: (each.start_s, natural(each.flow), each.completion_s))
     total = sum(flow.goodput_bps for flow in flows)
     run = {**key, **params, **run_metrics(flows, result.ports, transfers, peaks)}
+    run |= file_metrics(transfers) | sender_metrics(flows) | spike_metrics(flows, result.ports)
+    if (ceiling := ceiling_of(scenario)) is not None:
+        run["ceiling_bps"] = ceiling
     run |= vc_metrics(result.vcs)
     run |= {"virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
@@ -113,8 +118,11 @@ def run_metrics(
     }
     groups = dict.fromkeys(flow.group for flow in flows)
     total = metrics["goodput_bps"]
+    ratios = fair_share_ratios(flows)
     for group in groups:
-        metrics |= {f"{name}[{group}]": value for name, value in _group(flows, group, total, peaks or {}).items()}
+        metrics |= {
+            f"{name}[{group}]": value for name, value in _group(flows, group, total, peaks or {}, ratios).items()
+        }
         mine = [each for each in transfers if each.group == group]
         metrics |= {f"{name}[{group}]": value for name, value in _completion(mine).items()} if mine else {}
     return metrics
@@ -151,25 +159,31 @@ def _bottleneck(ports: Sequence[PortResult]) -> Row:
 
 
 def _completion(transfers: Sequence[Transfer]) -> Row:
-    if not transfers:
+    finished = [each for each in transfers if each.complete]
+    if not finished:
         return {}
-    times = np.array([each.completion_s for each in transfers])
+    times = np.array([each.completion_s for each in finished])
     return {
-        "transfers": len(transfers),
+        "transfers": len(finished),
         "completion_s": float(np.median(times)),
         "completion_p95_s": float(np.quantile(times, 0.95)),
     }
 
 
-def _group(flows: Sequence[FlowResult], group: str, total: float, peaks: Mapping[str, float]) -> Row:
+def _group(
+    flows: Sequence[FlowResult], group: str, total: float, peaks: Mapping[str, float], ratios: Mapping[str, float]
+) -> Row:
     mine = [flow for flow in flows if flow.group == group]
     goodput = sum(flow.goodput_bps for flow in mine)
     sampled = [peaks[flow.flow] for flow in mine if flow.flow in peaks]
+    shares = [ratios[flow.flow] for flow in mine if flow.flow in ratios]
     return {
         "goodput_bps": goodput / len(mine),
         "share": goodput / total if total > 0 else 0.0,
         "retransmits": sum(flow.retransmits for flow in mine),
         "timeouts": sum(flow.timeouts for flow in mine),
+        **sender_metrics(mine, ("segments_sent", "window_reductions")),
+        **({"fair_share_ratio": fmean(shares)} if shares else {}),
         "cwnd_packets": fmean(flow.cwnd_packets for flow in mine),
         "cwnd_peak_packets": max(sampled, default=None),
         "srtt_ms": fmean(flow.srtt_ms for flow in mine),
@@ -187,6 +201,7 @@ def _flow(flow: FlowResult, total: float, peaks: Mapping[str, float]) -> Row:
         "share": flow.goodput_bps / total if total > 0 else 0.0,
         "retransmits": flow.retransmits,
         "timeouts": flow.timeouts,
+        **{name: value for name in FLOW_COLUMNS if (value := getattr(flow, name)) is not None},
         "cwnd_packets": flow.cwnd_packets,
         "cwnd_peak_packets": peaks.get(flow.flow),
         "srtt_ms": flow.srtt_ms,
@@ -218,6 +233,8 @@ def _transfer(transfer: Transfer) -> Row:
         "bytes": transfer.bytes,
         "completion_s": transfer.completion_s,
         "retransmits": transfer.retransmits,
+        **({} if transfer.ran_s is None else {"ran_s": transfer.ran_s, "packets": transfer.packets}),
+        **({} if transfer.complete else {"complete": False}),
     }
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
-from fairlane_lab.definition.expand import SWITCH_PARAMETERS
+from fairlane_lab.definition.expand import world_of
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.metric import parse_metric
 from fairlane_lab.definition.strict import holds, matches
@@ -92,7 +92,7 @@ class _References:
 
 
 def _world(point: PointRuns) -> tuple[tuple[str, Any], ...]:
-    return tuple(item for item in sorted(point.params.items()) if item[0] not in SWITCH_PARAMETERS)
+    return tuple(world_of(point.params).items())
 
 
 def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
@@ -119,6 +119,10 @@ def _over(reference: _References, per: dict[str, Any], group: Sequence[PointRuns
             candidates.append((point, float(value)))
     if not candidates:
         return _verdict(expectation, per, [point.point for point in group], None, False)
+    if expectation.pick == "mean":
+        value = fmean(each[1] for each in candidates)
+        names = [point.point for point, _ in candidates]
+        return _verdict(expectation, per, names, value, _margin(expectation, value) >= 0)
     if expectation.pick in ("highest", "lowest"):
         chosen, value = (max if expectation.pick == "highest" else min)(candidates, key=lambda each: each[1])
     else:

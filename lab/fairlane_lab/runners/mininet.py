@@ -25,7 +25,7 @@ from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.facts import about_bed
-from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch
+from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
 from fairlane_lab.testbed.scripts import fl_control
 
@@ -88,7 +88,7 @@ def run_many(
     def say(text: str) -> None:
         tell(text, time.monotonic() - started_s)
 
-    groups = groups_of(scenarios, on_result)
+    groups = split(groups_of(scenarios, on_result), options.parallel, options.total_rate_bps)
     while groups:
         batch = next_batch(groups, options.parallel, options.total_rate_bps)
         with ExitStack() as stack:
@@ -190,6 +190,9 @@ class _Batch:
         points = ", ".join(dict.fromkeys(one.job.scenario.point for one in active))
         ends = {id(one): one.running.zero_ns / 1e9 + one.job.scenario.duration_s + AFTER_S for one in active}
         while (now := time.monotonic()) < max(ends.values(), default=0.0):
+            for one in active:
+                if one.bed.look_for_end():
+                    ends[id(one)] = min(ends[id(one)], (one.running.done_ns or 0) / 1e9 + AFTER_S)
             if self._loop.poll() is not None:
                 raise RuntimeError("the control loop ended in the middle of a run")
             self._say(points)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.state.loop_state import Mode, PolicyState
 
-from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import SimConfig, resolve
 from fairlane_lab.sim.measure import MemoryLog, Snapshot, Watch, snapshot
@@ -25,6 +26,7 @@ SAMPLE_S = 0.02
 """Cwnd and queue are sampled at least this often, so that their means are good."""
 MANY_FLOWS = 32
 """With more flows they are sampled as the scenario says, and no finer."""
+DONE_STEP_S = 0.5
 STEPS = 50
 """In so many pieces does a run go, to tell progress and to hear ^C."""
 
@@ -57,14 +59,22 @@ async def _observe(world: SimWorld, progress: Progress) -> Observed:
     scenario = world.config.scenario
     await world.set_up()
     loops = _Loops(world)
+    spike: list[Snapshot] = []
     async with loops:
         await _sleep_until(scenario.warmup_s, scenario, progress)
         before = await _trusted(world, loops)
-        await _sleep_until(scenario.duration_s, scenario, progress)
+        if scenario.spike_s is not None:
+            for mark_s in (scenario.spike_s[0], scenario.spike_s[1], scenario.spike_s[1] + AFTER_SPIKE_S):
+                await _sleep_until(min(mark_s, scenario.duration_s), scenario, progress)
+                spike.append(await _trusted(world, loops))
+        if scenario.ends_with_its_files:
+            await _sleep_until_done(world, progress)
+        else:
+            await _sleep_until(scenario.duration_s, scenario, progress)
         after = await _trusted(world, loops)
         if world.gfr is not None:
             world.gfr.sample()
-    return Observed(world, before, after, loops.watch, loops.log.events)
+    return Observed(world, before, after, loops.watch, loops.log.events, spike)
 
 
 async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
@@ -85,6 +95,22 @@ async def _sleep_until(t_s: float, scenario: Scenario, progress: Progress) -> No
         loop.call_at(min(t_s, now_s + scenario.duration_s / STEPS), reached.set_result, None)
         await reached
     progress(t_s / scenario.duration_s)
+
+
+async def _sleep_until_done(world: SimWorld, progress: Progress) -> None:
+    """Until every file of the run is finished, looked at once in `DONE_STEP_S`, or its time is over."""
+    scenario = world.config.scenario
+    names = {each.name: each.flow.app.times for each in world.config.flows if each.flow.app.kind == "bytes"}
+    loop = asyncio.get_running_loop()
+    while loop.time() < scenario.duration_s - 1e-9:
+        counts = {row["flow"]: row["completed"] for row in json.loads(world.simulation.flows())}
+        if all(counts[name] >= times for name, times in names.items()):
+            break
+        reached = loop.create_future()
+        loop.call_at(min(scenario.duration_s, loop.time() + DONE_STEP_S), reached.set_result, None)
+        await reached
+        progress(loop.time() / scenario.duration_s)
+    progress(1.0)
 
 
 def _silent(share: float) -> None:

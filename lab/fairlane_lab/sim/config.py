@@ -46,7 +46,7 @@ class SimFlow:
     @property
     def has_known_key(self) -> bool:
         """Whether all its packets have that key."""
-        return self.flow.app.kind != "web"
+        return self.flow.app.kind != "web" and self.flow.app.times == 1
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,10 @@ def _app(app: App) -> dict[str, Any]:
             pass
         case "bytes":
             own = {"bytes": app.bytes}
+            if app.times > 1:
+                own |= {"times": app.times, "interval_ns": _ns(app.interval_s)}
+            if app.nodelay:
+                own["nodelay"] = True
         case "on_off":
             own = {"on_mean_ns": _ns(app.on_mean_s), "off_mean_ns": _ns(app.off_mean_s), **random_size}
         case "web":

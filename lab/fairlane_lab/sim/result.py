@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fairlane_lab.gfr.line import atm_line_bytes
-from fairlane_lab.measures import thresholds
+from fairlane_lab.measures import carried_bps, recovery_s, thresholds
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import FLOW_REGISTER, TCP, SimFlow, rate_steps
@@ -19,6 +19,8 @@ from fairlane_lab.sim.measure import PortKey, Snapshot, Watch, step_mean
 from fairlane_lab.sim.variants import SIM_VARIANTS, tcp_object
 from fairlane_lab.sim.world import SimWorld
 
+SENDER_COUNTERS = ("window_reductions", "ena_corrupted", "ena_notified", "ena_kept", "ena_reduced")
+"""Of a flow, as `FlowResult` has them."""
 INFINITE_SSTHRESH = 2**31 - 1
 """Linux's TCP_INFINITE_SSTHRESH: no threshold yet, and nothing to draw."""
 
@@ -33,6 +35,8 @@ class Observed:
     after: Snapshot
     watch: Watch
     events: list[dict[str, Any]]
+    spike: list[Snapshot] = field(default_factory=list[Snapshot])
+    "At the start and the end of a delay spike and `AFTER_SPIKE_S` later; empty without one."
 
 
 def run_result(seen: Observed, sample_step: int) -> RunResult:
@@ -73,7 +77,27 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
         cwnd_packets=mean(columns.flow(each.name, "cwnd"), window, positive=True),
         srtt_ms=mean(columns.flow(each.name, "srtt_ns"), window, positive=True) / 1e6,
         greedy=flow.app.kind == "greedy",
+        segments_sent=after["sent_segments"] - before["sent_segments"],
+        **{name: after[name] - before[name] for name in SENDER_COUNTERS if name in after},
+        **_after_spike(seen, columns, each),
     )
+
+
+def _after_spike(seen: Observed, columns: Columns, each: SimFlow) -> dict[str, Any]:
+    """What became of a greedy TCP flow after the run's delay spike; empty without one."""
+    if not seen.spike or each.key.protocol != TCP or each.flow.app.kind != "greedy":
+        return {}
+    start, end, later = (snapshot.flows[each.name] for snapshot in seen.spike)
+    acked = columns.flow(each.name, "acked_bytes")
+    samples = [] if acked is None else list(zip(columns.t_s.tolist(), acked.tolist(), strict=True))
+    scenario = seen.world.config.scenario
+    rate_bps = min((rate_steps(seen.world.config, *key)[-1][1] for key in seen.world.config.managed), default=0.0)
+    new_rate_bps = carried_bps(rate_bps, tcp_object(each.flow, scenario.tcp)["mss_bytes"])
+    return {
+        "after_spike_bytes": float(later["acked_bytes"] - end["acked_bytes"]),
+        "after_spike_retransmits": later["retransmits"] - start["retransmits"],
+        "recovery_s": recovery_s(samples, seen.spike[1].t_s, new_rate_bps),
+    }
 
 
 def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
@@ -95,6 +119,7 @@ def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
         drops=seen.after.drops[key] - seen.before.drops[key],
         queue_packets=mean(columns.port(*key, "waiting_packets"), columns.window(start_s, end_s)),
         qthresh_packets=qthresh,
+        after_spike_drops=seen.spike[2].drops[key] - seen.spike[0].drops[key] if seen.spike else None,
         **measured,
     )
 
@@ -109,18 +134,29 @@ def _line_bps(seen: Observed, key: PortKey) -> float:
 
 
 def _transfers(world: SimWorld) -> list[Transfer]:
-    groups = {each.name: each.flow.group for each in world.config.flows}
+    finished = json.loads(world.simulation.transfers())
+    told = getattr(world.simulation, "unfinished_transfers", None)  # not in a module built before it was there
+    cut: list[dict[str, Any]] = json.loads(told()) if told else []
     return [
-        Transfer(
-            flow=row["flow"],
-            group=groups[row["flow"]],
-            start_s=row["start_ns"] / 1e9,
-            bytes=row["bytes"],
-            completion_s=(row["end_ns"] - row["start_ns"]) / 1e9,
-            retransmits=row["retransmits"],
-        )
-        for row in json.loads(world.simulation.transfers())
+        *(_transfer(world, row, complete=True) for row in finished),
+        *(_transfer(world, row, complete=False) for row in cut),
     ]
+
+
+def _transfer(world: SimWorld, row: dict[str, Any], *, complete: bool) -> Transfer:
+    flow = next(each.flow for each in world.config.flows if each.name == row["flow"])
+    is_file = flow.app.kind == "bytes" and "first_sent_ns" in row
+    return Transfer(
+        flow=row["flow"],
+        group=flow.group,
+        start_s=row["start_ns"] / 1e9,
+        bytes=row["bytes"],
+        completion_s=(row["end_ns"] - row["start_ns"]) / 1e9,
+        retransmits=row["retransmits"],
+        ran_s=(row["end_ns"] - row["first_sent_ns"]) / 1e9 if is_file else None,
+        packets=row["segments"] if is_file else None,
+        complete=complete,
+    )
 
 
 def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint]:

@@ -61,6 +61,8 @@ class Running:
     """Of the hosts."""
     thresholds: dict[tuple[str, int], int | None]
     """In force at the beginning, packets."""
+    done_ns: int | None = None
+    """CLOCK_MONOTONIC instant at which all files were finished, before the run's time was over."""
 
     @property
     def scenario(self) -> Scenario:
@@ -187,6 +189,19 @@ class Bed:
             words = sender.command(scenario, running.zero_ns)
             running.processes[sender.name] = self._traffic(sender.flow.sender, words, sender.name)
         return running
+
+    def look_for_end(self) -> bool:
+        """Whether the run that is under way has nothing left to do: it ends with its files, and they are finished."""
+        running = self._running
+        if running is None or not running.scenario.ends_with_its_files:
+            return False
+        files = [sender for sender in running.plan.senders if sender.flow.app.kind == "bytes"]
+        if running.done_ns is None and all(running.processes[file.name].poll() is not None for file in files):
+            running.done_ns = time.monotonic_ns()
+            for sender in running.plan.senders:
+                if sender not in files:
+                    running.processes[sender.name].terminate()
+        return running.done_ns is not None
 
     def end(self) -> None:
         """Wait until the senders have ended, then end the sinks. Raises RunError when one does not, or broke."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,11 +18,28 @@ from fairlane_hosts.variants import find_variant
 from fairlane_lab.gfr.line import atm_line_bytes
 from fairlane_lab.gfr.results import summed, vc_results, vc_series
 from fairlane_lab.gfr.ways import gfr_ports
-from fairlane_lab.measures import counter_at, mean_between, rate_series, thresholds, window_rate_bps
-from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
+from fairlane_lab.measures import (
+    carried_bps,
+    counter_at,
+    mean_between,
+    rate_series,
+    recovery_s,
+    thresholds,
+    window_rate_bps,
+)
+from fairlane_lab.run_result import (
+    AFTER_SPIKE_S,
+    FlowResult,
+    PortResult,
+    RunError,
+    RunResult,
+    SeriesPoint,
+    Transfer,
+)
+from fairlane_lab.scenario import Flow
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.collect_vcs import refused, vc_samples
-from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender
+from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender, tcp_of
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
 STALL_S = 0.5
@@ -50,7 +68,10 @@ class Window:
     def of(cls, running: Running) -> Window:
         zero_s = running.zero_ns / 1e9
         scenario = running.scenario
-        return cls(zero_s, zero_s + scenario.warmup_s, zero_s + scenario.duration_s)
+        end_s = zero_s + scenario.duration_s
+        if running.done_ns is not None:
+            end_s = min(end_s, max(running.done_ns / 1e9, zero_s + scenario.warmup_s + 1e-3))
+        return cls(zero_s, zero_s + scenario.warmup_s, end_s)
 
     def series(self, points: Points, digits: int = 3) -> Points:
         """Points with times after the zero; those before it and after the run's end left out."""
@@ -69,6 +90,7 @@ class _Connection:
     srtt_ms: Points = field(default_factory=list[tuple[float, float]])
     retransmits: Points = field(default_factory=list[tuple[float, float]])
     timeouts: Points = field(default_factory=list[tuple[float, float]])
+    segments: Points = field(default_factory=list[tuple[float, float]])
 
 
 @dataclass
@@ -77,6 +99,7 @@ class _SenderFile:
 
     connections: list[_Connection]
     transfers: list[dict[str, Any]]
+    """Finished ones, and those that were cut with `complete` false."""
     summary: dict[str, Any]
 
 
@@ -91,16 +114,19 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
     received = _received(running)
     result = RunResult([], [], virtual_s=scenario.duration_s)
     carried: dict[str, Points] = {}
+    last_rates = {(port.switch, port.port): port.rate_bps for port in bed.ports}
+    last_rates |= {which: rate for _, which, rate in sorted(changes) if which in last_rates}
+    rate_bps = float(min(last_rates.values(), default=0))
     for sender in running.plan.senders:
         written = _read_sender(sender.out)
         _check_sender(sender, written, window)
-        _add_flows(result, sender, written, received, window, samples, carried)
+        _add_flows(result, running, sender, written, received, window, samples, carried, rate_bps)
     events = read_events(bed.state, window)
     for port in bed.ports:
         key = (port.switch, port.port)
         name = "" if len(bed.ports) == 1 else f"{port.switch}-p{port.port}"
         rates = [(0.0, port.rate_bps), *((at_s, rate) for at_s, which, rate in changes if which == key)]
-        _add_port(result, port, rates, window, samples, running.thresholds.get(key), events, name)
+        _add_port(result, running, port, rates, window, samples, running.thresholds.get(key), events, name)
     result.events = [event for event in events if event["t_s"] <= scenario.duration_s]
     _check_utilisation(result, running)
     if scenario.vcs:
@@ -118,24 +144,42 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
 
 def _add_flows(
     result: RunResult,
+    running: Running,
     sender: Sender,
     written: _SenderFile,
     received: dict[str, Points],
     window: Window,
     samples: Samples,
     carried: dict[str, Points],
+    port_rate_bps: float,
 ) -> None:
-    """Rows of a sender's flows; `carried` gets the bytes over time of each."""
+    """Rows of a sender's flows; `carried` gets the bytes over time of each. `port_rate_bps`: of the managed port at the run's end."""
     flow = sender.flow
     names = sender.results()
     for record in written.transfers:
         index: int = record["flow"]
         start_s = record["start_ns"] / 1e9 - window.zero_s
         done_s = (record["end_ns"] - record["start_ns"]) / 1e9
+        complete = record.get("complete", True)
+        if not complete and flow.app.kind != "bytes":
+            continue
+        ran_s, packets = None, None
+        if flow.app.kind == "bytes":
+            ran_s, packets = (record["end_ns"] - record["first_ns"]) / 1e9, record["packets"]
         result.transfers.append(
-            Transfer(names[index], flow.group, start_s, record["bytes"], done_s, record["retransmits"])
+            Transfer(
+                names[index],
+                flow.group,
+                start_s,
+                record["bytes"],
+                done_s,
+                record["retransmits"],
+                ran_s,
+                packets,
+                complete,
+            )
         )
-    if sender.is_udp or flow.app.kind == "web":
+    if sender.is_udp or flow.app.kind == "web" or flow.app.times > 1:
         _add_whole_flows(result, sender, written, received, window, carried)
         return
     for name, connection in zip(names, written.connections, strict=True):
@@ -157,6 +201,9 @@ def _add_flows(
                 cwnd_packets=_mean(connection.cwnd, window),
                 srtt_ms=_mean(connection.srtt_ms, window),
                 greedy=flow.app.kind == "greedy",
+                segments_sent=_grown(connection.segments, window) if connection.segments else None,
+                window_reductions=_reductions(connection, window),
+                **_after_spike(running, port_rate_bps, flow, series, connection, window),
             )
         )
         rates = rate_series(series, SERIES_STEP_S)
@@ -170,6 +217,39 @@ def _add_flows(
             ("queue_packets", queue),
         ):
             result.series += [SeriesPoint(t, name, metric, value) for t, value in window.series(points)]
+
+
+def _after_spike(
+    running: Running, port_rate_bps: float, flow: Flow, series: Points, connection: _Connection, window: Window
+) -> dict[str, Any]:
+    """What became of a greedy flow after the run's delay spike; empty without one. `port_rate_bps`: at the run's end."""
+    spike_s = running.scenario.spike_s
+    if spike_s is None or flow.app.kind != "greedy":
+        return {}
+    start_s, end_s = (window.zero_s + at_s for at_s in spike_s)
+    later_s = min(end_s + AFTER_SPIKE_S, window.end_s)
+    mss = tcp_of(running.scenario, flow).mss_bytes
+    return {
+        "after_spike_bytes": counter_at(series, later_s) - counter_at(series, end_s),
+        "after_spike_retransmits": round(
+            _last(connection.retransmits, later_s) - _last(connection.retransmits, start_s)
+        ),
+        "recovery_s": recovery_s(series, end_s, carried_bps(port_rate_bps, mss)),
+    }
+
+
+def _reductions(connection: _Connection, window: Window) -> int:
+    """How often ssthresh fell below the largest window since it last changed, as the samples show it."""
+    reductions, before, largest = 0, math.inf, 0.0
+    thresholds_at = dict(connection.ssthresh)
+    for t, cwnd in connection.cwnd:
+        ssthresh = thresholds_at.get(t, math.inf)
+        if ssthresh != before:
+            if ssthresh < largest and window.start_s <= t <= window.end_s:
+                reductions += 1
+            before, largest = ssthresh, 0.0
+        largest = max(largest, cwnd)
+    return reductions
 
 
 def _add_whole_flows(
@@ -214,6 +294,8 @@ def _read_sender(path: Path) -> _SenderFile:
             summary = record["summary"]
         elif "transfer" in record:
             transfers.append(record["transfer"])
+        elif "unfinished" in record:
+            transfers.append({**record["unfinished"], "complete": False})
         elif "cwnd" in record:
             samples.setdefault(record["flow"], []).append(record)
     if summary is None:
@@ -234,6 +316,7 @@ def _read_sender(path: Path) -> _SenderFile:
                 srtt_ms=[(t, record["srtt_us"] / 1e3) for t, record in zip(times, mine, strict=True)],
                 retransmits=[(t, float(record["retrans"])) for t, record in zip(times, mine, strict=True)],
                 timeouts=[(t, float(record.get("timeouts") or 0)) for t, record in zip(times, mine, strict=True)],
+                segments=[(t, float(r["segments"])) for t, r in zip(times, mine, strict=True) if "segments" in r],
             )
         )
     return _SenderFile(connections, transfers, summary)
@@ -307,6 +390,7 @@ def _mean(points: Points, window: Window) -> float:
 
 def _add_port(
     result: RunResult,
+    running: Running,
     port: ManagedPort,
     rates: list[tuple[float, int]],
     window: Window,
@@ -327,6 +411,11 @@ def _add_port(
         line = 8 * atm_line_bytes(packets, throughput / 8)
     rate = mean_between([(window.zero_s + at_s, float(value)) for at_s, value in rates], window.start_s, window.end_s)
     drops = samples.drops.get(key, [])
+    spike_s = running.scenario.spike_s
+    after_spike_drops = None
+    if spike_s is not None:
+        later_s = min(window.zero_s + spike_s[1] + AFTER_SPIKE_S, window.end_s)
+        after_spike_drops = round(counter_at(drops, later_s) - counter_at(drops, window.zero_s + spike_s[0]))
     during = [event for event in events if 0 < event["t_s"] <= window.end_s - window.zero_s]
     steps = [] if threshold is None else thresholds(during, key, threshold)
     in_force = [(window.zero_s + t, value) for t, value in steps]
@@ -342,6 +431,7 @@ def _add_port(
             drops=round(counter_at(drops, window.end_s) - counter_at(drops, window.start_s)),
             queue_packets=_mean(waiting, window) if waiting else float("nan"),
             qthresh_packets=mean_between(in_force, window.start_s, window.end_s) if in_force else None,
+            after_spike_drops=after_spike_drops,
             bw_bps=_median_measured(measured, "bw_bps", 1.0, window),
             t_res_ms=_median_measured(measured, "t_res_s", 1e3, window),
             l_d_bytes=_median_measured(measured, "l_d_bytes", 1.0, window),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.host_settings import wishes
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
 from fairlane_lab.testbed.scripts import fl_topology
+
+SPLIT_LEAST_S = 40.0
+"""A second network for scenarios that take less in all is not worth its start."""
 
 
 @dataclass
@@ -79,6 +82,38 @@ def _group_of(scenario: Scenario) -> tuple[str, Group]:
     key = json.dumps([document, scenario.program, seed, mss], sort_keys=True)
     rate_bps = sum(spec.rate_bps or 0 for spec in chosen)
     return key, Group(document, scenario.program, seed, rate_bps, mss + FRAME_OVERHEAD_BYTES)
+
+
+def split(groups: Sequence[Group], parallel: int, total_rate_bps: int) -> list[Group]:
+    """`groups`, and the one with most to do in several networks alike as long as fewer than `parallel` would run side by side."""
+    found = list(groups)
+    while len(found) < parallel:
+        candidates = [group for group in found if len(group.jobs) > 1 and _longest_s(group) >= SPLIT_LEAST_S]
+        if not candidates:
+            break
+        largest = max(candidates, key=_weight)
+        if sum(group.rate_bps for group in found) + largest.rate_bps > total_rate_bps:
+            break
+        jobs = list(largest.jobs)
+        other = replace(largest, jobs=deque(jobs[1::2]))
+        largest.jobs = deque(jobs[::2])
+        found.insert(found.index(largest) + 1, other)
+    return found
+
+
+def _longest_s(group: Group) -> float:
+    """How long the group may take."""
+    return sum(job.scenario.duration_s for job in group.jobs)
+
+
+def _weight(group: Group) -> float:
+    """How much a group has to do: bytes of its files where these end its runs (about 125 kB/s), else seconds."""
+    total = 0.0
+    for job in group.jobs:
+        scenario = job.scenario
+        files = sum(flow.app.bytes * flow.app.times for flow in scenario.flows if flow.app.kind == "bytes")
+        total += min(scenario.duration_s, files / 125_000) if scenario.ends_with_its_files else scenario.duration_s
+    return total
 
 
 def next_batch(groups: list[Group], parallel: int, total_rate_bps: int) -> list[Group]:

@@ -106,7 +106,7 @@ class Sender:
             case "greedy":
                 return ["send", *words]
             case "bytes":
-                return ["transfer", *words, "--bytes", str(app.bytes)]
+                return ["transfer", *words, "--bytes", str(app.bytes), *_files(self)]
             case "on_off":
                 words += ["--on-s", str(app.on_mean_s), "--off-s", str(app.off_mean_s), *_chance(self)]
                 return ["onoff", *words]
@@ -196,6 +196,12 @@ def _chance(sender: Sender) -> list[str]:
     app: Any = sender.flow.app
     words = ["--distribution", app.distribution, "--shape", str(app.shape)]
     return [*words, "--seed", str(sender.seed), "--names", ",".join(sender.results())]
+
+
+def _files(sender: Sender) -> list[str]:
+    app = sender.flow.app
+    words = ["--times", str(app.times), "--interval-s", str(app.interval_s)] if app.times > 1 else []
+    return [*words, "--nodelay"] if app.nodelay else words
 
 
 def _file_name(flow: str) -> str:

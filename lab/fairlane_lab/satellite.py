@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ceiling of a transfer over a long line with bit errors (paper 003): what a sender without a fault of its own could have. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fairlane_lab.measures import carried_bps
+from fairlane_lab.scenario import Scenario, TcpOptions
+from fairlane_lab.testbed.scripts import fl_topology
+
+FRAME_OVERHEAD_BYTES = 54
+"""Ethernet, IPv4 and TCP headers without options: bits that a bit error can hit, and that the line's rate carries."""
+TIMESTAMP_BYTES = 12
+ACK_BYTES = 64
+"""An ACK's frame, with options."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path with one slow line."""
+
+    rate_bps: float
+    """Of the slow line."""
+    rtt_s: float
+    """Of a full segment on an empty path, serialisation included."""
+    ber: float
+    """Of the slow line, towards the receiver."""
+
+
+def segment_error(ber: float, frame_bytes: int) -> float:
+    """Probability that at least one bit of a frame is flipped: 1 - (1 - p)^(8*L)."""
+    return -math.expm1(8 * frame_bytes * math.log1p(-ber)) if ber < 1 else 1.0
+
+
+def ceiling_bps(
+    file_bytes: int, path: Path, mss_bytes: int, window_bytes: float, initial_window_packets: int, overhead_bytes: int
+) -> float:
+    """Throughput of a file whose sender never waits for anything but slow start, the window and the line; bit/s.
+
+    Steady state: min(window / RTT (2), link rate * MSS / frame) * (1 - p_segment), for every errored segment is sent once more.
+    Slow start: RTT*(log2 W_A - log2 W_I) (1), (5), in which W_A - W_I segments leave; a file that ends within it takes
+    RTT*log2(n / W_I + 1).
+    """
+    frame_bytes = mss_bytes + overhead_bytes
+    good = 1 - segment_error(path.ber, frame_bytes)
+    line_bps = carried_bps(path.rate_bps, mss_bytes, overhead_bytes)
+    unhurt_bps = min(8 * window_bytes / path.rtt_s, line_bps)
+    segments = file_bytes / mss_bytes / max(good, 1e-9)
+    full = max(unhurt_bps * path.rtt_s / (8 * mss_bytes), float(initial_window_packets))
+    started = full - initial_window_packets
+    if segments <= started:
+        took_s = path.rtt_s * math.log2(segments / initial_window_packets + 1)
+    else:
+        took_s = (
+            path.rtt_s * math.log2(full / initial_window_packets) + (segments - started) * 8 * mss_bytes / unhurt_bps
+        )
+    return 8 * file_bytes / took_s
+
+
+def ceiling_of(scenario: Scenario) -> float | None:
+    """The ceiling of a run with one file of one flow over one managed port that leads to a line with delay; else None.
+
+    The window is the offered one, and no more than `window_packets` where the flow has such.
+    """
+    files = [flow for flow in scenario.flows if flow.app.kind == "bytes"]
+    if len(scenario.flows) != 1 or len(files) != 1 or not scenario.ends_with_its_files:
+        return None
+    (flow,) = files
+    topology = fl_topology.check(dict(scenario.topology))
+    managed = [
+        (name, port) for name, ports in topology.ports.items() for port, spec in ports.items() if spec.bottleneck
+    ]
+    if len(managed) != 1:
+        return None
+    tcp = TcpOptions(**{**scenario.tcp.__dict__, **flow.tcp})
+    overhead = FRAME_OVERHEAD_BYTES + (TIMESTAMP_BYTES if tcp.timestamps else 0)
+    rtt_s, ber = 0.0, 0.0
+    for link in topology.links:
+        rate_bps = _rate(topology, link)
+        rtt_s += (link.a_to_b.delay_us + link.b_to_a.delay_us) / 1e6
+        if rate_bps:
+            rtt_s += 8 * (tcp.mss_bytes + overhead + ACK_BYTES) / rate_bps
+        if (link.a.node, link.a.port) == managed[0]:
+            ber = link.a_to_b.ber
+        elif (link.b.node, link.b.port) == managed[0]:
+            ber = link.b_to_a.ber
+    rate_bps = float(topology.ports[managed[0][0]][managed[0][1]].rate_bps or 0)
+    if not rate_bps or not rtt_s:
+        return None
+    windows = [float(tcp.receive_window_bytes or math.inf)]
+    if flow.window_packets:
+        windows.append(float(flow.window_packets * tcp.mss_bytes))
+    path = Path(rate_bps, rtt_s, ber)
+    return ceiling_bps(flow.app.bytes, path, tcp.mss_bytes, min(windows), tcp.initial_window_packets, overhead)
+
+
+def _rate(topology: fl_topology.Topology, link: fl_topology.Link) -> int:
+    """Bit/s of the slower end of a link; 0: none."""
+    rates = [
+        topology.ports[end.node][end.port].rate_bps or 0 if end.port else way.rate_bps
+        for end, way in ((link.a, link.a_to_b), (link.b, link.b_to_a))
+    ]
+    known = [rate for rate in rates if rate]
+    return min(known, default=0)
