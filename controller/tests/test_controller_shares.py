@@ -182,7 +182,7 @@ def test_thresholds_that_leave_the_line_idle_are_lifted_and_come_back() -> None:
     tuner = ShareTuner[str]()
     idle_line(3, tuner, 0, 20, 225)  # 90 %
     lifted = tuner.last["a"].exact_packets
-    assert lifted > 1.5 * MODEL
+    assert lifted == pytest.approx(ShareOptions().max_common_factor * MODEL, rel=0.01)
     assert tuner.utilisation == pytest.approx(0.9, abs=0.01)
     idle_line(3, tuner, 20, 60, 250)
     assert tuner.last["a"].exact_packets == pytest.approx(MODEL, rel=0.05)

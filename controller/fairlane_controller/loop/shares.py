@@ -71,8 +71,8 @@ class ShareOptions:
     "m."
     utilisation_over_s: float = 3.0
     "u is a mean over about this time: the queue's own movement is no idle line."
-    max_common_factor: float = 4.0
-    "exp(c) at most."
+    max_common_factor: float = 1.5
+    "exp(c) at most: no experiment needs more, and hosts that stand still on a busy machine look like thresholds that are too small."
     elastic_ratio: float = 0.25
     "A flow that gets less than this part of the others' mean is limited by what it asks for."
     young_s: float = 2.0
