@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 COMPILER = "p4c-bm2-ss"
-PROGRAMS = ("qthresh", "gfr")
+PROGRAMS = ("qthresh", "gfr", "ena")
 COMPILE_TIMEOUT_S = 120
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from targets import REPOSITORY, TARGETS, TargetError, TargetOptions
 
 PORTS = (1, 2, 3)
+MTU = 9000
 SLOW_PORT = 3
 SLOW_RATE_BPS = 4000  # 100-byte frame: 0.2 s
 SLOW_RATE_PPS = 5
@@ -26,7 +27,7 @@ TEST_TIMEOUT_S = 30
 INSIDE = "--inside"
 CASES = REPOSITORY / "ptf_tests" / "cases"
 DEFAULT_PROGRAM = "qthresh"
-PROGRAMS = {"gfr_": "gfr"}
+PROGRAMS = {"gfr_": "gfr", "ena_": "ena"}
 """The program that cases/<prefix>*.py test; the others test DEFAULT_PROGRAM."""
 SHARED = ("bad_packets", "forwarding", "packet_io")
 """Cases of what all programs include: they run on each."""
@@ -78,7 +79,7 @@ def make_interfaces() -> tuple[dict[int, str], dict[int, str]]:
         commands.append(["ip", "link", "add", switch_ends[port], "type", "veth", "peer", "name", ptf_ends[port]])
         for name in (switch_ends[port], ptf_ends[port]):
             commands.append(["ethtool", "-K", name, "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off"])
-            commands.append(["ip", "link", "set", name, "up"])
+            commands.append(["ip", "link", "set", name, "mtu", str(MTU), "up"])
     for command in commands:
         result = subprocess.run(command, capture_output=True, text=True, timeout=10)
         if result.returncode != 0:
@@ -100,7 +101,16 @@ def ptf_command(
     command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(CASES)]
     command += ["--pypath", str(REPOSITORY / "ptf_tests")]
     command += ["--test-params", ";".join(f"{key}={value!r}" for key, value in parameters.items())]
-    command += ["--test-case-timeout", str(TEST_TIMEOUT_S), "--default-timeout", "3", "--random-seed", "1"]
+    command += [
+        "--socket-recv-size",
+        "9100",
+        "--test-case-timeout",
+        str(TEST_TIMEOUT_S),
+        "--default-timeout",
+        "3",
+        "--random-seed",
+        "1",
+    ]
     for port, name in ptf_ends.items():
         command += ["-i", f"{port}@{name}"]
     return command + tests

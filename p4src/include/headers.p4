@@ -107,6 +107,8 @@ header udp_t {
     bit<16> checksum;
 }
 
+// A program with headers of its own (ena.p4) says so and declares the struct itself, with all of these in it.
+#ifndef FAIRLANE_OWN_HEADERS
 struct headers_t {
     packet_in_t    packet_in;
     packet_out_t   packet_out;
@@ -118,5 +120,6 @@ struct headers_t {
     tcp_t          tcp;
     udp_t          udp;
 }
+#endif
 
 #endif

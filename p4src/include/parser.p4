@@ -5,6 +5,8 @@
 
 #include "headers.p4"
 
+// A program that parses more (ena.p4) has a parser of its own, and uses the controls below.
+#ifndef FAIRLANE_OWN_PARSER
 parser LaneParser(packet_in packet,
                   out headers_t hdr,
                   inout metadata_t meta,
@@ -95,6 +97,7 @@ parser LaneParser(packet_in packet,
         transition accept;
     }
 }
+#endif
 
 control LaneVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply {

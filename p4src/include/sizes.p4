@@ -50,6 +50,16 @@
 #define RATE_BURST_US 64   // paper's form of (2): frames closer than this count as one
 #define RATE_DT_MAX_US 0x7FFFFFF   // longer silences count as this, 134 s: the end of the tables of eq. (2)
 
+// ---- ENA (ena.p4) ------------------------------------------------------------------------------------
+#define ENA_BITS 12        // of the flow's hash
+#define ENA_FLOWS 4096
+#define ENA_NAMES_BITS 5
+#define ENA_NAMES 32       // corrupted segments that a flow may have open
+#define ENA_NAME_CELLS 131072         // ENA_FLOWS * ENA_NAMES, index = flow ++ place
+#define ENA_IDLE_US 10000000          // a flow that was silent for so long gives its place to another one
+#define ENA_UNKNOWN_SCALE 14          // window scale of a flow whose SYN was not seen: the largest (RFC 7323 section 2.3)
+#define ENA_TTL 64                    // of an ACK that the switch makes
+
 // ---- Counter arrays --------------------------------------------------------------------------------
 #define REASONS 16                    // bit<4>
 #define DROP_COUNTERS 8192            // PORTS * REASONS, index = port ++ reason
@@ -76,10 +86,12 @@ const reason_t REASON_ROUTE_DROP     = 9;   // a table says `drop`
 const reason_t REASON_PARSER         = 10;  // any other parser error
 // Refused by admission: counted for the EGRESS port.
 @noWarn("unused") const reason_t REASON_QTHRESH        = 11;  // the flow has its threshold of packets waiting
-const reason_t REASON_PORT_FULL      = 12;  // the port's queue is full (packets or bytes; QMAX cells)
+@noWarn("unused") const reason_t REASON_PORT_FULL      = 12;  // the port's queue is full (packets or bytes; QMAX cells)
 @noWarn("unused") const reason_t REASON_GFR            = 13;  // the GFR scheme in force
 @noWarn("unused") const reason_t REASON_PCR            = 14;  // above the VC's peak rate at its edge
 @noWarn("unused") const reason_t REASON_MFS            = 15;  // longer than the VC's longest frame at its edge
+// Refused behind a satellite link (ena.p4): counted for the INGRESS port.
+@noWarn("unused") const reason_t REASON_CORRUPTED      = 13;  // TCP checksum, and nobody to tell
 
 // ---- packet-in reasons -------------------------------------------------------------------------------
 // Chosen by the table entry that sends the packet to the controller: to_cpu(reason), 0..127.
