@@ -44,6 +44,8 @@ class Script:
     """Delay spikes: what would leave meanwhile, in both directions, leaves together at the end."""
     outages: Sequence[Span] = ()
     """What arrives meanwhile, in both directions, is lost."""
+    data_outages: Sequence[Span] = ()
+    """The same towards the receiver only: the ACKs of what came before pass."""
     loss: float = 0.0
     """Probability for each data segment."""
     corruption: float = 0.0
@@ -105,15 +107,16 @@ class Director:
         self._ack_chance = random.Random(f"{script.seed} ack")
         self._holds = [_Timed(span) for span in script.holds]
         self._outages = [_Timed(span) for span in script.outages]
+        self._data_outages = [_Timed(span) for span in script.data_outages]
 
     def on_data(self, now_ns: int, number: int, repeated: int, header: int, payload: int) -> Fate:
         """`header`, `payload`: bytes of the TCP header and behind it."""
-        for timed in (*self._holds, *self._outages):
+        for timed in (*self._holds, *self._outages, *self._data_outages):
             timed.on_data(now_ns, number, repeated)
         # Two draws for each segment, whatever comes of them: what is chosen does not shift what follows.
         lost, spoilt = self._data_chance.random(), self._data_chance.random()
         which = (number, repeated)
-        if self._in(self._outages, now_ns):
+        if self._in([*self._outages, *self._data_outages], now_ns):
             return Fate("outage")
         if which in self._drop:
             return Fate("script")
