@@ -227,6 +227,16 @@ class Network:
             "pids": [process.as_json() for process in self._owned],
             "switches": [self._switch_state(name, compiled) for name in self.switches],
             "wire": {"control": str(self.wire_control()), "links": [link["name"] for link in self.wire_links]},
+            "links": [
+                {
+                    "name": link.name,
+                    "a": asdict(link.a),
+                    "b": asdict(link.b),
+                    "emulated": link.is_emulated,
+                    "preset": link.preset,
+                }
+                for link in self.topology.links
+            ],
             "hosts": [
                 {"name": name, "pid": host.pid, "ip": str(ipaddress.ip_interface(self.topology.hosts[name].ip).ip)}
                 for name, host in self.hosts.items()
@@ -250,6 +260,7 @@ class Network:
             "device_id": switch.options.device_id,
             "grpc": switch.options.grpc,
             "cpu_port": CPU_PORT,
+            "control": str(switch.options.control),
             "json": str(files.json),
             "p4info": str(files.p4info),
             "ports": [

@@ -2,7 +2,7 @@
 """The topology file: what it may say, and a clear error when it says something else.
 
 A superset of p4lang/tutorials' `topology.json` (hosts with ip, mac and commands; switches; links `["h1", "s1-p1", latency, bandwidth]`).
-What we add: a link may be an object with emulated behaviour, a switch may set rate and queue per port.
+What we add: a link may be an object with emulated behaviour (`fl_link_spec.py`) that changes over time, a switch may set rate and queue per port.
 Nothing is started here; `fl_net.py` builds what `Topology` describes.
 """
 
@@ -12,14 +12,15 @@ import ipaddress
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.units import parse_rate, parse_time
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from fairlane_switch.link_presets import PRESETS
+from fl_changes import change_problems
+from fl_link_spec import Direction, LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 CPU_PORT = 510
 DEFAULT_QUEUE_PACKETS = 1000
@@ -35,65 +36,7 @@ class TopologyError(ValueError):
     """A topology that cannot be built; the text names the file, the place in it (a JSON pointer) and what is allowed."""
 
 
-def _rate(value: object) -> object:
-    return _parsed(value, parse_rate, 1)
-
-
-def _delay(value: object) -> object:
-    return _parsed(value, parse_time, 1e6)
-
-
-def _parsed(value: object, parse: Callable[[str], float], scale: float) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return round(parse(value) * scale)
-    except FairlaneError as error:
-        raise ValueError(error.message) from None
-
-
-Rate = Annotated[int, BeforeValidator(_rate), Field(ge=0, le=400_000_000_000)]
-DelayUs = Annotated[int, BeforeValidator(_delay), Field(ge=0, le=60_000_000)]
-Mtu = Annotated[int, Field(ge=576, le=9000)]
 Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
-
-
-class Strict(BaseModel):
-    """A part of a file in which an unknown key is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Direction(Strict):
-    """One direction of an emulated link: what `fairlane-wire` does to a frame on its way. Zero is off.
-
-    In the file: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"` (bare numbers are µs and bit/s), `loss`, `ber`, `queue_packets`.
-    """
-
-    delay_us: DelayUs = Field(default=0, validation_alias="delay")
-    jitter_us: DelayUs = Field(default=0, validation_alias="jitter")
-    rate_bps: Rate = Field(default=0, validation_alias="rate")
-    loss: float = Field(default=0.0, ge=0.0, le=1.0)
-    ber: float = Field(default=0.0, ge=0.0, le=1.0)
-    queue_packets: int = Field(default=1000, ge=1, le=1_000_000)
-
-    @property
-    def is_plain(self) -> bool:
-        """True when a bare veth pair does the same."""
-        return not (self.delay_us or self.jitter_us or self.rate_bps or self.loss or self.ber)
-
-
-class LinkSpec(Direction):
-    """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them."""
-
-    a: str
-    b: str
-    bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
-    """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
-    mtu: Mtu | None = None
-    """Longest IP packet on it, bytes. Left out: the host's at one of its ends, else the largest of all hosts'."""
-    a_to_b: Direction | None = None
-    b_to_a: Direction | None = None
 
 
 class PortSpec(Strict):
@@ -121,7 +64,7 @@ class HostSpec(Strict):
     ipv6: str | None = None
     mtu: Mtu | None = None
     """Longest IP packet that it sends and takes, bytes; left out: its link's, else 1500."""
-    commands: list[str] = []
+    commands: list[str] = Field(default_factory=list)
     variant: str | None = None
 
 
@@ -137,13 +80,14 @@ class SwitchSpec(Strict):
     """The tutorials' compiled program; only beside `runtime_json`, whose `bmv2_json` says it too."""
     cli_input: str | None = None
     """The tutorials' commands for simple_switch_CLI: refused when the topology is started."""
-    ports: dict[str, PortSpec] = {}
+    ports: dict[str, PortSpec] = Field(default_factory=dict)
 
 
 class _File(Strict):
     hosts: dict[Annotated[str, Field(pattern=r"^h[0-9]{1,4}$")], HostSpec]
     switches: dict[Annotated[str, Field(pattern=r"^s[0-9]{1,4}$")], SwitchSpec]
     links: list[Any]
+    changes: list[Any] = Field(default_factory=list)
     name: str = ""
     description: str = ""
 
@@ -167,6 +111,9 @@ class Link:
     bandwidth_bps: int
     mtu: int = DEFAULT_MTU
     """Longest IP packet, bytes: of the interfaces at both ends."""
+    wanted: bool = False
+    """The wire is there whatever it has to do: the file says so, or a change needs it."""
+    preset: str | None = None
 
     @property
     def name(self) -> str:
@@ -174,7 +121,7 @@ class Link:
 
     @property
     def is_emulated(self) -> bool:
-        return not (self.a_to_b.is_plain and self.b_to_a.is_plain)
+        return self.wanted or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
 
 
 @dataclass(frozen=True)
@@ -195,6 +142,8 @@ class Topology:
     switches: dict[str, SwitchSpec]
     links: tuple[Link, ...]
     ports: dict[str, dict[int, PortSpec]]
+    changes: tuple[LinkChange, ...] = ()
+    """What happens to links over time: those of the file, and those of the links' presets."""
 
     def mac(self, host: str) -> str:
         """The host's MAC address: its own, or `08:00:00:00:NN:NN` from its number."""
@@ -242,7 +191,12 @@ def load(path: Path) -> Topology:
 
     Raises TopologyError naming the file, the JSON pointer and what is allowed; nothing is built from a bad file.
     """
-    return check(read_document(path, "topology"), str(path))
+    return check(read(path), str(path))
+
+
+def read(path: Path) -> Any:
+    """The document of a topology file, the names of traces made absolute. Raises TopologyError when it is no JSON."""
+    return with_trace_paths(read_document(path, "topology"), path.resolve().parent)
 
 
 def read_document(path: Path, what: str) -> Any:
@@ -268,7 +222,9 @@ def check(document: Any, origin: str = "topology") -> Topology:
     file = validate(_File, document, origin, "")
     links = _with_mtus([_link(entry, index, file, origin) for index, entry in enumerate(file.links)], file, origin)
     ports = _ports(file, links, origin)
-    topology = Topology(origin, file.hosts, file.switches, links, ports)
+    changes = _changes(file, links, origin)
+    links = tuple(replace(link, wanted=link.wanted or _needs_wire(link, changes)) for link in links)
+    topology = Topology(origin, file.hosts, file.switches, links, ports, changes)
     for name, host in file.hosts.items():
         _address(host.ip, f"{origin}: /hosts/{name}/ip")
         if host.ipv6:
@@ -345,6 +301,10 @@ def _link(entry: Any, index: int, file: _File, origin: str) -> Link:
         if len(items) > 3:
             entry["bandwidth"] = _tutorial(items[3], 1_000_000)
     spec: LinkSpec = validate(LinkSpec, entry, origin, f"/links/{index}")
+    if spec.preset is not None:
+        preset = LinkSpec.model_validate({"a": "", "b": "", **PRESETS[spec.preset].link})
+        left = preset.model_fields_set - spec.model_fields_set
+        spec = spec.model_copy(update={name: getattr(preset, name) for name in left})
     a = _endpoint(spec.a, file, f"{where}/a")
     b = _endpoint(spec.b, file, f"{where}/b")
     shared = Direction(**{name: getattr(spec, name) for name in Direction.model_fields})
@@ -353,7 +313,31 @@ def _link(entry: Any, index: int, file: _File, origin: str) -> Link:
         forward = forward.model_copy(update={"rate_bps": spec.bandwidth_bps})
     if spec.bandwidth_bps and b.port == 0 and not back.rate_bps:
         back = back.model_copy(update={"rate_bps": spec.bandwidth_bps})
-    return Link(a, b, forward, back, spec.bandwidth_bps, spec.mtu or 0)
+    for way, direction, own in (("a_to_b", forward, spec.a_to_b), ("b_to_a", back, spec.b_to_a)):
+        if problem := direction.problem():
+            place = where if own is None else f"{where}/{way}"
+            raise TopologyError(f"{place}/{problem[0]}: {problem[1]}")
+    return Link(a, b, forward, back, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset)
+
+
+def _changes(file: _File, links: tuple[Link, ...], origin: str) -> tuple[LinkChange, ...]:
+    """The changes of the links' presets and of the file, checked in the order in which they happen."""
+    changes: list[LinkChange] = []
+    for link in links:
+        if link.preset is not None:
+            changes += [LinkChange.model_validate({"link": link.name, **rule}) for rule in PRESETS[link.preset].changes]
+    places = [f"preset {next(link.preset for link in links if link.name == change.link)}" for change in changes]
+    for index, entry in enumerate(file.changes):
+        changes.append(validate(LinkChange, entry, origin, f"/changes/{index}"))
+        places.append(f"/changes/{index}")
+    for index, key, message in change_problems(changes, links):
+        raise TopologyError(f"{origin}: {places[index]}/{key}: {message}")
+    return tuple(changes)
+
+
+def _needs_wire(link: Link, changes: tuple[LinkChange, ...]) -> bool:
+    at_host = 0 in (link.a.port, link.b.port)
+    return any(change.link == link.name and (change.needs_wire or at_host) for change in changes)
 
 
 def _with_mtus(links: list[Link], file: _File, origin: str) -> tuple[Link, ...]:

@@ -16,6 +16,7 @@ import fl_topology
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
+from fl_changes import Player
 from fl_control import program_switches, start_loop
 from fl_net import Network, NetworkOptions
 from fl_variants import apply_variants
@@ -96,6 +97,9 @@ def main() -> int:
                 f"topology {chosen.topology.name}: {len(network.hosts)} hosts, {len(network.switches)} switches ({chosen.target}); state in {network.folder}"
             )
             print(f"try in another terminal: {TRY[chosen.program]}")
+            if topology.changes:
+                stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
+                print(f"{len(topology.changes)} changes of links are played from now on: fairlane link list")
             CLI(network.mininet, script=str(chosen.script) if chosen.script else None)
     except (fl_topology.TopologyError, RuntimeError, HostsError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from fairlane_switch.process import ManagedProcess, find_binary
 
+_RARE = ("ge_enter", "ge_leave", "ge_loss", "ge_ber", "trace")
 Direction = Literal["a_to_b", "b_to_a", "both"]
 JitterDistribution = Literal["uniform", "normal"]
 
@@ -41,11 +42,24 @@ class LinkOptions:
     ber: float = 0.0
     """Probability that a bit behind the Ethernet header is flipped."""
     queue_packets: int = 1000
-    """Frames that may wait for the line (1 to 1,000,000); without meaning while `rate_bps` is 0."""
+    """Frames that may wait for the line (1 to 1,000,000); without meaning while `rate_bps` is 0 and there is no trace."""
+    ge_enter: float = 0.0
+    """Gilbert-Elliott: probability per frame of entering the bad state; 0: there is none. `loss` and `ber` hold in the good one."""
+    ge_leave: float = 1.0
+    """Probability per frame of leaving it (1e-6 to 1): bursts last 1 / `ge_leave` frames on average."""
+    ge_loss: float = 1.0
+    """Probability that a frame is lost in it."""
+    ge_ber: float = 0.0
+    """Probability that a bit is flipped in it."""
+    trace: str | None = None
+    """File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."""
 
     def encode(self) -> dict[str, Any]:
-        """As in `links.json`."""
-        return asdict(self)
+        """As in `links.json`; bursts and trace only where there are some."""
+        plain = LinkOptions()
+        return {
+            name: value for name, value in asdict(self).items() if name not in _RARE or value != getattr(plain, name)
+        }
 
     @classmethod
     def decode(cls, settings: dict[str, Any]) -> LinkOptions:
@@ -115,6 +129,8 @@ class DirectionStats:
     """How late frames left after they were due, µs."""
     late_us_p99: float
     late_us_max: float
+    bad_state_packets: int = 0
+    """Frames that met the bad state of the Gilbert-Elliott chain."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +232,16 @@ class WireClient:
         loss: float | None = None,
         ber: float | None = None,
         queue_packets: int | None = None,
+        ge_enter: float | None = None,
+        ge_leave: float | None = None,
+        ge_loss: float | None = None,
+        ge_ber: float | None = None,
+        trace: str | None = None,
     ) -> None:
-        """Change what is given, from now on; frames on their way are not lost. See LinkOptions. Raises WireError, and changes nothing then."""
+        """Change what is given, from now on; frames on their way are not lost. See LinkOptions. Raises WireError, and changes nothing then.
+
+        `change` also takes a trace away.
+        """
         changes = {
             "delay_us": delay_us,
             "jitter_us": jitter_us,
@@ -227,9 +251,17 @@ class WireClient:
             "loss": loss,
             "ber": ber,
             "queue_packets": queue_packets,
+            "ge_enter": ge_enter,
+            "ge_leave": ge_leave,
+            "ge_loss": ge_loss,
+            "ge_ber": ge_ber,
+            "trace": trace,
         }
-        given = {key: value for key, value in changes.items() if value is not None}
-        self.request({"op": "set", "link": link, "direction": direction, **given})
+        self.change(link, {key: value for key, value in changes.items() if value is not None}, direction=direction)
+
+    def change(self, link: str, settings: Mapping[str, Any], *, direction: Direction = "both") -> None:
+        """As `set`, with the settings as the socket has them: `{"trace": None}` takes the trace away."""
+        self.request({"op": "set", "link": link, "direction": direction, **settings})
 
     def spike(self, link: str, duration_us: float, *, direction: Direction = "both") -> None:
         """Hold all deliveries for `duration_us`, then release them at once, in order."""
@@ -259,8 +291,8 @@ class WireClient:
 
 
 def _decode(kind: type[Any], values: dict[str, Any]) -> Any:
-    """A dataclass from a mapping; keys that a newer wire adds are left out."""
-    return kind(**{one.name: values[one.name] for one in fields(kind)})
+    """A dataclass from a mapping; keys that a newer wire adds are left out, those that an older one has not keep their default."""
+    return kind(**{one.name: values[one.name] for one in fields(kind) if one.name in values})
 
 
 @dataclass

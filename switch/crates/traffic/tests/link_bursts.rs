@@ -14,10 +14,10 @@ fn link(options: LinkOptions, seed: u64) -> Link<usize> {
 fn fates(options: &LinkOptions, seed: u64, frames: usize) -> (Vec<bool>, Vec<u32>) {
     let mut link = link(options.clone(), seed);
     let (mut lost, mut flips) = (vec![false; frames], vec![0; frames]);
-    for k in 0..frames {
+    for (k, flips) in flips.iter_mut().enumerate() {
         let mut frame = [0u8; 114];
         link.transmit(k as u64 * MS, &mut frame, k).unwrap();
-        flips[k] = frame.iter().map(|byte| byte.count_ones()).sum();
+        *flips = frame.iter().map(|byte| byte.count_ones()).sum();
         while let Some(exit) = link.poll(k as u64 * MS) {
             lost[exit.item] = exit.dropped.is_some();
         }

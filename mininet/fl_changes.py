@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of links over time: whether they fit together, when each is due, and what they do to a running topology."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
+from fl_link_spec import Direction, LinkChange
+
+WAYS = ("a_to_b", "b_to_a")
+ROUNDS_CHECKED = 2
+"""A rule that repeats itself is checked for its first two times: then all settings have been in force."""
+
+
+class EndLike(Protocol):
+    """One end of a link: a node and its port, 0 at a host."""
+
+    @property
+    def node(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+class LinkLike(Protocol):
+    """A checked link (`fl_topology.Link`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def a(self) -> EndLike: ...
+    @property
+    def b(self) -> EndLike: ...
+    @property
+    def a_to_b(self) -> Direction: ...
+    @property
+    def b_to_a(self) -> Direction: ...
+
+
+def schedule(changes: Sequence[LinkChange], until_s: float = float("inf")) -> Iterator[tuple[float, LinkChange]]:
+    """(seconds, change) of everything before `until_s`, in order of time; endless where a rule repeats itself and there is no end."""
+    due = [(change.at_s, index, 0) for index, change in enumerate(changes) if change.at_s < until_s]
+    heapq.heapify(due)
+    while due:
+        at_s, index, number = heapq.heappop(due)
+        change = changes[index]
+        yield at_s, change
+        if change.every_s is not None:
+            again_s = change.at_s + (number + 1) * change.every_s
+            if again_s < until_s:
+                heapq.heappush(due, (again_s, index, number + 1))
+
+
+def ways(change: LinkChange) -> tuple[str, ...]:
+    """The directions that it means."""
+    return WAYS if change.direction == "both" else (change.direction,)
+
+
+def change_problems(changes: Sequence[LinkChange], links: Sequence[LinkLike]) -> Iterator[tuple[int, str, str]]:
+    """(index, key, what is wrong) of changes that name no link, or whose settings do not fit those in force by then."""
+    by_name = {link.name: link for link in links}
+    for index, change in enumerate(changes):
+        if change.link not in by_name:
+            yield index, "link", f"there is no link {change.link!r}; there are {', '.join(by_name)}"
+            return
+    in_force = {(link.name, way): getattr(link, way) for link in links for way in WAYS}
+    latest_s = max((change.at_s + ROUNDS_CHECKED * (change.every_s or 0) for change in changes), default=0.0)
+    order = {id(change): index for index, change in enumerate(changes)}
+    counts = [0] * len(changes)
+    for _, change in schedule(changes, latest_s + 1e-9):
+        index = order[id(change)]
+        counts[index] += 1
+        if change.every_s is not None and counts[index] > ROUNDS_CHECKED:
+            continue
+        for way in ways(change):
+            changed = in_force[change.link, way].model_copy(update=_update(change, by_name[change.link], way))
+            in_force[change.link, way] = changed
+            if problem := changed.problem():
+                yield index, problem[0], problem[1]
+                return
+
+
+def _update(change: LinkChange, link: LinkLike, way: str) -> dict[str, Any]:
+    """New values of `Direction` for one direction; at a host's end the wire has the rate."""
+    update = change.options
+    update.pop("rate_bps", None)
+    end = link.a if way == "a_to_b" else link.b
+    if end.port == 0 and change.bandwidth_bps is not None:
+        update["rate_bps"] = change.bandwidth_bps
+    return update
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What one change does, by place."""
+
+    wire: tuple[tuple[str, dict[str, Any]], ...]
+    """(direction, new settings by the wire's names)."""
+    ports: tuple[tuple[str, int, int], ...]
+    """(switch, port, bit/s)."""
+
+
+def effects(change: LinkChange, link: LinkLike) -> Effects:
+    """What a change does to the wire and to the switch ports at the ends of its link."""
+    updates = {way: _update(change, link, way) for way in ways(change)}
+    told = (
+        [("both", updates["a_to_b"])]
+        if len(updates) == 2 and updates["a_to_b"] == updates["b_to_a"]
+        else updates.items()
+    )
+    ports = [
+        (end.node, end.port, change.bandwidth_bps)
+        for way, end in (("a_to_b", link.a), ("b_to_a", link.b))
+        if way in updates and end.port and change.bandwidth_bps is not None
+    ]
+    return Effects(tuple((way, update) for way, update in told if update), tuple(ports))
+
+
+class NetworkLike(Protocol):
+    """A running topology (`fl_net.Network`)."""
+
+    @property
+    def topology(self) -> Any: ...
+    @property
+    def switches(self) -> Any: ...
+    def wire_control(self) -> Any: ...
+
+
+def apply(network: NetworkLike, change: LinkChange, frame_bytes: int) -> tuple[tuple[str, int, int], ...]:
+    """Make one change in a running topology; returns the (switch, port, bit/s) that have new rates.
+
+    Raises RuntimeError with the link, and what wire or switch say.
+    """
+    link = next(link for link in network.topology.links if link.name == change.link)
+    todo = effects(change, link)
+    try:
+        if todo.wire or change.spike_s is not None or change.outage_s is not None:
+            with WireClient(network.wire_control()) as wire:
+                for way, settings in todo.wire:
+                    wire.request({"op": "set", "link": link.name, "direction": way, **settings})
+                if change.spike_s is not None:
+                    wire.spike(link.name, change.spike_s * 1e6, direction=change.direction)
+                if change.outage_s is not None:
+                    wire.outage(link.name, change.outage_s * 1e6, direction=change.direction)
+        for switch, port, rate_bps in todo.ports:
+            network.switches[switch].set_port_rate(port, rate_bps, frame_bytes)
+    except (WireError, WireUnreachableError, RuntimeError) as error:
+        raise RuntimeError(f"change of {change.link}: {error}") from None
+    return todo.ports
+
+
+def restore(network: NetworkLike, changes: Iterable[LinkChange], frame_bytes: int) -> None:
+    """Put what these changes touched back to what the topology says. Raises RuntimeError."""
+    links = {link.name: link for link in network.topology.links}
+    touched: dict[tuple[str, str], set[str]] = {}
+    ports: dict[tuple[str, int], None] = {}
+    for change in changes:
+        for way in ways(change):
+            keys = touched.setdefault((change.link, way), set())
+            keys.update(_update(change, links[change.link], way))
+        ports |= {(switch, port): None for switch, port, _ in effects(change, links[change.link]).ports}
+    try:
+        for (name, way), keys in touched.items():
+            options = getattr(links[name], way).model_dump(include=keys)
+            if options:
+                with WireClient(network.wire_control()) as wire:
+                    wire.request({"op": "set", "link": name, "direction": way, **options})
+        for switch, port in ports:
+            network.switches[switch].set_port_rate(
+                port, network.topology.ports[switch][port].rate_bps or 0, frame_bytes
+            )
+    except (WireError, WireUnreachableError, RuntimeError) as error:
+        raise RuntimeError(f"putting links back: {error}") from None
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Player:
+    """Plays a topology's changes from now on, in a thread of its own; leaving it ends it. `tell` hears of every change, and of what fails."""
+
+    def __init__(
+        self,
+        network: NetworkLike,
+        changes: Sequence[LinkChange],
+        frame_bytes: int,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self._network = network
+        self._changes = changes
+        self._frame_bytes = frame_bytes
+        self._tell: Callable[[str], None] = tell or _to_stderr
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._play, name="changes", daemon=True)
+
+    def __enter__(self) -> Player:
+        self._began_s = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(timeout=10)
+
+    def _play(self) -> None:
+        for at_s, change in schedule(self._changes):
+            if self._ended.wait(max(0.0, self._began_s + at_s - time.monotonic())):
+                return
+            try:
+                apply(self._network, change, self._frame_bytes)
+            except RuntimeError as error:
+                if not self._ended.is_set():
+                    self._tell(f"error: at {at_s:g} s: {error}; no further changes")
+                return

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The presets of links: what `"preset": "geo"` means, in the words of the topology file. Sources: docs/links.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A kind of link."""
+
+    name: str
+    what: str
+    """One line for people."""
+    link: Mapping[str, Any]
+    """Values of a link as in the topology file, both directions alike."""
+    changes: tuple[Mapping[str, Any], ...] = ()
+    """What happens to it over time, as in the topology file's `changes`, without its name."""
+
+
+def _leo_changes() -> tuple[Mapping[str, Any], ...]:
+    """Every 15 s another satellite: nothing passes for 60 ms, then the path has another length; over and over after four."""
+    delays_ms = (33, 27, 35, 30)
+    return tuple(
+        {"at_s": 15 * number, "every_s": 60, "delay_ms": delay_ms, "outage_s": 0.06}
+        for number, delay_ms in enumerate(delays_ms, start=1)
+    )
+
+
+_UMTS = {"bandwidth": "2Mbit", "delay": "60ms", "jitter": "10ms", "jitter_distribution": "normal"}
+
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "geo",
+            "a T1 line over a geostationary satellite: 290 ms one way, bit errors that error correction leaves",
+            {"bandwidth": "1.544Mbit", "delay": "290ms", "ber": 1e-7},
+        ),
+        Preset(
+            "leo",
+            "a low-orbit constellation: 50 Mbit/s, 27 to 35 ms one way, another satellite every 15 s",
+            {"bandwidth": "50Mbit", "delay": "30ms", "jitter": "3ms", "jitter_distribution": "normal", "loss": 0.0005},
+            _leo_changes(),
+        ),
+        Preset(
+            "wifi",
+            "a busy wireless LAN: 20 Mbit/s, 3 ms with jitter, bursts of 5 packets of which half are lost, one packet in 100",
+            {
+                "bandwidth": "20Mbit",
+                "delay": "3ms",
+                "jitter": "2ms",
+                "ge_enter": 0.004,
+                "ge_leave": 0.2,
+                "ge_loss": 0.5,
+            },
+        ),
+        Preset("3g", "UMTS, indoors: 2 Mbit/s, 60 ms one way, jitter of retransmissions below IP", _UMTS),
+        Preset(
+            "handover-fast-slow",
+            "UMTS whose cell changes after 10 s: all is held for 5 s, then 500 kbit/s instead of 2 Mbit/s",
+            _UMTS,
+            ({"at_s": 10, "spike_s": 5, "rate_bps": 500_000},),
+        ),
+        Preset(
+            "handover-slow-fast",
+            "UMTS whose cell changes after 10 s: all is held for 5 s, then 2 Mbit/s instead of 500 kbit/s",
+            {**_UMTS, "bandwidth": "500kbit"},
+            ({"at_s": 10, "spike_s": 5, "rate_bps": 2_000_000},),
+        ),
+    )
+}
