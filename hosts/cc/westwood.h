@@ -8,6 +8,7 @@
 //
 // A delay spike would ruin the estimate: the first gap is the spike itself, and the burst behind it is too fast. So a
 // timeout freezes it: the value from before is in force until the first full round trip of data sent after it.
+// In Recovery the holes limit the sender, not the network (NewReno fills one a round trip): what is slower there is no sample.
 //
 // NOT the paper's filter in: samples last a round trip, not one ACK (one delayed ACK would dominate; as Westwood+ has it).
 // NOT Linux's tcp_westwood: growth counts ACKs (reno.h); no 50 ms floor of a sample; frozen by timeouts.
@@ -90,9 +91,12 @@ CC_INLINE int westwood_pkts_acked(struct westwood *st, const struct cc_tcp *tcp,
 	cc_u64 elapsed_ns = now_ns - st->sample_ns;
 	if (!st->rtt_us || elapsed_ns < cc_max(st->rtt_us, 1) * 1000ull)
 		return 0;
-	st->bw_cur = westwood_rate(tcp->delivered - st->sample_delivered, elapsed_ns);
-	st->bw_est = st->bw_est ? (cc_u32)((st->bw_est + 4ull * st->bw_cur) / 5) : st->bw_cur; // alpha = 1/5
+	cc_u32 current = westwood_rate(tcp->delivered - st->sample_delivered, elapsed_ns);
 	westwood_begin_sample(st, tcp, now_ns);
+	if (tcp->ca_state == CC_RECOVERY && current < st->bw_est)
+		return 0;
+	st->bw_cur = current;
+	st->bw_est = st->bw_est ? (cc_u32)((st->bw_est + 4ull * current) / 5) : current; // alpha = 1/5
 	return 1;
 }
 
@@ -114,6 +118,8 @@ CC_INLINE void westwood_cwnd_event(struct westwood *st, struct cc_tcp *tcp, cc_u
 CC_INLINE void westwood_set_state(struct westwood *st, const struct cc_tcp *tcp, cc_u32 new_state) {
 	if (new_state == CC_LOSS)
 		westwood_freeze(st, tcp);
+	else if (new_state == CC_OPEN)
+		st->sample_ns = 0;
 }
 
 #endif

@@ -168,6 +168,29 @@ def test_an_idle_time_is_no_sample(cc: ctypes.CDLL) -> None:
     assert st.bw_est == before
 
 
+def test_a_recovery_that_fills_one_hole_a_round_trip_says_nothing_of_the_bandwidth(cc: ctypes.CDLL) -> None:
+    st, tcp = Westwood(), make_tcp(20)
+    cc.t_westwood_init(ctypes.byref(st), ctypes.byref(tcp))
+
+    def ack(now_ms: int, packets: int) -> None:
+        tcp.delivered += packets
+        cc.t_westwood_pkts_acked(ctypes.byref(st), ctypes.byref(tcp), 50_000, now_ms * MS)
+
+    ack(50, 10)
+    ack(100, 10)  # 200 packets/s
+    tcp.ca_state = RECOVERY
+    for now_ms in range(150, 1000, 50):
+        ack(now_ms, 1)
+    assert st.bw_est == 200 * 256
+    ack(1000, 20)  # faster: that counts
+    assert st.bw_est == (200 + 4 * 400) * 256 // 5
+    cc.t_westwood_set_state(ctypes.byref(st), ctypes.byref(tcp), OPEN)
+    tcp.ca_state = OPEN
+    before = st.bw_est
+    ack(1050, 1)  # begins a sample: nothing of the recovery is in it
+    assert st.bw_est == before
+
+
 def settled(cc: ctypes.CDLL, gap_ns: int = 5 * MS, cwnd: int = 20) -> Sender:
     """After two seconds at one packet a gap with an RTT of 60 ms."""
     sender = Sender(cc, cwnd)
