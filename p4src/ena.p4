@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ena.p4: routes IP and notifies senders of corrupted segments for receivers that cannot (Error Notification ACK).
 //
-//   parser ─► ingress: judge ─► validate ─┬─► [segment corrupted, from the satellite link] notify: back as an ACK ──┐
-//                                         └─► route ─► [to the satellite link] hear the receiver ─► mark its ACK ───┤
-//             queue ◄───────────────────────────────────────────────────────────────────────────────────────────────┘
+//   parser ─► ingress: judge ─► validate ─┬─► [from the satellite link, corrupted] notify: back as an ACK ───────────────┐
+//                                         ├─► [from the satellite link, good] close its name ─┐                          │
+//                                         └───────────────────────────────────────────────────┴─► route                  │
+//                                                    [to the satellite link] hear the receiver ─► mark its ACK ◄─┘       │
+//             queue ◄────────────────────────────────────────────────────────────────────┴───────────────────────────────┘
 //               └────► egress: cut the ACK off ─► deparser
 //
 // For P4Runtime users: README.md lists tables, actions, counters and drop reasons; docs/ena-switch.md says why.
@@ -30,6 +32,8 @@ control EnaIngress(inout headers_t hdr,
     Judge() judge;
     Validate() validate;
     FromSatellite() from_satellite;
+    FindFlow() find_flow;
+    CloseName() close_name;
     Notify() notify;
     Route() route;
     ToSatellite() to_satellite;
@@ -58,12 +62,19 @@ control EnaIngress(inout headers_t hdr,
             validate.apply(hdr, meta, standard_metadata);
             if (meta.reason == REASON_NONE) {
                 // Padding (a frame longer than its packet) is in the sum, and is nobody's data.
-                if (meta.corrupted == 1 && hdr.ipv4.total_len + meta.l2_length == meta.length) {
+                if (meta.tcp_whole == 1 && (meta.corrupted == 0 && meta.tcp_payload_len != 0
+                    || meta.corrupted == 1 && hdr.ipv4.total_len + meta.l2_length == meta.length)) {
                     from_satellite.apply(standard_metadata, is_far_side);
+                    if (is_far_side == 1) {
+                        find_flow.apply(hdr, meta);
+                        if (meta.corrupted == 1) {
+                            notify.apply(hdr, meta, standard_metadata);
+                        } else if (meta.is_known == 1) {
+                            close_name.apply(hdr, meta);
+                        }
+                    }
                 }
-                if (is_far_side == 1) {
-                    notify.apply(hdr, meta, standard_metadata);
-                } else {
+                if (is_far_side == 0 || meta.corrupted == 0) {
                     route.apply(hdr, meta, standard_metadata);
                     if (meta.reason == REASON_NONE && meta.tcp_whole == 1 && meta.corrupted == 0
                         && hdr.tcp.rst == 0 && (hdr.tcp.ack == 1 || hdr.tcp.syn == 1)) {

@@ -109,14 +109,14 @@ def flipped(frame: Any, byte: int, bit: int = 0) -> bytes:
 
 
 def notification(
-    corrupted: Segment, ack: int, name: int, *, seq: int = 5000, window: int = 500, ts: tuple[int, int] | None = None
+    corrupted: Segment, ack: int, *, seq: int = 5000, window: int = 500, ts: tuple[int, int] | None = None
 ) -> Any:
     """The ACK that the switch should make of a corrupted segment."""
     back = corrupted.five_tuple.reverse()
     out: Any = Ether(src=SWITCH_MAC, dst=host_mac(SATELLITE))
     if corrupted.vlan is not None:
         out /= Dot1Q(vlan=corrupted.vlan, prio=3)
-    options = [ena_option(name % MODULO), *(timestamps(*ts) if ts else [])]
+    options = [ena_option(corrupted.seq % MODULO), *(timestamps(*ts) if ts else [])]
     out /= IP(src=back.src, dst=back.dst, ttl=64, id=0, flags="DF", tos=corrupted.dscp << 2)
     out /= TCP(
         sport=back.src_port,
@@ -163,11 +163,10 @@ class EnaTest(LaneTest):
 
     # ---- what is corrupted -----------------------------------------------------------------------------
 
-    def answers(self, corrupted: Segment, ack: int, name: int | None = None, **expected: Any) -> None:
-        """The segment, with its last bit flipped, becomes exactly this ACK and nothing else; `name`: its own."""
+    def answers(self, corrupted: Segment, ack: int, **expected: Any) -> None:
+        """The segment, with its last bit flipped, becomes exactly the ACK that names it, and nothing else."""
         self.send(flipped(corrupted.packet(), -1), SATELLITE)
-        name = corrupted.seq if name is None else name
-        self.receive(notification(corrupted, ack, name, **expected), SATELLITE)
+        self.receive(notification(corrupted, ack, **expected), SATELLITE)
 
     def ignores(self, corrupted: Segment | bytes) -> None:
         """The segment, with its last bit flipped, is dropped and counted, and nobody hears of it."""

@@ -28,7 +28,7 @@ class AfterTheSyn(EnaTest):
             syn = said(1000, seq=4999, flags="SA", window=64000, options=options, five_tuple=five_tuple)
             self.hears(syn)
             self.answers(data(1000, five_tuple=five_tuple), 1000, seq=5000, window=500, ts=(700, 300))
-            self.answers(data(64999, five_tuple=five_tuple), 1000, 1000, window=500, ts=(700, 300))
+            self.answers(data(64999, five_tuple=five_tuple), 1000, window=500, ts=(700, 300))
             self.ignores(data(65000, five_tuple=five_tuple))
 
 

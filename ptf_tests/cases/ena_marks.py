@@ -30,10 +30,9 @@ class LowestFirst(EnaTest):
 
     def runTest(self) -> None:
         self.hears(said(1000))
-        self.answers(data(1200), 1000, 1200)
-        self.answers(data(1400), 1000, 1200)
-        self.answers(data(1300), 1000, 1200)
-        self.answers(data(1100), 1000, 1100)
+        for seq, lowest in ((1200, 1200), (1400, 1200), (1300, 1200), (1100, 1100)):
+            self.answers(data(seq), 1000)
+            self.marks(said(1000), lowest)
         self.marks(said(1100), 1100)
         self.marks(said(1101), 1200)
         self.marks(said(1250), 1300)
@@ -43,26 +42,50 @@ class LowestFirst(EnaTest):
 
 
 class SameTwice(EnaTest):
-    """A retransmission that is corrupted again is named again, and forgotten once it is passed."""
+    """A retransmission that is corrupted again is answered again, and kept once."""
 
     def runTest(self) -> None:
         self.hears(said(1000))
-        for _ in range(3):
+        for _ in range(40):
             self.answers(data(1100), 1000)
+        self.answers(data(1200), 1000)
         self.marks(said(1100), 1100)
-        self.hears(said(1200))
+        self.marks(said(1101), 1200)
+        self.hears(said(1201))
+
+
+class RepairedOnes(EnaTest):
+    """What came again, and good, is not named any more, though a lower hole holds the receiver's ACK back."""
+
+    def runTest(self) -> None:
+        self.hears(said(1000))
+        for seq in (1100, 1200, 1300):
+            self.answers(data(seq), 1000)
+        self.passes(data(1100))
+        self.marks(said(1000), 1200)
+        self.passes(data(1300))
+        self.marks(said(1000), 1200)
+        self.passes(data(1150))  # of no name
+        self.marks(said(1000), 1200)
+        self.passes(data(1200))
+        self.hears(said(1000))
+        # Corrupted once more, after it was forgotten and before.
+        self.answers(data(1200), 1000)
+        self.marks(said(1000), 1200)
+        self.answers(data(1400), 1000)
+        self.passes(data(1400))
+        self.answers(data(1400), 1000)
+        self.passes(data(1200))
+        self.marks(said(1000), 1400)
 
 
 class ManyNames(EnaTest):
-    """32 names are kept; of more the lowest 31 stay, and the others are answered at once all the same."""
+    """32 names are kept, of more the lowest 31; the others are answered at once all the same."""
 
     def runTest(self) -> None:
         self.hears(said(1000, window=60000))
-        order = [1000 + 100 * ((7 * i) % 40) for i in range(40)]
-        lowest = 1 << 32
-        for seq in order:
-            lowest = min(lowest, seq)
-            self.answers(data(seq, 20), 1000, lowest, window=60000)
+        for i in range(40):
+            self.answers(data(1000 + 100 * ((7 * i) % 40), 20), 1000, window=60000)
         for place in range(31):
             self.marks(said(1000 + 100 * place, window=60000), 1000 + 100 * place)
 
@@ -73,8 +96,8 @@ class ManyAtOnce(EnaTest):
     def runTest(self) -> None:
         self.hears(said(1000, window=60000))
         for place in range(12):
-            self.answers(data(1000 + 100 * place, 20), 1000, 1000, window=60000)
-        self.hears(said(1000 + 100 * 10 + 50, window=60000))  # ten are covered: an eleventh is open
+            self.answers(data(1000 + 100 * place, 20), 1000, window=60000)
+        self.hears(said(1000 + 100 * 10 + 50, window=60000))  # eleven are covered: one is open
         self.marks(said(1000 + 100 * 10 + 50, window=60000), 2100)
 
 

@@ -39,7 +39,7 @@ class AnyBit(EnaTest):
         self.hears(said(1000))
         segment = data(1000, 201)
         good = bytes(segment.packet())
-        expected = notification(segment, 1000, 1000)
+        expected = notification(segment, 1000)
         # In the TCP header from byte 34: ACK number, flags, window, checksum, urgent pointer; then the payload.
         for byte in (42, 45, 48, 50, 51, 52, 53, 54, 55, 153, len(good) - 1):
             for bit in (0, 6):
@@ -68,7 +68,7 @@ class Jumbo(EnaTest):
             self.passes(data(1000, length))
             self.answers(data(1000, length), 1000, window=60000)
             self.send(flipped(data(1000, length).packet(), 60), SATELLITE)
-            self.receive(notification(data(1000, length), 1000, 1000, window=60000), SATELLITE)
+            self.receive(notification(data(1000, length), 1000, window=60000), SATELLITE)
 
 
 class Timestamps(EnaTest):
@@ -79,9 +79,9 @@ class Timestamps(EnaTest):
         self.answers(data(1000), 1000, ts=(0xFFFFFFF0, 20))
         # They go on in ACKs that are marked themselves.
         self.marks(said(1000, options=tuple(timestamps(5, 21))), 1000)
-        self.answers(data(1200), 1000, 1000, ts=(5, 21))
+        self.answers(data(1200), 1000, ts=(5, 21))
         self.marks(said(1000), 1000)
-        self.answers(data(1300), 1000, 1000)
+        self.answers(data(1300), 1000)
 
 
 class NewestAck(EnaTest):
@@ -125,7 +125,7 @@ class CorruptedLengths(EnaTest):
         self.expect_drop(flipped(short, 46, 7), REASON_BAD_LENGTH, SATELLITE)  # data offset 13
         # Data offset 7 instead of 5: payload is taken for options, and the segment is named all the same.
         self.send(flipped(data(1000).packet(), 46, 5), SATELLITE)
-        self.receive(notification(data(1000), 1000, 1000), SATELLITE)
+        self.receive(notification(data(1000), 1000), SATELLITE)
 
 
 class UnknownFlow(EnaTest):
@@ -149,7 +149,7 @@ class OutsideTheWindow(EnaTest):
         for seq in (9_999, 14_000, 14_001, 10_000 + (1 << 31), 0):
             self.ignores(data(seq))
         for seq in (13_999, 10_000):
-            self.answers(data(seq), 10_000, seq, window=4000)
+            self.answers(data(seq), 10_000, window=4000)
 
 
 class AroundZero(EnaTest):
@@ -159,8 +159,8 @@ class AroundZero(EnaTest):
         start = (1 << 32) - 150
         self.hears(said(start, seq=(1 << 32) - 1, window=500))
         self.hears(Segment(five_tuple=said(0).five_tuple, seq=(1 << 32) - 1, ack=start, payload=b"ab"))
-        self.answers(data(50), start, 50, seq=1)
-        self.answers(data(start + 100), start, start + 100, seq=1)
+        self.answers(data(50), start, seq=1)
+        self.answers(data(start + 100), start, seq=1)
         self.marks(said(start + 100, seq=1), start + 100)
         self.marks(said(20, seq=1), 50)
         self.hears(said(51, seq=1))

@@ -51,11 +51,11 @@ control Mark(inout headers_t hdr, inout metadata_t meta) {
     apply {
         lowest_name.apply(meta);
         if (meta.has_name == 1 && meta.tcp_payload_len == 0 && meta.has_ena == 0) {
-            if (hdr.tcp.data_offset > 13 && !hdr.sack_last.isValid()) {
+            if (hdr.tcp.data_offset > 13 && !hdr.sack.isValid()) {
                 ena_no_room.count((bit<32>)meta.port);
             } else {
                 add_option();
-                if (hdr.sack_last.isValid()) {
+                if (hdr.sack.isValid() && hdr.sack_last.isValid()) {
                     replace_block();
                 } else {
                     grow();

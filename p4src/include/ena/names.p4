@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flow's open names: the sequence numbers of its corrupted segments, lowest first, until the receiver has them.
 //
+//   ring of ENA_NAMES places:   . . [head] n n n n . .     head + position, modulo ENA_NAMES
+//
 // P4 has no loops: what a loop would do is done a fixed number of times, each time only if there is still need.
 #ifndef FAIRLANE_ENA_NAMES_P4
 #define FAIRLANE_ENA_NAMES_P4
 
 #include "state.p4"
 
-#define NEXT_PLACE if (looking == 1 && place != head) { compare(); if (above < 0x7FFFFFFF) { move_up(); } else { stop(); } }
 #define FOUR_TIMES(x) x x x x
 #define EIGHT_TIMES(x) FOUR_TIMES(x) FOUR_TIMES(x)
 
-/// Forgets what the newest ACK covers, up to eight names at a time, and gives the lowest that is left.
+/// Forgets what the newest ACK covers and what was repaired, up to eight names at a time, and gives the lowest that
+/// is left.
 control LowestName(inout metadata_t meta) {
     bit<16> state;
     bit<5> head;
     bit<6> count;
     bit<64> said;
+    bit<33> name;
     bit<1> is_new;
 
     @hidden action load() {
@@ -32,14 +35,15 @@ control LowestName(inout metadata_t meta) {
     }
 
     @hidden action look() {
-        names.read(meta.name, (bit<32>)(meta.flow ++ head));
-        bit<32> ahead = meta.name - said[63:32];
-        if (ahead[31:31] == 1) {
+        names.read(name, (bit<32>)(meta.flow ++ head));
+        bit<32> ahead = name[31:0] - said[63:32];
+        if (ahead[31:31] == 1 || name[32:32] == 1) {
             head = head + 1;
             count = count - 1;
             is_new = 1;
         } else {
             meta.has_name = 1;
+            meta.name = name[31:0];
         }
     }
 
@@ -59,21 +63,55 @@ control LowestName(inout metadata_t meta) {
     }
 }
 
-/// Adds a name in its place. With ENA_NAMES of them open one of the two highest is given up: their turn comes last.
-control AddName(in headers_t hdr, inout metadata_t meta) {
+/// The position of a segment's name: as many names are lower than it. Binary search; of 32 lower names it says 31.
+control FindName(in headers_t hdr, in metadata_t meta, in bit<5> head, in bit<6> count, out bit<6> position,
+                 out bit<1> is_there) {
+    bit<33> name;
+
+    @hidden action start() {
+        position = 0;
+        is_there = 0;
+    }
+
+    @hidden action probe(in bit<6> step) {
+        names.read(name, (bit<32>)(meta.flow ++ (head + (bit<5>)(position + step - 1))));
+        bit<32> ahead = name[31:0] - hdr.tcp.seq_no;
+        position = (ahead[31:31] == 1) ? position + step : position;
+    }
+
+    @hidden action compare() {
+        names.read(name, (bit<32>)(meta.flow ++ (head + (bit<5>)position)));
+        is_there = (name[31:0] == hdr.tcp.seq_no) ? 1w1 : 1w0;
+    }
+
+    apply {
+        start();
+        if (count >= 16) { probe(16); }
+        if (position + 8 <= count) { probe(8); }
+        if (position + 4 <= count) { probe(4); }
+        if (position + 2 <= count) { probe(2); }
+        if (position + 1 <= count) { probe(1); }
+        if (position < count) { compare(); }
+    }
+}
+
+/// Adds the name of a segment in its place, once. With ENA_NAMES of them open one of the two highest is given up:
+/// their turn comes last.
+control AddName(in headers_t hdr, in metadata_t meta) {
+    FindName() find_name;
     bit<16> state;
     bit<5> head;
     bit<6> count;
-    bit<5> place;                 // in the ring
-    bit<1> looking;
-    bit<32> other;
-    bit<32> above;
+    bit<6> position;
+    bit<1> is_there;
+    bit<5> goal;
+    bit<5> place;
+    bit<33> name;
 
     @hidden action load() {
         flow_names.read(state, (bit<32>)meta.flow);
         head = state[15:11];
         count = state[10:5];
-        looking = 1;
     }
 
     @hidden action make_room() {
@@ -81,43 +119,71 @@ control AddName(in headers_t hdr, inout metadata_t meta) {
     }
 
     @hidden action start() {
+        goal = head + (bit<5>)position;
         place = head + (bit<5>)count;
     }
 
-    @hidden action compare() {
-        names.read(other, (bit<32>)(meta.flow ++ (place - 1)));
-        above = other - hdr.tcp.seq_no - 1;        // 0 .. 2^31 - 2: the other one is higher
-    }
-
     @hidden action move_up() {
-        names.write((bit<32>)(meta.flow ++ place), other);
+        names.read(name, (bit<32>)(meta.flow ++ (place - 1)));
+        names.write((bit<32>)(meta.flow ++ place), name);
         place = place - 1;
     }
 
-    @hidden action stop() {
-        looking = 0;
+    @hidden action put() {
+        names.write((bit<32>)(meta.flow ++ goal), 1w0 ++ hdr.tcp.seq_no);
     }
 
     @hidden action save() {
-        names.write((bit<32>)(meta.flow ++ place), hdr.tcp.seq_no);
         flow_names.write((bit<32>)meta.flow, head ++ (count + 1) ++ 5w0);
     }
 
     apply {
         load();
-        if (count == ENA_NAMES) {
-            make_room();
+        find_name.apply(hdr, meta, head, count, position, is_there);
+        if (is_there == 0) {
+            if (count == ENA_NAMES) {
+                make_room();
+            }
+            start();
+            // ENA_NAMES - 1 times.
+            EIGHT_TIMES(if (place != goal) { move_up(); })
+            EIGHT_TIMES(if (place != goal) { move_up(); })
+            EIGHT_TIMES(if (place != goal) { move_up(); })
+            FOUR_TIMES(if (place != goal) { move_up(); })
+            if (place != goal) { move_up(); }
+            if (place != goal) { move_up(); }
+            if (place != goal) { move_up(); }
+            save();
+        } else {
+            start();
         }
-        start();
-        // ENA_NAMES - 1 times.
-        EIGHT_TIMES(NEXT_PLACE)
-        EIGHT_TIMES(NEXT_PLACE)
-        EIGHT_TIMES(NEXT_PLACE)
-        FOUR_TIMES(NEXT_PLACE)
-        NEXT_PLACE
-        NEXT_PLACE
-        NEXT_PLACE
-        save();
+        put();
+    }
+}
+
+/// A good segment closes its name: what was corrupted came again. The receiver's ACK may be held back by another one.
+control CloseName(in headers_t hdr, in metadata_t meta) {
+    FindName() find_name;
+    bit<16> state;
+    bit<6> position;
+    bit<1> is_there;
+
+    @hidden action load() {
+        flow_names.read(state, (bit<32>)meta.flow);
+    }
+
+    @hidden action close() {
+        names.write((bit<32>)(meta.flow ++ (state[15:11] + (bit<5>)position)), 1w1 ++ hdr.tcp.seq_no);
+    }
+
+    apply {
+        load();
+        if (state[10:5] != 0) {
+            find_name.apply(hdr, meta, state[15:11], state[10:5], position, is_there);
+            if (is_there == 1) {
+                close();
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A corrupted data segment becomes an ACK to its sender that names it, as its receiver would have said it.
+// A corrupted data segment becomes an ACK to its sender that names it, as its receiver would have answered. All
+// other ACKs name the lowest (mark.p4).
 //
 // The segment itself ends here: the receiver would drop it for its checksum, unseen.
 #ifndef FAIRLANE_ENA_NOTIFY_P4
@@ -11,8 +12,6 @@
 control Notify(inout headers_t hdr,
                inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
-    FindFlow() find_flow;
-    LowestName() lowest_name;
     AddName() add_name;
     bit<64> said;
     bit<32> kept;
@@ -32,6 +31,7 @@ control Notify(inout headers_t hdr,
         bit<48> neighbour = hdr.ethernet.src;
         bit<32> receiver = hdr.ipv4.dst;
         bit<16> receiver_port = hdr.tcp.dst_port;
+        bit<32> name = hdr.tcp.seq_no;
 
         hdr.ethernet.src = hdr.ethernet.dst;
         hdr.ethernet.dst = neighbour;
@@ -66,7 +66,7 @@ control Notify(inout headers_t hdr,
         hdr.ena.kind = OPTION_EXPERIMENT;
         hdr.ena.length = 8;
         hdr.ena.exid = ENA_EXID;
-        hdr.ena.sequence = meta.name;
+        hdr.ena.sequence = name;
 
         hdr.timestamps.setInvalid();
         hdr.sack.setInvalid();
@@ -97,24 +97,17 @@ control Notify(inout headers_t hdr,
 
     apply {
         meta.reason = REASON_CORRUPTED;
-        if (meta.tcp_payload_len != 0) {
-            find_flow.apply(hdr, meta);
-            if (meta.is_known == 1) {
-                look();
-                if (is_inside == 1) {
-                    lowest_name.apply(meta);
-                    add_name.apply(hdr, meta);
-                    if (meta.has_name == 0 || hdr.tcp.seq_no - said[63:32] < meta.name - said[63:32]) {
-                        meta.name = hdr.tcp.seq_no;
-                    }
-                    answer();
-                    if (kept[4:4] == 1) {
-                        add_timestamps();
-                    }
-                    meta.reason = REASON_NONE;
-                    ena_corrupted.count((bit<32>)meta.port);
-                    ena_notified.count((bit<32>)meta.port);
+        if (meta.is_known == 1 && meta.tcp_payload_len != 0) {
+            look();
+            if (is_inside == 1) {
+                add_name.apply(hdr, meta);
+                answer();
+                if (kept[4:4] == 1) {
+                    add_timestamps();
                 }
+                meta.reason = REASON_NONE;
+                ena_corrupted.count((bit<32>)meta.port);
+                ena_notified.count((bit<32>)meta.port);
             }
         }
     }

@@ -20,7 +20,7 @@ register<bit<64>>(ENA_FLOWS) flow_timestamps;    // value ++ echo
 
 // Its open names, the lowest first: a ring of ENA_NAMES places a flow.
 register<bit<16>>(ENA_FLOWS) flow_names;         // place of the lowest(5) ++ how many(6) ++ unused(5)
-register<bit<32>>(ENA_NAME_CELLS) names;         // [flow ++ place] sequence number of a corrupted segment
+register<bit<33>>(ENA_NAME_CELLS) names;         // [flow ++ place] closed(1) ++ sequence number of a corrupted segment
 
 counter(PORTS, CounterType.packets_and_bytes) passed;          // [egress port]; not the ACKs that are made
 counter(DROP_COUNTERS, CounterType.packets_and_bytes) drops;   // [port ++ reason]
