@@ -136,7 +136,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Change:
-    """Something that changes while it runs: a link's settings or a switch port's rate."""
+    """Something that changes while it runs: a link's settings or a switch port's rate (mininet/fl_link_spec.py, `LinkChange`)."""
 
     at_s: float
     link: str = ""
@@ -149,6 +149,18 @@ class Change:
     ber: float | None = None
     spike_s: float | None = None
     outage_s: float | None = None
+    every_s: float | None = None
+    """It happens again and again, so long apart."""
+    preset: str | None = None
+    jitter_ms: float | None = None
+    jitter_distribution: Literal["uniform", "normal"] | None = None
+    reorder: bool | None = None
+    queue_packets: int | None = None
+    ge_enter: float | None = None
+    ge_leave: float | None = None
+    ge_loss: float | None = None
+    ge_ber: float | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (("connections = 2", 'app = { kind = "greedy", bytes = 5 }'), "small.toml: flows[1].app: kind 'greedy' has no bytes; it has: nothing else"),
         (("[run]\n", "[run\n"), "small.toml: not TOML: "),
         (("[control]", '[[changes]]\nat_s = 30\nlink = "s1-s2"\ndelay_ms = 1\n[control]'), "small.toml: changes[0].at_s: 30 is not before the end, run.duration_s 20"),
-        (("[control]", '[[changes]]\nat_s = 3\nlink = "s1-s2"\n[control]'), "small.toml: changes[0]: changes nothing: give one of delay_ms, rate_bps, loss, ber, spike_s, outage_s"),
+        (("[control]", '[[changes]]\nat_s = 3\nlink = "s1-s2"\n[control]'), "small.toml: changes[0]: changes nothing; give one of preset, delay_ms, jitter_ms, "),
     ],
 )  # fmt: skip
 def test_an_error_names_file_key_what_was_given_and_what_is_allowed(change: tuple[str, str], message: str) -> None:

@@ -90,8 +90,8 @@ def test_a_change_of_rate_is_one_of_the_ports_at_the_link_s_ends() -> None:
 def test_a_change_of_rate_at_a_host_is_one_of_the_wire() -> None:
     change = Change(at_s=1, link="h1-s1", direction="a_to_b", rate_bps=5_000_000, outage_s=0.5)
     assert document(scenario(RENO, changes=(change,)))["changes"] == [
-        {"at_ns": 1_000_000_000, "link": "h1-s1", "direction": "a_to_b", "outage_ns": 500_000_000},
         {"at_ns": 1_000_000_000, "link": "h1-s1", "direction": "a_to_b", "set": {"rate_bps": 5_000_000}},
+        {"at_ns": 1_000_000_000, "link": "h1-s1", "direction": "a_to_b", "outage_ns": 500_000_000},
     ]
 
 

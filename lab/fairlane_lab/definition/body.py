@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
 from fairlane_lab.scenario import GfrOptions, Scheme
 
@@ -114,17 +115,6 @@ class VcSpec(Strict):
     mfs_bytes: Annotated[int, Field(ge=20, le=65_000)] = 1500
 
 
-class LinkChanges(Strict):
-    """Values of a topology file's link, both directions alike."""
-
-    rate_bps: Rate | None = None
-    """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
-    delay_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
-    jitter_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
-    loss: Share | None = None
-    ber: Share | None = None
-
-
 class PortChanges(Strict):
     """Values of a switch port, named as in the topology file: `s1-p3`."""
 
@@ -177,26 +167,6 @@ class ControlSpec(Strict):
 
 
 GFR_KEYS = tuple(field.name for field in fields(GfrOptions))
-
-
-class ChangeSpec(Strict):
-    """`scenario.Change`: something that changes while it runs."""
-
-    at_s: NotNegative
-    link: str
-    direction: Literal["a_to_b", "b_to_a", "both"] = "both"
-    delay_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
-    rate_bps: Annotated[int, Field(gt=0, le=400_000_000_000)] | None = None
-    loss: Share | None = None
-    ber: Share | None = None
-    spike_s: Positive | None = None
-    outage_s: Positive | None = None
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> ChangeSpec:
-        if not self.model_fields_set - {"at_s", "link", "direction"}:
-            raise ValueError("changes nothing: give one of delay_ms, rate_bps, loss, ber, spike_s, outage_s")
-        return self
 
 
 class Starts(Strict):

@@ -25,14 +25,14 @@ from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
-from fairlane_lab.definition.topology import Resolved, resolve_topology
+from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
 from fairlane_lab.scenario import App, Change, Flow, Scenario, TcpOptions
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
 
 SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", *GFR_KEYS})
-SENDER_PARAMETERS = frozenset({"sender", "variant", "receive_window_bytes"})
+SENDER_PARAMETERS = frozenset({"sender", "variant", "window_bytes", "receive_windows"})
 """With a parameter `sender`: what senders that are compared in pairs differ in."""
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 
@@ -218,6 +218,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
         if change.at_s >= body.run.duration_s:
             text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
             problems.append(Problem(place(("changes", index, "at_s")), text))
+    problems += change_problems(topology, body.changes)
     groups = {flow.reported_group for flow in body.flows}
     for index, name in enumerate(body.run.starts.flows):
         if name not in names | groups:
@@ -247,7 +248,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         experiment=name,
         point=point.name,
         params={key: params[key] for key in PARAMETERS if key in params},
-        topology=resolution.topology.document,
+        topology=with_wire(resolution.topology.document, body.changes),
         flows=flows,
         duration_s=body.run.duration_s,
         warmup_s=body.run.warmup_s,

@@ -6,16 +6,19 @@ from __future__ import annotations
 import fnmatch
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
-from fairlane_lab.definition.body import LinkChanges, PortChanges, TopologySpec, given
+from fairlane_lab.definition.body import PortChanges, TopologySpec, given
 from fairlane_lab.definition.errors import Problem, place, unknown
+from fairlane_lab.definition.links import ChangeSpec
 from fairlane_lab.paths import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
 
+import fl_changes
 import fl_topology
 
 FOLDER = REPOSITORY / "mininet" / "topologies"
@@ -50,7 +53,7 @@ def resolve_topology(spec: TopologySpec) -> tuple[Resolved | None, list[Problem]
         if not found:
             problems.append(Problem(place(("topology", "links", pattern)), unknown("link", pattern, link_names)))
         for index in found:
-            _change_link(links[index], changes)
+            changes.apply_to(links[index])
     ports = sorted(end for link in links for end in (link["a"], link["b"]) if "-p" in end)
     for name, changes in spec.ports.items():
         if name not in ports:
@@ -66,10 +69,42 @@ def resolve_topology(spec: TopologySpec) -> tuple[Resolved | None, list[Problem]
     return Resolved(document, hosts, link_names, managed), []
 
 
+def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> list[Problem]:
+    """Changes whose settings do not fit those in force by then, the topology file's own changes among them."""
+    if not changes or any(change.link not in topology.links for change in changes):
+        return []
+    checked = fl_topology.check(topology.document)
+    found = fl_changes.change_problems([*checked.changes, *changes], checked.links)
+    first = len(checked.changes)
+    return [
+        Problem(place(("changes", index - first, key)) if index >= first else "topology.base", message)
+        for index, key, message in found
+    ]
+
+
+def with_wire(document: Document, changes: Sequence[ChangeSpec]) -> Document:
+    """The document, with the wire on links that only changes need it for."""
+    if not changes:
+        return document
+    checked = fl_topology.check(document)
+    needed = [
+        not link.is_emulated and any(change.link == link.name and _needs_wire(change, link) for change in changes)
+        for link in checked.links
+    ]
+    if not any(needed):
+        return document
+    links = [{**link, "emulated": True} if need else link for link, need in zip(document["links"], needed, strict=True)]
+    return {**document, "links": links}
+
+
+def _needs_wire(change: ChangeSpec, link: fl_topology.Link) -> bool:
+    return change.needs_wire or 0 in (link.a.port, link.b.port)
+
+
 @lru_cache(maxsize=64)
 def _base(name: str) -> tuple[str, tuple[str, ...]]:
     path = FOLDER / f"{name}.json"
-    document: Document = fl_topology.read_document(path, "topology")
+    document: Document = fl_topology.read(path)
     checked = fl_topology.check(document, str(path))
     document["links"] = [_as_object(link) for link in document["links"]]
     return json.dumps(document), tuple(link.name for link in checked.links)
@@ -96,18 +131,6 @@ def _as_object(link: Any) -> Document:
         if isinstance(entry.get(name), int | float):
             entry[name] = f"{entry[name]}{unit}"
     return entry
-
-
-def _change_link(link: Document, changes: LinkChanges) -> None:
-    values = given(changes)
-    if "rate_bps" in values:
-        link["bandwidth"] = values["rate_bps"]
-    for name in ("delay", "jitter"):
-        if f"{name}_ms" in values:
-            link[name] = round(values[f"{name}_ms"] * 1000)  # µs
-    for name in ("loss", "ber"):
-        if name in values:
-            link[name] = values[name]
 
 
 def _change_port(switches: Document, name: str, changes: PortChanges) -> None:

@@ -177,7 +177,7 @@ class _Batch:
         folder = self._raw / f"{job.order:04d}-{job.attempts}"
         try:
             running = bed.begin(scenario, folder)
-            changes = Changes(bed, scenario.changes, running.zero_ns)
+            changes = Changes(bed, scenario, running.zero_ns)
         except (RunError, HostsError, FairlaneError) as error:
             self._failed(job, bed, error)
             return

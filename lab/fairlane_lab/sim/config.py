@@ -12,14 +12,17 @@ from typing import Any
 
 from fairlane_controller.loop.flows import FlowKey
 
+from fairlane_lab.link_changes import changes_of
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import App, Change, Flow, Scenario
+from fairlane_lab.scenario import App, Flow, Scenario
 from fairlane_lab.sim.programs import REPOSITORY, Program, find_program
 from fairlane_lab.sim.variants import tcp_object
 
 sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
 
+import fl_changes
 import fl_topology
+from fl_link_spec import Direction, LinkChange
 
 TO_PORT = 5001
 FROM_PORT = 10_000
@@ -30,6 +33,8 @@ every run of a deterministic network would be the same one, and flows alike woul
 FLOW_REGISTER = "flow_occupancy"
 """Packets that each flow has waiting, by slot."""
 TCP, UDP = 6, 17
+ALWAYS = ("delay_us", "jitter_us", "rate_bps", "loss", "ber", "queue_packets")
+"""Settings of a link that its configuration always names."""
 TRAFFIC_MANAGER = ("link_layer", "scheduler", "queues", "queue_cells", "port_cells")
 """Further keys of a topology's switch port that the simulator's ports have under the same names."""
 
@@ -60,6 +65,8 @@ class SimConfig:
     managed: tuple[tuple[str, int], ...]
     "(switch, port) of the bottlenecks: those marked so, or else every port with a rate."
     sample_period_ns: int
+    changes: tuple[tuple[float, LinkChange], ...] = ()
+    "(s, change) of links, in order of time."
 
     def document(self) -> dict[str, Any]:
         """The simulator's configuration as plain data."""
@@ -74,7 +81,7 @@ class SimConfig:
             ],
             "links": [_link(link) for link in topology.links],
             "flows": [self._flow(flow) for flow in self.flows],
-            "changes": [part for change in scenario.changes for part in _changes(change, topology)],
+            "changes": [part for at_s, change in self.changes for part in _parts(at_s, change, topology)],
             "sample": self._sample(),
         }  # fmt: skip
 
@@ -140,9 +147,8 @@ def resolve(scenario: Scenario, sample_period_ns: int) -> SimConfig:
     ports = [(name, number, spec) for name, ports in topology.ports.items() for number, spec in ports.items()]
     marked = any(spec.bottleneck for _, _, spec in ports)
     managed = tuple((name, number) for name, number, spec in ports if (spec.bottleneck if marked else spec.rate_bps))
-    for change in scenario.changes:
-        _find_link(change, topology)
-    return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns)
+    changes = tuple(changes_of(scenario, topology))
+    return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns, changes)
 
 
 def host_address(topology: fl_topology.Topology, host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
@@ -207,15 +213,10 @@ def _link(link: fl_topology.Link) -> dict[str, Any]:
     def end(endpoint: fl_topology.Endpoint) -> dict[str, Any]:
         return {"node": endpoint.node} if endpoint.port == 0 else {"node": endpoint.node, "port": endpoint.port}
 
-    def direction(settings: fl_topology.Direction) -> dict[str, Any]:
-        return {
-            "delay_ns": settings.delay_us * 1000,
-            "jitter_ns": settings.jitter_us * 1000,
-            "rate_bps": settings.rate_bps,
-            "loss": settings.loss,
-            "ber": settings.ber,
-            "queue_packets": settings.queue_packets,
-        }
+    def direction(settings: Direction) -> dict[str, Any]:
+        plain = Direction().model_dump()
+        values = settings.model_dump()
+        return _settings({name: value for name, value in values.items() if name in ALWAYS or value != plain[name]})
 
     return {
         "name": link.name,
@@ -226,48 +227,34 @@ def _link(link: fl_topology.Link) -> dict[str, Any]:
     }
 
 
-def _changes(change: Change, topology: fl_topology.Topology) -> Iterable[dict[str, Any]]:
+def _settings(values: dict[str, Any]) -> dict[str, Any]:
+    """A direction's values by the simulator's names: times in ns."""
+    return {
+        name.replace("_us", "_ns"): value * 1000 if name.endswith("_us") else value for name, value in values.items()
+    }
+
+
+def _parts(at_s: float, change: LinkChange, topology: fl_topology.Topology) -> Iterable[dict[str, Any]]:
     """The simulator's changes: of the link itself, and of the rate of what sends into it."""
-    link = _find_link(change, topology)
-    at = {"at_ns": _ns(change.at_s)}
-    on_link = {**at, "link": link.name, "direction": change.direction}
-    settings: dict[str, Any] = {}
-    if change.delay_ms is not None:
-        settings["delay_ns"] = _ns(change.delay_ms / 1000)
-    settings |= {name: value for name, value in (("loss", change.loss), ("ber", change.ber)) if value is not None}
-    if settings:
-        yield {**on_link, "set": settings}
-    if change.spike_s is not None:
-        yield {**on_link, "spike_ns": _ns(change.spike_s)}
-    if change.outage_s is not None:
-        yield {**on_link, "outage_ns": _ns(change.outage_s)}
-    if change.rate_bps is not None:
-        for direction, end in (("a_to_b", link.a), ("b_to_a", link.b)):
-            if change.direction not in (direction, "both"):
-                continue
-            if end.port:  # the queue belongs to the switch
-                yield {**at, "switch": end.node, "port": end.port, "rate_bps": change.rate_bps}
-            else:
-                yield {**on_link, "direction": direction, "set": {"rate_bps": change.rate_bps}}
+    link = next(link for link in topology.links if link.name == change.link)
+    at = {"at_ns": _ns(at_s)}
+    todo = fl_changes.effects(change, link)
+    for way, values in todo.wire:
+        yield {**at, "link": link.name, "direction": way, "set": _settings(values)}
+    for key, duration_s in (("spike_ns", change.spike_s), ("outage_ns", change.outage_s)):
+        if duration_s is not None:
+            yield {**at, "link": link.name, "direction": change.direction, key: _ns(duration_s)}
+    for switch, port, rate_bps in todo.ports:  # the queue belongs to the switch
+        yield {**at, "switch": switch, "port": port, "rate_bps": rate_bps}
 
 
 def rate_steps(config: SimConfig, switch: str, port: int) -> list[tuple[float, float]]:
     """(t_s, bit/s) from which on a switch port has a rate; the first at 0."""
     steps = [(0.0, float(config.topology.ports[switch][port].rate_bps or 0))]
-    changes = [part for change in config.scenario.changes for part in _changes(change, config.topology)]
-    for part in sorted(changes, key=lambda part: part["at_ns"]):
+    for part in (part for at_s, change in config.changes for part in _parts(at_s, change, config.topology)):
         if (part.get("switch"), part.get("port")) == (switch, port):
             steps.append((part["at_ns"] / 1e9, float(part["rate_bps"])))
     return steps
-
-
-def _find_link(change: Change, topology: fl_topology.Topology) -> fl_topology.Link:
-    """The link that a change names. Raises RunError with the links that there are."""
-    for link in topology.links:
-        if link.name == change.link:
-            return link
-    there = ", ".join(link.name for link in topology.links)
-    raise RunError(f"the change at {change.at_s:g} s names no link {change.link!r}; there are {there}")
 
 
 def _ns(seconds: float) -> int:

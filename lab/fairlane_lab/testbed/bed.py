@@ -11,7 +11,7 @@ import ipaddress
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Control, Scenario
 from fairlane_lab.testbed.host_settings import HostSettings, wishes
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms, weight_rules
-from fairlane_lab.testbed.scripts import fl_net, fl_topology
+from fairlane_lab.testbed.scripts import LinkChange, fl_changes, fl_net, fl_topology
 
 LEAD_S = 0.7
 """From starting the senders' processes to the scenario's zero: time to connect …"""
@@ -127,9 +127,13 @@ class Bed:
             for process in running.processes.values():
                 _reap(process)
 
-    def set_port_rate(self, switch: str, port: int, rate_bps: int) -> None:
-        """Change the rate of a switch's port while it runs. Raises RuntimeError."""
-        self.network.switches[switch].set_port_rate(port, rate_bps, self._frame_bytes)
+    def change_link(self, change: LinkChange) -> tuple[tuple[str, int, int], ...]:
+        """Make a change of a link now; returns the (switch, port, bit/s) that have new rates. Raises RuntimeError."""
+        return fl_changes.apply(self.network, change, self._frame_bytes)
+
+    def restore_links(self, changes: Sequence[LinkChange]) -> None:
+        """Put what these changes touched back to what the topology says. Raises RuntimeError."""
+        fl_changes.restore(self.network, changes, self._frame_bytes)
 
     def endpoint(self, switch: str) -> Endpoint:
         """P4Runtime of a switch."""

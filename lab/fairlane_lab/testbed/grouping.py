@@ -75,8 +75,11 @@ def _group_of(scenario: Scenario) -> tuple[str, Group]:
     if not chosen:
         raise RunError("no port of the topology is a bottleneck or has a rate: there is nothing to measure")
     ways = [way for link in topology.links for way in (link.a_to_b, link.b_to_a)]
-    by_chance = any(way.loss or way.ber or way.jitter_us for way in ways)
-    by_chance = by_chance or any(change.loss or change.ber for change in scenario.changes)
+    by_chance = any(way.loss or way.ber or way.jitter_us or way.ge_enter for way in ways)
+    by_chance = by_chance or any(
+        change.loss or change.ber or change.jitter_ms or change.ge_enter or change.preset
+        for change in (*scenario.changes, *topology.changes)
+    )
     seed = scenario.seed % 2**31 if by_chance else 1
     mss = scenario.tcp.mss_bytes
     key = json.dumps([document, scenario.program, seed, mss], sort_keys=True)

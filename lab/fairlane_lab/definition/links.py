@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment file says of links: values that differ from the topology file's, and what changes while it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from fairlane_lab.definition.strict import Strict
+from fairlane_lab.paths import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
+
+from fl_link_spec import (
+    NO_TRACE,
+    TRACE_FOLDER,
+    DelayMs,
+    Direction,
+    Leave,
+    LinkChange,
+    PresetName,
+    QueuePackets,
+    Rate,
+    Share,
+)
+
+OF_A_DIRECTION = frozenset(
+    name for field, info in Direction.model_fields.items() for name in (field, info.validation_alias) if name
+)
+"""Keys of a topology file's link that a preset replaces."""
+
+
+def _trace(name: str) -> str:
+    """Below mininet/topologies, unless it is absolute."""
+    if name == NO_TRACE:
+        return name
+    path = TRACE_FOLDER / name
+    if not path.is_file():
+        raise ValueError(f"there is no file {name!r}; a relative name is below mininet/topologies")
+    return str(path)
+
+
+Trace = Annotated[str, AfterValidator(_trace)]
+
+
+class LinkChanges(Strict):
+    """Values of a topology file's link, both directions alike."""
+
+    preset: PresetName | None = None
+    """Instead of all that the file says of its directions and its rate; what stands beside it here wins."""
+    rate_bps: Rate | None = None
+    """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
+    delay_ms: DelayMs | None = None
+    jitter_ms: DelayMs | None = None
+    jitter_distribution: Literal["uniform", "normal"] | None = None
+    reorder: bool | None = None
+    loss: Share | None = None
+    ber: Share | None = None
+    queue_packets: QueuePackets | None = None
+    """Of the wire."""
+    ge_enter: Share | None = None
+    ge_leave: Leave | None = None
+    ge_loss: Share | None = None
+    ge_ber: Share | None = None
+    trace: Trace | None = None
+    """File in Mahimahi's format, `none` for no trace."""
+
+    def apply_to(self, link: dict[str, Any]) -> None:
+        """Change a link of a topology document."""
+        values = {name: value for name, value in self.model_dump().items() if value is not None}
+        if self.preset is not None:
+            for key in [key for key in link if key in OF_A_DIRECTION or key in ("bandwidth", "a_to_b", "b_to_a")]:
+                del link[key]
+        if "rate_bps" in values:
+            link["bandwidth"] = values.pop("rate_bps")
+        for name in ("delay", "jitter"):
+            if f"{name}_ms" in values:
+                link[name] = round(values.pop(f"{name}_ms") * 1000)  # µs
+        if values.get("trace") == NO_TRACE:
+            link.pop("trace", None)
+            del values["trace"]
+        link.update(values)
+
+
+class ChangeSpec(LinkChange, Strict):
+    """`scenario.Change`: something that changes while it runs."""
+
+    at_s: Annotated[float, Field(ge=0)]
+    trace: Trace | None = None
