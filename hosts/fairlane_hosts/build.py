@@ -58,10 +58,13 @@ def _digest(paths: list[Path], extra: str) -> str:
     return digest.hexdigest()[:16]
 
 
+def _headers() -> list[Path]:
+    return sorted(path for folder in ("bpf", "bpf/programs", "cc") for path in (ROOT / folder).glob("*.h"))
+
+
 def variant_tag(source: str, name: str, defines: Mapping[str, int]) -> str:
     """What tells one build of a program from another: a hash of its sources, name, parameters and flags."""
-    inputs = [ROOT / "bpf" / source, *sorted((ROOT / "bpf").glob("*.h")), *sorted((ROOT / "cc").glob("*.h"))]
-    return _digest(inputs, json.dumps([name, dict(defines), _BPF_FLAGS]))
+    return _digest([ROOT / "bpf" / source, *_headers()], json.dumps([name, dict(defines), _BPF_FLAGS]))
 
 
 def program_tag(program: HostProgram) -> str:

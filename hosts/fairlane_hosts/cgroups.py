@@ -120,4 +120,4 @@ def remove_left(folder: Path, in_use: Sequence[Path]) -> list[str]:
 def entering(cgroup: Path, command: Sequence[str | os.PathLike[str]]) -> list[str]:
     """`command`, which then runs in the cgroup from its first socket on."""
     script = 'echo 0 > "$0/cgroup.procs" && exec "$@"'
-    return ["sh", "-c", script, str(cgroup), *map(os.fspath, command)]
+    return ["sh", "-c", script, str(cgroup), *(os.fspath(word) for word in command)]

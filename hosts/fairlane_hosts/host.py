@@ -8,6 +8,7 @@ host's processes are back where they were. Two users of one program on one host 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,7 +108,8 @@ def attach(host: Host, programs: Sequence[str], lease: loader.Lease) -> Attachme
         if host.netns is not None:
             _move_in(host)
     except BaseException:
-        Attachment(lease, host, ids).close()
+        with contextlib.suppress(HostsError):  # the first error is the one to tell
+            Attachment(lease, host, ids).close()
         if not ids:
             cgroups.remove_left(host.cgroup, [])
         raise

@@ -30,6 +30,8 @@ from .variants import bpf_variants
 DEFAULT_SOCKET = Path("/run/fairlane/cc.sock")
 START_TIMEOUT_S = 20.0
 ANSWER_TIMEOUT_S = 5.0
+ATTACH_TIMEOUT_S = 30.0
+"""The kernel verifies a program while it is attached; on a busy machine that takes its time."""
 ENDING_TIMEOUT_S = 1.0
 MINIMUM_KERNEL = (5, 15)
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -206,7 +208,7 @@ class Lease:
 
 def _ask(connection: socket.socket, request: str) -> list[str]:
     what = " ".join(request.split("\t")[0].split()[:2])
-    connection.settimeout(ANSWER_TIMEOUT_S)
+    connection.settimeout(ATTACH_TIMEOUT_S if request.startswith("attach ") else ANSWER_TIMEOUT_S)
     try:
         connection.sendall(request.encode() + b"\n")
         answer = b""

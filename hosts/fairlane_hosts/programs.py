@@ -39,6 +39,14 @@ def _table(*programs: HostProgram) -> Mapping[str, HostProgram]:
 
 PROGRAMS: Mapping[str, HostProgram] = _table(
     HostProgram(
+        name="ena",
+        source="ena.bpf.c",
+        what="Error Notification ACK: finds and names corrupted segments as a receiver, takes the names as a sender",
+        counters=("ena_corrupted", "ena_notified", "ena_kept", "ena_reduced"),
+        sysctls=MappingProxyType({"tcp_invalid_ratelimit": 0}),  # every corrupted segment is answered at once
+        kernel=(5, 17),  # bpf_loop
+    ),
+    HostProgram(
         name="erto",
         source="erto.bpf.c",
         what="E-RTO: the first three timeouts in a row of an E-RTO or BCR socket send new data instead of the head",

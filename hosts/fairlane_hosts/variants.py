@@ -100,6 +100,15 @@ _MRTO_PER_SOCKET = "with the host program; the floor is SRTT + two jiffies then"
 _ERTO_FEATURES = "BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2"
 _ERTO_PER_SOCKET = "on a host with tcp_frto=2 and the host program"
 
+ENA_KERNEL = (5, 17)
+"""bpf_loop, for the checksum over a whole segment."""
+_ENA_IS_NOT = (
+    "the paper's sender in one place: a named segment goes out with the kernel's recovery (the third duplicate ACK, or "
+    "SACK), not at the first notification"
+)
+_ENA_FEATURES = "BPF struct_ops, BTF, sockops header options, cgroup v2, tc"
+_ENA_PER_SOCKET = "on a host that has the program; the receiver's host needs it too"
+
 VARIANTS: Mapping[str, Variant] = _table(
     Variant(
         name="tahoe",
@@ -198,6 +207,43 @@ VARIANTS: Mapping[str, Variant] = _table(
         kernel=(6, 1),
         features=_ERTO_FEATURES,
         per_socket=_ERTO_PER_SOCKET,
+    ),
+    Variant(
+        name="ena-tahoe",
+        congestion_control="fl_ena_tahoe",
+        source="ena_tahoe.bpf.c",
+        paper="the ENA paper over Tahoe",
+        is_not=_ENA_IS_NOT,
+        defines=_INITIAL_WINDOW,
+        programs=("ena",),
+        kernel=ENA_KERNEL,
+        features=_ENA_FEATURES,
+        per_socket=_ENA_PER_SOCKET,
+    ),
+    Variant(
+        name="ena-reno",
+        congestion_control="fl_ena_reno",
+        source="ena_reno.bpf.c",
+        paper="the ENA paper over Reno",
+        is_not=_ENA_IS_NOT,
+        defines=_INITIAL_WINDOW,
+        programs=("ena",),
+        kernel=ENA_KERNEL,
+        features=_ENA_FEATURES,
+        per_socket=_ENA_PER_SOCKET,
+    ),
+    Variant(
+        name="ena-sack",
+        congestion_control="fl_ena_sack",
+        source="ena_sack.bpf.c",
+        paper="the ENA paper over SACK",
+        is_not=_ENA_IS_NOT + "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
+        defines=_INITIAL_WINDOW,
+        sysctls=SACK_SYSCTLS,
+        programs=("ena",),
+        kernel=ENA_KERNEL,
+        features=_ENA_FEATURES,
+        per_socket=_ENA_PER_SOCKET + ", with tcp_sack=1",
     ),
     Variant(
         name="org",

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// What ENA keeps of a socket: shared by the host program (both roles) and the congestion controls (the sender's role).
+#ifndef FAIRLANE_ENA_SOCKET_BPF_H
+#define FAIRLANE_ENA_SOCKET_BPF_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "../../cc/ena.h"
+#include "host_slot.bpf.h"
+
+enum ena_counter { ENA_COUNT_CORRUPTED, ENA_COUNT_NOTIFIED, ENA_COUNT_KEPT, ENA_COUNT_REDUCED };
+
+#define ENA_FRESH 16u // a power of two
+
+struct ena_socket {
+	struct ena_names corrupted; // the receiver's: what its ACKs name
+	struct ena_names named;	    // the sender's: what it was told
+	// Written where a segment comes in, without the socket's lock; moved to `corrupted` by who holds it.
+	__u32 fresh[ENA_FRESH];
+	__u32 fresh_written, fresh_taken;
+	__u32 slot; // of the host, plus one; 0: its host has no program
+	__u32 is_sender;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct ena_socket);
+} shared_ena SEC(".maps");
+
+static __always_inline void ena_count(const struct ena_socket *socket, enum ena_counter counter) {
+	if (socket->slot)
+		host_count(socket->slot - 1, counter);
+}
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+// Error Notification ACK: which segments were corrupted, and what a sender makes of it. Plain C, for BPF and simulator.
+//
+// The receiver names a corrupted segment by its sequence number in every ACK until it has arrived. The sender repairs a
+// named loss and leaves its window as it is; for any other loss it does what its base algorithm does.
+//
+// One recovery may hold both kinds, and the base algorithm is asked once, when it begins. So each time the head of the
+// queue changes (snd_una moves on to the next hole) the head is judged again: a hole that nobody named was dropped, and
+// reduces the window then, once a recovery. The ACK that moves snd_una to a hole carries that hole's name if it has one:
+// the receiver names the lowest, and that is the one its ACK asks for.
+//
+//   struct ena_names      a set of sequence numbers: the receiver's, and what the sender was told
+//   struct ena_sender     the sender's half, beside a base algorithm; X_base are that algorithm's answers
+#ifndef FAIRLANE_CC_ENA_H
+#define FAIRLANE_CC_ENA_H
+
+#include "reno.h"
+
+#define ENA_NAMES 32u // a GEO window of 215 segments has 9 holes at BER 1e-5
+
+// The loops have no branches, so the kernel's verifier walks them once; comparisons are done in 64 bits for that.
+struct ena_names {
+	cc_u32 used; // bit i: seq[i] is in the set
+	cc_u32 seq[ENA_NAMES];
+};
+
+CC_INLINE cc_u32 ena_is_zero(cc_u32 x) { return (cc_u32)(((cc_u64)x - 1) >> 63); }
+
+// The place of the only bit that is set.
+CC_INLINE cc_u32 ena_bit_place(cc_u32 bit) {
+	return (1 - ena_is_zero(bit & 0xffff0000u)) << 4 | (1 - ena_is_zero(bit & 0xff00ff00u)) << 3 |
+	       (1 - ena_is_zero(bit & 0xf0f0f0f0u)) << 2 | (1 - ena_is_zero(bit & 0xccccccccu)) << 1 |
+	       (1 - ena_is_zero(bit & 0xaaaaaaaau));
+}
+
+// Takes away the names below `una`: those segments have arrived.
+CC_INLINE void ena_forget(struct ena_names *names, cc_u32 una) {
+	cc_u32 gone = 0;
+
+	for (cc_u32 i = 0; i < ENA_NAMES; i++)
+		gone |= (names->seq[i] - una) >> 31 << i;
+	names->used &= ~gone;
+}
+
+CC_INLINE int ena_holds(const struct ena_names *names, cc_u32 seq) {
+	cc_u32 same = 0;
+
+	for (cc_u32 i = 0; i < ENA_NAMES; i++)
+		same |= ena_is_zero(names->seq[i] ^ seq) << i;
+	return (same & names->used) != 0;
+}
+
+// The lowest name, counted from `una`. 0: the set is empty.
+CC_INLINE int ena_lowest(const struct ena_names *names, cc_u32 una, cc_u32 *seq) {
+	cc_u64 lowest = 0xffffffffu;
+
+	for (cc_u32 i = 0; i < ENA_NAMES; i++) {
+		cc_u64 other = (names->seq[i] - una) | ((names->used >> i & 1) - 1); // all ones where it is not used
+		cc_u64 is_lower = (other - lowest) >> 63;
+
+		lowest = lowest ^ ((lowest ^ other) & (0 - is_lower));
+	}
+	*seq = una + (cc_u32)lowest;
+	return names->used != 0;
+}
+
+// Adds a name, once. Where the set is full, one goes: it is named again when it comes to be the lowest.
+CC_INLINE void ena_add(struct ena_names *names, cc_u32 seq) {
+	cc_u32 free = ~names->used & (names->used + 1); // the lowest free place
+	cc_u32 place = ena_bit_place(free | (ena_is_zero(free) << (ENA_NAMES - 1)));
+
+	if (ena_holds(names, seq))
+		return;
+	place &= ENA_NAMES - 1;
+	names->seq[place] = seq;
+	names->used |= 1u << place;
+}
+
+// ---- receiver ------------------------------------------------------------------------------------------------------
+
+// A segment with a wrong checksum says `seq`: named only where the window is. 1 when it was taken.
+CC_INLINE int ena_corrupted(struct ena_names *names, cc_u32 seq, cc_u32 rcv_nxt, cc_u32 window) {
+	if (seq - rcv_nxt >= window)
+		return 0;
+	ena_forget(names, rcv_nxt);
+	ena_add(names, seq);
+	return 1;
+}
+
+// The name that the next ACK carries. 0: none.
+CC_INLINE int ena_to_name(struct ena_names *names, cc_u32 rcv_nxt, cc_u32 *seq) {
+	ena_forget(names, rcv_nxt);
+	return ena_lowest(names, rcv_nxt, seq);
+}
+
+// ---- sender --------------------------------------------------------------------------------------------------------
+
+enum ena_verdict { ENA_NONE = 0, ENA_KEPT = 1, ENA_REDUCED = 2 };
+
+struct ena_sender {
+	cc_u32 snd_una;   // as of the last ACK
+	cc_u32 verdict;   // enum ena_verdict, of the recovery that runs
+	cc_u32 window;    // packets, while it is kept
+	cc_u32 delivered; // of the last ACK
+	cc_u32 kept;      // recoveries without a reduction
+	cc_u32 reduced;   // recoveries with one
+};
+
+CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
+	st->snd_una = tcp->snd_una;
+	st->verdict = ENA_NONE;
+	st->window = tcp->snd_cwnd;
+	st->delivered = 0;
+	st->kept = 0;
+	st->reduced = 0;
+}
+
+// An ACK names `seq`; it acknowledges up to `ack`. Before the ACK is looked at otherwise.
+CC_INLINE void ena_notified(struct ena_names *named, cc_u32 seq, cc_u32 ack) {
+	ena_forget(named, ack);
+	if (!cc_seq_before(seq, ack))
+		ena_add(named, seq);
+}
+
+// The recovery that ran is over.
+CC_INLINE void ena_end(struct ena_sender *st) {
+	st->kept += st->verdict == ENA_KEPT;
+	st->verdict = ENA_NONE;
+}
+
+// A recovery or a timeout begins: the new ssthresh.
+CC_INLINE cc_u32 ena_ssthresh(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp,
+			      cc_u32 ssthresh_base) {
+	ena_end(st);
+	if (ena_holds(named, tcp->snd_una)) {
+		st->verdict = ENA_KEPT;
+		st->window = tcp->snd_cwnd;
+		return tcp->snd_ssthresh;
+	}
+	st->verdict = ENA_REDUCED;
+	st->reduced++;
+	return ssthresh_base;
+}
+
+// Growth by what was delivered, cumulatively or behind a hole: an ACK in a kept recovery counts like any other.
+CC_INLINE void ena_grow(struct ena_sender *st, struct cc_tcp *tcp, int delivered) {
+	tcp->snd_cwnd = st->window;
+	reno_cong_avoid(tcp, delivered);
+	st->window = tcp->snd_cwnd;
+}
+
+// Every ACK (Linux: cong_control), before the base algorithm's. 1: the window is settled; 0: it is the base's.
+// `delivered` is the count of packets delivered so far, SACKed ones included (modulo 2^32). Where a recovery is found to
+// hold a drop after all, snd_ssthresh becomes what the base answers, and the base sees its recovery begin.
+CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp, cc_u32 delivered,
+			 cc_u32 ssthresh_base) {
+	int new_head = st->snd_una != tcp->snd_una, something = st->delivered != delivered;
+
+	st->snd_una = tcp->snd_una;
+	st->delivered = delivered;
+	if (tcp->ca_state != CC_RECOVERY && tcp->ca_state != CC_LOSS) {
+		int was_kept = st->verdict == ENA_KEPT;
+
+		ena_end(st);
+		if (was_kept) // the recovery's last ACK
+			ena_grow(st, tcp, something);
+		return was_kept;
+	}
+	if (st->verdict != ENA_KEPT)
+		return 0;
+	if (new_head && cc_seq_before(tcp->snd_una, tcp->high_seq) && !ena_holds(named, tcp->snd_una)) {
+		st->verdict = ENA_REDUCED;
+		st->reduced++;
+		tcp->snd_cwnd = st->window;
+		tcp->snd_ssthresh = ssthresh_base;
+		return 0;
+	}
+	ena_grow(st, tcp, something);
+	if (!tcp->retrans_out) // room for the retransmission itself
+		tcp->snd_cwnd = cc_max(st->window, tcp->in_flight + 1);
+	return 1;
+}
+
+// After the base algorithm's answer to an ACK: a named hole is repaired at once also where the base would wait.
+CC_INLINE void ena_after_base(const struct ena_names *named, struct cc_tcp *tcp) {
+	if (tcp->ca_state == CC_RECOVERY && !tcp->retrans_out && ena_holds(named, tcp->snd_una))
+		tcp->snd_cwnd = cc_max(tcp->snd_cwnd, tcp->in_flight + 1);
+}
+
+#endif
