@@ -10,6 +10,7 @@ import typer
 
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.ena.apply import is_ena, set_up_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.setup import is_gfr, plan_in_force, set_up_gfr
 from fairlane_controller.gfr.store import GfrStore
@@ -28,7 +29,7 @@ def init_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Load the program and write routes, port limits and schemes (gfr: VCs); what is right already is not touched."""
+    """Load the program and write routes, port limits and schemes (gfr: VCs, ena: far-side ports); what is right already is not touched."""
     names = [s.value for s in Scheme]
     if scheme is not None and scheme not in names:
         raise unknown_name("scheme", scheme, names)
@@ -44,6 +45,8 @@ def init_command(
         pipeline_of(one).check()
     if is_gfr(run) and scheme is not None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
+    if is_ena(run) and scheme is not None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: the program ena manages no port")
     plan = plan_in_force(GfrStore(run.folder).state, run) if is_gfr(run) else None
 
     async def one_switch(index: int) -> SetupResult:
@@ -57,6 +60,8 @@ def init_command(
         async with client:
             if plan is not None:
                 return await set_up_gfr(client, states[index], plan)
+            if is_ena(run):
+                return await set_up_ena(client, states[index])
             return await set_up(client, run, states[index], Scheme(scheme) if scheme else None)
 
     async def work() -> list[SetupResult]:
@@ -71,6 +76,7 @@ def init_command(
             ]
         )  # fmt: skip
         return
+    what = "far-side ports" if is_ena(run) else "managed ports"
     for r in results:
         ports = ", ".join(str(p) for p in r.managed_ports) or "none"
-        print(f"{r.switch}: {r.routes} routes, managed ports: {ports}; {r.entries_written} entries written")
+        print(f"{r.switch}: {r.routes} routes, {what}: {ports}; {r.entries_written} entries written")

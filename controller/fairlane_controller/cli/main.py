@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller import __version__
+from fairlane_controller.cli.ena import ena_app
 from fairlane_controller.cli.gfr import gfr_app
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.output import error_console, print_error
@@ -44,6 +45,7 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
     app.add_typer(scheme_app, name="scheme")
     app.add_typer(vc_app, name="vc")
     app.add_typer(gfr_app, name="gfr")
+    app.add_typer(ena_app, name="ena")
     app.command("table")(table_command)
     app.command("plan")(plan_command)
     if with_plugins:

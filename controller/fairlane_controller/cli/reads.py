@@ -8,12 +8,13 @@ import time
 from typing import Any
 
 from fairlane_controller.cli.targets import Targets
+from fairlane_controller.ena.apply import far_side_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.flow_keeper import flow_of
 from fairlane_controller.loop.flows import PROTOCOLS
 from fairlane_controller.state.loop_state import LoopState, read_loop_state
-from fairlane_controller.switch import gfr_program, program
+from fairlane_controller.switch import ena_program, gfr_program, program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import Scheme, read_limits, read_policies
 
@@ -84,6 +85,9 @@ async def _status(endpoint: Endpoint) -> Row:
                 schemes = await client.read_table(gfr_program.TABLE_PORT_SCHEME)
                 managed = sorted(int(entry["egress_port"]) for entry in schemes)
                 return {**base, "reachable": True, "program": client.program, "ports": [], "gfr_ports": managed}
+            if ena_program.check_tables(names) is None:
+                far = await far_side_ports(client)
+                return {**base, "reachable": True, "program": client.program, "ports": [], "ena_ports": far}
             wrong = program.check_tables(names)
             if wrong:
                 return {**base, "reachable": True, "program": client.program, "ports": [], "error": wrong.to_json()}

@@ -11,6 +11,7 @@ import typer
 
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import SwitchOption, resolve
+from fairlane_controller.ena.apply import is_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.gfr.loop import run_gfr_loop
 from fairlane_controller.gfr.setup import is_gfr
@@ -49,6 +50,11 @@ def run_command(
         found = resolve(name, switch)
         targets.append(LoopTarget(found.run, found.endpoints, events))
 
+    for target in targets:
+        if target.run is not None and is_ena(target.run):
+            raise FairlaneError(
+                ErrorCode.BAD_INPUT, f"the topology {target.run.name!r} runs ena, which needs no control loop"
+            )
     gfr = [target.run for target in targets if target.run is not None and is_gfr(target.run)]
     if gfr and len(targets) > 1:
         raise FairlaneError(

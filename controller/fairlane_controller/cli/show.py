@@ -46,6 +46,12 @@ def _print_status(result: dict[str, Any]) -> None:
             console.print(
                 f"{switch['switch']}: ready; ports that GFR manages: {ports}; see `fairlane gfr show`", markup=False
             )
+        elif "ena_ports" in switch:
+            ports = ", ".join(str(port) for port in switch["ena_ports"]) or "none"
+            console.print(
+                f"{switch['switch']}: ready; far sides of satellite links: {ports}; see `fairlane ena show`",
+                markup=False,
+            )
         elif not switch["ports"]:
             console.print(f"{switch['switch']}: ready, no managed port", markup=False)
         for port in switch["ports"]:

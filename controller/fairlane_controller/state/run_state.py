@@ -49,6 +49,8 @@ class PortState(_Model):
     "Longest IP packet of the link behind the port; 0 is unknown."
     bottleneck: bool = False
     "The control plane manages these ports; every port with a rate when the topology marks none."
+    far_side: bool = False
+    "With program `ena`: it is the far side of a satellite link."
 
 
 class RouteState(_Model):

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.models.qthresh import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
-from fairlane_controller.switch import gfr_program
+from fairlane_controller.switch import ena_program, gfr_program
 
 PORTS = 512
 CLASSES = 8
@@ -121,6 +121,11 @@ def check_tables(names: set[str]) -> FairlaneError | None:
         return FairlaneError(
             ErrorCode.WRONG_PROGRAM,
             "the program on the switch is gfr, which has VCs instead of flows and thresholds: see `fairlane gfr` and `fairlane vc`",
+        )
+    if ena_program.check_tables(names) is None:
+        return FairlaneError(
+            ErrorCode.WRONG_PROGRAM,
+            "the program on the switch is ena, which has no flows and no thresholds: see `fairlane ena`",
         )
     return FairlaneError(
         ErrorCode.WRONG_PROGRAM,

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switches that run ena.p4, without frames: `init`, `fairlane ena`, and what other commands say there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live_switch import COMPILED, TARGETS, LiveSwitch, binary
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def write_state(switch: LiveSwitch, *far_side: int) -> None:
+    """A run state of one switch with three ports, some of them far sides."""
+    switch.write_state()
+    state = json.loads((switch.folder / "state.json").read_text())
+    (one,) = state["switches"]
+    one |= {"json": str(COMPILED / "ena.json"), "p4info": str(COMPILED / "ena.p4info.txtpb")}
+    one["ports"] = [{"port": port, "far_side": port in far_side} for port in (1, 2, 3)]
+    (switch.folder / "state.json").write_text(json.dumps({**state, "program": "ena"}))
+
+
+@pytest.fixture(params=TARGETS)
+def switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveSwitch]:
+    target = str(request.param)
+    if binary(target) is None:
+        pytest.skip(f"the {target} switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
+    made = LiveSwitch(target, tmp_path)
+    write_state(made, 1)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+def ports(switch: LiveSwitch) -> list[int]:
+    return [row["port"] for row in switch.json("ena", "show")]
+
+
+def test_init_writes_routes_and_far_sides_once(switch: LiveSwitch) -> None:
+    assert "3 routes, far-side ports: 1; 5 entries written" in switch.fairlane("init")
+    assert "far-side ports: 1; 0 entries written" in switch.fairlane("init")
+    (row,) = switch.json("ena", "show")
+    assert row == {
+        "switch": "s1",
+        "port": 1,
+        "ena_corrupted": 0,
+        "ena_notified": 0,
+        "ena_no_room": 0,
+        "ena_no_place": 0,
+        "dropped": 0,
+    }
+    write_state(switch, 2, 3)
+    assert "far-side ports: 2, 3; 6 entries written" in switch.fairlane("init")
+    assert ports(switch) == [2, 3]
+
+
+def test_ports_are_marked_and_unmarked(switch: LiveSwitch) -> None:
+    switch.fairlane("init")
+    assert "s1: port 3 is a far side; 2 entries written" in switch.fairlane("ena", "mark", "3")
+    assert "0 entries written" in switch.fairlane("ena", "mark", "3")
+    assert ports(switch) == [1, 3]
+    assert "s1: port 1 is no far side; 2 entries written" in switch.fairlane("ena", "unmark", "1")
+    assert ports(switch) == [3]
+    assert "far sides of satellite links: 3; see `fairlane ena show`" in switch.fairlane("status")
+    assert "port 510 is out of range" in switch.fairlane("ena", "mark", "510", code=2)
+    assert ports(switch) == [3]
+
+
+def test_other_programs_commands_say_what_runs(switch: LiveSwitch) -> None:
+    switch.fairlane("init")
+    said = " ".join(switch.fairlane("threshold", "show", code=5).split())
+    assert "the program on the switch is ena, which has no flows and no thresholds: see `fairlane ena`" in said
+    assert "runs ena, which needs no control loop" in " ".join(switch.fairlane("run", code=2).split())
+    assert "the program ena manages no port" in switch.fairlane("init", "--scheme", "drop_tail", code=2)
+
+
+def test_ena_on_a_switch_that_runs_another_program(tmp_path: Path) -> None:
+    if binary("embedded") is None:
+        pytest.skip("fairlane-switch is not built")
+    made = LiveSwitch("embedded", tmp_path)
+    made.write_state()
+    made.start()
+    try:
+        made.fairlane("init")
+        said = " ".join(made.fairlane("ena", "show", code=5).split())
+        assert "has no table 'far_side_in': it is not ena" in said
+    finally:
+        made.kill()
