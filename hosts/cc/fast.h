@@ -10,7 +10,9 @@
 
 #include "reno.h"
 
-#define NSS_CWND 524288u // packets: above any receive window, below the guard's CC_SANE_CWND
+// Packets: 17 MB of 536 bytes, above what Linux's socket buffers hold. Not more: Linux sizes the send buffer by
+// 2 * cwnd * (bytes of a packet in memory, 17 KB for jumbo frames) in an int, and takes an overflow for "small".
+#define NSS_CWND 32768u
 
 // Wherever the window can have been touched: X_init, X_on_ack (Linux: cong_control), X_set_state, X_cwnd_event.
 CC_INLINE void nss_open(struct cc_tcp *tcp) {

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -41,6 +42,14 @@ PORT = 5001
 _SENDER_MAC, _RECEIVER_MAC = "02:00:00:00:98:01", "02:00:00:00:98:02"
 _OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "sg")
 _counter = itertools.count()
+
+
+def _sweep() -> None:
+    """Take away the namespaces of beds whose process was killed."""
+    for path in FilePath("/run/netns").glob("pb*"):
+        pid = re.fullmatch(r"pb(\d+)x\d+[srm]", path.name)
+        if pid and not FilePath(f"/proc/{pid[1]}").exists():
+            subprocess.run(["ip", "netns", "del", path.name], capture_output=True, timeout=20, check=False)
 
 
 class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
@@ -70,6 +79,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
     # --- building and taking down ---------------------------------------------------------------------------------
 
     def __enter__(self) -> PacketBed:
+        _sweep()
         try:
             for name in (self.sender, self.receiver, self._middle):
                 run("ip", "netns", "add", name)
@@ -236,7 +246,13 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
             (flow,) = read_summary(out)["flows"]
             samples = [record for record in read_records(out) if "cwnd" in record]
         return Trace(
-            self._forwarder.recorded(), bool(flow["complete"]), float(flow["elapsed_s"]), str(flow["cc"]), flow, samples
+            segments=self._forwarder.recorded(),
+            complete=bool(flow["complete"]),
+            elapsed_s=float(flow["elapsed_s"]),
+            cc=str(flow["cc"]),
+            flow=flow,
+            samples=samples,
+            late_s=self._forwarder.late_s,
         )
 
     def _wait(self, sender: subprocess.Popen[str], timeout_s: float) -> None:

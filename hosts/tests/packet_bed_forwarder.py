@@ -119,13 +119,14 @@ class Forwarder:
         self._connections: dict[tuple[int, int], _Connection] = {}
         self._director = Director(Script())
         self._origin_ns: int | None = None
+        self._latest_ns = 0
         self._thread = threading.Thread(target=self._run, name="packet bed", daemon=True)
         self._thread.start()
 
     def record(self, script: Script) -> None:
         """Forget what was seen; the script holds from now on."""
         with self._lock:
-            self._segments, self._connections, self._origin_ns = [], {}, None
+            self._segments, self._connections, self._origin_ns, self._latest_ns = [], {}, None, 0
             self._director = Director(script)
 
     def recorded(self) -> list[Segment]:
@@ -134,6 +135,11 @@ class Forwarder:
             raise self._failure
         with self._lock:
             return list(self._segments)
+
+    @property
+    def late_s(self) -> float:
+        """By how much the latest segment since `record` was delivered too late: how busy the machine was."""
+        return self._latest_ns / 1e9
 
     def set_path(self, direction: str, path: Path) -> None:
         """Another rate, delay or queue from now on."""
@@ -167,20 +173,27 @@ class Forwarder:
 
     def _deliver(self, now_ns: int) -> int | None:
         """Send what is due; returns when the next is."""
-        next_ns: int | None = None
         for line in self._lines.values():
             while line.delayed:
                 due_ns, frame, segment = line.delayed[0]
                 due_ns = self._director.release_ns(due_ns)
                 if due_ns > now_ns:
-                    next_ns = due_ns if next_ns is None else min(next_ns, due_ns)
                     break
                 line.delayed.popleft()
+                self._latest_ns = max(self._latest_ns, now_ns - due_ns)
                 with contextlib.suppress(OSError):  # the other end is being taken down
                     line.output.send(frame)
                 if segment is not None and self._origin_ns is not None:
                     segment.delivered_s = (time.monotonic_ns() - self._origin_ns) / 1e9
-        return next_ns
+                self._receive_all()  # what this one has caused comes before the next is delivered
+        # Only now: a delivery on one line has put frames on the other.
+        return min(
+            (self._director.release_ns(x.delayed[0][0]) for x in self._lines.values() if x.delayed), default=None
+        )
+
+    def _receive_all(self) -> None:
+        for direction, source in self._inputs.values():
+            self._receive(direction, source)
 
     def _receive(self, direction: str, source: socket.socket) -> None:
         for _ in range(_BATCH):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 _FLAG_LETTERS = ((SYN, "S"), (FIN, "F"), (RST, "R"), (PSH, "P"), (ACK, "A"))
@@ -93,8 +93,10 @@ class Segment:
         return self.seq + self.length
 
     @property
-    def is_retransmission(self) -> bool:
-        return self.length > 0 and self.repeated > 0
+    def at_sender_s(self) -> float:
+        """When an ACK reached the sender. Fails for one that did not."""
+        assert self.delivered_s is not None, f"it was not delivered: {self}"
+        return self.delivered_s
 
     @property
     def flag_names(self) -> str:
@@ -127,6 +129,8 @@ class Trace:
     """The sender's row of the summary (`fairlane-traffic send`)."""
     samples: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     """The sender's TCP_INFO samples."""
+    late_s: float = 0.0
+    """By how much the forwarder was late at worst: more than a timeout, and the machine was too busy for a verdict."""
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self.segments)
@@ -161,12 +165,11 @@ class Trace:
     def between(self, from_s: float, to_s: float) -> Trace:
         """What came in [from_s, to_s)."""
         inside = [s for s in self.segments if from_s <= s.t_s < to_s]
-        return Trace(inside, self.complete, self.elapsed_s, self.cc, self.flow, self.samples)
+        return replace(self, segments=inside)
 
     def after(self, segment: Segment) -> list[Segment]:
         """Data segments sent later than this segment came (an ACK: than it reached the sender)."""
-        from_s = segment.delivered_s if segment.direction == BACK else segment.t_s
-        assert from_s is not None, f"it was not delivered: {segment}"
+        from_s = segment.at_sender_s if segment.direction == BACK else segment.t_s
         return [s for s in self.data if s.t_s > from_s]
 
     def sent(self, number: int, repeated: int = 0) -> Segment:
@@ -178,7 +181,7 @@ class Trace:
     def got(self) -> list[Segment]:
         """The ACKs that reached the sender undamaged, in that order."""
         return sorted(
-            (s for s in self.acks if s.delivered_s is not None and not s.corrupted), key=lambda s: s.delivered_s or 0.0
+            (s for s in self.acks if s.delivered_s is not None and not s.corrupted), key=lambda s: s.at_sender_s
         )
 
     def dupacks(self, at: int) -> list[Segment]:
@@ -187,7 +190,7 @@ class Trace:
 
     def rounds(self) -> list[list[Segment]]:
         """Data segments in groups: what was sent between one delivered ACK and the next, empty groups left out."""
-        instants = [s.delivered_s or 0.0 for s in self.got()]
+        instants = [s.at_sender_s for s in self.got()]
         groups, current, at = list[list[Segment]](), list[Segment](), 0
         for segment in self.data:
             moved = False
@@ -202,13 +205,13 @@ class Trace:
     @property
     def first_flight(self) -> list[Segment]:
         """What was sent before the first ACK of data reached the sender."""
-        first = next((s.delivered_s for s in self.got() if s.ack > 0 and s.delivered_s), float("inf"))
+        first = next((s.at_sender_s for s in self.got() if s.ack > 0), float("inf"))
         return [s for s in self.data if s.t_s < first]
 
     def outstanding(self, t_s: float) -> int:
         """Bytes sent and not acknowledged at `t_s`, as the sender sees it."""
         sent = max((s.end for s in self.data if s.t_s <= t_s), default=0)
-        acked = max((s.ack for s in self.got() if (s.delivered_s or 0.0) <= t_s), default=0)
+        acked = max((s.ack for s in self.got() if s.at_sender_s <= t_s), default=0)
         return max(0, sent - acked)
 
     def flights(self, mss: int) -> list[tuple[float, int]]:
@@ -219,7 +222,7 @@ class Trace:
             ends.append(high)
         result, at, acked = list[tuple[float, int]](), 0, 0
         for ack in self.got():
-            t_s = ack.delivered_s or 0.0
+            t_s = ack.at_sender_s
             while at < len(sends) and sends[at] < t_s:
                 at += 1
             result.append((t_s, ((ends[at - 1] if at else 0) - acked + mss - 1) // mss))

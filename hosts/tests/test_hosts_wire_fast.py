@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FastTCP's cases on the wire: first flights, NSS after losses and timeouts, the time after which MRTO retransmits.
+
+sender --[20 Mbit/s, a long queue, 20 ms]-- receiver (an ACK a segment; it offers 40 segments)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+from packet_bed import PacketBed, Script, Span, Trace
+from wire_runs import MSS, RTO_MIN_S, Runs
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+
+WINDOW_SEGMENTS = 40
+RTT_S = 0.04
+LOST = 20  # within the first flight of NSS
+CASES = {
+    "none": Script(),
+    "one": Script(drop=[LOST]),
+    "three": Script(drop=[LOST, LOST + 2, LOST + 4]),
+    "timeout": Script(outages=[Span(for_s=0.1, from_data=LOST)]),
+}
+
+
+@pytest.fixture(scope="module")
+def runs() -> Generator[Runs]:
+    with PacketBed(rate_bps=20_000_000, delay_s=RTT_S / 2, queue_packets=1000) as bed:
+        yield Runs(bed, CASES, window_bytes=WINDOW_SEGMENTS * MSS + 100)
+
+
+@pytest.mark.parametrize("variant", ["org", "nca", "fst1", "mrto", "nca-mrto", "tahoe", "reno", "newreno", "sack"])
+def test_the_first_flight_is_two_segments(variant: str, runs: Runs) -> None:
+    assert [s.number for s in runs(variant, "none").first_flight] == [1, 2]
+
+
+@pytest.mark.parametrize("variant", ["nss", "nss-mrto"])
+def test_the_first_flight_of_nss_is_the_whole_advertised_window(variant: str, runs: Runs) -> None:
+    trace = runs(variant, "none")
+    offered = trace.segments[1].window_bytes  # in the SYN-ACK
+    assert offered >= (WINDOW_SEGMENTS - 2) * MSS
+    assert offered - MSS < sum(s.length for s in trace.first_flight) <= offered
+    assert not trace.retransmissions
+
+
+@pytest.mark.parametrize("variant", ["nss", "nss-mrto"])
+@pytest.mark.parametrize("case", ["one", "three", "timeout"])
+def test_after_its_repair_nss_fills_the_whole_window_at_once(variant: str, case: str, runs: Runs) -> None:
+    trace = runs(variant, case)
+    last = trace.retransmissions[-1]
+    # The ACK of everything: what is sent then is the window that it offers, all of it.
+    high = max(s.end for s in trace.data if s.t_s <= last.t_s)
+    end = next(a for a in trace.got() if a.ack >= high)
+    following = min(a.at_sender_s for a in trace.got() if a.at_sender_s > end.at_sender_s)
+    flight = trace.outstanding(following - 1e-6)
+    assert flight > 0.9 * end.window_bytes
+    assert flight >= 20 * MSS
+
+
+def test_after_a_timeout_nss_sends_all_that_was_lost_at_the_first_ack(runs: Runs) -> None:
+    trace = runs("nss", "timeout")
+    head, following = trace.retransmissions[:2]
+    answer = next(a for a in trace.got() if a.ack >= head.end)
+    second = next(a for a in trace.got() if a.at_sender_s > answer.at_sender_s)
+    lost = [s for s in trace.drops if s.direction == "data"]
+    again = {s.number for s in trace.retransmissions if s.t_s < second.at_sender_s}
+    assert following.t_s > answer.at_sender_s, "the head alone first"
+    assert {s.number for s in lost} <= again
+    assert len(lost) >= 10
+
+
+def test_nca_grows_past_ssthresh_until_the_window_is_full(runs: Runs) -> None:
+    """After one loss ssthresh is about 15 segments; NewReno needs more than ten round trips to be at 40 again."""
+    nca, newreno = runs("nca", "one"), runs("newreno", "one")
+    for trace in (nca, newreno):
+        assert [(s.number, s.repeated) for s in trace.retransmissions] == [(LOST, 1)]
+    assert rounds_until_full(nca) <= 4
+    assert rounds_until_full(newreno) > rounds_until_full(nca)
+
+
+def rounds_until_full(trace: Trace) -> float:
+    """Round trips from the retransmission until 38 segments are out; infinite when they never are."""
+    start_s = trace.retransmissions[0].t_s
+    full = [t_s for t_s, flight in trace.flights(MSS) if flight >= WINDOW_SEGMENTS - 2 and t_s > start_s + 2 * RTT_S]
+    return (full[0] - start_s) / RTT_S if full else float("inf")
+
+
+# --- MRTO ---------------------------------------------------------------------------------------------------------------
+
+
+def waited(runs: Runs, variant: str) -> tuple[float, float]:
+    """(time, smoothed RTT) in s: from where the timer was set to the retransmission of the last segment of a transfer.
+
+    Nothing follows it but the FIN: no three duplicate ACKs, so the timer. It is set by the last ACK that moved snd_una.
+    """
+    bed, last = runs.bed, 60
+    bed.use(variant)
+    for _ in range(4):
+        trace = bed.transfer(last * MSS, mss=MSS, window_bytes=10 * MSS, sample_ms=5, script=Script(drop=[last]))
+        if trace.late_s < RTT_S / 4:
+            repair, lost = trace.sent(last, 1), trace.sent(last)
+            moved = next(a for a in trace.got() if a.ack == lost.seq)
+            srtt_us = [int(str(r["srtt_us"])) for r in trace.samples][0:-1][-1]
+            return repair.t_s - max(moved.at_sender_s, lost.t_s), srtt_us / 1e6
+    pytest.fail("the machine is too busy for a verdict: the forwarder was late each time")
+
+
+@pytest.mark.parametrize("variant", ["mrto", "nss-mrto", "nca-mrto"])
+def test_mrto_retransmits_close_to_the_rtt(variant: str, runs: Runs) -> None:
+    waited_s, srtt_s = waited(runs, variant)
+    assert srtt_s * 0.9 <= waited_s <= srtt_s + RTO_MIN_S / 2, "SRTT, a jiffy, and the RTTVAR of a busy machine"
+
+
+def test_org_waits_200_ms_more(runs: Runs) -> None:
+    waited_s, srtt_s = waited(runs, "org")
+    assert waited_s >= srtt_s * 0.9 + RTO_MIN_S
+
+
+def test_going_back_from_mrto_restores_the_minimum(runs: Runs) -> None:
+    runs.bed.use("mrto")
+    runs.bed.use("org")
+    assert waited(runs, "org")[0] >= RTO_MIN_S
