@@ -26,7 +26,7 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
 	@$(ROOT) .venv/bin/fairlane lab demo
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena)
 	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM)
 
 stop: ## remove exactly what our topologies made, also after a crash

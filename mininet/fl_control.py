@@ -15,6 +15,8 @@ from fl_net import Network
 INIT_TIMEOUT_S = 60.0
 LOOP_READY_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 10.0
+WITHOUT_LOOP = ("ena",)
+"""Programs whose switches need no control loop once they are programmed."""
 
 
 def program_switches(network: Network, switches: Sequence[str] = ()) -> None:

@@ -276,6 +276,7 @@ class Network:
                     "link_layer": spec.link_layer,
                     "mtu": self._mtu(name, port),
                     "bottleneck": spec.bottleneck,
+                    "far_side": port in self.topology.far_side_ports(name),
                 }
                 for port, spec in switch.options.ports.items()
             ],

@@ -54,6 +54,8 @@ class PortSpec(Strict):
     """Cells that may wait in all queues together; None: no limit."""
     bottleneck: bool = False
     """The controller measures this port and sets its threshold."""
+    far_side: bool = False
+    """With program `ena`: the far side of a satellite link (docs/ena-switch.md)."""
 
 
 class HostSpec(Strict):
@@ -157,6 +159,13 @@ class Topology:
                 yield link.a.port, link.b.node
             if link.b.node == node:
                 yield link.b.port, link.a.node
+
+    def far_side_ports(self, switch: str) -> frozenset[int]:
+        """The switch's ports that are the far side of a satellite link: those marked so; where the whole topology marks
+        none, those that lead to another switch."""
+        if any(spec.far_side for ports in self.ports.values() for spec in ports.values()):
+            return frozenset(port for port, spec in self.ports[switch].items() if spec.far_side)
+        return frozenset(port for port, other in self.neighbours(switch) if other in self.switches)
 
     def routes(self, switch: str) -> list[Route]:
         """A route to every host by the fewest hops; ties go to the lower port."""

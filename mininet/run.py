@@ -17,7 +17,7 @@ from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fl_changes import Player
-from fl_control import program_switches, start_loop
+from fl_control import WITHOUT_LOOP, program_switches, start_loop
 from fl_net import Network, NetworkOptions
 from fl_variants import apply_variants
 from mininet.cli import CLI
@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 TRY = {
     "qthresh": "fairlane status · fairlane threshold show · fairlane flows",
     "gfr": "fairlane status · fairlane gfr apply FILE · fairlane vc list",
+    "ena": "fairlane status · fairlane ena show",
 }
 FULL_FRAME_BYTES = 1514
 """Length of the frames for which BMv2's queues get their rate: a sender's default, without the check sequence."""
@@ -90,7 +91,8 @@ def main() -> int:
             if ours and not chosen.no_controller:
                 some = ours if runtimes else []  # none named: all, which GFR's loop asks for
                 program_switches(network, some)
-                start_loop([network], some)
+                if chosen.program not in WITHOUT_LOOP:
+                    start_loop([network], some)
             for name in [*runtimes, *([] if chosen.no_controller else ours)]:
                 network.switches[name].shape(FULL_FRAME_BYTES)
             print(

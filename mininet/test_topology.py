@@ -68,6 +68,13 @@ def test_dumbbell_is_the_papers() -> None:
     assert sender.b_to_a == Direction(delay_us=1000)
 
 
+def test_far_sides_are_the_marked_ports_or_those_between_switches() -> None:
+    topology = fl_topology.check(TUTORIAL)
+    assert [topology.far_side_ports(name) for name in ("s1", "s2")] == [{2}, {2}]
+    marked = fl_topology.check(changed("/switches/s2/ports", {"2": {"far_side": True}}))
+    assert [marked.far_side_ports(name) for name in ("s1", "s2")] == [set(), {2}]
+
+
 def test_a_direction_overrides_only_what_it_names() -> None:
     link = {"a": "h1", "b": "s1-p1", "delay": "5ms", "loss": 0.1, "a_to_b": {"loss": 0}, "b_to_a": {"delay": "1ms"}}
     topology = fl_topology.check(changed("/links/0", link))
@@ -178,7 +185,7 @@ def test_gfr_topologies_are_the_papers() -> None:
         (
             "/switches/s1/ports",
             {"1": {"cells": 1}},
-            "/ports/1/cells: .*allowed keys: bottleneck, link_layer, port_cells",
+            "/ports/1/cells: .*allowed keys: bottleneck, far_side, link_layer, port_cells",
         ),
         ("/links/0", ["h9", "s1-p1"], "/links/0/a: there is no h9; there are h1, h2"),
         ("/links/0", ["h1", "s1"], "/links/0/b: a switch endpoint names its port: s1-p1"),

@@ -131,7 +131,7 @@ class TopologySpec(Strict):
     links: dict[str, LinkChanges] = Field(default_factory=dict)
     """By name (`s1-s2`) or pattern (`h*`); later ones win."""
     ports: dict[str, PortChanges] = Field(default_factory=dict)
-    program: Literal["qthresh", "gfr"] = "qthresh"
+    program: Literal["qthresh", "gfr", "ena"] = "qthresh"
 
 
 def _threshold(value: object) -> object:

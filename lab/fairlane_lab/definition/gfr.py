@@ -65,6 +65,11 @@ def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:
 
 def _not_gfr(body: Body) -> Iterable[Problem]:
     hint = 'is for program "gfr" (topology.program)'
+    if body.topology.program == "ena":
+        if body.control.scheme == "qthresh":
+            yield Problem("control.scheme", "got 'qthresh'; program 'ena' has: drop_tail")
+        if body.control.measure:
+            yield Problem("control.measure", "is for program 'qthresh': ena has no control loop")
     if body.control.scheme not in QTHRESH_SCHEMES:
         text = f"got {body.control.scheme!r}, which {hint}; program 'qthresh' has: {', '.join(QTHRESH_SCHEMES)}"
         yield Problem("control.scheme", text)

@@ -9,6 +9,7 @@ at the same time, so that no network starts or stops while another measures.
 from __future__ import annotations
 
 import platform
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -123,6 +124,8 @@ class _Batch:
         self._on_result = on_result
         self._say = say
         self._stack = stack
+        self._loop: subprocess.Popen[bytes] | None = None
+        """The control loop of the networks whose program needs one."""
         self._raw = options.raw
         if self._raw is None:
             self._raw = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlane-runs-")))
@@ -146,8 +149,10 @@ class _Batch:
             fl_control.program_switches(bed.network)
         for bed in beds:
             bed.shape()
-        self._loop = fl_control.start_loop([bed.network for bed in beds])
-        self._stack.callback(fl_control.end_loop, self._loop)
+        followed = [bed.network for bed in beds if bed.program not in fl_control.WITHOUT_LOOP]
+        if followed:
+            self._loop = fl_control.start_loop(followed)
+            self._stack.callback(fl_control.end_loop, self._loop)
         self._facts = [about_bed(bed) for bed in beds]
         return beds
 
@@ -193,7 +198,7 @@ class _Batch:
             for one in active:
                 if one.bed.look_for_end():
                     ends[id(one)] = min(ends[id(one)], (one.running.done_ns or 0) / 1e9 + AFTER_S)
-            if self._loop.poll() is not None:
+            if self._loop is not None and self._loop.poll() is not None:
                 raise RuntimeError("the control loop ended in the middle of a run")
             self._say(points)
             for one in active:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.control import ask
-from fairlane_controller.switch import gfr_program
+from fairlane_controller.switch import ena_program, gfr_program
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
 
@@ -177,6 +177,8 @@ class Bed:
         variants = self._settings.apply(wanted)
         if self.program == gfr_program.PROGRAM:
             thresholds = self._use_vcs(scenario)
+        elif self.program == ena_program.PROGRAM:
+            thresholds = dict[tuple[str, int], int | None]()
         else:
             thresholds = self.use(scenario.control)
             self.ask({"op": "flow_weights", "rules": weight_rules(plan)})

@@ -20,7 +20,7 @@ from typing import Any, cast
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.flow_keeper import flow_of
-from fairlane_controller.switch import gfr_program, program
+from fairlane_controller.switch import ena_program, gfr_program, program
 from fairlane_controller.switch.client import SwitchClient
 from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry
 
@@ -87,9 +87,11 @@ class WatchLoop:
 
     def watch(self, bed: Bed, period_s: float, flows: bool, sink_ports: Sequence[int]) -> PortWatch:
         """A watch over a bed's managed ports; a context manager around one run. `flows`: also each flow's queue."""
+        from fairlane_lab.testbed.ena_watch import EnaPortWatch
         from fairlane_lab.testbed.gfr_watch import GfrPortWatch
 
-        kind = GfrPortWatch if bed.program == gfr_program.PROGRAM else PortWatch
+        kinds = {gfr_program.PROGRAM: GfrPortWatch, ena_program.PROGRAM: EnaPortWatch}
+        kind = kinds.get(bed.program, PortWatch)
         return kind(self._loop, bed, period_s, flows, frozenset(sink_ports))
 
 
