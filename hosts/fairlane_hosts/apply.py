@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import loader
+from .check import results as check_results
 from .errors import HostsError
 from .variants import VARIANTS, Variant
 
@@ -152,11 +153,14 @@ def _use_here(variant: Variant) -> HostTcp:
     return after
 
 
-def use_on_host(variant: Variant, path: Path | None = None) -> HostTcp:
+def use_on_host(variant: Variant, path: Path | None = None, *, even_if_failed: bool = False) -> HostTcp:
     """Make `variant` the default of a namespace: sysctls and congestion control; read back and checked.
 
-    All or nothing. Holds for connections made from now on. Raises HostsError (`wrong-congestion-control`, `sysctl`).
+    All or nothing. Holds for connections made from now on. A variant that failed its self-test on this kernel is refused
+    (the self-test itself says `even_if_failed`). Raises HostsError (`check`, `wrong-congestion-control`, `sysctl`).
     """
+    if not even_if_failed:
+        check_results.require(variant)
     return in_namespace(path, lambda: _use_here(variant))
 
 

@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from . import apply, build, loader
+from .check import results as check_results
+from .check.command import check_command
 from .errors import HostsError
-from .variants import VARIANTS, find_variant
+from .variants import VARIANTS, Variant, find_variant
 
 app = typer.Typer(name="hosts", help="TCP variants of the hosts: list, check, show, use.", no_args_is_help=True)
 _out, _err = Console(), Console(stderr=True)
@@ -84,29 +86,7 @@ def list_variants(json_output: Json = False) -> None:
     _out.print(table)
 
 
-@app.command("check")
-def check_machine(json_output: Json = False) -> None:
-    """Whether this machine can run the variants, and how to mend what is missing; loads them for a moment."""
-    try:
-        checks = loader.check()
-        if all(item.ok for item in checks):
-            with loader.acquire() as lease:
-                checks.append(loader.Check("loading", True, f"{len(lease.status.tags)} congestion controls"))
-    except HostsError as error:
-        checks = [*loader.check(), loader.Check("loading", False, error.message, error.hint)]
-    if json_output:
-        _print_json([dataclasses.asdict(item) for item in checks])
-    else:
-        for item in checks:
-            mend = "" if item.ok else f": {item.hint}"
-            _out.print(
-                f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{mend}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-    if not all(item.ok for item in checks):
-        raise typer.Exit(1)
+app.command("check")(check_command)
 
 
 @app.command("build")
@@ -144,16 +124,34 @@ def show(run: Run = None, json_output: Json = False) -> None:
     _out.print(table)
 
 
+def _chosen(name: str, instead: str | None) -> Variant:
+    """The variant wanted, or the other one where this kernel cannot run it. Raises HostsError."""
+    wanted = find_variant(name)
+    other = find_variant(instead) if instead is not None else None
+    result = check_results.read(wanted)
+    if other is not None and result is not None and result.status == "cannot":
+        check_results.require(other)
+        return other
+    check_results.require(wanted)
+    return wanted
+
+
 @app.command("use")
 def use(
     host: Annotated[str, typer.Argument(help="Host of the running topology, like h1.")],
     variant: Annotated[str, typer.Argument(help="Variant, see `fairlane hosts list`.")],
     run: Run = None,
+    instead: Annotated[
+        str | None, typer.Option("--instead", help="Variant to use when this kernel cannot run the one wanted.")
+    ] = None,
     json_output: Json = False,
 ) -> None:
-    """Make a variant the default of a host, for connections made from now on. All or nothing."""
+    """Make a variant the default of a host, for connections made from now on. All or nothing.
+
+    One that failed its check on this kernel (`fairlane hosts check`) is refused, unless --instead names another.
+    """
     try:
-        chosen = find_variant(variant)
+        chosen = _chosen(variant, instead)
         pid = _find_pid(host, run)
         namespace = apply.namespace_of(pid=pid)
         if chosen.source is None:
@@ -165,9 +163,11 @@ def use(
     except HostsError as error:
         raise _fail(error) from error
     if json_output:
-        _print_json({"host": host, "variant": tcp.variant, **dataclasses.asdict(tcp)})
+        _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **dataclasses.asdict(tcp)})
     else:
-        _out.print(f"{host} uses {variant} ({tcp.congestion_control}) for new connections", highlight=False)
+        why = f" instead of {variant}, which failed its check on this kernel" if chosen.name != variant else ""
+        text = f"{host} uses {chosen.name} ({tcp.congestion_control}) for new connections{why}"
+        _out.print(text, highlight=False, soft_wrap=True)
 
 
 @app.command("cleanup")

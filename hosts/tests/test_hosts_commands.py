@@ -103,14 +103,6 @@ def test_use_changes_one_host_and_show_reads_it_back(host: tuple[str, int]) -> N
     assert json.loads(call("use", "h1", "newreno", "--json"))["variant"] == "newreno"
 
 
-@needs_root
-def test_check_tries_the_loading_itself() -> None:
-    build.build_all()
-    rows: list[dict[str, Any]] = json.loads(call("check", "--json"))
-    assert rows[-1]["what"] == "loading"
-    assert all(row["ok"] for row in rows), rows
-
-
 def test_check_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_HOSTS_BUILD", str(tmp_path))
     output = call("check", code=1)

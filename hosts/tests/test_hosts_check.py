@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane hosts check`: every variant passes on this kernel, each trial can fail, and `use` refuses what failed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_hosts import apply, build, loader
+from fairlane_hosts.check import probes, results
+from fairlane_hosts.check.bed import CheckBed
+from fairlane_hosts.check.results import Result
+from fairlane_hosts.commands import app
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.variants import VARIANTS, Variant, find_variant
+from hosts_bed import run
+from typer.testing import CliRunner
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+
+
+def call(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Results are kept in a file of the test's own."""
+    path = tmp_path / "check.json"
+    monkeypatch.setattr(results, "path", lambda: path)
+    return path
+
+
+# --- what is kept, and what `use` makes of it -------------------------------------------------------------------------
+
+
+def another_build(variant: Variant) -> str:
+    return f"another build of {variant.name}"
+
+
+def test_a_result_holds_for_one_kernel_and_one_build(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    erto = find_variant("erto")
+    assert results.read(erto) is None
+    results.require(erto)  # unchecked: allowed
+    failed = Result("erto", "cannot", "the timer sent the head again", "frto")
+    results.write([failed])
+    results.write([Result("vegas", "ok", "seen")])
+    assert results.read(erto) == failed
+    with monkeypatch.context() as patched:
+        patched.setattr(results, "kernel", lambda: "another kernel")
+        assert results.read(erto) is None
+    with monkeypatch.context() as patched:
+        patched.setattr(results, "tag", another_build)
+        assert results.read(erto) is None
+    kept.write_text("{broken")
+    assert results.read(erto) is None
+
+
+def test_a_variant_that_failed_is_refused_with_the_remedy(kept: Path) -> None:
+    del kept
+    results.write([Result("erto", "cannot", "the timer sent the head again", "frto")])
+    with pytest.raises(HostsError) as caught:
+        apply.use_on_host(find_variant("erto"))
+    assert caught.value.code == "check"
+    assert "variant erto failed its check on this kernel: the timer sent the head again" in str(caught.value)
+    assert "--instead frto" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("failed", "nearest"),
+    [
+        ({"erto"}, "frto"),
+        ({"erto", "frto"}, "newreno"),
+        ({"erto", "frto", "newreno"}, "reno-linux"),
+        (set(VARIANTS), ""),
+    ],
+)
+def test_the_nearest_variant_that_passed_is_named(failed: set[str], nearest: str) -> None:
+    assert results.nearest("erto", {name: name not in failed for name in VARIANTS}) == nearest
+
+
+def test_every_substitute_is_a_variant() -> None:
+    assert set(results.INSTEAD) | set(results.INSTEAD.values()) <= set(VARIANTS)
+
+
+@needs_root
+def test_use_takes_the_other_variant_only_when_told(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del kept
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
+    shell = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    try:
+        folder = tmp_path / "state" / "0"
+        folder.mkdir(parents=True)
+        (folder / "state.json").write_text(json.dumps({"hosts": [{"name": "h1", "pid": shell.pid}]}))
+        build.build_all()
+        results.write([Result("westwood", "cannot", "it does not load", "newreno")])
+        refused = call("use", "h1", "westwood", code=2)
+        assert "variant westwood failed its check on this kernel: it does not load" in refused
+        used = call("use", "h1", "westwood", "--instead", "newreno")
+        assert "h1 uses newreno" in used
+        assert "instead of westwood, which failed its check on this kernel" in used
+        assert "h1 uses vegas" in call("use", "h1", "vegas", "--instead", "newreno")  # not needed: not used
+    finally:
+        shell.kill()
+        shell.wait(timeout=5)
+
+
+# --- the trials -------------------------------------------------------------------------------------------------------
+
+
+@needs_root
+def test_every_variant_passes_on_this_kernel_and_nothing_is_left(kept: Path) -> None:
+    build.build_all()
+    before = run("ip", "netns", "list")
+    document: dict[str, Any] = json.loads(call("check", "--json"))
+    assert all(row["ok"] for row in document["machine"]), document["machine"]
+    assert document["machine"][-1]["what"] == "loading"
+    rows = {row["variant"]: row for row in document["variants"]}
+    assert list(rows) == list(VARIANTS)
+    bad = {name: row["found"] for name, row in rows.items() if row["status"] not in ("ok", "absent")}
+    assert not bad
+    assert "spurious timeout: new data, nothing twice, undone" in rows["erto"]["found"]
+    assert "real timeout: new data, duplicate ACK, head" in rows["bcr"]["found"]
+    assert "corrupted segment named, window kept" in rows["ena-sack"]["found"]
+    assert set(json.loads(kept.read_text())["results"]) == set(VARIANTS)
+    assert run("ip", "netns", "list") == before
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/check-{os.getpid()}"))
+
+
+def test_an_unknown_variant_is_answered_with_those_that_there_are() -> None:
+    assert "no TCP variant is called 'ertoo'; there are tahoe, reno" in call("check", "ertoo", code=2)
+
+
+@pytest.fixture(scope="module")
+def bed() -> Generator[CheckBed]:
+    build.build_all()
+    with loader.acquire() as lease, CheckBed(lease) as made:
+        yield made
+
+
+def without_programs(name: str) -> Variant:
+    return dataclasses.replace(find_variant(name), programs=())
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("probe", "variant", "why"),
+    [
+        (probes.erto_spurious, without_programs("erto"), "the timer sent the head again"),
+        (probes.erto_real, without_programs("erto"), "the timer sent no new data"),
+        (probes.frto_spurious, find_variant("newreno"), "segments were sent twice after a timeout for nothing"),
+        (probes.whole_window, find_variant("newreno"), "its first flight is 2000 bytes where"),
+        (probes.initial_window, dataclasses.replace(find_variant("reno"), defines={"FL_INITIAL_WINDOW": 3}), "not 3"),
+        (probes.first_duplicate, find_variant("newreno"), "a retransmission at the first duplicate ACK did not come"),
+        (probes.low_rto, find_variant("newreno"), "RTO 2"),
+        (
+            probes.runs,
+            dataclasses.replace(find_variant("vegas"), congestion_control="fl_nothing"),
+            "the kernel has no congestion control 'fl_nothing'",
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_trial_fails_when_the_variant_does_not_do_what_defines_it(
+    bed: CheckBed, probe: probes.Probe, variant: Variant, why: str
+) -> None:
+    try:
+        with pytest.raises(HostsError) as caught:
+            probe(bed, variant)
+    finally:
+        bed.gate.open()
+    assert why in caught.value.message
