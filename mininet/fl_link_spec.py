@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -181,7 +182,7 @@ class LinkChange(Strict):
     def bandwidth_bps(self) -> int | None:
         """The new rate of what sends into the link; None: stays."""
         if self.rate_bps is None and self.preset is not None:
-            return LinkSpec.model_validate({"a": "", "b": "", **PRESETS[self.preset].link}).bandwidth_bps or None
+            return PRESETS[self.preset].rate_bps
         return self.rate_bps
 
     @property
@@ -195,7 +196,7 @@ _GE = ("enter", "leave", "loss", "ber")
 
 def of_preset(name: str) -> Direction:
     """What a preset does in each direction; its rate, which belongs to the switch, left out."""
-    return Direction.model_validate({key: value for key, value in PRESETS[name].link.items() if key != "bandwidth"})
+    return Direction.model_validate(asdict(PRESETS[name].options))
 
 
 def with_trace_paths(document: Any, folder: Path) -> Any:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairlane_switch.units import parse_rate, parse_time_us
+from fairlane_switch.wire import LinkOptions
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -19,6 +22,21 @@ class Preset:
     """Values of a link as in the topology file, both directions alike."""
     changes: tuple[Mapping[str, Any], ...] = ()
     """What happens to it over time, as in the topology file's `changes`, without its name."""
+
+    @property
+    def options(self) -> LinkOptions:
+        """What the wire does in each direction: all settings, its own and those that it leaves at their default."""
+        values = dict(self.link)
+        values.pop("bandwidth", None)
+        for name in ("delay", "jitter"):
+            if name in values:
+                values[f"{name}_us"] = round(parse_time_us(values.pop(name)))
+        return LinkOptions(**values)
+
+    @property
+    def rate_bps(self) -> int | None:
+        """Of the switch ports at its ends; None: the preset says nothing of it."""
+        return parse_rate(self.link["bandwidth"]) if "bandwidth" in self.link else None
 
 
 def _leo_changes() -> tuple[Mapping[str, Any], ...]:

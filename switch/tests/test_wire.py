@@ -6,6 +6,7 @@ host a ── wa ▒wire▒ wb ── host b
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
@@ -118,6 +119,50 @@ def test_a_full_queue_drops(net: WireNet, tmp_path: Path) -> None:
         wait_until(lambda: wire.client.stats()["a-b"].a_to_b.delivered_packets == 6, "six frames")
         assert wire.client.stats()["a-b"].a_to_b.dropped_queue_full == 14
         assert [data[0] for data in drain(b)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_bursts_lose_neighbours_and_begin_and_end_by_command(net: WireNet, tmp_path: Path) -> None:
+    options = LinkOptions(ge_enter=0.02, ge_leave=0.2)
+    with wire_between(net, tmp_path, options) as wire, net.udp("a") as a, net.udp("b") as b:
+        for number in range(3000):
+            a.send(number.to_bytes(2, "big"))
+            if number % 100 == 99:
+                wait_until(lambda: wire.client.stats()["a-b"].a_to_b.offered_packets >= number + 1, "frames offered")  # noqa: B023
+        got = {int.from_bytes(data, "big") for data in drain(b)}
+        stats = wire.client.stats()["a-b"].a_to_b
+        assert stats.bad_state_packets == stats.dropped_loss == 3000 - len(got)
+        lost = [number not in got for number in range(3000)]
+        bursts = [sum(1 for _ in run) for is_lost, run in itertools.groupby(lost) if is_lost]
+        assert 3.5 < sum(bursts) / len(bursts) < 6.5, "1 / ge_leave = 5 frames on average"
+        wire.client.set("a-b", ge_enter=0.0)
+        for number in range(200):
+            a.send(number.to_bytes(2, "big"))
+        assert len(drain(b)) == 200
+
+
+def test_a_trace_spaces_frames_by_its_times(net: WireNet, tmp_path: Path) -> None:
+    trace = tmp_path / "t.trace"
+    trace.write_text("5\n10\n20\n")
+    with (
+        wire_between(net, tmp_path, LinkOptions(trace=str(trace))) as wire,
+        net.udp("a") as a,
+        net.udp("b") as b,
+    ):
+        for _ in range(31):
+            a.send(bytes(1472))  # a full packet: one opportunity
+        stamps = [stamped(b)[1] for _ in range(31)]
+        # Three in 20 ms, so ten rounds are 200 ms whatever the phase; single ones may be late.
+        assert (stamps[-1] - stamps[0]) / 1e6 == pytest.approx(200, abs=5)
+        assert wire.client.links()[0].a_to_b.trace == str(trace)
+        with pytest.raises(WireError, match=r"rate_bps|stands beside"):
+            wire.client.set("a-b", rate_bps=1_000_000)
+        wire.client.change("a-b", {"trace": None})
+        for _ in range(50):
+            a.send(bytes(1472))
+        stamps = [stamped(b)[1] for _ in range(50)]
+        assert (stamps[-1] - stamps[0]) / 1e6 < 100
+        with pytest.raises(WireError, match=r"nowhere.trace: cannot be read"):
+            wire.client.set("a-b", trace="/nowhere.trace")
 
 
 def test_set_loses_nothing_and_keeps_the_order(net: WireNet, tmp_path: Path) -> None:

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane link`: list and show the links of a running topology, change them, hold them up, cut them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fairlane_switch import units
+from fairlane_switch.link_control import (
+    DIRECTIONS,
+    WAYS,
+    LinkNow,
+    WayNow,
+    change_link,
+    hold_link,
+    need_wire,
+    read_links,
+    read_stats,
+)
+from fairlane_switch.link_presets import PRESETS
+from fairlane_switch.running import RunningError, RunningLink, RunningTopology, find_running
+from fairlane_switch.wire import Direction
+
+app = typer.Typer(
+    name="link", help="Links of a running topology: list, show, set, spike, outage.", no_args_is_help=True
+)
+_out, _err = Console(highlight=False), Console(stderr=True, highlight=False)
+if not _out.is_terminal:
+    _out = Console(highlight=False, width=160)
+
+EXIT_CODES = {"bad_input": 2, "out_of_range": 2, "unknown_name": 3, "no_topology": 3, "unreachable": 4, "refused": 5}
+"""As those of the other commands (controller/README.md)."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Instance = Annotated[
+    str | None, typer.Option("--instance", help="Name of the running topology, when there are several.")
+]
+Name = Annotated[str, typer.Argument(metavar="LINK", help="Its name: the nodes at its ends, such as s1-s2.")]
+Way = Annotated[str, typer.Option("--direction", "-d", help="a_to_b, b_to_a or both.")]
+
+
+def _run(as_json: bool, work: Callable[[], None]) -> None:
+    """Do it; an error becomes one sentence and an exit code."""
+    try:
+        work()
+    except units.UnitError as error:
+        _fail(RunningError("bad_input", str(error)), as_json)
+    except RunningError as error:
+        _fail(error, as_json)
+
+
+def _fail(error: RunningError, as_json: bool) -> None:
+    if as_json:
+        _err.print_json(data={"error": {"code": error.code, "message": str(error)}})
+    else:
+        _err.print(f"fairlane link: {error}", markup=False, soft_wrap=True)
+    raise typer.Exit(EXIT_CODES[error.code])
+
+
+def _find(instance: str | None, name: str, direction: str = "both") -> tuple[RunningTopology, RunningLink, Direction]:
+    if direction not in DIRECTIONS:
+        raise RunningError("bad_input", f"direction {direction!r} is not known; allowed: {', '.join(DIRECTIONS)}")
+    running = find_running(instance)
+    return running, running.link(name), cast(Direction, direction)
+
+
+@app.command("list")
+def list_links(instance: Instance = None, json_output: Json = False) -> None:
+    """All links, each direction a row, as they are now."""
+
+    def work() -> None:
+        running = find_running(instance)
+        links = read_links(running)
+        if json_output:
+            print(json.dumps([_as_json(now) for now in links], indent=1))
+            return
+        table = Table(
+            "link", "from", "to", "port", "delay", "rate", "loss", "BER", "bursts", "now",
+            title=f"Links of topology {running.name} ({Path(running.topology).name})", title_justify="left",
+        )  # fmt: skip
+        for now in links:
+            for way in now.ways:
+                table.add_row(now.link.name if way is now.ways[0] else "", *_row(way))
+        _out.print(table)
+
+    _run(json_output, work)
+
+
+def _row(way: WayNow) -> list[str]:
+    port = "-" if way.port_rate_bps is None else units.format_rate(way.port_rate_bps) if way.port_rate_bps else "any"
+    ends = [str(way.source), str(way.target), port]
+    options = way.options
+    if options is None:
+        return [*ends, "-", "-", "-", "-", "-", "veth"]
+    delay = units.format_us(options.delay_us)
+    if options.jitter_us:
+        delay += f" ± {units.format_us(options.jitter_us)}"
+        delay += " normal" if options.jitter_distribution == "normal" else ""
+    rate = "any"
+    if options.trace:
+        rate = Path(options.trace).name
+    elif options.rate_bps:
+        rate = units.format_rate(options.rate_bps)
+    bursts = "-"
+    if options.ge_enter:
+        what = f"{options.ge_loss:.3g} lost" + (f", BER {options.ge_ber:.3g}" if options.ge_ber else "")
+        bursts = f"{options.ge_enter:.3g} in, {options.ge_leave:.3g} out: {what}"
+    held = [
+        f"{what}, {units.format_us(left)} left"
+        for what, left in (("held", way.spike_left_us), ("cut", way.outage_left_us))
+        if left
+    ]
+    return [*ends, delay, rate, f"{options.loss:.3g}", f"{options.ber:.3g}", bursts, "; ".join(held) or "up"]
+
+
+def _as_json(now: LinkNow) -> dict[str, Any]:
+    ways = {
+        name: {
+            "from": str(way.source),
+            "to": str(way.target),
+            "port_rate_bps": way.port_rate_bps,
+            "settings": None if way.options is None else asdict(way.options),
+            "spike_left_us": way.spike_left_us,
+            "outage_left_us": way.outage_left_us,
+        }
+        for name, way in zip(WAYS, now.ways, strict=True)
+    }
+    return {"name": now.link.name, "emulated": now.link.emulated, "preset": now.link.preset, **ways}
+
+
+@app.command("show")
+def show_link(name: Name, instance: Instance = None, json_output: Json = False) -> None:
+    """One link: all its settings and counts."""
+
+    def work() -> None:
+        running, link, _ = _find(instance, name)
+        now = next(now for now in read_links(running) if now.link.name == name)
+        stats = read_stats(running, link)
+        if json_output:
+            print(json.dumps({**_as_json(now), "stats": None if stats is None else asdict(stats)}, indent=1))
+            return
+        forth, back = (f"{way.source} to {way.target}" for way in now.ways)
+        table = Table("", forth, back, title=f"Link {name}{_of(link)}", title_justify="left")
+        labels = ("link", "from", "to", "port's rate", "delay", "rate", "loss", "BER", "bursts", "now")
+        cells = [["", *_row(way)] for way in now.ways]
+        for index, label in enumerate(labels):
+            if index > 2:
+                table.add_row(label, cells[0][index], cells[1][index])
+        if stats is not None:
+            options = [way.options for way in now.ways]
+            table.add_row("queue", *(f"{each.queue_packets} packets" if each else "-" for each in options))
+            table.add_row("order", *("may change" if each and each.reorder else "kept" for each in options))
+            table.add_section()
+            counts = asdict(stats)
+            for key in counts["a_to_b"]:
+                values = [counts[way][key] for way in WAYS]
+                if any(values) or key.startswith(("offered_p", "delivered_p")):
+                    table.add_row(key.replace("_", " "), *(f"{value:,.0f}" for value in values))
+        _out.print(table)
+
+    _run(json_output, work)
+
+
+def _of(link: RunningLink) -> str:
+    return f" (preset {link.preset})" if link.preset else "" if link.emulated else " (a bare veth pair)"
+
+
+@app.command("set")
+def set_link(
+    name: Name,
+    direction: Way = "both",
+    preset: Annotated[str | None, typer.Option(help=f"All settings of {', '.join(PRESETS)}; what stands beside it wins.")] = None,
+    delay: Annotated[str | None, typer.Option(help="One way, such as 100ms.")] = None,
+    jitter: Annotated[str | None, typer.Option(help="Of the delay, not above it.")] = None,
+    jitter_distribution: Annotated[str | None, typer.Option(help="uniform or normal.")] = None,
+    reorder: Annotated[bool | None, typer.Option("--reorder/--keep-order", help="Whether packets may overtake.")] = None,
+    rate: Annotated[str | None, typer.Option(help="Of the switch ports at its ends, and of the wire where a host sends, such as 500kbit.")] = None,
+    loss: Annotated[str | None, typer.Option(help="Probability that a packet is lost: 0.01 or 1%.")] = None,
+    ber: Annotated[str | None, typer.Option(help="Probability that a bit is flipped.")] = None,
+    queue_packets: Annotated[int | None, typer.Option(help="Of the wire's own rate or trace.")] = None,
+    ge_enter: Annotated[str | None, typer.Option(help="Bursts: probability per packet that one begins; 0: none.")] = None,
+    ge_leave: Annotated[str | None, typer.Option(help="Probability per packet that it ends.")] = None,
+    ge_loss: Annotated[str | None, typer.Option(help="Probability that a packet is lost in it.")] = None,
+    ge_ber: Annotated[str | None, typer.Option(help="Probability that a bit is flipped in it.")] = None,
+    trace: Annotated[str | None, typer.Option(help="File in Mahimahi's format instead of a rate; none: no trace.")] = None,
+    instance: Instance = None,
+    json_output: Json = False,
+) -> None:  # fmt: skip
+    """Change a link from now on: what is given, all of it or nothing. Packets on their way are not lost."""
+
+    def work() -> None:
+        running, link, way = _find(instance, name, direction)
+        settings: dict[str, Any] = {}
+        rate_bps: int | None = None
+        if preset is not None:
+            if preset not in PRESETS:
+                there = ", ".join(PRESETS)
+                raise RunningError("unknown_name", f"there is no preset {preset!r}; there are {there}")
+            settings, rate_bps = asdict(PRESETS[preset].options), PRESETS[preset].rate_bps
+            del settings["rate_bps"]  # belongs to what sends into the link
+        times = {"delay_us": delay, "jitter_us": jitter}
+        settings |= {key: units.parse_time_us(text, key[:-3]) for key, text in times.items() if text is not None}
+        shares = {"loss": loss, "ber": ber, "ge_enter": ge_enter, "ge_leave": ge_leave, "ge_loss": ge_loss, "ge_ber": ge_ber}  # fmt: skip
+        settings |= {key: units.parse_share(text, key) for key, text in shares.items() if text is not None}
+        others = {"jitter_distribution": jitter_distribution, "reorder": reorder, "queue_packets": queue_packets}
+        settings |= {key: value for key, value in others.items() if value is not None}
+        if trace is not None:
+            settings["trace"] = None if trace == "none" else str(Path(trace).resolve())
+        if rate is not None:
+            rate_bps = units.parse_rate(rate)
+        if not settings and rate_bps is None:
+            raise RunningError("bad_input", "nothing to set; give an option such as --delay (--help lists them)")
+        change_link(running, link, way, settings, rate_bps)
+        _told(running, name, json_output)
+
+    _run(json_output, work)
+
+
+def _told(running: RunningTopology, name: str, as_json: bool) -> None:
+    """The link as it is after a change."""
+    now = next(now for now in read_links(running) if now.link.name == name)
+    if as_json:
+        print(json.dumps(_as_json(now), indent=1))
+        return
+    for way in now.ways:
+        row = dict(zip(("port", "delay", "rate", "loss", "BER", "bursts", "now"), _row(way)[2:], strict=True))
+        said = ", ".join(f"{key} {value}" for key, value in row.items() if value not in ("-", "0", "any", "up"))
+        _out.print(f"{way.source} to {way.target}: {said or 'nothing but a line'}", markup=False, soft_wrap=True)
+
+
+@app.command("spike")
+def spike(
+    name: Name,
+    duration: Annotated[str, typer.Argument(help="How long, such as 5s (at most 600s).")],
+    direction: Way = "both",
+    instance: Instance = None,
+    json_output: Json = False,
+) -> None:
+    """A delay spike: hold everything for so long, then release it at once, in order."""
+    _run(json_output, lambda: _hold(instance, name, direction, "spike", duration, json_output))
+
+
+@app.command("outage")
+def outage(
+    name: Name,
+    duration: Annotated[str, typer.Argument(help="How long, such as 500ms (at most 600s).")],
+    direction: Way = "both",
+    instance: Instance = None,
+    json_output: Json = False,
+) -> None:
+    """An outage: lose everything that enters the link for so long."""
+    _run(json_output, lambda: _hold(instance, name, direction, "outage", duration, json_output))
+
+
+def _hold(instance: str | None, name: str, direction: str, op: str, duration: str, as_json: bool) -> None:
+    running, link, way = _find(instance, name, direction)
+    need_wire(link)
+    hold_link(running, link, way, op, units.parse_time_us(duration, "duration"))
+    _told(running, name, as_json)
