@@ -17,6 +17,7 @@ from . import apply, build, loader
 from .check import results as check_results
 from .check.command import check_command
 from .errors import HostsError
+from .host import Host, attach, host_of
 from .variants import VARIANTS, Variant, find_variant
 
 app = typer.Typer(name="hosts", help="TCP variants of the hosts: list, check, show, use.", no_args_is_help=True)
@@ -124,6 +125,17 @@ def show(run: Run = None, json_output: Json = False) -> None:
     _out.print(table)
 
 
+def _host(name: str, pid: int, run: str | None) -> Host:
+    """The host as its programs take it: its cgroup below the topology's name, and its first interface."""
+    namespace = apply.namespace_of(pid=pid)
+    lines = apply.in_namespace(namespace, Path("/proc/thread-self/net/dev").read_text).splitlines()[2:]
+    interfaces = [line.split(":")[0].strip() for line in lines]
+    others = [interface for interface in interfaces if interface != "lo"]
+    if not others:
+        raise HostsError("namespace", f"host {name} has no interface but lo; there are {', '.join(interfaces)}")
+    return host_of(f"{_state_files(run)[0].parent.name}/{name}", namespace, others[0])
+
+
 def _chosen(name: str, instead: str | None) -> Variant:
     """The variant wanted, or the other one where this kernel cannot run it. Raises HostsError."""
     wanted = find_variant(name)
@@ -158,7 +170,9 @@ def use(
             tcp = apply.use_on_host(chosen, namespace)
         else:
             with loader.acquire() as lease:
-                lease.hold_process(pid)  # until the host's shell ends
+                if chosen.programs:
+                    attach(_host(host, pid, run), chosen.programs, lease)
+                lease.hold_process(pid)  # until the host's shell ends; what is attached, too
                 tcp = apply.use_on_host(chosen, namespace)
     except HostsError as error:
         raise _fail(error) from error

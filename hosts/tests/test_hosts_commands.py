@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_hosts import apply, build
+from fairlane_hosts import apply, build, loader
 from fairlane_hosts.commands import app
 from fairlane_hosts.variants import VARIANTS
 from hosts_bed import bed, run
@@ -101,6 +101,16 @@ def test_use_changes_one_host_and_show_reads_it_back(host: tuple[str, int]) -> N
     assert "fl_vegas" in shown["loaded"], "held for as long as the host's shell lives"
     assert apply.read_host() == ours
     assert json.loads(call("use", "h1", "newreno", "--json"))["variant"] == "newreno"
+
+
+@needs_root
+def test_use_attaches_the_programs_of_a_variant_until_the_host_ends(host: tuple[str, int]) -> None:
+    _, pid = host
+    assert json.loads(call("use", "h1", "erto", "--json"))["variant"] == "erto"
+    status = loader.status()
+    assert status is not None
+    assert [(one.program, one.cgroup.parts[-2:]) for one in status.attached] == [("erto", ("0", "h1"))]
+    assert "/0/h1" in Path(f"/proc/{pid}/cgroup").read_text()
 
 
 def test_check_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
