@@ -2,12 +2,14 @@
 // Host program `ena`: Error Notification ACK in both roles (docs/design-senders.md draws the option).
 //
 //   ena_ingress (tc)   finds a corrupted segment by its checksum over the whole payload, notes its sequence number where
-//                      that lies in the window, and makes an empty segment of it that the stack answers at once
+//                      that lies in the window, and makes an empty segment of it that the stack answers at once; where the
+//                      header was hit, the gap that the segment leaves tells which it was (ena_strays.bpf.h)
 //   ena (sockops)      writes the option into ACKs while rcv_nxt <= the number; takes it from ACKs for senders
 //   ena_egress (tc)    where timestamps and SACK blocks fill the options, the last block gives its room
 // IPv4. Checksums on the wire must be real (offloads off). Not answered: fragments, IP options, segments without payload.
 #include "ena_checksum.bpf.h"
 #include "ena_socket.bpf.h"
+#include "ena_strays.bpf.h"
 
 #include <linux/pkt_cls.h>
 
@@ -65,31 +67,16 @@ static __always_inline int make_question(struct __sk_buff *skb, const struct seg
 	return TC_ACT_OK;
 }
 
-static __always_inline int note(struct ena_socket *socket, const struct segment *s, const struct tcp_sock *tp) {
-	if (s->seq - tp->rcv_nxt >= tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt)
-		return 0;
-	socket->fresh[socket->fresh_written & (ENA_FRESH - 1)] = s->seq;
+static __always_inline void name(struct ena_socket *socket, __u32 seq) {
+	socket->fresh[socket->fresh_written & (ENA_FRESH - 1)] = seq;
 	__sync_fetch_and_add(&socket->fresh_written, 1);
-	return 1;
+	ena_count(socket, ENA_COUNT_CORRUPTED);
 }
 
-static __always_inline int corrupted(struct __sk_buff *skb, const struct segment *s) {
+static __always_inline struct bpf_sock *receiver_of(struct __sk_buff *skb, const struct segment *s) {
 	struct bpf_sock_tuple tuple = {.ipv4 = {.saddr = s->saddr, .daddr = s->daddr, .sport = s->source, .dport = s->dest}};
-	struct bpf_sock *sk = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
-	struct ena_socket *socket;
-	struct tcp_sock *tp;
-	int verdict = TC_ACT_OK;
 
-	if (!sk)
-		return verdict;
-	socket = bpf_sk_storage_get(&shared_ena, sk, 0, 0);
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (socket && tp && note(socket, s, tp)) {
-		ena_count(socket, ENA_COUNT_CORRUPTED);
-		verdict = make_question(skb, s, tp);
-	}
-	bpf_sk_release(sk);
-	return verdict;
+	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
 }
 
 // The header's length may itself be what was corrupted.
@@ -97,13 +84,72 @@ static __always_inline int may_hold_payload(const struct segment *s) {
 	return s->payload_bytes || s->tcp_bytes > sizeof(struct tcphdr) + OPTIONS_MAX;
 }
 
+static __always_inline int corrupted(struct __sk_buff *skb, const struct segment *s) {
+	struct bpf_sock *sk = receiver_of(skb, s);
+	struct ena_socket *socket;
+	struct tcp_sock *tp;
+	int verdict = TC_ACT_OK, is_next = 0;
+
+	if (!sk) {
+		stray_add(skb->len);
+		return verdict;
+	}
+	socket = bpf_sk_storage_get(&shared_ena, sk, 0, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (socket && tp) {
+		is_next = s->seq == socket->rcv_high;
+		if (s->seq - tp->rcv_nxt < tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt) {
+			name(socket, s->seq);
+			verdict = make_question(skb, s, tp);
+		}
+	}
+	if (!is_next)
+		stray_add(s->tcp_offset + s->tcp_bytes);
+	bpf_sk_release(sk);
+	return verdict;
+}
+
+static __always_inline void arrived(struct __sk_buff *skb, const struct segment *s) {
+	struct bpf_sock *sk = receiver_of(skb, s);
+	struct ena_socket *socket;
+	struct tcp_sock *tp;
+
+	if (!sk)
+		return;
+	socket = bpf_sk_storage_get(&shared_ena, sk, 0, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (socket && tp) {
+		if (cc_seq_before(socket->rcv_high, tp->rcv_nxt))
+			socket->rcv_high = tp->rcv_nxt;
+		if (cc_seq_after(s->seq, socket->rcv_high) &&
+		    stray_take(s->seq - socket->rcv_high + s->tcp_offset + s->tcp_header_bytes))
+			name(socket, socket->rcv_high);
+		if (cc_seq_after(s->seq + s->payload_bytes, socket->rcv_high))
+			socket->rcv_high = s->seq + s->payload_bytes;
+	}
+	bpf_sk_release(sk);
+}
+
 SEC("tc")
 int ena_ingress(struct __sk_buff *skb) {
 	struct segment s;
 
-	if (!parse_segment(skb, &s) || !may_hold_payload(&s) || checksum_is_right(skb, &s))
+	switch (parse_segment(skb, &s)) {
+	case SEGMENT_BROKEN: // the stack drops it
+		stray_add(skb->len);
 		return TC_ACT_OK;
-	return corrupted(skb, &s);
+	case SEGMENT_NONE:
+		return TC_ACT_OK;
+	}
+	if (!may_hold_payload(&s))
+		return TC_ACT_OK;
+	if (!checksum_is_right(skb, &s))
+		return corrupted(skb, &s);
+	if (s.payload_bytes) {
+		arrived(skb, &s);
+		stray_grow_old();
+	}
+	return TC_ACT_OK;
 }
 
 // ---- receiver: the ACK -----------------------------------------------------------------------------------------------
@@ -171,6 +217,7 @@ static __always_inline void begin(struct bpf_sock_ops *skops) {
 	if (!socket)
 		return;
 	socket->slot = host_slot_number() + 1;
+	socket->rcv_high = skops->rcv_nxt;
 	bpf_sock_ops_cb_flags_set(skops, skops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG |
 						 BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
 }
@@ -228,8 +275,9 @@ static __always_inline void trade_block(struct __sk_buff *skb, const struct segm
 		return;
 	fill_option(&option, seq);
 	length = SACK_BYTES(blocks - 1);
-	store_and_sum(skb, s, start + at + 1, &length, sizeof(length));
-	store_and_sum(skb, s, start + bytes - OPTION_BYTES, &option, sizeof(option));
+	bpf_skb_store_bytes(skb, start + at + 1, &length, sizeof(length), 0);
+	bpf_skb_store_bytes(skb, start + bytes - OPTION_BYTES, &option, sizeof(option), 0);
+	mend_checksum(skb, s);
 }
 
 SEC("tc")
@@ -240,7 +288,7 @@ int ena_egress(struct __sk_buff *skb) {
 	struct segment s;
 	__u32 seq;
 
-	if (!sk || !parse_segment(skb, &s) || s.payload_bytes || s.tcp_header_bytes < sizeof(struct tcphdr) + OPTIONS_FULL)
+	if (!sk || parse_segment(skb, &s) != SEGMENT_WHOLE || s.payload_bytes || s.tcp_header_bytes < sizeof(struct tcphdr) + OPTIONS_FULL)
 		return TC_ACT_OK;
 	sk = bpf_sk_fullsock(sk);
 	if (!sk)

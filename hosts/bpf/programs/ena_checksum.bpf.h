@@ -51,23 +51,27 @@ static __always_inline __u32 pseudo_header(__be32 saddr, __be32 daddr, __u32 tcp
 	return (__u32)bpf_csum_diff(0, 0, words, sizeof(words), 0);
 }
 
-// 1: a whole IPv4 TCP segment without IP options.
+enum { SEGMENT_NONE, SEGMENT_WHOLE, SEGMENT_BROKEN };
+
+// SEGMENT_WHOLE: an IPv4 TCP segment, no fragment and without IP options. SEGMENT_BROKEN: the IP header is not what was sent.
 static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *s) {
 	struct tcphdr tcp;
 	struct iphdr ip;
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || GSO_IS_ON(skb) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
-		return 0;
-	if (ip.version != 4 || ip.ihl != 5 || ip.protocol != IPPROTO_TCP || ip.frag_off & bpf_htons(IP_FRAGMENT))
-		return 0;
+		return SEGMENT_NONE;
+	if (ip.version == 4 && ip.ihl > 5)
+		return SEGMENT_NONE;
 	if (checksum_fold(bpf_csum_diff(0, 0, (__be32 *)&ip, sizeof(ip), 0)))
-		return 0;
+		return SEGMENT_BROKEN;
+	if (ip.protocol != IPPROTO_TCP || ip.frag_off & bpf_htons(IP_FRAGMENT))
+		return SEGMENT_NONE;
 	s->tcp_offset = ETH_HLEN + sizeof(ip);
 	s->tcp_bytes = bpf_ntohs(ip.tot_len) - sizeof(ip);
 	if (s->tcp_bytes < sizeof(tcp) || s->tcp_bytes > SEGMENT_BYTES_MAX || s->tcp_offset + s->tcp_bytes > skb->len)
-		return 0;
+		return SEGMENT_NONE;
 	if (bpf_skb_load_bytes(skb, s->tcp_offset, &tcp, sizeof(tcp)))
-		return 0;
+		return SEGMENT_NONE;
 	s->tcp_header_bytes = tcp.doff * 4;
 	s->payload_bytes = s->tcp_bytes > s->tcp_header_bytes ? s->tcp_bytes - s->tcp_header_bytes : 0;
 	s->saddr = ip.saddr;
@@ -77,7 +81,7 @@ static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *
 	s->seq = bpf_ntohl(tcp.seq);
 	s->window = bpf_ntohs(tcp.window);
 	s->check = tcp.check;
-	return 1;
+	return SEGMENT_WHOLE;
 }
 
 struct summing {
@@ -103,23 +107,27 @@ static long sum_chunk(__u32 index, void *context) {
 	return !state->left;
 }
 
-// Also right: a checksum that the sender left to its interface, which then holds the pseudo header's sum alone.
-static __always_inline int checksum_is_right(struct __sk_buff *skb, const struct segment *s) {
-	__u32 pseudo = pseudo_header(s->saddr, s->daddr, s->tcp_bytes);
-	struct summing state = {.skb = skb, .offset = s->tcp_offset, .left = s->tcp_bytes, .sum = pseudo};
+// The checksum is still to be made, by the interface or just before it: the field holds the pseudo header's sum alone.
+static __always_inline int checksum_is_pending(const struct segment *s) {
+	return s->check == (__u16)~checksum_fold(pseudo_header(s->saddr, s->daddr, s->tcp_bytes));
+}
 
-	if (s->check == (__u16)~checksum_fold(pseudo))
+static __always_inline int checksum_is_right(struct __sk_buff *skb, const struct segment *s) {
+	struct summing state = {.skb = skb, .offset = s->tcp_offset, .left = s->tcp_bytes};
+
+	if (checksum_is_pending(s))
 		return 1;
+	state.sum = pseudo_header(s->saddr, s->daddr, s->tcp_bytes);
 	bpf_loop(SEGMENT_BYTES_MAX / CHUNK_BYTES + 1, sum_chunk, &state, 0);
 	return state.left || !checksum_fold(state.sum);
 }
 
-// Overwrites a part of the segment and mends its checksum.
-static __always_inline void store_and_sum(struct __sk_buff *skb, const struct segment *s, __u32 offset, void *bytes, __u32 count) {
+// Makes the checksum of a segment anew, unless that is still to be done.
+static __always_inline void mend_checksum(struct __sk_buff *skb, const struct segment *s) {
 	struct summing state = {.skb = skb, .offset = s->tcp_offset, .left = s->tcp_bytes};
 	__be16 check = 0;
 
-	if (bpf_skb_store_bytes(skb, offset, bytes, count, 0))
+	if (checksum_is_pending(s))
 		return;
 	bpf_skb_store_bytes(skb, s->tcp_offset + offsetof(struct tcphdr, check), &check, sizeof(check), 0);
 	state.sum = pseudo_header(s->saddr, s->daddr, s->tcp_bytes);

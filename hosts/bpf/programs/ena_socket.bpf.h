@@ -20,6 +20,7 @@ struct ena_socket {
 	// Written where a segment comes in, without the socket's lock; moved to `corrupted` by who holds it.
 	__u32 fresh[ENA_FRESH];
 	__u32 fresh_written, fresh_taken;
+	__u32 rcv_high; // behind the last byte that arrived whole
 	__u32 slot; // of the host, plus one; 0: its host has no program
 	__u32 is_sender;
 };
