@@ -114,6 +114,13 @@ def test_a_link_that_changes_is_emulated_from_the_start() -> None:
     assert [link.is_emulated for link in fl_topology.check(document(changes=rates)).links] == [False, False, True]
 
 
+def test_the_changes_of_the_docs_are_changes() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "links.md").read_text(encoding="utf-8")
+    example = text.partition("```json\n")[2].partition("```")[0]
+    changes = fl_topology.check(document({"delay": "5ms"}, json.loads(f"{{{example}}}")["changes"])).changes
+    assert [change.at_s for change in changes] == [20, 30, 40]
+
+
 def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "up.trace").write_text("1\n2\n")
     path = tmp_path / "t.json"

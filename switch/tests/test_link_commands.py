@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from fairlane_switch.link_commands import app
 from fairlane_switch.link_presets import PRESETS
+from fairlane_switch.units import format_rate, format_us
 from fairlane_switch.wire import LinkOptions
 from typer.testing import CliRunner
 
@@ -251,6 +254,26 @@ def test_bmv2_has_no_rate_by_this_command(topology: Topology) -> None:
     assert topology.settings["s1-s2", "a_to_b"]["delay_us"] == 5_000
     call("set", "s1-s2", "--delay", "9ms")
     assert json.loads(call("list", "--json"))[1]["a_to_b"]["port_rate_bps"] == 2_000_000
+
+
+def test_every_command_of_the_docs_works(topology: Topology) -> None:
+    del topology
+    text = (Path(__file__).resolve().parents[2] / "docs" / "links.md").read_text(encoding="utf-8")
+    commands = [shlex.split(line, comments=True)[2:] for line in text.splitlines() if line.startswith("fairlane link ")]
+    assert {words[0] for words in commands} == {"list", "show", "set", "spike", "outage"}
+    for words in commands:
+        call(*words)
+
+
+def test_the_table_of_the_docs_is_that_of_the_code() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "links.md").read_text(encoding="utf-8")
+    section = text.partition("## Presets")[2].partition("## Changes")[0]
+    assert re.findall(r"^\| `([a-z0-9-]+)`", section, re.MULTILINE) == list(PRESETS)
+    for name in ("geo", "leo", "wifi", "3g"):
+        row = next(line for line in section.splitlines() if line.startswith(f"| `{name}`"))
+        preset = PRESETS[name]
+        assert format_rate(preset.rate_bps or 0) in row
+        assert format_us(preset.options.delay_us).split()[0] in row
 
 
 def test_nobody_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links in experiments: presets, bursts and traces in a point's topology, changes over time; the same for sim and Mininet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_lab.definition import ExperimentError, expand
+from fairlane_lab.definition.load import load_text
+from fairlane_lab.run_result import RunError
+from fairlane_lab.runners.sim import run
+from fairlane_lab.scenario import Change, Scenario
+from fairlane_lab.sim.config import rate_steps, resolve
+from fairlane_lab.testbed.grouping import groups_of
+from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
+
+FILE = """
+name = "small"
+title = "Small"
+paper = "000"
+reproduces = "Fig. 0"
+what = "Something small."
+runtimes = ["sim"]
+[topology]
+base = "single"
+[[flows]]
+name = "reno"
+sender = "h1"
+receiver = "h2"
+[run]
+duration_s = 40
+warmup_s = 5
+"""
+PERIOD_NS = 50_000_000
+
+
+def first(more: str = "", links: str = "") -> Scenario:
+    text = FILE.replace('base = "single"\n', f'base = "single"\n{links}\n') + more
+    return expand(load_text(text, "small.toml", "small"))[0]
+
+
+def link_of(run: Scenario, name: str = "s1-s2") -> dict[str, Any]:
+    """The link of the simulator's configuration."""
+    return next(link for link in resolve(run, PERIOD_NS).document()["links"] if link["name"] == name)
+
+
+def changes_of(run: Scenario) -> list[dict[str, Any]]:
+    return resolve(run, PERIOD_NS).document()["changes"]
+
+
+def test_a_preset_replaces_what_the_file_says_and_what_stands_beside_it_wins() -> None:
+    run = first(links='links."s1-s2" = { preset = "wifi", ge_loss = 0.9, delay_ms = 4 }')
+    way = link_of(run)["a_to_b"]
+    assert way == {
+        "delay_ns": 4_000_000,
+        "jitter_ns": 2_000_000,
+        "rate_bps": 0,
+        "loss": 0.0,
+        "ber": 0.0,
+        "queue_packets": 1000,
+        "ge_enter": 0.004,
+        "ge_leave": 0.2,
+        "ge_loss": 0.9,
+    }
+    ports = resolve(run, PERIOD_NS).topology.ports
+    assert ports["s1"][2].rate_bps == ports["s2"][1].rate_bps == 20_000_000
+    # Without one, only what is named differs; plain links name nothing that they have not.
+    assert set(link_of(first())["a_to_b"]) == {"delay_ns", "jitter_ns", "rate_bps", "loss", "ber", "queue_packets"}
+
+
+def test_a_presets_own_changes_are_played_until_the_end() -> None:
+    run = first(links='links."s1-s2" = { preset = "leo" }')
+    changes = changes_of(run)
+    assert [change["at_ns"] / 1e9 for change in changes] == [15, 15, 30, 30]
+    assert [change.get("outage_ns") for change in changes] == [None, 60_000_000, None, 60_000_000]
+    assert changes[0]["set"]["delay_ns"] != changes[2]["set"]["delay_ns"]
+
+
+def test_a_hand_over_is_a_spike_with_another_rate_of_the_port() -> None:
+    run = first(links='links."s1-s2" = { preset = "handover-fast-slow" }')
+    assert changes_of(run)[0] == {"at_ns": 10**10, "link": "s1-s2", "direction": "both", "spike_ns": 5 * 10**9}
+    assert rate_steps(resolve(run, PERIOD_NS), "s1", 2) == [(0.0, 2e6), (10.0, 5e5)]
+
+
+def test_every_setting_may_change_and_be_repeated() -> None:
+    run = first('[[changes]]\nat_s = 8\nevery_s = 15\nlink = "s1-s2"\ndirection = "b_to_a"\njitter_ms = 1\nge_enter = 0.1\n'
+                'ge_leave = 0.5\nge_loss = 0.2\nge_ber = 1e-4\nreorder = true\nqueue_packets = 7\nspike_s = 0.5\n')  # fmt: skip
+    assert run.changes[0].ge_leave == 0.5
+    changes = changes_of(run)
+    assert [change["at_ns"] for change in changes] == [8 * 10**9] * 2 + [23 * 10**9] * 2 + [38 * 10**9] * 2
+    settings = {"jitter_ns": 10**6, "ge_enter": 0.1, "ge_leave": 0.5, "ge_loss": 0.2, "ge_ber": 1e-4, "reorder": True, "queue_packets": 7}  # fmt: skip
+    assert changes[0] == {"at_ns": 8 * 10**9, "link": "s1-s2", "direction": "b_to_a", "set": settings}
+    assert changes[1] == {"at_ns": 8 * 10**9, "link": "s1-s2", "direction": "b_to_a", "spike_ns": 5 * 10**8}
+
+
+def test_the_wire_is_there_for_a_link_that_only_changes() -> None:
+    plain = 'links."*" = { delay_ms = 0 }'
+    spike = '[[changes]]\nat_s = 8\nlink = "s1-s2"\nspike_s = 1\n'
+    made = first(spike, plain)
+    assert [link.get("emulated") for link in made.topology["links"]] == [None, True, None]
+    assert [link.get("emulated") for link in first("", plain).topology["links"]] == [None, None, None]
+    # The port has the rate: no wire is needed for it.
+    assert first('[[changes]]\nat_s = 8\nlink = "s1-s2"\nrate_bps = 1_000_000\n', plain).topology["links"][1].get("emulated") is None  # fmt: skip
+
+
+def test_a_topologys_own_changes_run_in_both_runners() -> None:
+    document = json.loads(json.dumps(DUMBBELL))
+    document["changes"] = [{"at_s": 8, "every_s": 6, "link": "s1-s2", "ge_enter": 0.1}]
+    both = scenario(RENO, topology=document, changes=(Change(9, "s1-s2", ge_enter=0.0),))
+    assert [change["at_ns"] / 1e9 for change in changes_of(both)] == [8, 9, 14]
+    failed: list[RunError] = []
+    (group,) = groups_of([both], lambda _, error: failed.append(error))
+    assert (failed, group.seed) == ([], both.seed), "chance: the wire's seed is the run's"
+
+
+@pytest.mark.parametrize(
+    ("more", "links", "message"),
+    [
+        ("", 'links."s1-s2" = { preset = "sat" }', "topology.links.s1-s2.preset: there is no preset 'sat'; there are geo, leo"),
+        ("", 'links."s1-s2" = { ge_exit = 1 }', "topology.links.s1-s2.ge_exit: there is no key 'ge_exit'"),
+        ("", 'links."s1-s2" = { jitter_ms = 9 }', "/links/1/jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
+        ("", 'links."s1-s2" = { trace = "no.trace" }', "there is no file 'no.trace'; a relative name is below mininet/topologies"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\njitter_ms = 9\n', "", "changes[0].jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nge_leave = 0\n', "", "changes[0].ge_leave: got 0; input should be greater than or equal to 0.000001"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nevery_s = 0\nloss = 0\n', "", "changes[0].every_s: got 0; input should be greater than or equal to 0.01"),
+    ],
+)  # fmt: skip
+def test_errors_say_where_and_what_is_allowed(more: str, links: str, message: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        first(more, links)
+    assert message in str(caught.value), str(caught.value)
+
+
+def test_bursts_outages_and_spikes_reach_the_senders() -> None:
+    clean = run(scenario(RENO, VEGAS))
+    bursts = run(scenario(RENO, VEGAS, changes=(Change(5, "s1-s2", "a_to_b", ge_enter=0.005, ge_leave=0.25),)))
+    assert sum(flow.retransmits for flow in bursts.flows) > sum(flow.retransmits for flow in clean.flows) + 20
+    cut = run(scenario(RENO, VEGAS, changes=(Change(8, "s1-s2", outage_s=3.0),)))
+    held = run(scenario(RENO, VEGAS, changes=(Change(8, "s1-s2", spike_s=3.0),)))
+    for stopped in (cut, held):
+        assert sum(flow.timeouts for flow in stopped.flows) >= 2
+        assert stopped.metrics["goodput_bps"] < 0.85 * clean.metrics["goodput_bps"]
+
+
+def test_a_trace_is_the_bottleneck_that_it_says(tmp_path: Path) -> None:
+    trace = tmp_path / "1mbit.trace"
+    trace.write_text("12\n")
+    document = json.loads(json.dumps(DUMBBELL))
+    document["links"][2]["a_to_b"] = {"trace": str(trace), "queue_packets": 20}
+    done = run(scenario(RENO, topology=document))
+    # 1 Mbit/s of packets of 1,000 bytes, 960 of which are the application's.
+    assert done.metrics["goodput_bps"] == pytest.approx(960_000, rel=0.03)
