@@ -9,6 +9,7 @@ import shlex
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from fairlane_switch.link_commands import app
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.units import format_rate, format_us
-from fairlane_switch.wire import LinkOptions
+from fairlane_switch.wire import DirectionStats, EndStats, LinkOptions
 from typer.testing import CliRunner
 
 Request = dict[str, Any]
@@ -124,6 +125,14 @@ class Topology:
                 for way in ways:
                     self.settings[str(link), str(way)].update(given)
                 return {"ok": True}
+            case "stats":
+                way = dict.fromkeys((field.name for field in fields(DirectionStats)), 7)
+                end = dict.fromkeys((field.name for field in fields(EndStats)), 0)
+                names = dict.fromkeys(name for name, _ in self.settings)
+                return {
+                    "ok": True,
+                    "links": [{"name": name, "a": end, "b": end, "a_to_b": way, "b_to_a": way} for name in names],
+                }
             case _:
                 return {"ok": True}
 
@@ -167,6 +176,24 @@ def test_list_shows_every_link_both_ways_and_who_limits_the_rate(topology: Topol
     assert links[1]["b_to_a"]["settings"]["ge_enter"] == 0.01
     assert links[1]["a_to_b"]["port_rate_bps"] == 2_000_000
     assert links[1]["preset"] == "3g"
+
+
+def test_show_has_the_settings_and_the_counts(topology: Topology) -> None:
+    topology.settings["s1-s2", "a_to_b"]["trace"] = "/somewhere/down.trace"
+    table = call("show", "s1-s2")
+    for word in (
+        "preset 3g",
+        "s1-p2 to s2-p1",
+        "down.trace",
+        "5 ms",
+        "1000 packets",
+        "bad state packets",
+        "flipped bits",
+    ):
+        assert word in table, table
+    assert json.loads(call("show", "s1-s2", "--json"))["stats"]["b_to_a"]["bad_state_packets"] == 7
+    assert "a bare veth pair" in call("show", "h1-s1")
+    assert json.loads(call("show", "h1-s1", "--json"))["stats"] is None
 
 
 def test_set_asks_the_wire_for_what_is_given_only(topology: Topology) -> None:
