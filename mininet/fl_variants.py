@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives each host of a running topology the TCP variant that the topology file names (`"variant": "vegas"`)."""
+"""Gives each host of a running topology the TCP variant that the topology file names (`"variant": "vegas"`), and its programs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Mapping
 
 from fairlane_hosts import loader
 from fairlane_hosts.apply import namespace_of, use_on_host
-from fairlane_hosts.variants import find_variant
+from fairlane_hosts.host import attach, host_of
+from fairlane_hosts.variants import Variant, find_variant
 from fl_net import Network
 
 
 def apply_variants(network: Network, instead: Mapping[str, str] | None = None) -> loader.Lease | None:
     """Set every host that has a variant; `instead` names other variants for some hosts.
 
-    Returns the lease that keeps the congestion controls registered (None when no host has a variant): close it when the
-    topology has ended. Raises HostsError; no host is left half set.
+    Returns the lease that keeps the congestion controls and host programs (None when no host has a variant): close it
+    when the topology has ended. With an ENA sender somewhere, every host gets the program `ena`: each may be its
+    receiver. Raises HostsError; no host is left half set.
     """
     chosen = {name: spec.variant for name, spec in network.topology.hosts.items() if spec.variant} | dict(instead or {})
     variants = {name: find_variant(variant) for name, variant in chosen.items()}
@@ -23,9 +25,19 @@ def apply_variants(network: Network, instead: Mapping[str, str] | None = None) -
         return None
     lease = loader.acquire()
     try:
-        for name, variant in variants.items():
-            use_on_host(variant, namespace_of(pid=network.hosts[name].pid))
+        for name, host in network.hosts.items():
+            namespace, wanted = namespace_of(pid=host.pid), programs_of(name, variants)
+            attach(host_of(f"{network.options.name}/{name}", namespace), wanted, lease)
+            if name in variants:
+                use_on_host(variants[name], namespace)
     except BaseException:
         lease.close()
         raise
     return lease
+
+
+def programs_of(host: str, variants: Mapping[str, Variant]) -> tuple[str, ...]:
+    """The programs that a host needs, where each host of `variants` sends with its own."""
+    own = variants[host].programs if host in variants else ()
+    receives = ("ena",) if any("ena" in variant.programs for variant in variants.values()) else ()
+    return tuple(dict.fromkeys((*own, *receives)))

@@ -99,21 +99,27 @@ def attach(host: Host, programs: Sequence[str], lease: loader.Lease) -> Attachme
     folder = cgroups.our_folder(loader.socket_path(), loader.DEFAULT_SOCKET)
     if folder not in host.cgroup.parents:
         raise HostsError("cgroup", f"{host.cgroup} is not below {folder}", "host_of() names the right one")
-    cgroups.make(folder, str(host.cgroup.relative_to(folder)))
     ids = dict[str, int]()
     try:
-        for name, request in requests.items():
-            (line,) = lease.ask(request)
-            ids[name] = int(line.split()[1])
+        with loader.locked():  # a clean-up beside us would take the folder for one that was left
+            cgroups.make(folder, str(host.cgroup.relative_to(folder)))
+            for name, request in requests.items():
+                (line,) = lease.ask(request)
+                ids[name] = int(line.split()[1])
         if host.netns is not None:
             _move_in(host)
     except BaseException:
         with contextlib.suppress(HostsError):  # the first error is the one to tell
             Attachment(lease, host, ids).close()
         if not ids:
-            cgroups.remove_left(host.cgroup, [])
+            cgroups.remove_left(host.cgroup, [item.cgroup for item in _attached()])
         raise
     return Attachment(lease, host, ids)
+
+
+def _attached() -> tuple[loader.AttachedProgram, ...]:
+    holder = loader.status()
+    return holder.attached if holder else ()
 
 
 def _move_in(host: Host) -> None:

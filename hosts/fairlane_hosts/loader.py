@@ -258,7 +258,8 @@ def _status(connection: socket.socket) -> HolderStatus:
 
 
 @contextlib.contextmanager
-def _locked() -> Generator[None]:
+def locked() -> Generator[None]:
+    """One process at a time starts, ends or cleans up; HostsError `holder` when another one does not come to an end."""
     path = socket_path().with_suffix(".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + START_TIMEOUT_S
@@ -335,7 +336,7 @@ def acquire(wanted: list[Program] | None = None) -> Lease:
     if wanted is None:
         require(check())
         wanted = programs()
-    with _locked():
+    with locked():
         connection, status = _connect_or_start(wanted)
     try:
         for program in wanted:
@@ -373,7 +374,7 @@ def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
     `names` defaults to the congestion controls of the table. Raises HostsError `holder`.
     """
     names = names if names is not None else [variant.congestion_control for variant in bpf_variants()]
-    with _locked():
+    with locked():
         running = status()
         if running is not None and not force:
             return _remove_cgroups([item.cgroup for item in running.attached])

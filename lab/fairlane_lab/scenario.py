@@ -52,6 +52,8 @@ class TcpOptions:
     timestamps: bool = False
     sack: bool | None = None
     """None: as the variant says."""
+    ena_receiver: bool = True
+    """False: an ENA sender's receiver knows nothing of ENA; a switch may notify instead (Mininet)."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,8 @@ class Running:
     """In force at the beginning, packets."""
     done_ns: int | None = None
     """CLOCK_MONOTONIC instant at which all files were finished, before the run's time was over."""
+    counters: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    """Of the host programs, by host, at the run's end."""
 
     @property
     def scenario(self) -> Scenario:
@@ -101,7 +103,8 @@ class Bed:
         """Start the topology. Raises RuntimeError when something does not start."""
         self._lease = loader.acquire()
         self.network.start()
-        self._settings = HostSettings({n: h.pid for n, h in self.network.hosts.items()}, self.addresses)
+        pids = {name: host.pid for name, host in self.network.hosts.items()}
+        self._settings = HostSettings(pids, self.addresses, self._lease, self.network.options.name)
 
     def shape(self) -> None:
         """Put rates and queues in force on a target that takes them only once its program is loaded (BMv2)."""
@@ -227,6 +230,8 @@ class Bed:
                 words = (running.folder / f"{sender.name}.log").read_text(errors="replace").strip()[-400:]
                 how = "did not end in time" if code is None else f"ended with {code}: {words}"
                 problem = f"the sender of flow {sender.name} {how}"
+        assert self._settings is not None
+        running.counters = self._settings.counters()
         for sink in running.plan.sinks:
             running.processes[sink.name].terminate()
         for process in running.processes.values():
@@ -240,8 +245,8 @@ class Bed:
 
     def _traffic(self, host: str, arguments: list[str], name: str) -> subprocess.Popen[bytes]:
         assert self._running is not None
-        pid = self.network.hosts[host].pid
-        command = ["mnexec", "-a", str(pid), sys.executable, "-m", "fairlane_hosts.traffic", *arguments]
+        assert self._settings is not None
+        command = self._settings.entering(host, [sys.executable, "-m", "fairlane_hosts.traffic", *arguments])
         with (self._running.folder / f"{name}.log").open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         self.network.adopt(process.pid, f"traffic {name} on {host}")

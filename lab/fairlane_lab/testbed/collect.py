@@ -39,6 +39,7 @@ from fairlane_lab.run_result import (
 from fairlane_lab.scenario import Flow
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.collect_vcs import refused, vc_samples
+from fairlane_lab.testbed.ena_counters import ena_counters
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender, tcp_of
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
@@ -203,6 +204,7 @@ def _add_flows(
                 greedy=flow.app.kind == "greedy",
                 segments_sent=_grown(connection.segments, window) if connection.segments else None,
                 window_reductions=_reductions(connection, window),
+                **ena_counters(flow, running.scenario.flows, running.counters),
                 **_after_spike(running, port_rate_bps, flow, series, connection, window),
             )
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the hosts' TCP is set for one scenario: variant, sysctls, and what Linux takes from a route (quick ACKs, RTO minimum, first window, largest window).
+"""How the hosts' TCP is set for one scenario: variant, host programs, sysctls, and what Linux takes from a route (quick ACKs, RTO minimum, first window, largest window).
 
 A route's `cwnd N lock` bounds the congestion window only of connections to a peer that the kernel has metrics of, and it
 makes those when a connection ends: so one empty connection is made first, see `clamp`.
@@ -13,13 +13,15 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fairlane_hosts.apply import in_namespace, namespace_of, use_on_host
 from fairlane_hosts.errors import HostsError
+from fairlane_hosts.host import Attachment, attach, host_of
+from fairlane_hosts.loader import Lease
 from fairlane_hosts.variants import Variant, find_variant
 
 from fairlane_lab.run_result import RunError
@@ -38,6 +40,8 @@ class HostWish:
     variant: Variant
     sysctls: dict[str, int]
     """`net.ipv4.*` beside the variant's."""
+    programs: tuple[str, ...] = ()
+    """Host programs: of the variants that it sends with, and `ena` where it receives from an ENA sender."""
 
 
 @dataclass
@@ -78,6 +82,7 @@ def wishes(scenario: Scenario) -> Wishes:
     hosts: dict[str, HostWish] = {}
     routes: dict[tuple[str, str], RouteWish] = {}
     owner: dict[tuple[str, str, str], tuple[str, Any]] = {}
+    programs: dict[str, dict[str, None]] = {}
 
     def want(kind: str, a: str, b: str, flow: str, value: Any) -> None:
         first, other = owner.setdefault((kind, a, b), (flow, value))
@@ -96,6 +101,10 @@ def wishes(scenario: Scenario) -> Wishes:
             extra["tcp_sack"] = int(tcp.sack)
         want("sysctls", flow.sender, "", flow.name, {**variant.sysctls, **extra})
         hosts.setdefault(flow.sender, HostWish(variant, extra))
+        needed = programs.setdefault(flow.sender, {})
+        needed.update(dict.fromkeys(variant.programs))
+        if "ena" in variant.programs and tcp.ena_receiver:
+            programs.setdefault(flow.receiver, {})["ena"] = None
         data, ack = (flow.sender, flow.receiver), (flow.receiver, flow.sender)
         initial = tcp.initial_window_packets if variant.source is None else 0
         settings = (tcp.rto_min_s, initial, flow.window_packets)
@@ -114,16 +123,23 @@ def wishes(scenario: Scenario) -> Wishes:
             if asked or variant.sysctls[name]:
                 sysctls[name] = 1
         hosts[flow.receiver] = HostWish(variant if held is None else held.variant, sysctls)
-    return Wishes(hosts, routes)
+    needing = {name: replace(wish, programs=tuple(programs.get(name, ()))) for name, wish in hosts.items()}
+    return Wishes(needing, routes)
 
 
 class HostSettings:
-    """Puts wishes in force on the hosts of one running topology, and takes the routes away again."""
+    """Puts wishes in force on the hosts of one running topology, and takes routes and programs away again."""
 
-    def __init__(self, pids: dict[str, int], addresses: dict[str, str]) -> None:
+    def __init__(
+        self, pids: dict[str, int], addresses: dict[str, str], lease: Lease | None = None, topology: str = "lab"
+    ) -> None:
+        """`lease` holds the host programs; `topology` is a name for the cgroups that no other running one has."""
         self._pids = pids
         self._addresses = addresses
         self._routes: list[tuple[str, str]] = []
+        self._lease = lease
+        self._topology = topology
+        self._attachments: dict[str, Attachment] = {}
 
     def apply(self, wanted: Wishes) -> dict[str, str]:
         """Set all hosts; returns the variant of each. Raises RunError, HostsError."""
@@ -133,6 +149,12 @@ class HostSettings:
             use_on_host(wish.variant, namespace)
             if wish.sysctls:
                 in_namespace(namespace, lambda wish=wish: _write(wish.sysctls))
+            if wish.programs:
+                if self._lease is None:
+                    raise RunError(f"{name} needs host programs {', '.join(wish.programs)}, and there is no lease")
+                self._attachments[name] = attach(
+                    host_of(f"{self._topology}/{name}", namespace), wish.programs, self._lease
+                )
         for (host, peer), wish in wanted.routes.items():
             if wish.words():
                 self._route(host, peer, wish.words())
@@ -149,8 +171,20 @@ class HostSettings:
                 address = (self._addresses[peer], ports[host, peer])
                 in_namespace(self._namespace(host), lambda address=address: _make_metrics(address))
 
+    def entering(self, host: str, command: Sequence[str]) -> list[str]:
+        """`command` as a process of the host: in its network namespace, its sockets under its programs."""
+        inside = ["mnexec", "-a", str(self._pids[host]), *command]
+        attachment = self._attachments.get(host)
+        return attachment.host.entering(inside) if attachment else inside
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Of the host programs, by host, since `apply`. Raises HostsError."""
+        return {name: attachment.counters() for name, attachment in self._attachments.items()}
+
     def clear(self) -> None:
-        """Take away the routes that `apply` made, and the peers' metrics."""
+        """Take away the routes and programs that `apply` made, and the peers' metrics."""
+        while self._attachments:
+            self._attachments.popitem()[1].close()
         while self._routes:
             host, peer = self._routes.pop()
             self._ip(host, ["route", "delete", f"{self._addresses[peer]}/32"])
