@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // The algorithms of ../cc behind plain C functions, for the unit tests to load as a shared library.
 #include "../cc/bcr.h"
+#include "../cc/fast.h"
 #include "../cc/guard.h"
 #include "../cc/reno_recovery.h"
+#include "../cc/tahoe.h"
 #include "../cc/vegas_linux.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -21,6 +23,16 @@ EXPORT unsigned t_reno_undo_cwnd(struct cc_tcp *tcp) { return reno_undo_cwnd(tcp
 EXPORT void t_reno_init(struct reno *st, struct cc_tcp *tcp) { reno_init(st, tcp); }
 EXPORT void t_reno_on_ack(struct reno *st, struct cc_tcp *tcp) { reno_on_ack(st, tcp); }
 EXPORT void t_reno_set_state(struct reno *st, struct cc_tcp *tcp, unsigned state) { reno_set_state(st, tcp, state); }
+
+EXPORT unsigned long size_of_tahoe(void) { return sizeof(struct tahoe); }
+EXPORT void t_tahoe_init(struct tahoe *st, struct cc_tcp *tcp) { tahoe_init(st, tcp); }
+EXPORT void t_tahoe_on_ack(struct tahoe *st, struct cc_tcp *tcp) { tahoe_on_ack(st, tcp); }
+EXPORT void t_tahoe_set_state(struct tahoe *st, struct cc_tcp *tcp, unsigned state) { tahoe_set_state(st, tcp, state); }
+
+EXPORT void t_nss_open(struct cc_tcp *tcp) { nss_open(tcp); }
+EXPORT unsigned t_nss_ssthresh(struct cc_tcp *tcp) { return nss_ssthresh(tcp); }
+EXPORT unsigned t_nss_undo_cwnd(struct cc_tcp *tcp) { return nss_undo_cwnd(tcp); }
+EXPORT void t_nca_cong_avoid(struct cc_tcp *tcp, unsigned acked) { nca_cong_avoid(tcp, acked); }
 
 EXPORT void t_vegas_init(struct vegas *st, struct cc_tcp *tcp) { vegas_init(st, tcp); }
 EXPORT void t_vegas_pkts_acked(struct vegas *st, int rtt_us) { vegas_pkts_acked(st, rtt_us); }

@@ -69,6 +69,14 @@ class Reno(_Words):
     dupacks: int
 
 
+class Tahoe(_Words):
+    """struct tahoe."""
+
+    _fields_ = [(name, c_uint32) for name in ("snd_una", "repair", "window")]
+    repair: int
+    window: int
+
+
 class Vegas(_Words):
     """struct vegas."""
 
@@ -105,7 +113,7 @@ def compile_library(directory: Path) -> ctypes.CDLL:
     )
     assert done.returncode == 0, done.stderr
     library = ctypes.CDLL(str(output))
-    for name, mirror in (("tcp", Tcp), ("reno", Reno), ("vegas", Vegas), ("vegas_linux", VegasLinux)):
+    for name, mirror in (("tcp", Tcp), ("reno", Reno), ("tahoe", Tahoe), ("vegas", Vegas), ("vegas_linux", VegasLinux)):
         assert getattr(library, f"size_of_{name}")() == ctypes.sizeof(mirror), name
     library.t_vegas_diff.argtypes = [c_uint32, c_uint64, c_uint32]
     return library
