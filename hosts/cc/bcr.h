@@ -5,10 +5,12 @@
 //   ssthresh = BW_est * RTT_base / segment size;  cwnd = ssthresh where the old cwnd >= ssthresh, else the old cwnd
 // The network may be another one after the spike (a hand-over). So the window then follows what it delivers:
 //
-//   RESTORED --ACK for data sent after the spike--> TRAIN --all but one of what was in flight delivered--> ROUND --> NONE
-//     TRAIN's end: BW_est is the train's own rate (packets sent back to back leave the bottleneck at its rate).
-//                  Down: cwnd and ssthresh = BW_est * RTT_base, without a loss. Up: ssthresh = BW_est * RTT_base,
-//                  cwnd up to the old one at once (no more than E-RTO would take), slow start from there.
+//   RESTORED --ACK for data sent after the spike--> TRAIN --3/4 of what was in flight delivered--> ROUND --> NONE
+//     TRAIN's end: BW_est is the train's own rate (packets sent back to back leave the bottleneck at its rate; the last
+//                  ones may be stragglers, sent when a delayed ACK came).
+//                  Down: ssthresh = BW_est * RTT_base, and cwnd at most half as much again, without a loss. Up, or as before: the old window is safe,
+//                  so ssthresh = the larger of it and BW_est * RTT_base; cwnd goes up to the old one or to
+//                  BW_est * RTT_base at once, and from there in slow start.
 //     ROUND's end, a round trip later: RTT_base is learned anew, since the path may be longer; ssthresh takes it up; and a
 //                  train that read too high (ACKs come in clumps) is corrected: nothing above two round trips' delivery.
 // A loss found by duplicate ACKs ends all that. Losses themselves are answered as Reno answers them: half.
@@ -28,6 +30,7 @@ struct bcr {
 	struct erto erto;
 	cc_u32 phase;         // enum bcr_phase
 	cc_u32 old_cwnd;      // packets, before the timeout
+	cc_u32 old_target;    // packets, BW_est * RTT_base from before it
 	cc_u32 train_packets; // delivered packets that end the train
 	cc_u32 round_seq;     // the round is made of what was sent from here on
 	cc_u32 round_rtt_us;  // its smallest RTT; CC_NO_RTT before the first
@@ -38,6 +41,7 @@ CC_INLINE void bcr_init(struct bcr *st, const struct cc_tcp *tcp) {
 	erto_init(&st->erto, tcp);
 	st->phase = BCR_NONE;
 	st->old_cwnd = 0;
+	st->old_target = 0;
 	st->train_packets = 0;
 	st->round_seq = tcp->snd_una;
 	st->round_rtt_us = CC_NO_RTT;
@@ -56,6 +60,7 @@ CC_INLINE cc_u32 bcr_undo_cwnd(struct bcr *st, const struct cc_tcp *tcp) {
 		return reno_undo_cwnd(tcp);
 	st->phase = BCR_RESTORED;
 	st->old_cwnd = tcp->prior_cwnd;
+	st->old_target = target;
 	return cc_min(tcp->prior_cwnd, target);
 }
 
@@ -70,19 +75,26 @@ CC_INLINE void bcr_set_state(struct bcr *st, struct cc_tcp *tcp, cc_u32 new_stat
 }
 
 CC_INLINE void bcr_begin_train(struct bcr *st, const struct cc_tcp *tcp, cc_u64 now_ns) {
-	cc_u32 behind = tcp->in_flight ? tcp->in_flight - 1 : 0; // the last one's ACK may be a delayed one
 	st->phase = BCR_TRAIN;
-	st->train_packets = cc_min(cc_max(behind, BCR_TRAIN_MIN), BCR_TRAIN_MAX);
+	st->train_packets = cc_min(cc_max(tcp->in_flight * 3 / 4, BCR_TRAIN_MIN), BCR_TRAIN_MAX);
 	westwood_begin_sample(&st->bw, tcp, now_ns);
 }
+
+// By more than a quarter, which the train may be wrong by.
+CC_INLINE int bcr_slower(const struct bcr *st, cc_u32 target) { return 4 * target < 3 * st->old_target; }
 
 CC_INLINE void bcr_end_train(struct bcr *st, struct cc_tcp *tcp, cc_u64 now_ns) {
 	cc_u64 elapsed_ns = now_ns - st->bw.sample_ns;
 	cc_u32 target;
 	st->bw.bw_est = westwood_rate(tcp->delivered - st->bw.sample_delivered, elapsed_ns ? elapsed_ns : 1);
 	target = bcr_target(st);
-	tcp->snd_ssthresh = target;
-	tcp->snd_cwnd = cc_min(cc_max(tcp->snd_cwnd, st->old_cwnd), target);
+	if (bcr_slower(st, target)) {
+		tcp->snd_ssthresh = target;
+		tcp->snd_cwnd = cc_min(cc_max(tcp->snd_cwnd, st->old_cwnd), target + target / 2);
+	} else {
+		tcp->snd_ssthresh = cc_max(target, st->old_cwnd);
+		tcp->snd_cwnd = cc_max(tcp->snd_cwnd, cc_min(st->old_cwnd, target));
+	}
 	tcp->snd_cwnd_cnt = 0;
 	st->phase = BCR_ROUND;
 	st->round_seq = tcp->snd_nxt;
@@ -97,7 +109,7 @@ CC_INLINE void bcr_end_round(struct bcr *st, struct cc_tcp *tcp) {
 		st->bw.rtt_base_us = st->round_rtt_us;
 	target = bcr_target(st);
 	tcp->snd_ssthresh = cc_min(cc_max(tcp->snd_ssthresh, target), 2 * target);
-	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, tcp->snd_ssthresh);
+	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, 2 * target);
 	st->phase = BCR_NONE;
 }
 

@@ -41,7 +41,7 @@ class Bcr(ctypes.Structure):
     _fields_ = [
         ("bw", Westwood),
         ("erto", Erto),
-        *((n, c_uint32) for n in ("phase", "old_cwnd", "train_packets", "round_seq", "round_rtt_us")),
+        *((n, c_uint32) for n in ("phase", "old_cwnd", "old_target", "train_packets", "round_seq", "round_rtt_us")),
     ]
     bw: Westwood
     phase: int
@@ -219,7 +219,7 @@ def test_on_a_slower_network_the_window_comes_down_without_a_loss(cc: ctypes.CDL
     sender.spike()
     sender.acks(12, 20 * MS, 70_000)  # 50 packets/s
     assert sender.st.phase == ROUND
-    assert (sender.tcp.snd_cwnd, sender.tcp.snd_ssthresh) == (3, 3)  # 50/s * 60 ms
+    assert (sender.tcp.snd_cwnd, sender.tcp.snd_ssthresh) == (4, 3)  # 50/s * 60 ms, and half as much again
     sender.acks(20, 20 * MS, 70_000)
     assert sender.st.phase == NONE
     assert sender.st.bw.rtt_base_us == 70_000  # of the new path
