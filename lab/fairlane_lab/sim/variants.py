@@ -48,10 +48,14 @@ _TEXTBOOK: Mapping[str, Any] = MappingProxyType({**_LINUX, "cc": "reno", "prr": 
 _OWNS_WINDOW: Mapping[str, Any] = MappingProxyType({"prr": False})
 """Its header has a `cong_control`."""
 
+_TAHOE: Mapping[str, Any] = MappingProxyType({**_LINUX, **_OWNS_WINDOW, "cc": "tahoe"})
+_RENO: Mapping[str, Any] = MappingProxyType({**_LINUX, **_OWNS_WINDOW, "cc": "reno_recovery"})
+_ENA: Mapping[str, Any] = MappingProxyType({"ena": True})
+
 SIM_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "tahoe": {**_LINUX, **_OWNS_WINDOW, "cc": "tahoe"},
-        "reno": {**_LINUX, **_OWNS_WINDOW, "cc": "reno_recovery"},
+        "tahoe": _TAHOE,
+        "reno": _RENO,
         "newreno": {**_LINUX, "cc": "reno"},
         "sack": {**_SACK, "cc": "reno"},
         "vegas": {**_LINUX, "cc": "vegas", "alpha": 1, "beta": 3, "gamma": 1},
@@ -60,6 +64,9 @@ SIM_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "frto": {**_FRTO, "cc": "reno"},
         "erto": {**_ERTO, "cc": "erto"},
         "bcr": {**_ERTO, "cc": "bcr"},
+        "ena-tahoe": {**_TAHOE, **_ENA},
+        "ena-reno": {**_RENO, **_ENA},
+        "ena-sack": {**_SACK, **_ENA, "cc": "reno"},
         "org": {**_LINUX, "cc": "reno"},
         "nss": {**_LINUX, **_OWNS_WINDOW, "cc": "nss"},
         "nca": {**_LINUX, "cc": "nca"},
