@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from . import apply, build, loader
 from .check import results as check_results
 from .check.command import check_command
 from .errors import HostsError
 from .host import Host, attach, host_of
-from .variants import VARIANTS, Variant, find_variant
+from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant
 
 app = typer.Typer(name="hosts", help="TCP variants of the hosts: list, check, show, use.", no_args_is_help=True)
 _out, _err = Console(), Console(stderr=True)
@@ -62,28 +63,53 @@ def _find_pid(host: str, run: str | None) -> int:
     return hosts[host]
 
 
+def _row(variant: Variant, ready: list[str]) -> dict[str, Any]:
+    """A variant as JSON."""
+    fields = {k: v for k, v in vars(variant).items() if k not in ("defines", "sysctls", "optional_sysctls")}
+    return {
+        **fields,
+        "parameters": dict(variant.defines),
+        "sysctls": dict(variant.sysctls),
+        "optional_sysctls": dict(variant.optional_sysctls),
+        "loaded": variant.congestion_control in ready,
+    }
+
+
+def _needs(variant: Variant) -> str:
+    """Kernel, features and host programs, in one line."""
+    if variant.source is None:
+        return f"{variant.congestion_control} in the kernel"
+    programs = f"; host program {', '.join(variant.programs)}" if variant.programs else ""
+    return f"Linux {variant.kernel[0]}.{variant.kernel[1]}; {variant.features}{programs}"
+
+
+def _special_sysctls(variant: Variant) -> str:
+    """What it sets other than the literature's senders."""
+    usual = {**LITERATURE_SYSCTLS, **OPTIONAL_SYSCTLS}
+    own = {**variant.sysctls, **variant.optional_sysctls}
+    return ", ".join(f"{name}={value}" for name, value in own.items() if usual.get(name) != value)
+
+
 @app.command("list")
 def list_variants(json_output: Json = False) -> None:
-    """The variants: what each is, where it is defined, and what it is not."""
+    """The variants: where each is defined, what it needs of the kernel and of its host, and what it is not."""
     ready = loader.available()
     if json_output:
-        _print_json(
-            [
-                {
-                    **{k: v for k, v in vars(variant).items() if k not in ("defines", "sysctls", "optional_sysctls")},
-                    "parameters": dict(variant.defines),
-                    "sysctls": dict(variant.sysctls),
-                    "optional_sysctls": dict(variant.optional_sysctls),
-                    "loaded": variant.congestion_control in ready,
-                }
-                for variant in VARIANTS.values()
-            ]
-        )
+        _print_json([_row(variant, ready) for variant in VARIANTS.values()])
         return
-    table = Table("variant", "kernel name", "loaded", "defined in", "is not", title="TCP variants", show_lines=True)
+    table = Table("variant", "what it is, needs, and is not", title="TCP variants", show_lines=True)
     for variant in VARIANTS.values():
-        loaded = "yes" if variant.congestion_control in ready else "no"
-        table.add_row(variant.name, variant.congestion_control, loaded, variant.paper, variant.is_not)
+        loaded = " (loaded)" if variant.source and variant.congestion_control in ready else ""
+        special = _special_sysctls(variant)
+        lines = [
+            Text(variant.paper),
+            Text(f"needs {_needs(variant)}", style="dim"),
+            *([Text(f"sets {special}", style="dim")] if special else []),
+            *([Text(f"one socket: {variant.per_socket}", style="dim")] if variant.per_socket != "yes" else []),
+            Text(f"is not {variant.is_not}"),
+        ]
+        name = Text(variant.name, style="bold") + Text(f"\n{variant.congestion_control}{loaded}", style="not bold")
+        table.add_row(name, Text("\n").join(lines))
     _out.print(table)
 
 
@@ -110,19 +136,37 @@ def show(run: Run = None, json_output: Json = False) -> None:
         holder = loader.status()
     except HostsError as error:
         raise _fail(error) from error
+    running = _state_files(run)[0].parent.name
+    programs = _programs_by_host(running, holder)
     if json_output:
         hosts = [
-            {"name": name, "pid": pid, "variant": tcp.variant, **dataclasses.asdict(tcp)}
+            {
+                "name": name,
+                "pid": pid,
+                "variant": tcp.variant,
+                **dataclasses.asdict(tcp),
+                "programs": programs.get(name, []),
+            }
             for name, (pid, tcp) in rows.items()
         ]
         _print_json({"hosts": hosts, "loaded": dict(holder.tags) if holder else {}})
         return
-    table = Table("host", "variant", "congestion control", "differs", title="TCP of the hosts")
+    table = Table("host", "variant", "congestion control", "host programs", "differs", title="TCP of the hosts")
     for name, (_, tcp) in rows.items():
-        table.add_row(
-            name, tcp.variant or "-", tcp.congestion_control, "" if tcp.variant else "not a variant of the table"
-        )
+        used = programs.get(name, [])
+        missing = [p for p in find_variant(tcp.variant).programs if p not in used] if tcp.variant else []
+        differs = f"lacks program {', '.join(missing)}" if missing else "" if tcp.variant else "not one of the table"
+        table.add_row(name, tcp.variant or "-", tcp.congestion_control, ", ".join(used) or "-", differs)
     _out.print(table)
+
+
+def _programs_by_host(running: str, holder: loader.HolderStatus | None) -> dict[str, list[str]]:
+    """Names of the programs on each host of a topology, by host name."""
+    found = dict[str, list[str]]()
+    for item in holder.attached if holder else ():
+        if item.cgroup.parent.name == running:
+            found.setdefault(item.cgroup.name, []).append(item.program)
+    return {host: sorted(set(names)) for host, names in found.items()}
 
 
 def _host(name: str, pid: int, run: str | None) -> Host:

@@ -95,7 +95,11 @@ def kernel_version(release: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def check(release: str | None = None, btf: Path = Path("/sys/kernel/btf/vmlinux")) -> list[Check]:
+def check(
+    release: str | None = None,
+    btf: Path = Path("/sys/kernel/btf/vmlinux"),
+    bpf: Path = Path("/proc/sys/kernel/unprivileged_bpf_disabled"),
+) -> list[Check]:
     """What the variants need of this machine, each with what was found and how to mend it; changes nothing."""
     release = release or os.uname().release
     directory, wanted = build.build_dir(), [v.object_name for v in bpf_variants() if v.object_name]
@@ -107,6 +111,12 @@ def check(release: str | None = None, btf: Path = Path("/sys/kernel/btf/vmlinux"
             kernel_version(release) >= MINIMUM_KERNEL,
             release,
             "BPF congestion control needs Linux 5.15 or newer",
+        ),
+        Check(
+            "BPF",
+            bpf.exists(),  # the kernel has this file if, and only if, it has the bpf() call
+            "the kernel has it" if bpf.exists() else f"no {bpf}",
+            "a kernel built with CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y; Debian's and Ubuntu's are",
         ),
         Check(
             "kernel type information (BTF)",

@@ -94,8 +94,11 @@ def _table(*variants: Variant) -> Mapping[str, Variant]:
 _INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowInit_, RFC 2581 §3.1
 
 _MRTO = "RTO near the RTT: the kernel's floor is SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and its "
-_MRTO_IS_NOT = _MRTO + "RTTVAR is added while the RTT varies: RTO = SRTT + max(4 RTTVAR, 1 jiffy)"
-_MRTO_PER_SOCKET = "with the host program; the floor is SRTT + two jiffies then"
+_MRTO_IS_NOT = (
+    _MRTO + "RTTVAR counts: RTO = SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10)"
+)
+_MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_us (6.11) where it is there"
+_MRTO_PER_SOCKET = "on a host with the host program"
 
 _ERTO_FEATURES = "BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2"
 _ERTO_PER_SOCKET = "on a host with tcp_frto=2 and the host program"
@@ -287,6 +290,8 @@ VARIANTS: Mapping[str, Variant] = _table(
         is_not=_MRTO_IS_NOT,
         defines=_INITIAL_WINDOW,
         optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
+        programs=("mrto",),
+        features=_MRTO_FEATURES,
         per_socket=_MRTO_PER_SOCKET,
     ),
     Variant(
@@ -296,6 +301,8 @@ VARIANTS: Mapping[str, Variant] = _table(
         paper="the FastTCP paper's NSS and MRTO together",
         is_not=_MRTO_IS_NOT,
         optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
+        programs=("mrto",),
+        features=_MRTO_FEATURES,
         per_socket=_MRTO_PER_SOCKET,
     ),
     Variant(
@@ -306,6 +313,8 @@ VARIANTS: Mapping[str, Variant] = _table(
         is_not=_MRTO_IS_NOT,
         defines=_INITIAL_WINDOW,
         optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
+        programs=("mrto",),
+        features=_MRTO_FEATURES,
         per_socket=_MRTO_PER_SOCKET,
     ),
     Variant(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import pytest
 from fairlane_hosts import apply, build, loader
 from fairlane_hosts.commands import app
-from fairlane_hosts.variants import VARIANTS
-from hosts_bed import bed, run
+from fairlane_hosts.variants import VARIANTS, find_variant
+from hosts_bed import HOSTS_ROOT, bed, run
 from typer.testing import CliRunner
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
@@ -61,6 +62,23 @@ def test_list_names_every_variant_and_what_it_is_not() -> None:
     (vegas,) = [row for row in rows if row["name"] == "vegas"]
     assert vegas["parameters"] == {"FL_INITIAL_WINDOW": 2, "FL_ALPHA": 1, "FL_BETA": 3, "FL_GAMMA": 1}
     assert "fl_vegas" in call("list")
+
+
+def test_list_names_what_each_variant_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    lines = call("list")
+    for variant in VARIANTS.values():
+        assert variant.paper in lines
+        assert f"is not {variant.is_not}" in lines
+    assert "needs Linux 6.1; BPF struct_ops, BTF; sockops that may set TCP_NODELAY" in lines
+    assert "host program erto" in lines
+    assert "sets tcp_max_reordering=1, tcp_reordering=1" in lines
+    assert "needs cubic in the kernel" in lines
+    rows: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(call("list", "--json"))}
+    assert rows["bcr"]["kernel"] == [6, 1]
+    assert rows["bcr"]["programs"] == ["erto"]
+    assert rows["mrto"]["optional_sysctls"] == {"tcp_rto_min_us": 1}
+    assert rows["tahoe"]["features"] == "BPF struct_ops, BTF"
 
 
 def test_without_a_running_topology_it_says_how_to_start_one(state: Path) -> None:
@@ -111,6 +129,50 @@ def test_use_attaches_the_programs_of_a_variant_until_the_host_ends(host: tuple[
     assert status is not None
     assert [(one.program, one.cgroup.parts[-2:]) for one in status.attached] == [("erto", ("0", "h1"))]
     assert "/0/h1" in Path(f"/proc/{pid}/cgroup").read_text()
+    (row,) = json.loads(call("show", "--json"))["hosts"]
+    assert (row["variant"], row["programs"]) == ("erto", ["erto"])
+    call("use", "h1", "newreno")
+    apply.use_on_host(find_variant("bcr"), apply.namespace_of(pid=pid))
+    assert "lacks program" not in call("show"), "still attached from the variant before"
+
+
+@needs_root
+def test_show_says_when_a_program_is_missing(host: tuple[str, int]) -> None:
+    _, pid = host
+    with loader.acquire():
+        apply.use_on_host(find_variant("erto"), apply.namespace_of(pid=pid))
+        assert "lacks program erto" in " ".join(call("show").split())
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("hidden", "message"),
+    [
+        ("/sys/kernel/btf", "kernel type information (BTF): no /sys/kernel/btf/vmlinux"),
+        ("/proc/sys/kernel", "BPF: no /proc/sys/kernel/unprivileged_bpf_disabled"),
+    ],
+)
+def test_a_kernel_without_btf_or_bpf_gets_one_clear_message(host: tuple[str, int], hidden: str, message: str) -> None:
+    """In a mount namespace where the kernel seems to be without: `use` changes nothing and says what is missing, in two lines."""
+    name, pid = host
+    before = apply.read_host(apply.namespace_of(pid=pid))
+    program = "from fairlane_hosts.commands import app; app()"
+    script = f"mount -t tmpfs none {hidden} && exec {sys.executable} -c '{program}' use h1 vegas"
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(HOSTS_ROOT)},
+    )
+    assert done.returncode == 2
+    first, hint = done.stderr.strip().splitlines()
+    assert first == f"fairlane hosts: cannot load the TCP variants: {message}"
+    assert hint.startswith("  a kernel built with CONFIG_")
+    assert "Traceback" not in done.stderr + done.stdout
+    assert apply.read_host(apply.namespace_of(pid=pid)) == before
+    assert run("ip", "netns", "exec", name, "sysctl", "-n", "net.ipv4.tcp_congestion_control").strip() != "fl_vegas"
 
 
 def test_check_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

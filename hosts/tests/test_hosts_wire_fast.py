@@ -10,6 +10,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+from fairlane_hosts.variants import find_variant
 from packet_bed import PacketBed, Script, Span, Trace
 from wire_runs import MSS, RTO_MIN_S, Runs
 
@@ -91,15 +92,17 @@ def rounds_until_full(trace: Trace) -> float:
 # --- MRTO ---------------------------------------------------------------------------------------------------------------
 
 
-def waited(runs: Runs, variant: str) -> tuple[float, float]:
+def waited(runs: Runs, variant: str, cc: str = "") -> tuple[float, float]:
     """(time, smoothed RTT) in s: from where the timer was set to the retransmission of the last segment of a transfer.
 
     Nothing follows it but the FIN: no three duplicate ACKs, so the timer. It is set by the last ACK that moved snd_una.
+    `variant` is the host's, as it was left when it is empty; `cc` the socket's.
     """
     bed, last = runs.bed, 60
-    bed.use(variant)
+    if variant:
+        bed.use(variant)
     for _ in range(4):
-        trace = bed.transfer(last * MSS, mss=MSS, window_bytes=10 * MSS, sample_ms=5, script=Script(drop=[last]))
+        trace = bed.transfer(last * MSS, mss=MSS, window_bytes=10 * MSS, sample_ms=5, script=Script(drop=[last]), cc=cc)
         if trace.late_s < RTT_S / 4:
             repair, lost = trace.sent(last, 1), trace.sent(last)
             moved = next(a for a in trace.got() if a.ack == lost.seq)
@@ -123,3 +126,15 @@ def test_going_back_from_mrto_restores_the_minimum(runs: Runs) -> None:
     runs.bed.use("mrto")
     runs.bed.use("org")
     assert waited(runs, "org")[0] >= RTO_MIN_S
+
+
+def test_the_program_gives_one_socket_its_mrto_on_any_kernel(runs: Runs) -> None:
+    """As on a kernel without tcp_rto_min_us: the host's minimum is 200 ms, and only the socket of fl_mrto goes below."""
+    bed = runs.bed
+    bed.use("org")
+    bed.attach(bed.sender, "mrto")
+    waited_s, srtt_s = waited(runs, "", cc=find_variant("mrto").congestion_control)
+    assert bed.counters(bed.sender)["mrto_sockets"] >= 1
+    assert srtt_s * 0.9 <= waited_s <= srtt_s + RTO_MIN_S / 2
+    assert waited(runs, "", cc=find_variant("newreno").congestion_control)[0] >= RTO_MIN_S, "another one of that host"
+    bed.detach(bed.sender)

@@ -43,16 +43,20 @@ static __always_inline int set_floor(struct bpf_sock_ops *skops) {
 	return -1;
 }
 
+// Set before the SYN goes out: its sample makes RTTVAR no less than the floor of that moment, and RTTVAR falls only by a
+// quarter a round trip. Set again when the connection is there, for a socket that chose its algorithm meanwhile.
 SEC("sockops")
 int mrto(struct bpf_sock_ops *skops) {
 	char name[NAME_BYTES] = {};
 
-	if (skops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && skops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	int established = skops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB || skops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
+
+	if (!established && skops->op != BPF_SOCK_OPS_TCP_CONNECT_CB)
 		return 1;
 	if (bpf_getsockopt(skops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		return 1;
 	name[NAME_BYTES - 1] = '\0';
-	if (ends_in_mrto(name) && !set_floor(skops))
+	if (ends_in_mrto(name) && !set_floor(skops) && established)
 		host_count(host_slot_number(), MRTO_SOCKETS);
 	return 1;
 }
