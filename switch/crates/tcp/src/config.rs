@@ -105,6 +105,8 @@ pub struct TcpConfig {
     pub slow_start_after_idle: bool,
     /// Error notification, both roles: name corrupted segments to the peer, and take its names (docs/design-senders.md).
     pub ena: bool,
+    /// With `ena`: this end names what it gets corrupted; false: a receiver that knows nothing of it.
+    pub ena_receiver: bool,
 }
 
 impl Default for TcpConfig {
@@ -138,6 +140,7 @@ impl Default for TcpConfig {
             dupack_threshold: 3,
             slow_start_after_idle: false,
             ena: false,
+            ena_receiver: true,
         }
     }
 }
