@@ -78,7 +78,7 @@ def test_a_missing_compiler_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_an_unknown_variant_names_those_that_there_are() -> None:
     with pytest.raises(
-        HostsError, match="no TCP variant is called 'tahoo'; there are reno, newreno, vegas, vegas-linux"
+        HostsError, match="no TCP variant is called 'tahoo'; there are tahoe, reno, newreno, sack, vegas, vegas-linux"
     ):
         find_variant("tahoo")
 
