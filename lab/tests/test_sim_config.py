@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,11 @@ def test_a_variant_s_options() -> None:
     own = Flow("l", "g", "h1", "h3", variant="reno-linux", tcp={"initial_window_packets": 4, "sack": True})
     assert tcp_object(own, TcpOptions())["initial_window_packets"] == 4
     assert tcp_object(own, TcpOptions())["recovery"] == "sack"
+    ena = Flow("e", "g", "h1", "h3", variant="ena-sack", tcp={"ena_receiver": False})
+    assert (tcp_object(ena, TcpOptions())["ena"], tcp_object(ena, TcpOptions())["ena_receiver"]) == (True, False)
+    mrto = Flow("m", "g", "h1", "h3", variant="nss-mrto")
+    assert tcp_object(mrto, TcpOptions(rto_min_s=0.2))["rto_min_ns"] == 4_000_000
+    assert tcp_object(replace(mrto, tcp={"rto_min_s": 0.1}), TcpOptions())["rto_min_ns"] == 100_000_000
     clamped = Flow("c", "g", "h1", "h3", window_packets=7)
     assert tcp_object(clamped, TcpOptions(delayed_ack=False))["cwnd_clamp_packets"] == 7
 

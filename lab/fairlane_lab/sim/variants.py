@@ -108,6 +108,8 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
     }
     if "initial_window_packets" in flow.tcp:
         tcp["initial_window_packets"] = options.initial_window_packets
+    if tcp.get("ena"):
+        tcp["ena_receiver"] = options.ena_receiver
     if "rto_min_s" in flow.tcp:
         tcp["rto_min_ns"] = round(options.rto_min_s * 1e9)
     if options.sack is not None and (options.sack or tcp["recovery"] == "sack"):
