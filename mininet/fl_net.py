@@ -24,6 +24,7 @@ from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
 from fairlane_switch.wire import LinkOptions
 from fairlane_switch.wire import WireLink as WireSettings
+from fl_link_spec import NO_TRACE
 from fl_links import VethLink, WireLink
 from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SwitchOptions
 from fl_topology import CPU_PORT, Endpoint, Topology
@@ -185,7 +186,11 @@ class Network:
 
     def _start_wire(self) -> None:
         config, ready = self.folder / "links.json", self.folder / "wire.ready"
-        config.write_text(json.dumps({"links": self.wire_links}, indent=1) + "\n")
+        document: dict[str, Any] = {"links": self.wire_links}
+        traces = {change.trace for change in self.topology.changes if change.trace not in (None, NO_TRACE)}
+        if traces:  # read by the wire before it carries anything
+            document["traces"] = sorted(traces)
+        config.write_text(json.dumps(document, indent=1) + "\n")
         command = [
             str(find_binary("fairlane-wire")),
             "--config",

@@ -76,7 +76,9 @@ def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_p
     changes = [
         {"at_s": 0, "link": "s1-s2", "delay_ms": 40, "rate_bps": "500kbit", "ge_enter": 0.0, "ge_leave": 0.5},
         {"at_s": 0.2, "every_s": 0.4, "link": "s1-s2", "direction": "b_to_a", "jitter_ms": 1},
+        {"at_s": 0.3, "link": "s2-h2", "direction": "a_to_b", "trace": "12mbit.trace"},
     ]
+    (tmp_path / "12mbit.trace").write_text("1\n")
     said = run(
         tmp_path,
         document({"preset": "3g", "delay": "5ms", "jitter": 0}, changes),
@@ -91,6 +93,8 @@ def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_p
     assert middle["a_to_b"]["settings"]["ge_leave"] == 0.5
     assert (middle["a_to_b"]["settings"]["jitter_us"], middle["b_to_a"]["settings"]["jitter_us"]) == (0, 1_000)
     assert (middle["a_to_b"]["port_rate_bps"], middle["b_to_a"]["port_rate_bps"]) == (500_000, 500_000)
+    assert links[2]["a_to_b"]["settings"]["trace"] == str(tmp_path / "12mbit.trace")
+    assert links[2]["b_to_a"]["settings"]["trace"] is None
 
 
 @needs_root

@@ -2,6 +2,7 @@
 //! `links.json`: which links there are, between which interfaces, with which settings.
 
 use crate::settings::{self, SettingError};
+use crate::traces;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
@@ -40,7 +41,8 @@ pub fn read(path: &Path) -> Result<Vec<LinkConfig>, ConfigError> {
 pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
     let root: Value =
         serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))?;
-    let root = object(&root, "", &["links"])?;
+    let root = object(&root, "", &["links", "traces"])?;
+    read_traces(root.get("traces"))?;
     let links = member(root, "", "links")?
         .as_array()
         .ok_or_else(|| fault("/links", "must be a list of links"))?;
@@ -70,6 +72,21 @@ pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
         parsed.push(link);
     }
     Ok(parsed)
+}
+
+/// Reads the traces that are not in force from the start, so that a later change to one of them takes no time.
+fn read_traces(names: Option<&Value>) -> Result<(), ConfigError> {
+    let Some(names) = names else {
+        return Ok(());
+    };
+    let names = names
+        .as_array()
+        .ok_or_else(|| fault("/traces", "must be a list of files"))?;
+    for (i, name) in names.iter().enumerate() {
+        let here = format!("/traces/{i}");
+        traces::trace(&text(name, &here)?).map_err(|message| fault(&here, &message))?;
+    }
+    Ok(())
 }
 
 fn parse_link(value: &Value, here: &str) -> Result<LinkConfig, ConfigError> {
@@ -178,7 +195,7 @@ mod tests {
             error("{"),
             "not valid JSON: EOF while parsing an object at line 1 column 1"
         );
-        assert_eq!(error("[]"), "must be an object with: links");
+        assert_eq!(error("[]"), "must be an object with: links, traces");
         assert_eq!(error("{}"), "the key \"links\" is missing");
         assert_eq!(
             error(r#"{"links": []}"#),
@@ -205,6 +222,10 @@ mod tests {
         assert_eq!(
             error(&format!(r#"{{"links": [{link}]}}"#)),
             "/links/0/b/interface: \"p\" is used already, at /links/0/a/interface"
+        );
+        assert_eq!(
+            error(r#"{"links": [], "traces": ["/nowhere.trace"]}"#),
+            "/traces/0: /nowhere.trace: cannot be read: No such file or directory (os error 2)"
         );
         let other = r#"{"name": "x", "a": {"interface": "p"}, "b": {"interface": "q"}}"#;
         let twin = r#"{"name": "x", "a": {"interface": "r"}, "b": {"interface": "s"}}"#;

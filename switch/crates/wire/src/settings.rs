@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The settings of a link direction as JSON: names, units, ranges. `links.json` and the control socket share them.
 
+use crate::traces;
 use serde_json::{json, Map, Value};
 use std::sync::Arc;
 use traffic::link::{JitterDistribution, LinkOptions, Trace};
@@ -175,11 +176,9 @@ fn trace(key: &str, value: &Value) -> Result<Option<Arc<Trace>>, SettingError> {
             ))
         }
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| SettingError::new(key, format!("{path}: cannot be read: {e}")))?;
-    match Trace::parse(path.as_str(), &text) {
-        Ok(trace) => Ok(Some(Arc::new(trace))),
-        Err(e) => Err(SettingError::new(key, format!("{path}: {e}"))),
+    match traces::trace(path) {
+        Ok(trace) => Ok(Some(trace)),
+        Err(message) => Err(SettingError::new(key, message)),
     }
 }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files of delivery traces, each read once: what `links.json` names is read before any frame is carried, so that a change
+//! to it later does not keep frames waiting.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use traffic::link::Trace;
+
+/// What a file was when it was read.
+#[derive(Debug, Clone, PartialEq)]
+struct Version {
+    modified: Option<SystemTime>,
+    len: u64,
+}
+
+/// By path. Only the configuration and the control socket come here, never a frame.
+static READ: Mutex<BTreeMap<String, (Version, Arc<Trace>)>> = Mutex::new(BTreeMap::new());
+
+/// The trace of a file: as it was read before, unless it has changed since.
+///
+/// # Errors
+/// A sentence with the path: it cannot be read, or is no trace.
+pub fn trace(path: &str) -> Result<Arc<Trace>, String> {
+    let unreadable = |e| format!("{path}: cannot be read: {e}");
+    let file = std::fs::metadata(path).map_err(unreadable)?;
+    let version = Version {
+        modified: file.modified().ok(),
+        len: file.len(),
+    };
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, trace)) = read.get(path) {
+        if *known == version && version.modified.is_some() {
+            return Ok(trace.clone());
+        }
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let trace = Arc::new(Trace::parse(path, &text).map_err(|e| format!("{path}: {e}"))?);
+    read.insert(path.to_owned(), (version, trace.clone()));
+    Ok(trace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_once_and_again_when_it_has_changed() {
+        let path = std::env::temp_dir().join(format!("wire-traces-{}.trace", std::process::id()));
+        let name = path.to_str().unwrap();
+        std::fs::write(&path, "1\n").unwrap();
+        let first = trace(name).unwrap();
+        assert!(Arc::ptr_eq(&first, &trace(name).unwrap()));
+        std::fs::write(&path, "1\n2\n").unwrap();
+        let second = trace(name).unwrap();
+        assert_eq!((first.opportunities(), second.opportunities()), (1, 2));
+        std::fs::write(&path, "1\nx\n2\n").unwrap();
+        let bad = trace(name).unwrap_err();
+        assert!(bad.contains(": line 2: \"x\" is not a time"), "{bad}");
+        std::fs::remove_file(&path).unwrap();
+        let gone = trace(name).unwrap_err();
+        assert!(gone.contains("cannot be read: No such file"), "{gone}");
+    }
+}
