@@ -27,7 +27,7 @@ pub enum SackLimit {
     /// What was sent above snd_una, as RFC 9293 has it.
     #[default]
     Window,
-    /// What was sent and not SACKed; the receiver's buffer takes two windows. Without SACK as `window`.
+    /// What was sent and not SACKed; the receiver's buffer takes `sack_buffer_windows`. Without SACK as `window`.
     Outstanding,
 }
 
@@ -77,6 +77,8 @@ pub struct TcpConfig {
     pub receive_window_bytes: u64,
     /// With SACK: does the peer's window hold what lies above a hole too? Both ends need the same.
     pub sack_limit: SackLimit,
+    /// With `sack_limit` `outstanding`: windows that the receive buffer takes, 2..=16.
+    pub sack_buffer_windows: u32,
     /// cwnd after the handshake, 1..=65535.
     pub initial_window_packets: u32,
     /// 0: none, so slow start until the first loss.
@@ -107,6 +109,9 @@ pub struct TcpConfig {
     pub ena: bool,
     /// With `ena`: this end names what it gets corrupted; false: a receiver that knows nothing of it.
     pub ena_receiver: bool,
+    /// With `ena`: losses that nobody named are corruption too, as long as they are as rare beside those named as hits of
+    /// the header, which hide whose segment it was.
+    pub ena_presumes: bool,
 }
 
 impl Default for TcpConfig {
@@ -125,6 +130,7 @@ impl Default for TcpConfig {
             window_scale: true,
             receive_window_bytes: 0,
             sack_limit: SackLimit::default(),
+            sack_buffer_windows: 2,
             initial_window_packets: 10,
             initial_ssthresh_packets: 0,
             cwnd_clamp_packets: 0,
@@ -141,6 +147,7 @@ impl Default for TcpConfig {
             slow_start_after_idle: false,
             ena: false,
             ena_receiver: true,
+            ena_presumes: true,
         }
     }
 }
@@ -180,6 +187,12 @@ impl TcpConfig {
             self.receive_window_bytes,
             0,
             LARGEST_WINDOW_BYTES,
+        )?;
+        within(
+            "sack_buffer_windows",
+            self.sack_buffer_windows.into(),
+            2,
+            16,
         )?;
         within(
             "initial_window_packets",

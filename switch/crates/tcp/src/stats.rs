@@ -35,6 +35,8 @@ pub struct Stats {
     pub ena_notified: u64,
     /// Recoveries from corruption that left the window as it was; one for each window of data.
     pub ena_kept: u64,
+    /// Segments that nobody named and that were taken for corrupted, as their headers are hit now and then.
+    pub ena_presumed: u64,
     /// With ENA: recoveries that reduced the window.
     pub ena_reduced: u64,
     /// Duplicate ACKs received (RFC 5681 §2).

@@ -71,7 +71,8 @@ impl Receiver {
             buffer_bytes: config.receive_buffer_bytes(),
             beyond_edge: match (config.recovery, config.sack_limit) {
                 (Recovery::Sack, SackLimit::Outstanding) => {
-                    config.receive_buffer_bytes().min(LARGEST_WINDOW_BYTES / 2) as u32
+                    let beyond = u64::from(config.sack_buffer_windows) - 1;
+                    (config.receive_buffer_bytes() * beyond).min(LARGEST_WINDOW_BYTES / 2) as u32
                 }
                 _ => 0,
             },

@@ -60,6 +60,7 @@ impl Sender {
         }
 
         let (prior_delivered, prior_lost) = (self.delivered, self.board.lost_ever());
+        self.begin_counting_drops();
         let mut acked = AckedSegments::default();
         if self.sack() && !ack.sack.is_empty() {
             let (una, nxt, high_seq) = (self.tcp.snd_una, self.tcp.snd_nxt, self.tcp.high_seq);
@@ -93,18 +94,22 @@ impl Sender {
         if !not_dup || named || acked.newly_sacked > 0 || self.ca_state() != CaState::Open {
             self.alert(AckFlags {
                 una_advanced,
-                dupack: !not_dup,
+                dupack: !not_dup && !named, // the segment that left the network is the corrupted one
                 newly_sacked: acked.newly_sacked,
                 original_acked: acked.original_acked,
                 repair_sent_ns: acked.last_repair_sent_ns,
                 tsecr: ack.tsecr,
             });
         }
+        if self.in_reduction() {
+            self.count_drops_in_recovery();
+        }
         let delivered = (self.delivered - prior_delivered) as u32;
         let lost = self.board.lost_ever() > prior_lost;
         if !self.erto_holds_window() {
             self.control_window(una_advanced, delivered, lost);
         }
+        self.spread_burst(acked.last_repair_sent_ns.is_some());
     }
 
     /// RFC 9293 §3.10.7.4. Whether the segment carried news of the window (Linux: FLAG_WIN_UPDATE).

@@ -99,7 +99,15 @@ impl Sender {
         let dropped = self.board.lost_out() > self.board.named_out();
         let by_dupacks =
             self.board.sacked_out() >= self.dupack_threshold && !self.board.head_is_named();
+        if by_dupacks {
+            self.board.mark_head_lost();
+        }
         if !dropped && !by_dupacks {
+            self.keep_open();
+            return;
+        }
+        if self.is_hidden_corruption() {
+            self.presume_corruption();
             self.keep_open();
             return;
         }

@@ -90,6 +90,7 @@ pub struct Sender {
     frto_enabled: bool,
     erto_enabled: bool,
     sack_limit: SackLimit,
+    sack_buffer_windows: u64,
     limited_transmit: bool,
     dupack_threshold: u32,
     slow_start_after_idle: bool,
@@ -111,6 +112,7 @@ pub struct Sender {
     /// A reduction that may still turn out to be spurious.
     undo_marker: bool,
     ena: Ena,
+    ena_presumes: bool,
     /// F-RTO is undecided.
     frto: bool,
     erto: Erto,
@@ -173,6 +175,7 @@ impl Sender {
             frto_enabled: config.frto,
             erto_enabled: config.erto,
             sack_limit: config.sack_limit,
+            sack_buffer_windows: config.sack_buffer_windows.into(),
             limited_transmit: config.limited_transmit,
             dupack_threshold: config.dupack_threshold,
             slow_start_after_idle: config.slow_start_after_idle,
@@ -187,6 +190,7 @@ impl Sender {
             prior_ssthresh: 0,
             undo_marker: false,
             ena: Ena::new(config.ena, next),
+            ena_presumes: config.ena_presumes,
             frto: false,
             erto: Erto::Off,
             erto_high_seq: next,

@@ -88,7 +88,7 @@ pub struct Scoreboard {
     retrans_out: u32,
     /// Of those lost, the ones that the receiver named.
     named_out: u32,
-    /// Segments marked lost since the connection began.
+    /// Segments marked lost since the connection began, but for those that were named.
     lost_ever: u64,
     /// No segment below this index is lost and waits for its retransmission.
     retransmit_hint: usize,
@@ -201,16 +201,30 @@ impl Scoreboard {
         segment.has(RETRANS).then_some(segment.sent_ns)
     }
 
-    /// The receiver got it corrupted: lost, and no sign of congestion. False: it is SACKed, so it got there after all.
-    pub fn name(&mut self, index: usize) -> bool {
+    /// The receiver got it corrupted: lost, and no sign of congestion. None: it is SACKed, so it got there after all;
+    /// else whether that is news.
+    pub fn name(&mut self, index: usize) -> Option<bool> {
         if self.ring[index].has(SACKED) {
-            return false;
+            return None;
         }
+        let lost_ever = self.lost_ever;
         self.mark_lost(index);
+        self.lost_ever = lost_ever;
         let segment = &mut self.ring[index];
-        self.named_out += u32::from(!segment.has(NAMED));
+        let is_news = !segment.has(NAMED);
+        self.named_out += u32::from(is_news);
         segment.marks |= NAMED;
-        true
+        Some(is_news)
+    }
+
+    /// What is lost is held to be corrupted.
+    pub fn name_all_lost(&mut self) {
+        for segment in &mut self.ring {
+            if segment.has(LOST) {
+                segment.marks |= NAMED;
+            }
+        }
+        self.named_out = self.lost_out;
     }
 
     /// The head was sent before `repair_ns` and nothing is known of it.

@@ -67,7 +67,7 @@ impl Sender {
     }
 
     fn next_new(&mut self, now: Nanos) -> Option<TxSegment> {
-        let (len, fin) = self.new_segment_len()?;
+        let (len, fin) = self.new_segment_len().filter(|_| self.burst_allows())?;
         if self.board.in_flight() == 0 {
             self.restart_after_idle(now);
             self.cwnd_event(CaEvent::TxStart);
@@ -83,6 +83,7 @@ impl Sender {
             self.fin = Fin::Sent;
         }
         self.persist.stop();
+        self.note_burst();
         self.sent(now, first);
         Some(segment)
     }
@@ -102,13 +103,13 @@ impl Sender {
         self.unsent > 0 || self.fin == Fin::Wanted
     }
 
-    /// Bytes that the peer's window still takes. `SackLimit::Outstanding`: what was SACKed takes no room, up to two windows.
+    /// Bytes that the peer's window still takes. `SackLimit::Outstanding`: what was SACKed takes no room, up to the buffer.
     fn window_room(&self) -> u64 {
         let sent = u64::from(self.tcp.snd_nxt.wrapping_sub(self.tcp.snd_una));
         match self.sack_limit {
             SackLimit::Outstanding if self.sack() => {
                 let outstanding = sent - self.board.sacked_bytes();
-                let within_buffer = (2 * self.snd_wnd).saturating_sub(sent);
+                let within_buffer = (self.sack_buffer_windows * self.snd_wnd).saturating_sub(sent);
                 self.snd_wnd.saturating_sub(outstanding).min(within_buffer)
             }
             _ => self.snd_wnd.saturating_sub(sent),

@@ -8,7 +8,8 @@
 //!       state cwnd 5 ssthresh 5 ca Recovery
 //! ```
 //! Sequence numbers are relative, both streams begin with 1. Whatever the endpoint sends must be expected before the next
-//! `inject`. `#` begins a comment. Lines: config, connect, accept, open, write, close, reading, inject, expect, state.
+//! `inject`. `corrupt` is an `inject` whose checksum is wrong; `ena N` names a corrupted segment. `#` begins a comment.
+//! Lines: config, connect, accept, open, write, close, reading, inject, corrupt, expect, state.
 
 use std::collections::VecDeque;
 use tcp::{Addr, Connection, Flags, Nanos, Options, SackBlocks, Segment, TcpConfig};
@@ -160,6 +161,21 @@ impl Script {
                 let segment = self.segment(words);
                 self.endpoint().on_segment(now, &segment);
             }
+            "corrupt" => {
+                let (next, ack) = (self.next, self.ack);
+                let segment = self.segment(words);
+                (self.next, self.ack) = (next, ack);
+                let mut bytes = vec![0; segment.wire_len()];
+                segment.encode(REMOTE.ip, LOCAL.ip, &mut bytes);
+                let at = if segment.payload_len > 0 {
+                    bytes.len() - 1
+                } else {
+                    15
+                }; // payload, or the window
+                bytes[at] ^= 1;
+                assert!(Segment::parse(REMOTE.ip, LOCAL.ip, &bytes).is_err());
+                self.endpoint().on_corrupted(now, &bytes);
+            }
             "expect" => self.expect(words),
             "state" => self.check_state(words),
             other => panic!("{}: unknown verb {other}", self.line),
@@ -276,6 +292,8 @@ impl Script {
                 }
                 "mss" => segment.options.mss = Some(number() as u16),
                 "wscale" => segment.options.window_scale = Some(number() as u8),
+                "ena" => segment.options.ena = Some(self.iss.wrapping_add(number())),
+                "sport" => segment.src_port = number() as u16,
                 "sackok" => segment.options.sack_permitted = true,
                 "ts" => segment.options.timestamps = Some((number(), number())),
                 "data" => {
@@ -381,6 +399,9 @@ impl Script {
         text += &options
             .timestamps
             .map_or(String::new(), |(value, echo)| format!(" ts {value} {echo}"));
+        text += &options.ena.map_or(String::new(), |seq| {
+            format!(" ena {}", seq.wrapping_sub(self.irs))
+        });
         let blocks: &SackBlocks = &options.sack;
         if !blocks.is_empty() {
             text += " sack";
@@ -414,6 +435,12 @@ impl Script {
                 "spurious_recoveries" => stats.spurious_recoveries.to_string(),
                 "erto_probes" => stats.erto_probes.to_string(),
                 "data_sent" => stats.data_segments_sent.to_string(),
+                "reductions" => stats.window_reductions.to_string(),
+                "ena_corrupted" => stats.ena_corrupted.to_string(),
+                "ena_notified" => stats.ena_notified.to_string(),
+                "ena_kept" => stats.ena_kept.to_string(),
+                "ena_reduced" => stats.ena_reduced.to_string(),
+                "ena_presumed" => stats.ena_presumed.to_string(),
                 "dupacks" => stats.dupacks.to_string(),
                 "acked" => connection.acked_bytes().to_string(),
                 "received" => connection.received_bytes().to_string(),

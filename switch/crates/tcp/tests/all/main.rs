@@ -8,6 +8,8 @@ mod close;
 mod configuration;
 mod controls;
 mod delayed_ack;
+mod ena_receiver;
+mod ena_sender;
 mod erto;
 mod fast;
 mod frto;
