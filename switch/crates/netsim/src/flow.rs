@@ -106,6 +106,7 @@ impl FlowReport {
         let connection = &endpoint.connection;
         if !endpoint.is_sender {
             self.received_bytes += connection.received_bytes();
+            self.ena_corrupted += connection.stats().ena_corrupted;
             return;
         }
         let stats = connection.stats();
@@ -114,6 +115,11 @@ impl FlowReport {
         self.retransmits += stats.retransmits;
         self.timeouts += stats.timeouts;
         self.fast_retransmits += stats.fast_retransmits;
+        self.window_reductions += stats.window_reductions;
+        self.ena_notified += stats.ena_notified;
+        self.ena_kept += stats.ena_kept;
+        self.ena_presumed += stats.ena_presumed;
+        self.ena_reduced += stats.ena_reduced;
     }
 
     /// Sets what belongs to the connection in use.

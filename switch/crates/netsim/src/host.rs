@@ -80,8 +80,14 @@ impl Host {
             Taken::NotForUs => counts.not_for_us += 1,
             Taken::NoSocket => counts.no_socket += 1,
             Taken::Refused(FrameError::Malformed) => counts.malformed += 1,
-            Taken::Refused(FrameError::IpChecksum) => counts.bad_ip_checksum += 1,
-            Taken::Refused(FrameError::TransportChecksum) => counts.bad_transport_checksum += 1,
+            Taken::Refused(FrameError::IpChecksum) => {
+                counts.bad_ip_checksum += 1;
+                counts.corrupted += 1;
+            }
+            Taken::Refused(FrameError::TransportChecksum) => {
+                counts.bad_transport_checksum += 1;
+                counts.corrupted += 1;
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::results::{FlowReport, HostReport, Transfer};
 use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
 use device::Nanos;
 use std::collections::VecDeque;
-use tcp::{Addr, Connection, ParseError, Segment, State};
+use tcp::{Addr, Connection, Damaged, ParseError, Segment, State};
 
 /// All hosts and flows.
 pub(crate) struct Hosts {
@@ -60,6 +60,9 @@ impl Hosts {
                         self.receive_segment(now, host, local, remote, &segment, fabric)
                     }
                     Err(ParseError::BadChecksum { .. }) => {
+                        if let Some(slot) = self.connection_of_corrupted(now, &packet) {
+                            self.pump(now, slot, fabric);
+                        }
                         Taken::Refused(FrameError::TransportChecksum)
                     }
                     Err(_) => Taken::Refused(FrameError::Malformed),
@@ -69,6 +72,21 @@ impl Hosts {
             },
         };
         self.hosts[host as usize].count(&taken);
+    }
+
+    /// Shows a TCP segment with a bad checksum to the connection that its ports name, whose slot it gives.
+    fn connection_of_corrupted(&mut self, now: Nanos, packet: &Packet<'_>) -> Option<u32> {
+        let damaged = Damaged::parse(packet.body)?;
+        let end = |ip, port| Addr { ip, port };
+        let local = end(packet.dst, damaged.dst_port);
+        let remote = end(packet.src, damaged.src_port);
+        let key = SocketKey::new(local, remote, PROTOCOL_TCP);
+        let Some(Socket::Tcp(slot)) = self.sockets.find(&key) else {
+            return None;
+        };
+        let (endpoint, _) = self.sockets.get_mut(slot)?;
+        endpoint.connection.on_corrupted(now, packet.body);
+        Some(slot)
     }
 
     fn receive_datagram(&mut self, packet: &Packet<'_>) -> Taken {

@@ -17,6 +17,17 @@ pub struct FlowReport {
     pub retransmits: u64,
     pub timeouts: u64,
     pub fast_retransmits: u64,
+    /// Times that ssthresh was reduced for a loss.
+    pub window_reductions: u64,
+    /// Corrupted segments that the receiver attributed to the flow.
+    pub ena_corrupted: u64,
+    /// ACKs that named one.
+    pub ena_notified: u64,
+    /// Recoveries from corruption that left the window as it was, and recoveries that reduced it (with ENA only).
+    pub ena_kept: u64,
+    pub ena_reduced: u64,
+    /// Segments that nobody named and that were taken for corrupted.
+    pub ena_presumed: u64,
     /// Connections opened.
     pub connections: u64,
     /// Transfers finished.
@@ -86,6 +97,8 @@ pub struct LinkReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostReport {
     pub host: String,
+    /// Frames with a wrong checksum: of the IPv4 header, of TCP or of UDP.
+    pub corrupted: u64,
     pub tx_packets: u64,
     pub rx_packets: u64,
     /// Frames that reached a connection or a UDP receiver.

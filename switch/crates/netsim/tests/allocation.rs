@@ -33,20 +33,23 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn steady_state_allocates_nothing() {
     let tcp = json!({"mss_bytes": 960});
+    let ena = json!({"mss_bytes": 960, "recovery": "sack", "ena": true});
     let flows = json!([
         {"name": "a", "from": "h1", "to": "h3", "app": {"kind": "greedy"}, "tcp": tcp},
-        {"name": "b", "from": "h2", "to": "h4", "app": {"kind": "greedy"}, "tcp": tcp},
+        {"name": "b", "from": "h2", "to": "h4", "app": {"kind": "greedy"}, "tcp": ena},
         {"name": "udp", "from": "h1", "to": "h4", "app": {"kind": "cbr_udp", "rate_bps": 1_000_000, "payload_bytes": 500}}]);
     let mut config = dumbbell(10_000_000, 50, 5_000_000, flows);
     config["links"][4]["a_to_b"] =
-        json!({"delay_ns": 5_000_000, "jitter_ns": 100_000, "loss": 0.001});
+        json!({"delay_ns": 5_000_000, "jitter_ns": 100_000, "loss": 0.001, "ber": 1e-6});
     let mut sim = routed(&config);
     set_qthresh(sim.switch_mut("s1").unwrap(), 3, 50, 12);
     sim.run_until(60_000_000_000);
     let packets = sim.switch("s1").unwrap().stats().received;
+    let notified = sim.flows()[1].ena_notified;
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     sim.run_until(70_000_000_000);
     let after = ALLOCATIONS.load(Ordering::Relaxed);
     assert!(sim.switch("s1").unwrap().stats().received - packets > 10_000);
+    assert!(sim.flows()[1].ena_notified > notified);
     assert_eq!(after - before, 0);
 }
