@@ -149,6 +149,7 @@ fn add_flows(config: &Config, hosts: &mut Hosts, fabric: &mut Fabric) {
             receiver: address(to, flow.to_port),
             stop: flow.stop_ns,
             tcp: flow.tcp.clone(),
+            read_interval: flow.read_interval_ns,
         };
         let state = Flow::new(options, app, config.seed, entity);
         hosts.add_flow(state);

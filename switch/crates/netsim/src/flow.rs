@@ -25,6 +25,8 @@ pub(crate) struct Flow {
     /// Of initial sequence numbers.
     pub(crate) sequence_numbers: Chance,
     pub(crate) tcp: TcpConfig,
+    /// Of the receiving application; 0: it reads at once.
+    pub(crate) read_interval: Nanos,
     pub(crate) entity: EntityId,
     /// Sender's end of the connection in use (of the latest one, for web).
     pub(crate) current: Option<u32>,
@@ -42,6 +44,7 @@ pub(crate) struct FlowOptions<'a> {
     pub(crate) receiver: Addr,
     pub(crate) stop: Option<Nanos>,
     pub(crate) tcp: TcpConfig,
+    pub(crate) read_interval: Nanos,
 }
 
 impl Flow {
@@ -75,6 +78,7 @@ impl Flow {
                 ..FlowReport::default()
             },
             tcp: options.tcp,
+            read_interval: options.read_interval,
         }
     }
 

@@ -131,13 +131,19 @@ impl Hosts {
             Some(Socket::Tcp(slot)) => {
                 if let Some((endpoint, _)) = self.sockets.get_mut(slot) {
                     endpoint.connection.on_segment(now, segment);
+                    if segment.payload_len > 0 {
+                        endpoint.will_read(now);
+                    }
                 }
                 slot
             }
             Some(Socket::Expected(flow)) if segment.flags.syn() && !segment.flags.ack() => {
                 let state = &mut self.flows[flow as usize];
                 let iss = state.sequence_numbers.bits32();
-                let connection = Connection::accept(&state.tcp, local, remote, iss, now, segment);
+                let mut connection =
+                    Connection::accept(&state.tcp, local, remote, iss, now, segment);
+                let read_interval = state.read_interval;
+                connection.set_reading(now, read_interval == 0);
                 let endpoint = Endpoint {
                     connection,
                     flow,
@@ -149,6 +155,8 @@ impl Hosts {
                     pending: VecDeque::new(),
                     closes_when_sent: false,
                     lone_fins: 0,
+                    read_interval,
+                    read_at: None,
                 };
                 let slot = self.sockets.add(endpoint, fabric);
                 self.sockets.insert(key, Socket::Tcp(slot));
@@ -166,16 +174,14 @@ impl Hosts {
     /// time, and moving the entry only now keeps the calendar out of the packets' way.
     pub(crate) fn on_timer(&mut self, now: Nanos, slot: u32, fabric: &mut Fabric) {
         let entity = self.sockets.entity(slot);
-        let due = self
-            .sockets
-            .get(slot)
-            .and_then(|e| e.connection.next_timer());
+        let due = self.sockets.get(slot).and_then(Endpoint::next_due);
         if due.is_none_or(|due| due > now) {
             return fabric.calendar.set_after_action(entity, due);
         }
         fabric.calendar.set_after_action(entity, None);
         if let Some((endpoint, _)) = self.sockets.get_mut(slot) {
             endpoint.connection.on_timer(now);
+            endpoint.read_due(now);
         }
         self.pump(now, slot, fabric);
     }
@@ -188,6 +194,7 @@ impl Hosts {
         };
         let connection = &mut endpoint.connection;
         if !endpoint.is_sender && connection.state() == State::CloseWait {
+            connection.set_reading(now, true); // the rest, with the end of the file
             connection.close(now);
         }
         let (src, dst) = (endpoint.local.ip, endpoint.remote.ip);
@@ -215,13 +222,13 @@ impl Hosts {
             endpoint.closes_when_sent = false;
             connection.close(now);
         }
-        if let Some(due) = connection.next_timer() {
+        let is_closed = connection.is_closed();
+        if let Some(due) = endpoint.next_due() {
             // An earlier entry finds out when it is due.
             if fabric.calendar.at(entity).is_none_or(|at| at > due) {
                 fabric.calendar.set(entity, Some(due));
             }
         }
-        let is_closed = connection.is_closed();
         if !endpoint.pending.is_empty() {
             self.finish_transfers(now, slot);
         }
@@ -364,6 +371,8 @@ impl Hosts {
             pending: VecDeque::new(),
             closes_when_sent: then_close == Close::Sent,
             lone_fins: 0,
+            read_interval: 0,
+            read_at: None,
         };
         let slot = self.sockets.add(endpoint, fabric);
         self.sockets.insert(key, Socket::Tcp(slot));

@@ -67,6 +67,36 @@ pub(crate) struct Endpoint {
     pub(crate) closes_when_sent: bool,
     /// Segments with a FIN and no data that it sent.
     pub(crate) lone_fins: u64,
+    /// How long the application lets data wait before it reads; 0: not at all.
+    pub(crate) read_interval: Nanos,
+    /// When it reads next.
+    pub(crate) read_at: Option<Nanos>,
+}
+
+impl Endpoint {
+    /// When something is due: a timer of the connection, or the application reads.
+    pub(crate) fn next_due(&self) -> Option<Nanos> {
+        match (self.connection.next_timer(), self.read_at) {
+            (Some(timer), Some(read)) => Some(timer.min(read)),
+            (timer, read) => timer.or(read),
+        }
+    }
+
+    /// Data came: the application will read it in its time.
+    pub(crate) fn will_read(&mut self, now: Nanos) {
+        if self.read_interval > 0 && self.read_at.is_none() {
+            self.read_at = Some(now.saturating_add(self.read_interval));
+        }
+    }
+
+    /// Reads all that is there, if it is time to.
+    pub(crate) fn read_due(&mut self, now: Nanos) {
+        if self.read_at.is_some_and(|at| at <= now) {
+            self.read_at = None;
+            self.connection.set_reading(now, true);
+            self.connection.set_reading(now, false);
+        }
+    }
 }
 
 struct Slot {

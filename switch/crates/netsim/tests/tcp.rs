@@ -153,6 +153,29 @@ fn with_nodelay_the_fin_is_a_segment_more_where_all_data_may_go() {
     assert_eq!((segments(2_800, false), segments(2_800, true)), (3, 3));
 }
 
+/// A receiver that reads late shuts its window: a file of a byte more than the window waits for it, one of a byte less does not.
+#[test]
+fn a_slow_reader_holds_what_is_beyond_its_window() {
+    let took = |bytes: u64, read_interval_ns: u64| {
+        let app = json!({"kind": "bytes", "bytes": bytes});
+        let mut options = tcp("reno");
+        options["receive_window_bytes"] = json!(9_600);
+        options["initial_window_packets"] = json!(10);
+        let mut flows = json!([flow("file", "h1", "h3", app, options)]);
+        flows[0]["read_interval_ns"] = json!(read_interval_ns);
+        let mut sim = routed(&dumbbell(2_000_000, 50, 2 * MS, flows));
+        sim.run_until(10 * S);
+        let [file] = sim.transfers() else {
+            panic!("{:?}", sim.transfers())
+        };
+        assert_eq!(sim.flows()[0].received_bytes, bytes);
+        file.end_ns - file.first_sent_ns
+    };
+    assert!(took(9_600, 500 * MS) < 60 * MS);
+    assert!((500 * MS..600 * MS).contains(&took(9_601, 500 * MS)));
+    assert!(took(9_601, 0) < 80 * MS);
+}
+
 /// Each on a connection of its own, asked for at their interval; what is under way is told of too.
 #[test]
 fn files_come_at_their_interval_and_the_last_is_cut() {

@@ -68,6 +68,9 @@ pub struct FlowConfig {
     /// Options of both ends of its connections.
     #[serde(default)]
     pub tcp: TcpConfig,
+    /// The receiving application reads so long after the first byte that it has not read yet; 0: at once.
+    #[serde(default)]
+    pub read_interval_ns: Nanos,
 }
 
 /// Source port of the first connection of flow 0.
