@@ -13,6 +13,8 @@
 
 #include "tcp_core.bpf.h"
 
+enum { PACING_NONE, PACING_NEEDED }; // enum sk_pacing; with the qdisc fq there is a third, which stays
+
 static __always_inline struct ena_socket *ena_socket(struct sock *sk, __u64 flags) {
 	return bpf_sk_storage_get(&shared_ena, sk, 0, flags);
 }
@@ -44,15 +46,39 @@ static __always_inline __u32 ena_hook_ssthresh(struct sock *sk, struct ena_sende
 	return ssthresh;
 }
 
+static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path) {
+	const struct tcp_sock *tp = fl_tcp_sock(sk);
+
+	path->delivered = tp->delivered;
+	path->mss_bytes = tp->mss_cache;
+	path->window_packets = tp->mss_cache ? tp->snd_wnd / tp->mss_cache : 0;
+	path->srtt_us = tp->srtt_us >> 3;
+}
+
+static __always_inline void ena_pace(struct sock *sk, const struct cc_tcp *tcp) {
+	struct ena_path path;
+	__u64 rate;
+
+	ena_fill_path(sk, &path);
+	rate = ena_pacing_rate(tcp, &path);
+	if (!rate)
+		return;
+	sk->sk_pacing_rate = rate;
+	if (sk->sk_pacing_status == PACING_NONE)
+		sk->sk_pacing_status = PACING_NEEDED;
+}
+
 // 1: the window is settled.
 static __always_inline int ena_hook_on_ack(struct sock *sk, struct ena_sender *st, struct cc_tcp *tcp) {
 	struct ena_socket *socket = ena_socket(sk, 0);
 	struct ena_sender before = *st;
+	struct ena_path path;
 	int settled;
 
 	if (!socket)
 		return 0;
-	settled = ena_on_ack(st, &socket->named, tcp, fl_tcp_sock(sk)->delivered, reno_ssthresh(tcp));
+	ena_fill_path(sk, &path);
+	settled = ena_on_ack(st, &socket->named, tcp, &path, reno_ssthresh(tcp));
 	ena_count_change(socket, &before, st);
 	return settled;
 }
@@ -77,6 +103,7 @@ static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *
 			ENA_BASE_ON_ACK(st, tcp);                                                                      \
 			ena_hook_after_base(sk, tcp);                                                                  \
 		}                                                                                                      \
+		ena_pace(sk, tcp);                                                                                     \
 	} while (0)
 #define FL_SET_STATE(st, tcp, state) ENA_BASE_SET_STATE(st, tcp, state)
 

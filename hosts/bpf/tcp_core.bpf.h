@@ -23,6 +23,7 @@
 
 struct sock {
 	unsigned long sk_pacing_rate;
+	__u32 sk_pacing_status;
 };
 
 struct inet_connection_sock {
@@ -48,6 +49,9 @@ struct tcp_sock {
 	__u32 prior_cwnd;
 	__u32 high_seq;
 	__u32 delivered;
+	__u32 srtt_us; // times 8
+	__u32 mss_cache;
+	__u32 snd_wnd;
 };
 
 struct ack_sample {

@@ -97,6 +97,14 @@ CC_INLINE int ena_to_name(struct ena_names *names, cc_u32 rcv_nxt, cc_u32 *seq) 
 
 enum ena_verdict { ENA_NONE = 0, ENA_KEPT = 1, ENA_REDUCED = 2 };
 
+// The path's values that struct cc_tcp does not have.
+struct ena_path {
+	cc_u32 delivered;      // packets delivered so far, SACKed ones included, modulo 2^32
+	cc_u32 window_packets; // what the peer offers
+	cc_u32 mss_bytes;
+	cc_u32 srtt_us;
+};
+
 struct ena_sender {
 	cc_u32 snd_una;   // as of the last ACK
 	cc_u32 verdict;   // enum ena_verdict, of the recovery that runs
@@ -142,28 +150,45 @@ CC_INLINE cc_u32 ena_ssthresh(struct ena_sender *st, const struct ena_names *nam
 	return ssthresh_base;
 }
 
-// Growth by what was delivered, cumulatively or behind a hole: an ACK in a kept recovery counts like any other.
-CC_INLINE void ena_grow(struct ena_sender *st, struct cc_tcp *tcp, int delivered) {
+// Growth by what was delivered, cumulatively or behind a hole: an ACK in a kept recovery counts like any other. Not past
+// what the peer offers: an open hole holds the window there, and what a larger cwnd allows would leave as one burst.
+CC_INLINE void ena_grow(struct ena_sender *st, struct cc_tcp *tcp, const struct ena_path *path, int delivered) {
 	tcp->snd_cwnd = st->window;
-	reno_cong_avoid(tcp, delivered);
+	if (st->window < path->window_packets)
+		reno_cong_avoid(tcp, delivered);
 	st->window = tcp->snd_cwnd;
 }
 
+#define ENA_PACING_SLOW_START 2 // times the window per round trip
+#define ENA_PACING_NUMERATOR 5	// times 5/4 elsewhere
+#define ENA_PACING_DENOMINATOR 4
+
+// Bytes a second. A repaired hole gives the whole window free at once; sent as a burst it would overflow the buffer
+// before the satellite link (100 packets), and the corruption would end in a drop after all. 0: not known yet.
+CC_INLINE cc_u64 ena_pacing_rate(const struct cc_tcp *tcp, const struct ena_path *path) {
+	cc_u64 bytes = (cc_u64)cc_min(tcp->snd_cwnd, cc_max(path->window_packets, 1)) * path->mss_bytes;
+	cc_u64 rate = path->srtt_us ? bytes * 1000000 / path->srtt_us : 0;
+
+	if (tcp->ca_state == CC_OPEN && cc_in_slow_start(tcp))
+		return rate * ENA_PACING_SLOW_START;
+	return rate * ENA_PACING_NUMERATOR / ENA_PACING_DENOMINATOR;
+}
+
 // Every ACK (Linux: cong_control), before the base algorithm's. 1: the window is settled; 0: it is the base's.
-// `delivered` is the count of packets delivered so far, SACKed ones included (modulo 2^32). Where a recovery is found to
-// hold a drop after all, snd_ssthresh becomes what the base answers, and the base sees its recovery begin.
-CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp, cc_u32 delivered,
-			 cc_u32 ssthresh_base) {
-	int new_head = st->snd_una != tcp->snd_una, something = st->delivered != delivered;
+// Where a recovery is found to hold a drop after all, snd_ssthresh becomes what the base answers, and the base sees its
+// recovery begin.
+CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp,
+			 const struct ena_path *path, cc_u32 ssthresh_base) {
+	int new_head = st->snd_una != tcp->snd_una, something = st->delivered != path->delivered;
 
 	st->snd_una = tcp->snd_una;
-	st->delivered = delivered;
+	st->delivered = path->delivered;
 	if (tcp->ca_state != CC_RECOVERY && tcp->ca_state != CC_LOSS) {
 		int was_kept = st->verdict == ENA_KEPT;
 
 		ena_end(st);
 		if (was_kept) // the recovery's last ACK
-			ena_grow(st, tcp, something);
+			ena_grow(st, tcp, path, something);
 		return was_kept;
 	}
 	if (st->verdict != ENA_KEPT)
@@ -175,7 +200,7 @@ CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, s
 		tcp->snd_ssthresh = ssthresh_base;
 		return 0;
 	}
-	ena_grow(st, tcp, something);
+	ena_grow(st, tcp, path, something);
 	if (!tcp->retrans_out) // room for the retransmission itself
 		tcp->snd_cwnd = cc_max(st->window, tcp->in_flight + 1);
 	return 1;

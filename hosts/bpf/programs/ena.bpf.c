@@ -84,6 +84,22 @@ static __always_inline int may_hold_payload(const struct segment *s) {
 	return s->payload_bytes || s->tcp_bytes > sizeof(struct tcphdr) + OPTIONS_MAX;
 }
 
+// A segment is where new data is expected, or would be if a stray had arrived: that one is named then. `rcv_high` goes
+// behind it.
+static __always_inline int reach(struct ena_socket *socket, const struct segment *s, const struct tcp_sock *tp) {
+	if (cc_seq_before(socket->rcv_high, tp->rcv_nxt))
+		socket->rcv_high = tp->rcv_nxt;
+	if (s->seq - socket->rcv_high - 1 < SEGMENT_BYTES_MAX &&
+	    stray_take(s->seq - socket->rcv_high + s->tcp_offset + s->tcp_header_bytes)) {
+		name(socket, socket->rcv_high);
+		socket->rcv_high = s->seq;
+	}
+	if (s->seq != socket->rcv_high)
+		return 0;
+	socket->rcv_high += s->payload_bytes;
+	return 1;
+}
+
 static __always_inline int corrupted(struct __sk_buff *skb, const struct segment *s) {
 	struct bpf_sock *sk = receiver_of(skb, s);
 	struct ena_socket *socket;
@@ -97,7 +113,7 @@ static __always_inline int corrupted(struct __sk_buff *skb, const struct segment
 	socket = bpf_sk_storage_get(&shared_ena, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (socket && tp) {
-		is_next = s->seq == socket->rcv_high;
+		is_next = reach(socket, s, tp);
 		if (s->seq - tp->rcv_nxt < tp->rcv_wup + tp->rcv_wnd - tp->rcv_nxt) {
 			name(socket, s->seq);
 			verdict = make_question(skb, s, tp);
@@ -118,15 +134,8 @@ static __always_inline void arrived(struct __sk_buff *skb, const struct segment 
 		return;
 	socket = bpf_sk_storage_get(&shared_ena, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (socket && tp) {
-		if (cc_seq_before(socket->rcv_high, tp->rcv_nxt))
-			socket->rcv_high = tp->rcv_nxt;
-		if (cc_seq_after(s->seq, socket->rcv_high) &&
-		    stray_take(s->seq - socket->rcv_high + s->tcp_offset + s->tcp_header_bytes))
-			name(socket, socket->rcv_high);
-		if (cc_seq_after(s->seq + s->payload_bytes, socket->rcv_high))
-			socket->rcv_high = s->seq + s->payload_bytes;
-	}
+	if (socket && tp && !reach(socket, s, tp) && cc_seq_after(s->seq + s->payload_bytes, socket->rcv_high))
+		socket->rcv_high = s->seq + s->payload_bytes;
 	bpf_sk_release(sk);
 }
 
