@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the pipeline alone: nanoseconds that a packet takes in qthresh.p4 and in gfr.p4, by the crate's own example."""
+"""Measures the pipeline alone: nanoseconds that a packet takes in qthresh.p4, in gfr.p4 and in ena.p4, by the crate's own example."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ NS_AIM = 250.0
 GFR_AIM = 1.5
 """gfr.p4's time against that of qthresh.p4 with as many flows as VCs."""
 VCS = (6, 1000)
+ENA_AIM = 1.5
+"""ena.p4's time for frames of 114 bytes against that of qthresh.p4 with as many flows."""
+ENA_FLOWS = 1000
+ENA_PATHS = {
+    "plain": "forwarding only",
+    "acks": "ACKs to a far side",
+    "data": "data from a far side",
+    "full": "data from a far side, 1,514 bytes",
+    "errors": "corrupted data, made into ACKs",
+    "marks": "ACKs that are marked",
+}
+"""What the example calls them; those with a verdict are `ENA_JUDGED`."""
+ENA_JUDGED = ("plain", "acks", "data")
 
 
 def parse(text: str) -> list[dict[str, Any]]:
@@ -58,6 +71,25 @@ def gfr_rows(qthresh: list[dict[str, Any]], gfr: list[dict[str, Any]]) -> list[d
     return rows
 
 
+def ena_rows(beside: list[dict[str, Any]], ena: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each way through ena.p4, those that every packet takes beside qthresh.p4's whole way with as many flows."""
+    (whole,) = [line["total_ns"] for line in beside if line["path"] == "counted"]
+    rows: list[dict[str, Any]] = []
+    for path, what in ENA_PATHS.items():
+        ns = next(line["total_ns"] for line in ena if line["path"] == path)
+        judged = path in ENA_JUDGED
+        rows.append(
+            {
+                "name": f"ena.p4, {what}",
+                "value": ns,
+                "unit": "ns a packet",
+                "aim": f"<= {ENA_AIM * whole:.0f} ({ENA_AIM:g} x qthresh.p4)" if judged else "",
+                "ok": not judged or ns <= ENA_AIM * whole,
+            }
+        )
+    return rows
+
+
 def bench() -> dict[str, Any]:
     """Rows and raw numbers, in the form that `bench/forwarding.py` describes."""
     table = measure("qthresh")
@@ -79,4 +111,7 @@ def bench() -> dict[str, Any]:
     beside = [line for vcs in VCS for line in measure("qthresh", vcs)]
     gfr = [line for vcs in VCS for line in measure("gfr", vcs)]
     rows += gfr_rows(beside, gfr)
-    return {"rows": rows, "raw": {"ns_per_packet": table, "gfr_ns_per_packet": gfr, "qthresh_beside_gfr": beside}}
+    ena = measure("ena", ENA_FLOWS)
+    rows += ena_rows(measure("qthresh", ENA_FLOWS), ena)
+    raw = {"ns_per_packet": table, "gfr_ns_per_packet": gfr, "qthresh_beside_gfr": beside, "ena_ns_per_packet": ena}
+    return {"rows": rows, "raw": raw}

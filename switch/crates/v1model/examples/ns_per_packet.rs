@@ -5,6 +5,8 @@
 //! tables are then filled so that a packet takes its longest way: route, port limit, class, flow, threshold, admission.
 //! gfr.json has VCs instead of flows (6 and 1,000 when no number is given), one source address each: `core` is classification, share,
 //! the proposed scheme's admission and its rate; `edge` polices the VCs too. Every seventh frame is marked.
+//! ena.json has flows over a satellite link (1,000): `plain` is forwarding only, TCP's checksum verified all the same; `data` and
+//! `acks` are good segments from the far side and ACKs to it; `marks` are ACKs that get the option. `long` and `full` are `plain` and `data` of 1,514 bytes.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -42,6 +44,13 @@ fn main() {
             run(&mut pipeline, vcs, "core");
             gfr_edges(&mut pipeline, vcs);
             run(&mut pipeline, vcs, "edge");
+        }
+        return;
+    }
+    if Pipeline::from_json(&json).is_ok_and(|p| p.find_table(ENA_IN).is_some()) {
+        for flows in chosen.unwrap_or(vec![1_000]) {
+            let mut pipeline = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
+            ena(&mut pipeline, flows);
         }
         return;
     }
@@ -218,6 +227,77 @@ fn gfr_edges(pipeline: &mut Pipeline, vcs: usize) {
     }
 }
 
+const ENA_IN: &str = "EnaIngress.from_satellite.far_side_in";
+const ENA_OUT: &str = "EnaIngress.to_satellite.far_side_out";
+
+/// Port 1 is the far side of a satellite link, where the flows' data comes from and their ACKs go to.
+fn ena(pipeline: &mut Pipeline, flows: usize) {
+    let forward = "EnaIngress.route.forward";
+    let lpm = "EnaIngress.route.ipv4_lpm";
+    insert(
+        pipeline,
+        lpm,
+        &[10 << 24],
+        forward,
+        &[0x0800_0000_0202, PORT_OUT],
+    );
+    let of = |payload: usize, backwards: bool| -> Vec<Vec<u8>> {
+        let flows = (0..flows).map(|i| i * 40_503 % flows);
+        flows
+            .map(|flow| segment(flow, payload, backwards))
+            .collect()
+    };
+    run_frames(pipeline, &of(60, false), "plain");
+    run_frames(pipeline, &of(1460, false), "long");
+    insert(
+        pipeline,
+        ENA_IN,
+        &[1],
+        "EnaIngress.from_satellite.check_segments",
+        &[],
+    );
+    insert(
+        pipeline,
+        ENA_OUT,
+        &[PORT_OUT],
+        "EnaIngress.to_satellite.mark_acks",
+        &[],
+    );
+    run_frames(pipeline, &of(0, true), "acks");
+    run_frames(pipeline, &of(60, false), "data");
+    run_frames(pipeline, &of(1460, false), "full");
+    let mut bad = of(60, false);
+    bad.iter_mut().for_each(|frame| frame[113] ^= 1);
+    run_frames(pipeline, &bad, "errors");
+    run_frames(pipeline, &of(0, true), "marks");
+}
+
+/// A TCP segment without options, both checksums right; backwards from the receiver, acknowledging nothing new.
+fn segment(flow: usize, payload: usize, backwards: bool) -> Vec<u8> {
+    let mut f = frame(flow);
+    f.resize(54 + payload, 0x5a);
+    f[54..].fill(0x5a);
+    f[16..18].copy_from_slice(&(40 + payload as u16).to_be_bytes());
+    if backwards {
+        let (ends, ports) = (f[26..34].to_vec(), f[34..38].to_vec());
+        f[26..30].copy_from_slice(&ends[4..]);
+        f[30..34].copy_from_slice(&ends[..4]);
+        f[34..36].copy_from_slice(&ports[2..]);
+        f[36..38].copy_from_slice(&ports[..2]);
+    }
+    f[48..50].copy_from_slice(&60_000u16.to_be_bytes());
+    f[24..26].fill(0);
+    let sum = checksum(&f[14..34]);
+    f[24..26].copy_from_slice(&sum.to_be_bytes());
+    let mut pseudo = f[26..34].to_vec();
+    pseudo.extend([0, 6]);
+    pseudo.extend((20 + payload as u16).to_be_bytes());
+    pseudo.extend(&f[34..]);
+    let sum = checksum(&pseudo);
+    f[50..52].copy_from_slice(&sum.to_be_bytes());
+    f
+}
+
 /// Source, destination, source port.
 fn addresses(flow: usize) -> (u64, u64, u64) {
     (
@@ -315,6 +395,12 @@ fn run(pipeline: &mut Pipeline, flows: usize, what: &str) {
             frame[24..26].copy_from_slice(&sum.to_be_bytes());
         }
     }
+    run_frames(pipeline, &frames, what);
+}
+
+/// One line of the table: the frames, over and over.
+fn run_frames(pipeline: &mut Pipeline, frames: &[Vec<u8>], what: &str) {
+    let flows = frames.len();
     let mut packet = pipeline.new_packet();
     let mut fx = Effects::new();
     let mut now = 1_000_000u64;

@@ -39,24 +39,39 @@ pub fn csum16(data: &[u8]) -> u16 {
     !u16::from_be(fold(sum_native(data)))
 }
 
-/// Sums 16-bit words in native byte order, eight bytes a step (RFC 1071 §2: byte-order independence).
+/// Sums 16-bit words in native byte order (RFC 1071 §2: byte-order independence), larger ones at a time: 2^16 is 1
+/// modulo 2^16 - 1. Long data goes in four sums of halves, which need no carries and which compilers make vectors of.
 #[inline]
 fn sum_native(data: &[u8]) -> u64 {
-    let mut sum = 0u64;
-    let mut chunks = data.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = u64::from_ne_bytes(chunk.try_into().expect("eight bytes"));
-        let (s, carry) = sum.overflowing_add(word);
-        sum = s + u64::from(carry);
+    let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+    let mut lanes = [0u64; 4];
+    let mut blocks = data.chunks_exact(32);
+    for block in &mut blocks {
+        for (lane, bytes) in lanes.iter_mut().zip(block.chunks_exact(8)) {
+            let word = word(bytes);
+            *lane += (word & 0xffff_ffff) + (word >> 32);
+        }
     }
-    let rest = chunks.remainder();
-    if !rest.is_empty() {
-        let mut tail = [0u8; 8];
-        tail[..rest.len()].copy_from_slice(rest);
-        let (s, carry) = sum.overflowing_add(u64::from_ne_bytes(tail));
-        sum = s + u64::from(carry);
+    // Each lane is below 2^33 times the number of blocks.
+    let mut sum: u64 = lanes.iter().sum();
+    let mut words = blocks.remainder().chunks_exact(8);
+    for bytes in &mut words {
+        let word = word(bytes);
+        sum += (word & 0xffff_ffff) + (word >> 32);
     }
-    sum
+    let rest = words.remainder();
+    let (four, rest) = rest.split_at(rest.len() & 4);
+    if let Ok(four) = four.try_into() {
+        sum += u64::from(u32::from_ne_bytes(four));
+    }
+    match *rest {
+        [a] => sum + u64::from(u16::from_ne_bytes([a, 0])),
+        [a, b] => sum + u64::from(u16::from_ne_bytes([a, b])),
+        [a, b, c] => {
+            sum + u64::from(u16::from_ne_bytes([a, b])) + u64::from(u16::from_ne_bytes([c, 0]))
+        }
+        _ => sum,
+    }
 }
 
 #[inline]
@@ -114,7 +129,15 @@ mod tests {
         let data: Vec<u8> = (0..200u32)
             .map(|i| (i * 37 + (i >> 3) * 101) as u8 | 0x80)
             .collect();
-        for len in 0..data.len() {
+        for len in 0..=data.len() {
+            assert_eq!(csum16(&data[..len]), naive(&data[..len]), "length {len}");
+        }
+    }
+
+    #[test]
+    fn the_longest_frames_of_all_ones_do_not_overflow() {
+        let data = vec![0xff; 65_535];
+        for len in [9_000, 65_534, 65_535] {
             assert_eq!(csum16(&data[..len]), naive(&data[..len]), "length {len}");
         }
     }
