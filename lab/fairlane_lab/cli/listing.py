@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,7 @@ from fairlane_lab.definition import Definition, ExperimentError, Selection, expa
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition
 from fairlane_lab.gfr.windows import connections_of
-from fairlane_lab.scenario import Scenario
+from fairlane_lab.scenario import Change, Scenario
 from fairlane_lab.sweep.runners import cost
 
 SIM_COST_PER_S = 70_000
@@ -207,9 +208,15 @@ def _show_setting(scenario: Scenario) -> None:
     console.print(table)
 
 
-def _change(change: Any) -> str:
-    named = ("delay_ms", "rate_bps", "loss", "ber", "spike_s", "outage_s")
-    return ", ".join(f"{name} {getattr(change, name):g}" for name in named if getattr(change, name) is not None)
+def _change(change: Change) -> str:
+    values = {
+        name: value for name, value in asdict(change).items() if name not in ("at_s", "link") and value is not None
+    }
+    if values["direction"] == "both":
+        del values["direction"]
+    return ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in values.items()
+    )
 
 
 def _paper_table(source: str, numbers: Sequence[PaperNumbers]) -> Table:
