@@ -75,6 +75,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         self._forwarder: Forwarder | None = None
         self._lease: loader.Lease | None = None
         self._attachments: dict[str, list[Attachment]] = {}
+        self._sink: tuple[tuple[str, int | None], subprocess.Popen[str]] | None = None
 
     # --- building and taking down ---------------------------------------------------------------------------------
 
@@ -94,6 +95,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
             )
             self._forwarder = Forwarder(a, b, self.forward, self.back)
             self._stack.callback(self._forwarder.close)
+            self._stack.callback(self._end_sink)
         except BaseException:
             self._stack.close()
             raise
@@ -146,12 +148,14 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
 
     def attach(self, netns: str, *programs: str) -> Attachment:
         """Host programs on one end, for transfers from now on; `.counters()` reads them."""
+        self._forget_sink(netns)
         attachment = self._stack.enter_context(attach(self.host(netns), programs, self.lease()))
         self._attachments.setdefault(netns, []).append(attachment)
         return attachment
 
     def detach(self, netns: str) -> None:
         """Take the programs of one end away."""
+        self._forget_sink(netns)
         for attachment in self._attachments.pop(netns, []):
             attachment.close()
 
@@ -161,7 +165,12 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
 
     def sysctl(self, netns: str, name: str, value: int | str) -> None:
         """`net.ipv4.NAME` of `bed.sender` or `bed.receiver`, beside what the variant sets."""
+        self._forget_sink(netns)
         run("ip", "netns", "exec", netns, "sysctl", "-qw", f"net.ipv4.{name}={value}")
+
+    def _forget_sink(self, netns: str) -> None:
+        if netns == self.receiver:
+            self._end_sink()
 
     def route(self, *words: str) -> None:
         """Attributes of the sender's route to the receiver, in ip-route(8)'s words."""
@@ -222,27 +231,19 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         assert (bytes is None) != (seconds is None), "say either bytes or seconds"
         assert self._forwarder is not None
         self._forwarder.record(script or Script())
+        self._need_sink(ack, window_bytes)
         with tempfile.TemporaryDirectory(prefix="packet_bed") as folder:
-            ready, out = FilePath(folder) / "ready", FilePath(folder) / "send"
-            clamp = [] if window_bytes is None else ["--window", str(window_bytes)]
-            words = ["--port", str(PORT), "--ready-file", str(ready), "--out", f"{folder}/sink", "--ack", ack, *clamp]
-            sink = self.start(self.receiver, "sink", *words)
-            sender: subprocess.Popen[str] | None = None
+            out = FilePath(folder) / "send"
+            much = ["--bytes", str(bytes)] if bytes is not None else ["--seconds", str(seconds)]
+            words = ["--to", f"{RECEIVER_ADDRESS}:{PORT}", *much, "--mss", str(mss), "--sample-ms", str(sample_ms)]
+            words += ["--cc", cc, "--no-sysctl-check"] if cc else []
+            sender = self.start(self.sender, "send", *words, "--out", str(out), *more)
             try:
-                wait_until(lambda: ready.exists() or sink.poll() is not None, 15, "the sink to listen")
-                assert sink.poll() is None, sink.stderr and sink.stderr.read()
-                much = ["--bytes", str(bytes)] if bytes is not None else ["--seconds", str(seconds)]
-                words = ["--to", f"{RECEIVER_ADDRESS}:{PORT}", *much, "--mss", str(mss), "--sample-ms", str(sample_ms)]
-                words += ["--cc", cc, "--no-sysctl-check"] if cc else []
-                sender = self.start(self.sender, "send", *words, "--out", str(out), *more)
                 self._wait(sender, timeout_s)
-                sink.send_signal(signal.SIGTERM)
-                finish(sink, 15)
             finally:
-                for process in (sink, sender):
-                    if process is not None and process.poll() is None:
-                        process.kill()
-                        process.communicate(timeout=5)
+                if sender.poll() is None:
+                    sender.kill()
+                    sender.communicate(timeout=5)
             (flow,) = read_summary(out)["flows"]
             samples = [record for record in read_records(out) if "cwnd" in record]
         return Trace(
@@ -254,6 +255,32 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
             samples=samples,
             late_s=self._forwarder.late_s,
         )
+
+    def _need_sink(self, ack: str, window_bytes: int | None) -> None:
+        """Have a sink of this kind; it serves one transfer after the other."""
+        if self._sink is not None and self._sink[0] == (ack, window_bytes) and self._sink[1].poll() is None:
+            return
+        self._end_sink()
+        with tempfile.TemporaryDirectory(prefix="packet_bed") as folder:
+            ready = FilePath(folder) / "ready"
+            words = ["--port", str(PORT), "--ready-file", str(ready), "--out", os.devnull, "--ack", ack]
+            words += [] if window_bytes is None else ["--window", str(window_bytes)]
+            process = self.start(self.receiver, "sink", *words)
+            self._sink = ((ack, window_bytes), process)
+            wait_until(lambda: ready.exists() or process.poll() is not None, 15, "the sink to listen")
+            assert process.poll() is None, process.stderr and process.stderr.read()
+
+    def _end_sink(self) -> None:
+        """Before the receiver's settings change (a listener keeps what it was made with), and at the end."""
+        if self._sink is not None:
+            process, self._sink = self._sink[1], None
+            process.send_signal(signal.SIGTERM)
+            try:
+                finish(process, 15)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.communicate(timeout=5)
 
     def _wait(self, sender: subprocess.Popen[str], timeout_s: float) -> None:
         try:

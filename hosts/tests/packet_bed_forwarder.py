@@ -206,7 +206,7 @@ class Forwarder:
     def _take(self, now_ns: int, direction: str, frame: bytes) -> None:
         line = self._lines[direction]
         parsed = self._parse(now_ns, direction, frame)
-        if parsed is None:  # not TCP over IPv4: passes
+        if parsed is None:  # not TCP over IPv4, or of a connection from before: passes
             line.offer(now_ns, frame, None)
             return
         segment, tcp_at, header = parsed
@@ -234,7 +234,7 @@ class Forwarder:
         return director.on_other(now_ns)
 
     def _parse(self, now_ns: int, direction: str, frame: bytes) -> tuple[Segment, int, int] | None:
-        """(segment, where TCP begins in the frame, bytes of the TCP header), or None when it is not TCP over IPv4."""
+        """(segment, where TCP begins in the frame, bytes of the TCP header), or None when it is none of ours."""
         if len(frame) < _ETHERNET + 40 or int.from_bytes(frame[12:14], "big") != _IPV4 or frame[23] != _TCP:
             return None
         ip = memoryview(frame)[_ETHERNET:]
@@ -252,13 +252,14 @@ class Forwarder:
                 connection.back_isn = (seq + 1) % _MODULUS
             if connection is not None:
                 connection.scales[direction] = options.window_scale or 0
-        if connection is not None:
-            own, other = connection.data_isn, connection.back_isn
-            if direction == BACK:
-                own, other = other, own
-                options.sack = [(_relative(a, other), _relative(b, other)) for a, b in options.sack]
-            seq, ack = _relative(seq, own), _relative(ack, other) if flags & ACK else 0
-            window <<= 0 if flags & SYN else connection.scales[direction]
+        if connection is None:
+            return None
+        own, other = connection.data_isn, connection.back_isn
+        if direction == BACK:
+            own, other = other, own
+            options.sack = [(_relative(a, other), _relative(b, other)) for a, b in options.sack]
+        seq, ack = _relative(seq, own), _relative(ack, other) if flags & ACK else 0
+        window <<= 0 if flags & SYN else connection.scales[direction]
         if self._origin_ns is None:
             self._origin_ns = now_ns
         segment = Segment(
