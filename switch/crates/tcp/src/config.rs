@@ -99,6 +99,8 @@ pub struct TcpConfig {
     pub erto: bool,
     /// Proportional rate reduction (RFC 6937) in recovery, with `newreno` and `sack`.
     pub prr: bool,
+    /// Find losses by time (RACK, RFC 8985), with SACK only.
+    pub rack: bool,
     /// New data for the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Duplicate ACKs that mean a loss, 1..=255.
@@ -142,6 +144,7 @@ impl Default for TcpConfig {
             frto: false,
             erto: false,
             prr: false,
+            rack: false,
             limited_transmit: true,
             dupack_threshold: 3,
             slow_start_after_idle: false,

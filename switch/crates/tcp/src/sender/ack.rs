@@ -72,6 +72,7 @@ impl Sender {
                 .acknowledge(ack.ack, self.tcp.high_seq, &mut acked);
         }
         self.count_delivered(&mut acked);
+        self.note_delivered(now, &acked);
         let rtt_ns = self.rtt_sample(now, ack.tsecr, &acked);
         let not_dup = una_advanced || ack.has_data || window_updated;
         let named = match ack.ena {

@@ -76,7 +76,7 @@ impl Sender {
             self.force_head = !self.prr && !self.cc.owns_cwnd() && !self.board.head_is_named();
         }
         if self.sack() {
-            self.board.mark_lost_by_sack(self.dupack_threshold);
+            self.find_losses();
         }
         true
     }
@@ -84,7 +84,7 @@ impl Sender {
     /// Open or Disorder: is it time to recover?
     pub(super) fn watch(&mut self, flags: &AckFlags) {
         if self.sack() {
-            self.board.mark_lost_by_sack(self.dupack_threshold);
+            self.find_losses();
         } else {
             if flags.una_advanced && !self.board.head_is_named() && !self.drop_is_shown(flags) {
                 self.board.reset_dupacks();
@@ -109,6 +109,15 @@ impl Sender {
         if self.is_hidden_corruption() {
             self.presume_corruption();
             self.keep_open();
+            return;
+        }
+        self.repair_what_is_lost();
+    }
+
+    /// Duplicates, SACKs or time showed a loss: recovery begins or goes on.
+    pub(super) fn repair_what_is_lost(&mut self) {
+        if self.ca_state() >= CaState::Recovery {
+            self.rexmit = Rexmit::Lost;
             return;
         }
         self.stats.fast_retransmits += 1;

@@ -106,6 +106,8 @@ impl Sender {
             } else if flags.una_advanced {
                 self.board.reset_dupacks();
             }
+        } else if self.rack.on {
+            self.find_losses(); // a retransmission that was lost again
         }
         self.rexmit = Rexmit::Lost;
     }

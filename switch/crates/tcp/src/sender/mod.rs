@@ -9,7 +9,7 @@
 //!
 //! - [`scoreboard`]: what is in flight; [`rtt`]: RTT and RTO.
 //! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`erto`]: E-RTO;
-//!   [`undo`]: none was lost.
+//!   [`rack`]: losses by time; [`undo`]: none was lost.
 //! - [`ena`]: losses that the receiver found to be corruption.
 //! - [`reduction`]: the window in recovery and its growth; [`transmit`]: what may be sent; [`persist`]: zero windows.
 //!
@@ -17,7 +17,7 @@
 //! the inflated window of RFC 5681 §3.2 and RFC 6582 seen from the other side: in flight shrinks instead of cwnd growing,
 //! and cwnd in a trace is never inflated.
 //!
-//! NOT here: ECN (CWR is never entered), RACK and tail loss probes, D-SACK, adaptive reordering, pacing, TSO, Nagle,
+//! NOT here: ECN (CWR is never entered), tail loss probes, D-SACK, adaptive reordering, pacing, TSO, Nagle,
 //! giving up (an endpoint retries for ever, at the back-off's maximum).
 
 pub mod ack;
@@ -26,6 +26,7 @@ pub mod ena;
 pub mod erto;
 pub mod loss;
 pub mod persist;
+pub mod rack;
 pub mod reduction;
 pub mod rtt;
 pub mod scoreboard;
@@ -39,6 +40,7 @@ use crate::Nanos;
 use ena::Ena;
 use erto::Erto;
 use persist::Persist;
+use rack::Rack;
 use rtt::RttEstimator;
 use scoreboard::Scoreboard;
 
@@ -82,6 +84,7 @@ pub struct Sender {
     tcp: CcTcp,
     board: Scoreboard,
     rtt: RttEstimator,
+    rack: Rack,
     stats: Stats,
 
     recovery: Recovery,
@@ -164,6 +167,7 @@ impl Sender {
             tcp,
             board: Scoreboard::with_capacity(RING_PACKETS),
             rtt: RttEstimator::new(config),
+            rack: Rack::new(config.rack),
             stats: Stats::default(),
             recovery: config.recovery,
             negotiated: Negotiated {
@@ -295,10 +299,14 @@ impl Sender {
     }
 
     pub fn next_timer(&self) -> Option<Nanos> {
-        match (self.rto_deadline, self.persist.deadline()) {
-            (Some(rto), Some(persist)) => Some(rto.min(persist)),
-            (rto, persist) => rto.or(persist),
-        }
+        [
+            self.rto_deadline,
+            self.persist.deadline(),
+            self.rack.deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     pub fn sender_view(&self) -> SenderView {

@@ -4,6 +4,7 @@
 //! `packets_out` is the ring's length; `sacked_out` counts SACKed segments, or duplicate ACKs when there is no SACK;
 //! in flight = packets_out − (sacked_out + lost_out) + retrans_out.
 
+use super::rack::SentAt;
 use crate::seq::{after, before};
 use crate::Nanos;
 use std::collections::VecDeque;
@@ -76,6 +77,23 @@ pub struct AckedSegments {
     /// When the first and the last segment that were sent only once and are SACKed now had been sent.
     pub first_sacked_sent_ns: Option<Nanos>,
     pub last_sacked_sent_ns: Option<Nanos>,
+    /// Of all that got through by this ACK, what was sent last: of those sent once, and of those sent again.
+    pub newest_original: Option<SentAt>,
+    pub newest_repair: Option<SentAt>,
+}
+
+impl AckedSegments {
+    fn note(&mut self, segment: &TxSegment) {
+        let sent = SentAt {
+            sent_ns: segment.sent_ns,
+            end_seq: segment.end_seq(),
+        };
+        let newest = match segment.has(EVER_RETRANS) {
+            true => &mut self.newest_repair,
+            false => &mut self.newest_original,
+        };
+        *newest = SentAt::latest(*newest, sent);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -288,6 +306,43 @@ impl Scoreboard {
         }
     }
 
+    /// RACK: what was sent before `newest`, and `patience_ns` or more before now, is lost, a retransmission too. When
+    /// the last of those that have some time left is to be looked at again.
+    pub fn mark_lost_by_time(
+        &mut self,
+        newest: SentAt,
+        patience_ns: Nanos,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let mut look_again = None;
+        for index in 0..self.ring.len() {
+            let segment = &self.ring[index];
+            let sent = SentAt {
+                sent_ns: segment.sent_ns,
+                end_seq: segment.end_seq(),
+            };
+            let known = segment.has(SACKED) || segment.has(LOST) && !segment.has(RETRANS);
+            if known || !newest.is_after(sent) {
+                continue;
+            }
+            let until = segment.sent_ns + patience_ns;
+            if until <= now {
+                self.forget_name(index);
+                self.mark_lost(index);
+            } else {
+                look_again = look_again.max(Some(until));
+            }
+        }
+        look_again
+    }
+
+    /// It was lost on the way this time.
+    fn forget_name(&mut self, index: usize) {
+        let segment = &mut self.ring[index];
+        self.named_out -= u32::from(segment.has(NAMED));
+        segment.marks &= !NAMED;
+    }
+
     /// The first segment that is lost and not yet sent again.
     pub fn next_lost(&mut self) -> Option<usize> {
         if self.lost_out <= self.retrans_out {
@@ -346,6 +401,7 @@ impl Scoreboard {
                 self.lost_hint_sacked -= u32::from(self.lost_hint > 0);
             } else {
                 acked.newly_delivered += 1;
+                acked.note(&segment);
             }
             self.retrans_out -= u32::from(segment.has(RETRANS));
             self.lost_out -= u32::from(segment.has(LOST));
@@ -416,6 +472,7 @@ impl Scoreboard {
                 self.sacked_bytes += segment.seq_len();
                 self.lost_hint_sacked += u32::from(index < self.lost_hint);
                 acked.newly_sacked += 1;
+                acked.note(segment);
             }
             index += 1;
         }

@@ -206,11 +206,12 @@ impl Sender {
         Some(self.tcp.snd_una.wrapping_sub(1))
     }
 
-    /// RTO and persist timer.
+    /// RTO, RACK's and persist timer.
     pub fn on_timer(&mut self, now: Nanos) {
         if self.rto_deadline.is_some_and(|deadline| deadline <= now) {
             self.on_rto(now);
         }
+        self.on_reordering_timer(now);
         self.persist.on_timer(now, self.rtt.rto_ns());
     }
 }

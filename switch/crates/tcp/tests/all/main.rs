@@ -17,6 +17,7 @@ mod handshake;
 mod pipe;
 mod recovery_newreno;
 mod recovery_prr;
+mod recovery_rack;
 mod recovery_sack;
 mod recovery_tahoe_reno;
 mod sack_limit;
