@@ -2,7 +2,7 @@
 """The TCP variants that the simulator has, by the names of `fairlane_hosts.variants`, as the `tcp` object of its configuration.
 
 A name means what it means on a Linux host with the sysctls of its row there: the same C headers of `hosts/cc`, the kernel's
-recovery (NewReno, or SACK; with PRR unless the congestion control owns the window) and its timers.
+recovery (NewReno, or SACK with RACK; with PRR unless the congestion control owns the window) and its timers.
 `reno-classic`, `tahoe-classic` and `sack-classic` are the textbook's senders, which no kernel has.
 """
 
@@ -21,6 +21,8 @@ QUICK_ACKS = 255
 
 With 255 a start-up on 2 Mbit/s peaks at 109 packets, as the kernel does (108 and 109); with TCP_MAX_QUICKACKS, 16, at 84.
 """
+QUICK_ACKS_MAX = 16
+"""TCP_MAX_QUICKACKS, which counts where the receive window is fixed."""
 DELAYED_ACK_TIMEOUT_NS = 40_000_000
 """Linux's TCP_DELACK_MIN."""
 LINUX_INITIAL_WINDOW = 10
@@ -40,7 +42,7 @@ _LINUX: Mapping[str, Any] = MappingProxyType(
         "rto_rule": "linux",
     }
 )
-_SACK: Mapping[str, Any] = MappingProxyType({**_LINUX, "recovery": "sack"})
+_SACK: Mapping[str, Any] = MappingProxyType({**_LINUX, "recovery": "sack", "rack": True})
 _FRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "frto": True})
 _ERTO: Mapping[str, Any] = MappingProxyType({**_FRTO, "erto": True})
 _MRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "rto_min_ns": JIFFY_NS})
@@ -82,6 +84,17 @@ SIM_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
+def _quick_acks(options: TcpOptions) -> int:
+    """Segments of a new connection that are acknowledged at once: half of what a fixed window holds (tcp_incr_quickack())."""
+    if not options.receive_window_bytes:
+        return QUICK_ACKS
+    return min(QUICK_ACKS_MAX, max(2, options.receive_window_bytes // (2 * options.mss_bytes)))
+
+
+TEXTBOOK_VARIANTS = tuple(name for name in SIM_VARIANTS if name.endswith("-classic"))
+"""RFC 6675 instead of the kernel's RACK, with SACK."""
+
+
 def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
     """The `tcp` object of a flow's connections. Raises RunError for a variant or an option that there is not."""
     variant = SIM_VARIANTS.get(flow.variant)
@@ -97,7 +110,7 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         "mss_bytes": options.mss_bytes,
         "delayed_ack": options.delayed_ack,
         "delayed_ack_timeout_ns": DELAYED_ACK_TIMEOUT_NS,
-        "quick_acks": QUICK_ACKS,
+        "quick_acks": _quick_acks(options),
         "timestamps": options.timestamps,
         "window_scale": True,
         "receive_window_bytes": options.receive_window_bytes,
@@ -114,4 +127,5 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         tcp["rto_min_ns"] = round(options.rto_min_s * 1e9)
     if options.sack is not None and (options.sack or tcp["recovery"] == "sack"):
         tcp["recovery"] = "sack" if options.sack else "newreno"
+        tcp["rack"] = options.sack and flow.variant not in TEXTBOOK_VARIANTS
     return tcp
