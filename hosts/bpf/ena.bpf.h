@@ -50,6 +50,7 @@ static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path
 	const struct tcp_sock *tp = fl_tcp_sock(sk);
 
 	path->delivered = tp->delivered;
+	path->lost_out = tp->lost_out;
 	path->mss_bytes = tp->mss_cache;
 	path->window_packets = tp->mss_cache ? tp->snd_wnd / tp->mss_cache : 0;
 	path->srtt_us = tp->srtt_us >> 3;

@@ -4,10 +4,10 @@
 // The receiver names a corrupted segment by its sequence number in every ACK until it has arrived. The sender repairs a
 // named loss and leaves its window as it is; for any other loss it does what its base algorithm does.
 //
-// One recovery may hold both kinds, and the base algorithm is asked once, when it begins. So each time the head of the
-// queue changes (snd_una moves on to the next hole) the head is judged again: a hole that nobody named was dropped, and
-// reduces the window then, once a recovery. The ACK that moves snd_una to a hole carries that hole's name if it has one:
-// the receiver names the lowest, and that is the one its ACK asks for.
+// One recovery may hold both kinds, and the base algorithm is asked once, when it begins. So each hole that comes to be
+// the head of the queue is judged: one that nobody named was dropped, and reduces the window then, once a recovery. The ACK
+// that moves snd_una to a hole carries that hole's name if it has one: the receiver names the lowest, and that is the one
+// its ACK asks for. A head is a hole only when something counts as lost: it may as well be still on its way.
 //
 //   struct ena_names      a set of sequence numbers: the receiver's, and what the sender was told
 //   struct ena_sender     the sender's half, beside a base algorithm; X_base are that algorithm's answers
@@ -100,13 +100,14 @@ enum ena_verdict { ENA_NONE = 0, ENA_KEPT = 1, ENA_REDUCED = 2 };
 // The path's values that struct cc_tcp does not have.
 struct ena_path {
 	cc_u32 delivered;      // packets delivered so far, SACKed ones included, modulo 2^32
+	cc_u32 lost_out;       // packets that count as lost
 	cc_u32 window_packets; // what the peer offers
 	cc_u32 mss_bytes;
 	cc_u32 srtt_us;
 };
 
 struct ena_sender {
-	cc_u32 snd_una;   // as of the last ACK
+	cc_u32 judged;    // the head (snd_una) that was judged last
 	cc_u32 verdict;   // enum ena_verdict, of the recovery that runs
 	cc_u32 window;    // packets, while it is kept
 	cc_u32 delivered; // of the last ACK
@@ -115,7 +116,7 @@ struct ena_sender {
 };
 
 CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
-	st->snd_una = tcp->snd_una;
+	st->judged = tcp->snd_una;
 	st->verdict = ENA_NONE;
 	st->window = tcp->snd_cwnd;
 	st->delivered = 0;
@@ -140,6 +141,7 @@ CC_INLINE void ena_end(struct ena_sender *st) {
 CC_INLINE cc_u32 ena_ssthresh(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp,
 			      cc_u32 ssthresh_base) {
 	ena_end(st);
+	st->judged = tcp->snd_una;
 	if (ena_holds(named, tcp->snd_una)) {
 		st->verdict = ENA_KEPT;
 		st->window = tcp->snd_cwnd;
@@ -174,14 +176,22 @@ CC_INLINE cc_u64 ena_pacing_rate(const struct cc_tcp *tcp, const struct ena_path
 	return rate * ENA_PACING_NUMERATOR / ENA_PACING_DENOMINATOR;
 }
 
+// A new head is a hole without a name. After a timeout everything counts as lost, and nothing can be told from that.
+CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp,
+			     const struct ena_path *path) {
+	if (tcp->snd_una == st->judged || !path->lost_out || !cc_seq_before(tcp->snd_una, tcp->high_seq))
+		return 0;
+	st->judged = tcp->snd_una;
+	return !ena_holds(named, tcp->snd_una);
+}
+
 // Every ACK (Linux: cong_control), before the base algorithm's. 1: the window is settled; 0: it is the base's.
 // Where a recovery is found to hold a drop after all, snd_ssthresh becomes what the base answers, and the base sees its
 // recovery begin.
 CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp,
 			 const struct ena_path *path, cc_u32 ssthresh_base) {
-	int new_head = st->snd_una != tcp->snd_una, something = st->delivered != path->delivered;
+	int something = st->delivered != path->delivered;
 
-	st->snd_una = tcp->snd_una;
 	st->delivered = path->delivered;
 	if (tcp->ca_state != CC_RECOVERY && tcp->ca_state != CC_LOSS) {
 		int was_kept = st->verdict == ENA_KEPT;
@@ -193,7 +203,7 @@ CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, s
 	}
 	if (st->verdict != ENA_KEPT)
 		return 0;
-	if (new_head && cc_seq_before(tcp->snd_una, tcp->high_seq) && !ena_holds(named, tcp->snd_una)) {
+	if (tcp->ca_state == CC_RECOVERY && ena_is_dropped(st, named, tcp, path)) {
 		st->verdict = ENA_REDUCED;
 		st->reduced++;
 		tcp->snd_cwnd = st->window;
