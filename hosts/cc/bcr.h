@@ -8,8 +8,9 @@
 //   RESTORED --ACK for data sent after the spike--> TRAIN --3/4 of what was in flight delivered--> ROUND --> NONE
 //     TRAIN's end: BW_est is the train's own rate (packets sent back to back leave the bottleneck at its rate; the last
 //                  ones may be stragglers, sent when a delayed ACK came).
-//                  Down: ssthresh = BW_est * RTT_base, and cwnd at most half as much again, without a loss. Up, or as before: the old window is safe,
-//                  so ssthresh = the larger of it and BW_est * RTT_base; cwnd goes up to the old one or to
+//                  Until then the window stands still.
+//                  Down: ssthresh = BW_est * RTT_base, and cwnd at most half as much again, without a loss. Up, or as
+//                  before: the old window is safe, so ssthresh = the larger of it and BW_est * RTT_base; cwnd goes up to the old one or to
 //                  BW_est * RTT_base at once, and from there in slow start.
 //     ROUND's end, a round trip later: RTT_base is learned anew, since the path may be longer; ssthresh takes it up; and a
 //                  train that read too high (ACKs come in clumps) is corrected: nothing above two round trips' delivery.
@@ -126,6 +127,8 @@ CC_INLINE void bcr_pkts_acked(struct bcr *st, struct cc_tcp *tcp, cc_s32 rtt_us,
 			st->bw.rtt_base_us = cc_min(st->bw.rtt_base_us, (cc_u32)rtt_us);
 		if (tcp->delivered - st->bw.sample_delivered >= st->train_packets)
 			bcr_end_train(st, tcp, now_ns);
+		else
+			st->erto.hold = 1;
 		return;
 	}
 	if (st->phase == BCR_ROUND && !in_round)
@@ -135,6 +138,8 @@ CC_INLINE void bcr_pkts_acked(struct bcr *st, struct cc_tcp *tcp, cc_s32 rtt_us,
 	int sampled = westwood_pkts_acked(&st->bw, tcp, rtt_us, now_ns);
 	if (st->phase == BCR_RESTORED && was_frozen && !st->bw.frozen)
 		bcr_begin_train(st, tcp, now_ns);
+	if (st->phase == BCR_RESTORED || st->phase == BCR_TRAIN)
+		st->erto.hold = 1;
 	else if (st->phase == BCR_ROUND && sampled)
 		bcr_end_round(st, tcp);
 }
