@@ -47,6 +47,7 @@ PARAMETERS: dict[str, Name] = {
     "times": Name("transfers"),
     "interval_s": Name("between transfers", "s"),
     "program": Name("program"),
+    "ena_receiver": Name("receiver knows ENA"),
     "distance": Name("distance"),
     "weight": Name("weight"),
     "lbo_cells": Name("LBO", "cells"),
