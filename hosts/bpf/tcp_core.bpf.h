@@ -18,6 +18,7 @@
 #define FL_STRINGIFY_(x) #x
 #define FL_STRINGIFY(x) FL_STRINGIFY_(x)
 #define FL_PRIV_BYTES 104 // ICSK_CA_PRIV_SIZE
+#define FL_UNEARNED_CWND 32768u // NSS_CWND of ../cc/fast.h
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -123,11 +124,14 @@ static __always_inline void fl_close(struct sock *sk, const struct cc_tcp *tcp) 
 	tp->snd_ssthresh = tcp->snd_ssthresh;
 }
 
-// A fresh connection starts at FL_INITIAL_WINDOW; one that changes its algorithm in mid-flow keeps its window.
+// A fresh connection starts at FL_INITIAL_WINDOW; one that changes its algorithm in mid-flow keeps its window, unless it
+// comes from NSS, whose window nobody has earned: then it goes on with what is in flight.
 static __always_inline void fl_start(struct sock *sk, struct cc_tcp *tcp) {
 	fl_priv(sk)->guard.ssthresh = 0;
 	fl_priv(sk)->guard.repairs = 0;
 	fl_open(sk, tcp);
+	if (tcp->snd_cwnd >= FL_UNEARNED_CWND)
+		tcp->snd_cwnd = cc_max(tcp->in_flight, 2);
 #ifdef FL_INITIAL_WINDOW
 	if (fl_tcp_sock(sk)->data_segs_out == 0)
 		tcp->snd_cwnd = FL_INITIAL_WINDOW;

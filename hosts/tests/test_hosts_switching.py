@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from fairlane_hosts import apply, build, loader, tcpinfo
-from fairlane_hosts.variants import Variant, bpf_variants
+from fairlane_hosts.variants import Variant, bpf_variants, find_variant
 from hosts_bed import wait_until
 from packet_bed import RECEIVER_ADDRESS, PacketBed, Script
 
@@ -159,3 +159,24 @@ def goes_on(flows: list[Flow]) -> None:
             assert not flow.errors, flow.errors
             assert time.monotonic() < deadline, f"a flow stands still at {flow.acked()} bytes"
             time.sleep(0.005)
+
+
+def test_who_leaves_nss_goes_on_with_what_is_in_flight(bed: PacketBed) -> None:
+    """A window of 32,768 packets that no ACK has earned is not handed on."""
+    bed.use("nss")
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(
+            apply.in_namespace(bed.netns(bed.receiver), lambda: socket.create_server(("0.0.0.0", PORT)))
+        )
+        connection = stack.enter_context(
+            apply.in_namespace(
+                bed.netns(bed.sender), lambda: socket.create_connection((RECEIVER_ADDRESS, PORT), timeout=WAIT_S)
+            )
+        )
+        listener.settimeout(WAIT_S)
+        stack.enter_context(listener.accept()[0])
+        assert tcpinfo.read(connection).snd_cwnd == 32_768
+        apply.use_on_socket(connection, find_variant("newreno").congestion_control)
+        assert tcpinfo.read(connection).snd_cwnd == 2
+        apply.use_on_socket(connection, find_variant("nss").congestion_control)
+        assert tcpinfo.read(connection).snd_cwnd == 32_768
