@@ -5,9 +5,11 @@
 //!  h1 ── s1 ═══════════ s2 ── h2        ═ T1, 290 ms one way, 100 packets before it; access 10 Mbit/s without delay
 //!
 //!  cargo run --release -p netsim --example geo_transfers -- [--recovery sack,reno,tahoe] [--ena 0,1] [--window-bytes 65536,112640]
-//!      [--ber 1e-5,1e-6,1e-7] [--bytes 100000,1000000,10000000] [--seeds 5] [--limit-s 10000] [--outstanding 1] [--timestamps 0] [--buffer-windows 2] [--presumes 1]
+//!      [--ber 1e-5,1e-6,1e-7] [--bytes 100000,1000000,10000000] [--seeds 5] [--limit-s 10000] [--outstanding 1] [--timestamps 0] [--buffer-windows 2] [--presumes 1] [--clamp 0]
 //! ```
 //!
+//! Recoveries are RFC 5681's, 6582's and 6675's; with `lab-` before their names they are the rows that the lab runs (Linux).
+//! With `--clamp 1` the window is cwnd's clamp and SACK's receive buffer takes `--buffer-windows` of it, as in the lab.
 //! One JSON object a row: means over the seeds. `ceiling_bps` is what a sender gets that never waits and never reduces:
 //! min(window / RTT, link rate · 512/566) · (1 − p), p = 1 − (1 − ber)^(8 · 552) (a frame's Ethernet header is spared).
 
@@ -35,6 +37,7 @@ struct Options {
     timestamps: u64,
     buffer_windows: u64,
     presumes: u64,
+    clamp: u64,
 }
 
 fn list<T: std::str::FromStr>(key: &str, value: &str) -> Result<Vec<T>, String> {
@@ -61,6 +64,7 @@ impl Options {
             timestamps: 0,
             buffer_windows: 2,
             presumes: 1,
+            clamp: 0,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(key) = arguments.next() {
@@ -75,6 +79,7 @@ impl Options {
                 "--limit-s" => options.limit_s = list(&key, &value)?[0],
                 "--outstanding" => options.outstanding = list(&key, &value)?[0],
                 "--buffer-windows" => options.buffer_windows = list(&key, &value)?[0],
+                "--clamp" => options.clamp = list(&key, &value)?[0],
                 "--presumes" => options.presumes = list(&key, &value)?[0],
                 "--timestamps" => options.timestamps = list(&key, &value)?[0],
                 _ => {
@@ -103,10 +108,32 @@ impl Case<'_> {
             1 => "outstanding",
             _ => "window",
         };
-        let tcp = json!({
+        let mut tcp = json!({
             "recovery": self.recovery, "ena": self.ena, "ena_presumes": options.presumes == 1, "mss_bytes": MSS_BYTES, "delayed_ack": false,
             "receive_window_bytes": self.window_bytes, "sack_limit": limit, "sack_buffer_windows": options.buffer_windows, "timestamps": options.timestamps == 1,
             "initial_window_packets": 1, "initial_ssthresh_packets": self.window_bytes / MSS_BYTES});
+        if options.clamp == 1 {
+            let windows = match self.recovery.ends_with("sack") {
+                true => options.buffer_windows,
+                false => 1,
+            };
+            tcp["sack_limit"] = json!("window");
+            tcp["cwnd_clamp_packets"] = json!(self.window_bytes / MSS_BYTES);
+            tcp["receive_window_bytes"] = json!(windows * self.window_bytes);
+            tcp["initial_ssthresh_packets"] = json!(0);
+            tcp["initial_window_packets"] = json!(2);
+        }
+        if let Some(row) = self.recovery.strip_prefix("lab-") {
+            let (recovery, cc) = match row {
+                "sack" => ("sack", "reno"),
+                "reno" => ("newreno", "reno_recovery"),
+                _ => ("newreno", "tahoe"),
+            };
+            tcp["recovery"] = json!(recovery);
+            tcp["cc"] = json!(cc);
+            tcp["prr"] = json!(row == "sack");
+            tcp["slow_start_after_idle"] = json!(true);
+        }
         let app = json!({"kind": "bytes", "bytes": self.bytes});
         let flows = json!([{"name": "file", "from": "h1", "to": "h3", "app": app, "tcp": tcp}]);
         let mut config = common::dumbbell(RATE_BPS, 100, DELAY_NS, flows);
