@@ -7,19 +7,20 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_hosts import apply, build, loader
+from fairlane_hosts import apply, build, cgroups, loader
 from fairlane_hosts.check import probes, results
 from fairlane_hosts.check.bed import CheckBed
 from fairlane_hosts.check.results import Result
 from fairlane_hosts.commands import app
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import VARIANTS, Variant, find_variant
-from hosts_bed import run
+from hosts_bed import HOSTS_ROOT, run, wait_until
 from typer.testing import CliRunner
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
@@ -135,6 +136,43 @@ def test_every_variant_passes_on_this_kernel_and_nothing_is_left(kept: Path) -> 
     assert set(json.loads(kept.read_text())["results"]) == set(VARIANTS)
     assert run("ip", "netns", "list") == before
     assert not list(Path("/sys/fs/cgroup").glob(f"**/check-{os.getpid()}"))
+
+
+def in_session(session: int) -> list[int]:
+    """Processes of a session."""
+    found = list[int]()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+@needs_root
+def test_a_kill_of_the_check_leaves_nothing() -> None:
+    build.build_all()
+    command = "from fairlane_hosts.commands import app; app()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "check", "erto"],
+        env={**os.environ, "PYTHONPATH": str(HOSTS_ROOT)},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    folder = cgroups.our_folder(loader.socket_path(), loader.DEFAULT_SOCKET) / f"check-{process.pid}"
+    try:
+        wait_until(lambda: (folder / "sender").exists() or process.poll() is not None, 30, "a program to be attached")
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait(timeout=5)
+    wait_until(lambda: not in_session(process.pid), 10, "the hosts' processes to end")
+    wait_until(lambda: not folder.exists(), 10, "the cgroups to go")
+    holder = loader.status()
+    assert holder is None or not [one for one in holder.attached if folder in one.cgroup.parents]
 
 
 def test_an_unknown_variant_is_answered_with_those_that_there_are() -> None:
