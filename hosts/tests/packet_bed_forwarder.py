@@ -258,6 +258,8 @@ class Forwarder:
         if direction == BACK:
             own, other = other, own
             options.sack = [(_relative(a, other), _relative(b, other)) for a, b in options.sack]
+            if options.experiment and options.experiment[:2] == b"\xeb\x0a":
+                options.error_seq = _relative(int.from_bytes(options.experiment[2:6], "big"), other)
         seq, ack = _relative(seq, own), _relative(ack, other) if flags & ACK else 0
         window <<= 0 if flags & SYN else connection.scales[direction]
         if self._origin_ns is None:

@@ -28,6 +28,8 @@ class Options:
     timestamps: tuple[int, int] | None = None
     experiment: bytes | None = None
     """Kind 253 (RFC 6994): what stands behind kind and length."""
+    error_seq: int | None = None
+    """What an ENA option names: a byte of data, relative as all numbers."""
     length: int = 0
     """Bytes, padding included."""
 

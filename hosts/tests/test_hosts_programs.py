@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host programs: attached to one host, shared, counted, and gone with everything they set, whoever is killed.
+
+One namespace whose lo is the interface; a holder of our own at a socket of our own, so that no running instance is disturbed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from fairlane_hosts import build, cgroups, loader
+from fairlane_hosts.apply import in_namespace
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.host import Attachment, Host, attach, host_of
+from fairlane_hosts.programs import PROGRAMS, find_program
+from fairlane_hosts.variants import VARIANTS, find_variant
+from hosts_bed import HOSTS_ROOT, run, wait_until
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="attaches BPF programs: needs root")
+GONE_TIMEOUT_S = 5
+RATELIMIT = Path("/proc/sys/net/ipv4/tcp_invalid_ratelimit")
+_counter = itertools.count()
+
+
+@dataclass
+class Place:
+    """A host of our own with one process in it."""
+
+    netns: str
+    process: subprocess.Popen[bytes]
+    host: Host
+    algorithms: list[loader.Program]
+    links: set[str] = field(default_factory=set[str])
+
+    @property
+    def origin(self) -> Path:
+        return cgroups.cgroup_of(os.getpid())
+
+    def ratelimit(self) -> str:
+        return in_namespace(self.host.netns, RATELIMIT.read_text).strip()
+
+    def tc_links(self) -> list[str]:
+        """Ids of the kernel's tcx links that the holder has; they are remembered."""
+        holder = loader.status()
+        assert holder is not None
+        found = list[str]()
+        for entry in Path(f"/proc/{holder.pid}/fdinfo").iterdir():
+            words = dict(line.split(":\t", 1) for line in entry.read_text().splitlines() if ":\t" in line)
+            if words.get("link_type") == "tcx":
+                found.append(words["link_id"])
+        self.links.update(found)
+        return found
+
+    def links_are_gone(self) -> bool:
+        return all(
+            subprocess.run(["bpftool", "link", "show", "id", link], capture_output=True, timeout=5).returncode
+            for link in self.links
+        )
+
+    def sockops(self) -> str:
+        return run("bpftool", "cgroup", "show", str(self.host.cgroup)) if self.host.cgroup.exists() else ""
+
+    def is_clean(self) -> bool:
+        """Nothing of ours is left of the host, and its process is back."""
+        folder = cgroups.our_folder(loader.socket_path(), loader.DEFAULT_SOCKET)
+        return (
+            not folder.exists()
+            and self.links_are_gone()
+            and self.ratelimit() != "0"
+            and cgroups.cgroup_of(self.process.pid) == self.origin
+        )
+
+    def wait_clean(self) -> None:
+        wait_until(self.is_clean, GONE_TIMEOUT_S, "everything of the host programs to be gone")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
+    build.build_all()
+    monkeypatch.setenv("FAIRLANE_CC_SOCKET", str(tmp_path / "cc.sock"))
+    algorithm = f"hp{os.getpid() % 1000000}"
+    build.compile_bpf("newreno.bpf.c", algorithm, find_variant("newreno").defines, tmp_path / "object")
+    name = f"hp{os.getpid()}x{next(_counter)}"
+    run("ip", "netns", "add", name)
+    process = subprocess.Popen(["ip", "netns", "exec", name, "sleep", "60"])
+    try:
+        netns = Path("/run/netns") / name
+        wait_until(lambda: process.pid in cgroups.processes_in_netns(netns), 5, "the process to be in its namespace")
+        host = host_of(f"test/{name}", netns, "lo")
+        yield Place(name, process, host, [loader.Program(algorithm, tmp_path / "object", "first")])
+    finally:
+        process.kill()
+        process.wait(timeout=5)
+        run("ip", "netns", "del", name)
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+def test_variants_name_programs_that_there_are() -> None:
+    for variant in VARIANTS.values():
+        for program in variant.programs:
+            assert find_program(program).kernel <= variant.kernel
+    with pytest.raises(HostsError, match="no host program is called 'enna'; there are ena, ") as caught:
+        find_program("enna")
+    assert caught.value.code == "unknown-program"
+    assert all(len(program.counters) <= 16 for program in PROGRAMS.values())
+
+
+def test_a_machine_without_cgroup_v2_is_refused(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text("cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\n")
+    with pytest.raises(HostsError, match="need cgroup v2, and none is mounted\n  mkdir") as caught:
+        cgroups.mount_point(mounts)
+    assert caught.value.code == "kernel-unsupported"
+    (found,) = [item for item in loader.check_programs(mounts=mounts) if item.what == "cgroup v2"]
+    assert not found.ok
+    mounts.write_text("a /mnt/far cgroup2 rw 0 0\nb /sys/fs/cgroup/unified cgroup2 rw 0 0\n")
+    assert cgroups.mount_point(mounts) == Path("/sys/fs/cgroup/unified")
+
+
+def test_a_kernel_that_is_too_old_for_a_program_is_refused() -> None:
+    checks = loader.check_programs([PROGRAMS["ena"]], release="5.15.0-91-generic")
+    (kernel,) = [item for item in checks if item.what == "kernel for host programs"]
+    assert not kernel.ok
+    with pytest.raises(HostsError, match=r"5\.15\.0-91-generic is too old for ena \(5\.17\)\n  a newer kernel"):
+        loader.require([kernel])
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", "", "/x", "a//b", "h\n1"])
+def test_names_that_are_no_folder_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(HostsError, match="names no cgroup: want letters, digits"):
+        cgroups.make(tmp_path, name)
+
+
+@needs_root
+def test_a_host_elsewhere_and_an_interface_that_is_not_there_are_refused(place: Place) -> None:
+    with loader.acquire(place.algorithms) as lease:
+        with pytest.raises(HostsError, match=r"is not below .*\n  host_of\(\) names the right one"):
+            attach(Host(place.host.netns, cgroups.mount_point() / "other"), ["ena"], lease)
+        with pytest.raises(HostsError, match="error there is no interface eth7 in /run/netns/"):
+            attach(Host(place.host.netns, place.host.cgroup, "eth7"), ["ena"], lease)
+        with pytest.raises(HostsError, match="there is no network namespace /run/netns/nobody"):
+            attach(Host(Path("/run/netns/nobody"), place.host.cgroup), ["ena"], lease)
+        assert place.is_clean()
+
+
+@needs_root
+def test_a_program_that_the_kernel_refuses_leaves_nothing(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "build"
+    broken.mkdir()
+    for path in build.build_dir().iterdir():
+        (broken / path.name).symlink_to(path)
+    (broken / "program_mrto.bpf.o").unlink()
+    (broken / "program_mrto.bpf.o").write_bytes(b"not an ELF file")
+    monkeypatch.setenv("FAIRLANE_HOSTS_BUILD", str(broken))
+    with (
+        loader.acquire(place.algorithms) as lease,
+        pytest.raises(HostsError, match="cannot open the BPF object of program mrto"),
+    ):
+        attach(place.host, ["ena", "mrto"], lease)
+    place.wait_clean()
+
+
+# --- life and death ---------------------------------------------------------------------------------------------------
+
+
+@needs_root
+def test_attached_while_it_lives_and_gone_when_closed(place: Place) -> None:
+    before = place.ratelimit()
+    assert before != "0"
+    with loader.acquire(place.algorithms) as lease:
+        with attach(place.host, ["ena", "mrto"], lease) as attachment:
+            assert attachment.counters() == dict.fromkeys([*PROGRAMS["ena"].counters, "mrto_sockets"], 0)
+            assert cgroups.processes(place.host.cgroup) == [place.process.pid]
+            assert "ena" in place.sockops()
+            assert "mrto" in place.sockops()
+            assert len(place.tc_links()) == 2
+            assert not place.links_are_gone()
+            assert place.ratelimit() == "0"
+        assert place.is_clean()
+        assert place.ratelimit() == before
+        attachment.close()
+
+
+@needs_root
+def test_two_users_share_a_program_and_the_last_one_takes_it_away(place: Place) -> None:
+    with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
+        with loader.acquire(place.algorithms) as other, attach(place.host, ["ena"], other):
+            assert len(other.ask("list")) == 3  # the algorithm, one attachment, the pid
+        assert len(place.tc_links()) == 2
+        with attach(place.host, ["ena"], lease):
+            pass
+        assert len(place.tc_links()) == 2
+    place.wait_clean()
+
+
+@needs_root
+def test_a_process_that_is_held_keeps_what_was_attached(place: Place) -> None:
+    holding = subprocess.Popen(["sleep", "60"])
+    try:
+        with loader.acquire(place.algorithms) as lease:
+            attach(place.host, ["ena"], lease)
+            lease.hold_process(holding.pid)
+        assert len(place.tc_links()) == 2
+    finally:
+        holding.kill()
+        holding.wait(timeout=5)
+    place.wait_clean()
+
+
+@needs_root
+def test_a_command_enters_the_host_s_cgroup(place: Place) -> None:
+    with loader.acquire(place.algorithms) as lease, attach(place.host, ["mrto"], lease):
+        found = run(*place.host.entering(["cat", "/proc/self/cgroup"]))
+        assert f"0::/{place.host.cgroup.relative_to(cgroups.mount_point())}\n" in found
+
+
+def user_of(place: Place) -> subprocess.Popen[str]:
+    """Another process that has attached a program to the place."""
+    program = place.algorithms[0]
+    code = (
+        "import sys, time; from pathlib import Path; from fairlane_hosts import loader, host;"
+        f"lease = loader.acquire([loader.Program({program.name!r}, Path({str(program.path)!r}), {program.tag!r})]);"
+        f"h = host.Host(Path({str(place.host.netns)!r}), Path({str(place.host.cgroup)!r}), 'lo');"
+        "a = host.attach(h, ['ena'], lease); print('attached', flush=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(HOSTS_ROOT)}
+    user = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    assert user.stdout is not None
+    assert user.stdout.readline() == "attached\n"
+    return user
+
+
+@needs_root
+def test_a_killed_user_leaves_nothing(place: Place) -> None:
+    user = user_of(place)
+    assert len(place.tc_links()) == 2
+    user.send_signal(signal.SIGKILL)
+    user.wait(timeout=5)
+    place.wait_clean()
+    wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+
+
+@needs_root
+def test_a_killed_holder_leaves_folders_and_sysctls_at_most_until_cleanup(place: Place) -> None:
+    with loader.acquire(place.algorithms) as lease:
+        attachment = attach(place.host, ["ena"], lease)
+        assert len(place.tc_links()) == 2
+        os.kill(lease.status.pid, signal.SIGKILL)
+        wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+        wait_until(place.links_are_gone, GONE_TIMEOUT_S, "the links to end")
+        assert place.host.cgroup.exists()
+        assert any("cgroup" in removed for removed in loader.cleanup(names=[place.algorithms[0].name]))
+        assert not place.host.cgroup.exists()
+        assert cgroups.cgroup_of(place.process.pid) == cgroups.mount_point()
+        attachment.close()  # nothing to give back any more, and no error
+
+
+@needs_root
+def test_cleanup_spares_what_is_attached(place: Place) -> None:
+    with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
+        (cgroups.our_folder(loader.socket_path(), loader.DEFAULT_SOCKET) / "left" / "h1").mkdir(parents=True)
+        removed = loader.cleanup(names=[place.algorithms[0].name])
+        assert [name.partition("/")[2] for name in removed] == ["left/h1", "left"]
+        assert len(place.tc_links()) == 2
+    place.wait_clean()
+
+
+@needs_root
+def test_without_tcx_a_filter_does_and_goes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of kernels before 6.6, taken here on purpose."""
+    monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
+    with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
+        assert "ena_ingress" in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "ingress")
+        assert "ena_egress" in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "egress")
+    wait_until(lambda: "clsact" not in run("tc", "-n", place.netns, "qdisc", "show", "dev", "lo"), 5, "clsact to go")
+    place.wait_clean()
+
+
+def test_an_attachment_of_nothing_is_nothing(tmp_path: Path) -> None:
+    del tmp_path
+    host = Host(None, Path("/nowhere"))
+    assert isinstance(attach(host, [], None), Attachment)  # pyright: ignore[reportArgumentType]
