@@ -24,8 +24,8 @@ from mininet.cli import CLI
 
 HERE = Path(__file__).parent
 TRY = {
-    "qthresh": "fairlane status · fairlane threshold show · fairlane flows",
-    "gfr": "fairlane status · fairlane gfr apply FILE · fairlane vc list",
+    "qthresh": "fairlane status · fairlane threshold show · fairlane flows · fairlane link list",
+    "gfr": "fairlane status · fairlane gfr apply FILE · fairlane vc list · fairlane link list",
     "ena": "fairlane status · fairlane ena show",
 }
 FULL_FRAME_BYTES = 1514
