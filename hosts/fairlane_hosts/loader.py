@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 
 from . import build, cgroups
+from .check import results as check_results
 from .errors import HostsError
 from .programs import PROGRAMS, HostProgram
 from .variants import bpf_variants
@@ -172,14 +173,20 @@ def require(checks: list[Check]) -> None:
             raise HostsError(code, f"cannot load the TCP variants: {item.what}: {item.found}", item.hint)
 
 
-def programs() -> list[Program]:
-    """What `build` has compiled, with the tag of each build. Raises HostsError `not-built`."""
+def programs(*, refused_too: bool = False) -> list[Program]:
+    """What `build` has compiled, with the tag of each build. Raises HostsError `not-built`.
+
+    Without those that this kernel refused when `fairlane hosts check` tried them (`refused_too`: with them).
+    """
     tags, found = build.read_tags(), list[Program]()
     for variant in bpf_variants():
         assert variant.object_name is not None
         tag = tags.get(variant.object_name)
         if tag is None:
             raise HostsError("not-built", f"{variant.object_name} is not built", "python -m fairlane_hosts.build")
+        result = check_results.read(variant)
+        if result is not None and not result.loads and not refused_too:
+            continue
         found.append(Program(variant.congestion_control, build.build_dir() / variant.object_name, tag))
     return found
 

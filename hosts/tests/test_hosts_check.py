@@ -179,6 +179,35 @@ def test_an_unknown_variant_is_answered_with_those_that_there_are() -> None:
     assert "no TCP variant is called 'ertoo'; there are tahoe, reno" in call("check", "ertoo", code=2)
 
 
+@needs_root
+def test_a_program_that_the_kernel_refuses_is_left_out_and_the_others_load(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object without a congestion control of the name that is wanted stands for one that the verifier refuses."""
+    del kept
+    build.build_all()
+    tags, folder = build.read_tags(), tmp_path / "build"
+    folder.mkdir()
+    for file in build.build_dir().iterdir():
+        (folder / file.name).symlink_to(file)
+    westwood, vegas = find_variant("westwood"), find_variant("vegas")
+    (folder / str(westwood.object_name)).unlink()
+    (folder / str(westwood.object_name)).symlink_to(build.build_dir() / str(vegas.object_name))
+    monkeypatch.setenv("FAIRLANE_HOSTS_BUILD", str(folder))
+    if loader.status() is not None:
+        pytest.skip("another run holds the variants now")
+    assert build.read_tags() == tags
+    rows = {row["variant"]: row for row in json.loads(call("check", "westwood", "vegas", "--json", code=1))["variants"]}
+    assert rows["westwood"]["status"] == "cannot"
+    assert "holds no congestion control of this name" in rows["westwood"]["found"]
+    assert rows["vegas"]["status"] == "ok"
+    with loader.acquire() as lease:  # what a run does from now on
+        assert vegas.congestion_control in lease.status.tags
+        assert westwood.congestion_control not in lease.status.tags
+    with pytest.raises(HostsError, match="variant westwood failed its check"):
+        apply.use_on_host(westwood)
+
+
 @pytest.fixture(scope="module")
 def bed() -> Generator[CheckBed]:
     build.build_all()

@@ -47,6 +47,8 @@ class Result:
     """What was seen, or why not."""
     instead: str = ""
     """The nearest variant that passed; empty when it is not needed or there is none."""
+    loads: bool = True
+    """False: the kernel refuses its program, so it is left out when the others are loaded."""
 
     @property
     def ok(self) -> bool:

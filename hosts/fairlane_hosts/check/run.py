@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Generator, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from .. import loader
@@ -15,17 +15,47 @@ from .bed import CheckBed
 from .probes import is_absent, probes_of
 from .results import Result
 
+HOLDER_END_S = 5.0
 TRIES = 2
 """A trial that fails is tried once more: a busy machine can be late for a timer."""
 
 
-@contextlib.contextmanager
-def _bed() -> Generator[CheckBed]:
-    with loader.acquire() as lease, CheckBed(lease) as bed:
-        yield bed
+def _acquire() -> tuple[loader.Lease, dict[str, str]]:
+    """A lease on what the kernel takes, and by kernel name why it refuses the others. Raises HostsError."""
+    loader.require(loader.check())
+    wanted = loader.programs(refused_too=True)
+    try:
+        return loader.acquire(wanted), {}
+    except HostsError as error:
+        if error.code != "holder":
+            raise
+        first = error
+    if loader.status() is not None:  # somebody uses variants now: what was refused before is not tried again
+        return loader.acquire(), {
+            p.name: "this kernel refused its program" for p in wanted if p not in loader.programs()
+        }
+    refused = dict[str, str]()
+    for program in wanted:
+        try:
+            loader.acquire([program]).close()
+            _wait_for_the_holders_end()
+        except HostsError as error:
+            refused[program.name] = error.message
+    taken = [program for program in wanted if program.name not in refused]
+    if not refused or not taken:
+        raise first
+    return loader.acquire(taken), refused
 
 
-def _try(bed: CheckBed, variant: Variant) -> Result:
+def _wait_for_the_holders_end() -> None:
+    deadline = time.monotonic() + HOLDER_END_S
+    while loader.status() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _try(bed: CheckBed, variant: Variant, refused: Mapping[str, str]) -> Result:
+    if variant.congestion_control in refused:
+        return Result(variant.name, "cannot", refused[variant.congestion_control], loads=False)
     if is_absent(variant, loader.available()):
         return Result(variant.name, "absent", f"this kernel was built without {variant.congestion_control}")
     seen = list[str]()
@@ -50,11 +80,12 @@ def check_variants(variants: Sequence[Variant], progress: Callable[[Variant, int
     all (`kernel-unsupported`, `not-root`, `not-built`, `holder`, `check`).
     """
     found = list[Result]()
-    with _bed() as bed:
+    lease, refused = _acquire()
+    with lease, CheckBed(lease) as bed:
         for number, variant in enumerate(variants):
             if progress is not None:
                 progress(variant, number)
-            found.append(_try(bed, variant))
+            found.append(_try(bed, variant, refused))
     ok = {result.variant: result.ok for result in found}
     for variant in results.VARIANTS.values():
         kept = results.read(variant)
