@@ -31,7 +31,7 @@ from fairlane_lab.scenario import App, Change, Flow, Scenario, TcpOptions
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
 
-SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", *GFR_KEYS})
+SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", "program", "ena_receiver", *GFR_KEYS})
 SENDER_PARAMETERS = frozenset({"sender", "variant", "window_bytes", "receive_windows"})
 """With a parameter `sender`: what senders that are compared in pairs differ in."""
 RUN_PARAMETERS = ("duration_s", "warmup_s")
