@@ -107,3 +107,25 @@ fn a_spike_and_an_outage_are_scripted_beside_settings() {
     assert_eq!(way(&sim, "b_to_a").dropped_outage, 250);
     assert_eq!(way(&sim, "a_to_b").dropped_outage, 0);
 }
+
+/// What a satellite link damages reaches the receiver through a switch whose program looks at TCP: it verifies the sum
+/// of the IP header only, and refuses a header that cannot be read.
+#[test]
+fn a_switch_behind_the_link_passes_damaged_segments_on() {
+    let flows = json!([{"name": "a", "from": "h1", "to": "h3", "app": {"kind": "greedy"},
+                        "tcp": {"cc": "reno", "recovery": "sack", "mss_bytes": 512}}]);
+    let mut config = dumbbell(1_544_000, 100, 5_000_000, flows);
+    config["links"][4]["a_to_b"]["ber"] = json!(1e-5);
+    let mut sim = routed(&config);
+    sim.run_until(120 * S);
+    let damaged = way(&sim, "a_to_b").corrupted_packets;
+    assert!(damaged > 200, "{damaged}");
+    let hosts = sim.hosts();
+    let h3 = hosts.iter().find(|host| host.host == "h3").unwrap();
+    // 164 of 4,416 bits are the IP header and the length of TCP's: 4 % of the damaged ones, no more than twice as many.
+    let found = h3.bad_transport_checksum;
+    assert!(
+        found <= damaged && found * 100 >= damaged * 92,
+        "{found} of {damaged}"
+    );
+}
