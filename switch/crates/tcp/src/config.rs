@@ -16,7 +16,7 @@ pub enum Recovery {
     /// A partial ACK repairs the next hole (RFC 6582).
     #[default]
     Newreno,
-    /// Scoreboard and pipe from SACK blocks (RFC 6675); as `newreno` when the peer does not permit SACK.
+    /// Scoreboard and pipe from SACK blocks, NextSeg() with its rules 3 and 4 (RFC 6675); as `newreno` when the peer does not permit SACK.
     Sack,
 }
 

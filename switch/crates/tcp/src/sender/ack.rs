@@ -34,7 +34,7 @@ pub(super) struct AckFlags {
     pub dupack: bool,
     pub newly_sacked: u32,
     pub original_acked: bool,
-    /// When a retransmission that is acknowledged now had been sent.
+    /// When a named segment that is acknowledged now had been sent again.
     pub repair_sent_ns: Option<Nanos>,
     pub tsecr: Option<u32>,
 }

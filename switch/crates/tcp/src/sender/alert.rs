@@ -158,6 +158,7 @@ impl Sender {
         self.board.mark_head_lost();
         self.begin_reduction();
         self.set_ca_state(CaState::Recovery);
+        self.rescue = true;
         if !self.prr && !self.cc.owns_cwnd() {
             self.tcp.snd_cwnd = self.tcp.snd_ssthresh;
             // Whatever is in flight: RFC 6675 §5 step 4.3. A named head was sent again already: then it is another's turn.

@@ -129,6 +129,8 @@ pub struct Sender {
     prr_out: u32,
 
     rexmit: Rexmit,
+    /// The recovery's rescue retransmission was not used yet.
+    rescue: bool,
     /// Retransmit the head whatever the window says.
     force_head: bool,
     rto_deadline: Option<Nanos>,
@@ -203,6 +205,7 @@ impl Sender {
             prr_delivered: 0,
             prr_out: 0,
             rexmit: Rexmit::None,
+            rescue: false,
             force_head: false,
             rto_deadline: None,
             persist: Persist::default(),

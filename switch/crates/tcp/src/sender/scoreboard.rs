@@ -72,7 +72,7 @@ pub struct AckedSegments {
     /// When the first and the last segment that were sent only once and are acknowledged now had been sent.
     pub first_sent_ns: Option<Nanos>,
     pub last_sent_ns: Option<Nanos>,
-    /// When the last retransmitted one of those that the cumulative ACK took out had been sent again.
+    /// When the last named one of those that the cumulative ACK took out had been sent again.
     pub last_repair_sent_ns: Option<Nanos>,
     /// When the first and the last segment that were sent only once and are SACKed now had been sent.
     pub first_sacked_sent_ns: Option<Nanos>,
@@ -229,6 +229,10 @@ impl Scoreboard {
         self.mark_lost(index);
         self.lost_ever = lost_ever;
         let segment = &mut self.ring[index];
+        if segment.has(RETRANS) {
+            segment.marks &= !RETRANS; // it was sent again while it was not held to be lost
+            self.retrans_out -= 1;
+        }
         let is_news = !segment.has(NAMED);
         self.named_out += u32::from(is_news);
         segment.marks |= NAMED;
@@ -271,8 +275,13 @@ impl Scoreboard {
             self.last_blocks = [(0, 0); 4];
         }
         for index in 0..self.ring.len() {
+            let segment = &mut self.ring[index];
             if reneged {
-                self.ring[index].marks &= !SACKED;
+                segment.marks &= !SACKED;
+            }
+            if segment.marks & (LOST | RETRANS) == RETRANS {
+                segment.marks &= !RETRANS; // sent again while it was not held to be lost
+                self.retrans_out -= 1;
             }
             self.mark_lost(index);
         }
@@ -357,6 +366,30 @@ impl Scoreboard {
         None
     }
 
+    /// RFC 6675 §4 NextSeg() rule 3: the first segment below the highest SACK that is neither SACKed nor sent again, though
+    /// too little is SACKed above to hold it lost. Those that are lost lie below `lost_hint`.
+    pub fn next_doubtful(&self) -> Option<usize> {
+        let mut sacked_above = self.sacked_out - self.lost_hint_sacked;
+        for index in self.lost_hint..self.ring.len() {
+            if sacked_above == 0 {
+                break;
+            }
+            let segment = &self.ring[index];
+            if segment.has(SACKED) {
+                sacked_above -= 1;
+            } else if !segment.has(RETRANS) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// RFC 6675 §4 NextSeg() rule 4: the highest segment that is not SACKed, unless it was sent again already.
+    pub fn last_unsacked(&self) -> Option<usize> {
+        let last = self.ring.iter().rposition(|segment| !segment.has(SACKED))?;
+        (!self.ring[last].has(RETRANS)).then_some(last)
+    }
+
     /// Takes note of a retransmission and gives the segment to send.
     pub fn retransmit(&mut self, index: usize, now: Nanos) -> TxSegment {
         let segment = &mut self.ring[index];
@@ -389,7 +422,10 @@ impl Scoreboard {
             acked.packets += 1;
             if segment.has(EVER_RETRANS) {
                 acked.retransmitted_acked = true;
-                acked.last_repair_sent_ns = acked.last_repair_sent_ns.max(Some(segment.sent_ns));
+                if segment.has(NAMED) {
+                    acked.last_repair_sent_ns =
+                        acked.last_repair_sent_ns.max(Some(segment.sent_ns));
+                }
             } else if !segment.has(SACKED) {
                 acked.first_sent_ns.get_or_insert(segment.sent_ns);
                 acked.last_sent_ns = Some(segment.sent_ns);
@@ -461,12 +497,10 @@ impl Scoreboard {
                     acked.first_sacked_sent_ns.get_or_insert(segment.sent_ns);
                     acked.last_sacked_sent_ns = Some(segment.sent_ns);
                 }
-                if segment.has(LOST) {
-                    self.lost_out -= 1;
-                    self.retrans_out -= u32::from(segment.has(RETRANS));
-                    self.named_out -= u32::from(segment.has(NAMED));
-                    segment.marks &= !(LOST | RETRANS | NAMED);
-                }
+                self.lost_out -= u32::from(segment.has(LOST));
+                self.retrans_out -= u32::from(segment.has(RETRANS));
+                self.named_out -= u32::from(segment.has(NAMED));
+                segment.marks &= !(LOST | RETRANS | NAMED);
                 segment.marks |= SACKED;
                 self.sacked_out += 1;
                 self.sacked_bytes += segment.seq_len();

@@ -27,6 +27,9 @@ impl Sender {
         if let Some(segment) = self.next_new(now) {
             return Some(segment);
         }
+        if let Some(index) = self.next_in_doubt() {
+            return Some(self.retransmit(index, now));
+        }
         if self.rexmit == Rexmit::New {
             self.rexmit = Rexmit::None;
             if !after(self.tcp.snd_nxt, self.tcp.high_seq) {
@@ -52,6 +55,24 @@ impl Sender {
         }
         self.rexmit = Rexmit::None;
         None
+    }
+
+    /// RFC 6675 §4 NextSeg() rules 3 and 4, when the window has room for what is neither lost nor new: first a segment that
+    /// may be lost, then, once a recovery, the last one, of whose loss no SACK would tell. NOT rule 4 where the peer's window
+    /// alone holds new data back: that will tell.
+    fn next_in_doubt(&mut self) -> Option<usize> {
+        let recovers = self.sack() && self.ca_state() == CaState::Recovery;
+        if !recovers || self.board.in_flight() >= self.tcp.snd_cwnd {
+            return None;
+        }
+        if let Some(index) = self.board.next_doubtful() {
+            return Some(index);
+        }
+        if !self.rescue || self.has_new_data() {
+            return None;
+        }
+        self.rescue = false;
+        self.board.last_unsacked()
     }
 
     fn retransmit(&mut self, index: usize, now: Nanos) -> TxSegment {

@@ -19,6 +19,7 @@ mod recovery_newreno;
 mod recovery_prr;
 mod recovery_rack;
 mod recovery_sack;
+mod recovery_sack_tail;
 mod recovery_tahoe_reno;
 mod sack_limit;
 mod segments;
