@@ -32,7 +32,7 @@ control EnaIngress(inout headers_t hdr,
     Judge() judge;
     Validate() validate;
     FromSatellite() from_satellite;
-    FindFlow() find_flow;
+    FindPlace() find_place;
     CloseName() close_name;
     Notify() notify;
     Route() route;
@@ -66,10 +66,10 @@ control EnaIngress(inout headers_t hdr,
                     || meta.corrupted == 1 && hdr.ipv4.total_len + meta.l2_length == meta.length)) {
                     from_satellite.apply(standard_metadata, is_far_side);
                     if (is_far_side == 1) {
-                        find_flow.apply(hdr, meta);
+                        find_place.apply(hdr, meta);
                         if (meta.corrupted == 1) {
                             notify.apply(hdr, meta, standard_metadata);
-                        } else if (meta.is_known == 1) {
+                        } else {
                             close_name.apply(hdr, meta);
                         }
                     }

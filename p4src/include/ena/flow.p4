@@ -5,17 +5,28 @@
 
 #include "state.p4"
 
-/// Finds the flow of a data segment: exactly it, or none.
-control FindFlow(in headers_t hdr, inout metadata_t meta) {
+/// The place where a data segment's flow is, if it is known.
+control FindPlace(in headers_t hdr, inout metadata_t meta) {
     bit<32> index;
-    bit<64> addresses;
-    bit<32> ports;
 
     @hidden action find() {
         hash(index, HashAlgorithm.crc32, 32w0,
              { hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, hdr.tcp.src_port, hdr.tcp.dst_port },
              64w0x100000000);
         meta.flow = index[ENA_BITS-1:0];
+    }
+
+    apply {
+        find();
+    }
+}
+
+/// Whether it is exactly this segment's flow that has the place.
+control CheckFlow(in headers_t hdr, inout metadata_t meta) {
+    bit<64> addresses;
+    bit<32> ports;
+
+    @hidden action check() {
         flow_addresses.read(addresses, (bit<32>)meta.flow);
         flow_ports.read(ports, (bit<32>)meta.flow);
         meta.is_known = (addresses == hdr.ipv4.src ++ hdr.ipv4.dst
@@ -23,7 +34,7 @@ control FindFlow(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        find();
+        check();
     }
 }
 

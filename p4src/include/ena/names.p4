@@ -7,7 +7,7 @@
 #ifndef FAIRLANE_ENA_NAMES_P4
 #define FAIRLANE_ENA_NAMES_P4
 
-#include "state.p4"
+#include "flow.p4"
 
 #define FOUR_TIMES(x) x x x x
 #define EIGHT_TIMES(x) FOUR_TIMES(x) FOUR_TIMES(x)
@@ -162,7 +162,8 @@ control AddName(in headers_t hdr, in metadata_t meta) {
 }
 
 /// A good segment closes its name: what was corrupted came again. The receiver's ACK may be held back by another one.
-control CloseName(in headers_t hdr, in metadata_t meta) {
+control CloseName(in headers_t hdr, inout metadata_t meta) {
+    CheckFlow() check_flow;
     FindName() find_name;
     bit<16> state;
     bit<6> position;
@@ -179,9 +180,12 @@ control CloseName(in headers_t hdr, in metadata_t meta) {
     apply {
         load();
         if (state[10:5] != 0) {
-            find_name.apply(hdr, meta, state[15:11], state[10:5], position, is_there);
-            if (is_there == 1) {
-                close();
+            check_flow.apply(hdr, meta);
+            if (meta.is_known == 1) {
+                find_name.apply(hdr, meta, state[15:11], state[10:5], position, is_there);
+                if (is_there == 1) {
+                    close();
+                }
             }
         }
     }

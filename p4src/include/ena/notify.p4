@@ -12,6 +12,7 @@
 control Notify(inout headers_t hdr,
                inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
+    CheckFlow() check_flow;
     AddName() add_name;
     bit<64> said;
     bit<32> kept;
@@ -97,17 +98,20 @@ control Notify(inout headers_t hdr,
 
     apply {
         meta.reason = REASON_CORRUPTED;
-        if (meta.is_known == 1 && meta.tcp_payload_len != 0) {
-            look();
-            if (is_inside == 1) {
-                add_name.apply(hdr, meta);
-                answer();
-                if (kept[4:4] == 1) {
-                    add_timestamps();
+        if (meta.tcp_payload_len != 0) {
+            check_flow.apply(hdr, meta);
+            if (meta.is_known == 1) {
+                look();
+                if (is_inside == 1) {
+                    add_name.apply(hdr, meta);
+                    answer();
+                    if (kept[4:4] == 1) {
+                        add_timestamps();
+                    }
+                    meta.reason = REASON_NONE;
+                    ena_corrupted.count((bit<32>)meta.port);
+                    ena_notified.count((bit<32>)meta.port);
                 }
-                meta.reason = REASON_NONE;
-                ena_corrupted.count((bit<32>)meta.port);
-                ena_notified.count((bit<32>)meta.port);
             }
         }
     }
