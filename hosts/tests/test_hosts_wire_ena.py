@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ENA on the wire: what a receiver answers to a corrupted segment, and what a sender does about it.
+
+sender [ena] --[10 Mbit/s, 10 ms, corrupts and drops]-- receiver [ena] (an ACK a segment, a window that never limits)
+
+What is asserted of the window is what is outstanding on the wire; counters are looked at beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+from packet_bed import PacketBed, Script, Segment, Trace
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+
+MSS = 1000
+BYTES = 150_000
+HIT = 40
+"""The segment that the scripts hit."""
+RTO_MIN_S = 0.2
+SENDERS = ["ena-tahoe", "ena-reno", "ena-sack"]
+ATTEMPTS = 4
+
+
+class EnaBed:
+    """Transfers between two hosts that know ENA; what the machine spoilt is made again."""
+
+    def __init__(self, bed: PacketBed) -> None:
+        self.bed = bed
+        self._made: dict[tuple[object, ...], tuple[Trace, dict[str, int]]] = {}
+
+    def run(
+        self, variant: str, script: Script, transferred: int = BYTES, mss: int = MSS
+    ) -> tuple[Trace, dict[str, int]]:
+        """A transfer, and what the counters of both ends grew by; made when first asked for."""
+        key = (variant, repr(script), transferred, mss)
+        if key not in self._made:
+            self._made[key] = self._run(variant, script, transferred, mss)
+        return self._made[key]
+
+    def _run(self, variant: str, script: Script, transferred: int, mss: int) -> tuple[Trace, dict[str, int]]:
+        self.bed.use(variant)
+        late_s = list[float]()
+        for _ in range(ATTEMPTS):
+            before = self._counters()
+            trace = self.bed.transfer(transferred, mss=mss, script=script)
+            if trace.late_s < RTO_MIN_S / 4:
+                assert trace.complete, trace.dump()
+                assert not trace.bad_checksums
+                return trace, {name: value - before[name] for name, value in self._counters().items()}
+            late_s.append(trace.late_s)
+        pytest.fail(f"the machine is too busy for a verdict: the forwarder was late by {late_s} s")
+
+    def _counters(self) -> dict[str, int]:
+        receiver = self.bed.counters(self.bed.receiver)
+        return {**self.bed.counters(self.bed.sender), "ena_corrupted": receiver["ena_corrupted"]}
+
+
+@pytest.fixture(scope="module")
+def ena() -> Generator[EnaBed]:
+    with PacketBed(rate_bps=10_000_000, delay_s=0.01, queue_packets=1000) as bed:
+        bed.sysctl(bed.receiver, "tcp_rmem", "4096 1000000 4000000")
+        bed.sysctl(bed.receiver, "tcp_sack", 1)
+        bed.lease()
+        bed.attach(bed.receiver, "ena")
+        yield EnaBed(bed)
+
+
+def answers(trace: Trace, hit: Segment) -> list[Segment]:
+    """The receiver's ACKs from the moment the corrupted segment came until the repair came."""
+    assert hit.delivered_s is not None
+    return [ack for ack in trace.acks if ack.t_s >= hit.delivered_s and ack.ack <= hit.seq]
+
+
+def window_before(trace: Trace) -> int:
+    """Segments outstanding when the first retransmission went out."""
+    return -(-trace.outstanding(trace.retransmissions[0].t_s - 1e-6) // MSS)
+
+
+def first_flight_after(trace: Trace) -> int:
+    """Most segments outstanding in the round trip after the repair was acknowledged."""
+    first = trace.retransmissions[0]
+    end = next(ack for ack in trace.got() if ack.ack > first.seq).at_sender_s
+    return max(flight for t_s, flight in trace.flights(MSS) if end < t_s < end + 0.03)
+
+
+# --- the receiver ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", SENDERS)
+def test_every_ack_names_the_corrupted_segment_until_it_has_arrived(ena: EnaBed, variant: str) -> None:
+    trace, counters = ena.run(variant, Script(corrupt=[HIT]))
+    hit = trace.sent(HIT)
+    named = answers(trace, hit)
+    assert len(named) > 3
+    assert [ack.options.error_seq for ack in named] == [hit.seq] * len(named)
+    assert all(ack.options.error_seq is None for ack in trace.acks if ack not in named)
+    assert counters["ena_corrupted"] == 1
+    assert counters["ena_notified"] == len(named)
+
+
+def test_the_answer_is_immediate_and_needs_no_further_segment(ena: EnaBed) -> None:
+    last = BYTES // MSS
+    trace, counters = ena.run("ena-sack", Script(corrupt=[last]))
+    hit = trace.sent(last)
+    first = answers(trace, hit)[0]
+    assert first.options.error_seq == hit.seq
+    assert first.t_s < trace.sent(last, 1).t_s  # nothing but the corrupted segment itself can have made it
+    assert counters["ena_corrupted"] == 1
+
+
+def test_of_several_the_lowest_is_named(ena: EnaBed) -> None:
+    holes = [HIT, HIT + 3, HIT + 6, HIT + 9, HIT + 12]
+    trace, counters = ena.run("ena-sack", Script(corrupt=holes))
+    for number in holes:
+        seq = trace.sent(number).seq
+        waiting = [ack for ack in answers(trace, trace.sent(number)) if ack.ack == seq]
+        assert waiting
+        assert all(ack.options.error_seq == seq for ack in waiting)
+    assert counters["ena_corrupted"] == len(holes)
+
+
+def test_beside_timestamps_and_three_blocks_it_takes_the_third_one_s_room(ena: EnaBed) -> None:
+    ends = (ena.bed.sender, ena.bed.receiver)
+    ena.bed.use("ena-sack")
+    try:
+        for end in ends:
+            ena.bed.sysctl(end, "tcp_timestamps", 1)
+        holes = [HIT, HIT + 2, HIT + 4, HIT + 6, HIT + 8]
+        before = ena.bed.counters(ena.bed.sender)["ena_reduced"]
+        trace = ena.bed.transfer(BYTES, mss=MSS, script=Script(corrupt=holes))
+        assert ena.bed.counters(ena.bed.sender)["ena_reduced"] == before
+    finally:
+        for end in ends:
+            ena.bed.sysctl(end, "tcp_timestamps", 0)
+    assert trace.complete
+    assert not trace.bad_checksums
+    full = [ack for ack in answers(trace, trace.sent(HIT)) if ack.options.length == 40]
+    assert len(full) > 3, trace.dump(trace.acks)
+    for ack in full:
+        assert ack.options.timestamps is not None
+        assert len(ack.options.sack) == 2
+        assert ack.options.error_seq == trace.sent(HIT).seq
+
+
+def test_a_number_that_was_hit_itself_is_not_believed_and_the_gap_tells_which_it_was(ena: EnaBed) -> None:
+    trace, counters = ena.run("ena-sack", Script(corrupt_header=[HIT]))
+    hit = trace.sent(HIT)
+    names = {ack.options.error_seq for ack in trace.acks} - {None}
+    assert names == {hit.seq}
+    assert (counters["ena_kept"], counters["ena_reduced"]) == (1, 0)
+
+
+def test_a_gap_of_another_length_is_a_drop(ena: EnaBed) -> None:
+    trace, counters = ena.run("ena-sack", Script(corrupt_header=[HIT], drop=[HIT + 1]))
+    assert {ack.options.error_seq for ack in trace.acks} == {None}
+    assert counters["ena_corrupted"] == 0
+    assert (counters["ena_kept"], counters["ena_reduced"]) == (0, 1)
+
+
+def test_a_corrupted_ack_is_no_corrupted_segment(ena: EnaBed) -> None:
+    trace, counters = ena.run("ena-sack", Script(corrupt_acks=[20, 30]))
+    assert not trace.retransmissions
+    assert counters == {"ena_corrupted": 0, "ena_notified": 0, "ena_kept": 0, "ena_reduced": 0}
+
+
+# --- the sender -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", SENDERS)
+def test_the_window_stays_after_corruption(ena: EnaBed, variant: str) -> None:
+    trace, counters = ena.run(variant, Script(corrupt=[HIT]))
+    assert [(s.number, s.repeated) for s in trace.retransmissions] == [(HIT, 1)]
+    assert first_flight_after(trace) >= window_before(trace)
+    assert (counters["ena_kept"], counters["ena_reduced"]) == (1, 0)
+
+
+@pytest.mark.parametrize("variant", SENDERS)
+def test_the_window_falls_after_a_drop(ena: EnaBed, variant: str) -> None:
+    trace, counters = ena.run(variant, Script(drop=[HIT]))
+    assert first_flight_after(trace) <= window_before(trace) // 2 + 2
+    assert (counters["ena_kept"], counters["ena_reduced"]) == (0, 1)
+    assert counters["ena_notified"] == 0
+
+
+@pytest.mark.parametrize("variant", SENDERS)
+def test_a_drop_behind_a_corrupted_segment_reduces_after_all(ena: EnaBed, variant: str) -> None:
+    _, counters = ena.run(variant, Script(corrupt=[HIT], drop=[HIT + 5]))
+    assert counters["ena_corrupted"] == 1
+    assert (counters["ena_kept"], counters["ena_reduced"]) == (0, 1)
+
+
+@pytest.mark.parametrize("variant", SENDERS)
+def test_a_corrupted_retransmission_is_repaired_too(ena: EnaBed, variant: str) -> None:
+    trace, counters = ena.run(variant, Script(corrupt=[HIT, (HIT, 1)]))
+    assert trace.sent(HIT, 2)
+    assert counters["ena_corrupted"] == 2
+    assert counters["ena_reduced"] == 0
+
+
+def test_the_last_segment_is_repaired_and_the_window_kept(ena: EnaBed) -> None:
+    last = BYTES // MSS
+    trace, counters = ena.run("ena-sack", Script(corrupt=[last]))
+    assert [(s.number, s.repeated) for s in trace.retransmissions] == [(last, 1)]
+    assert counters["ena_reduced"] == 0
+
+
+def test_a_receiver_without_ena_makes_it_the_base_algorithm(ena: EnaBed) -> None:
+    ena.bed.detach(ena.bed.receiver)
+    try:
+        ena.bed.use("ena-sack")
+        before = ena.bed.counters(ena.bed.sender)
+        trace = ena.bed.transfer(BYTES, mss=MSS, script=Script(corrupt=[HIT]))
+        after = ena.bed.counters(ena.bed.sender)
+    finally:
+        ena.bed.attach(ena.bed.receiver, "ena")
+    assert trace.complete
+    assert after["ena_reduced"] - before["ena_reduced"] == 1
+    assert after["ena_kept"] == before["ena_kept"]
+    assert first_flight_after(trace) <= window_before(trace) // 2 + 2
+
+
+# --- many -----------------------------------------------------------------------------------------------------------
+
+
+def recoveries(trace: Trace) -> list[bool]:
+    """By the forwarder's log, in order: whether a segment was dropped in what each recovery had to repair.
+
+    A recovery begins when the first segment that is missing is sent again, or was so before in the recovery that has just
+    ended, and ends with the ACK of all that was sent until its beginning; what is lost of that is its business.
+    """
+    found, end = list[bool](), -1
+    gone = {s.seq: s for s in trace.data if not s.repeated and (s.dropped or s.corrupted)}
+    repaired_s = dict[int, float]()
+    for repair in trace.retransmissions:
+        repaired_s.setdefault(repair.seq, repair.t_s)
+    starts = sorted((max(gone[seq].t_s, t_s), seq) for seq, t_s in repaired_s.items() if seq in gone)
+    acks = trace.got()
+    for repair_s, seq in starts:
+        if seq < end:
+            continue
+        start_s = max(repair_s, next((ack.at_sender_s for ack in acks if ack.ack >= seq), repair_s))
+        end = max(s.end for s in trace.data if s.t_s <= start_s)
+        found.append(any(bool(s.dropped) for s in gone.values() if seq <= s.seq < end))
+    return found
+
+
+def test_corruption_and_drops_are_told_apart(ena: EnaBed) -> None:
+    trace, counters = ena.run("ena-sack", Script(corruption=0.01, loss=0.005, seed=8), transferred=2_000_000)
+    expected = recoveries(trace)
+    dropped, spared = sum(expected), len(expected) - sum(expected)
+    assert min(dropped, spared) >= 5
+    assert abs(counters["ena_reduced"] - dropped) <= 1  # the log's order of an ACK and a segment at one instant
+    assert abs(counters["ena_kept"] - spared) <= 1
+
+
+@pytest.mark.parametrize("variant", ["ena-reno", "ena-sack"])
+def test_drops_alone_reduce_as_often_as_there_are_recoveries(ena: EnaBed, variant: str) -> None:
+    trace, counters = ena.run(variant, Script(loss=0.01, seed=3), transferred=500_000)
+    assert counters["ena_notified"] == 0
+    assert counters["ena_kept"] == 0
+    assert abs(counters["ena_reduced"] - len(recoveries(trace))) <= 1
+
+
+def test_jumbo_frames(ena: EnaBed) -> None:
+    del ena  # its holder serves this bed too
+    with PacketBed(rate_bps=50_000_000, delay_s=0.01, queue_packets=1000, mtu=9000) as bed:
+        bed.sysctl(bed.receiver, "tcp_rmem", "4096 4000000 8000000")
+        bed.lease()
+        bed.attach(bed.receiver, "ena")
+        bed.use("ena-reno")
+        trace = bed.transfer(900_000, mss=8960, script=Script(corrupt=[HIT]))
+        counters = bed.counters(bed.sender)
+    assert trace.complete
+    hit = trace.sent(HIT)
+    assert hit.length == 8960
+    assert answers(trace, hit)[0].options.error_seq == hit.seq
+    assert (counters["ena_kept"], counters["ena_reduced"]) == (1, 0)
