@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A frame costs a link no allocation once it has run in, whatever is done to it: counted by the global allocator.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(at, layout) }
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn bursts_traces_and_all_the_rest_allocate_nothing() {
+    let trace = Trace::new("t", (0..1_000).map(|k| k * 3 / 2 + 1).collect()).unwrap();
+    let options = LinkOptions {
+        delay_ns: 5_000_000,
+        jitter_ns: 1_000_000,
+        jitter_distribution: JitterDistribution::Normal,
+        loss: 0.01,
+        ber: 1e-5,
+        queue_packets: 20,
+        ge_enter: 0.01,
+        ge_leave: 0.2,
+        ge_loss: 0.3,
+        ge_ber: 1e-3,
+        trace: Some(Arc::new(trace)),
+        ..LinkOptions::default()
+    };
+    let mut link: Link<u64> = Link::new(options, LinkStreams::new(1, "l"), 64).unwrap();
+    let mut frame = [0u8; 1514];
+    let mut send = |from: u64, to: u64| {
+        for k in from..to {
+            let now = k * 1_000_000;
+            match k % 1_000 {
+                300 => link.spike(now, 20_000_000),
+                600 => link.outage(now, 20_000_000),
+                _ => {}
+            }
+            let _ = link.transmit(now, &mut frame, k);
+            while link.poll(now).is_some() {}
+        }
+        *link.stats()
+    };
+    send(0, 20_000);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let stats = send(20_000, 60_000);
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert!(stats.delivered_packets > 30_000 && stats.dropped_queue_full > 1_000);
+    assert!(stats.bad_state_packets > 1_000 && stats.dropped_loss > 500);
+    assert!(stats.dropped_outage > 500 && stats.corrupted_packets > 1_000);
+}
