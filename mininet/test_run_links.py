@@ -62,7 +62,8 @@ def round_trips_ms(said: str) -> list[tuple[float, float]]:
 
 def shown(said: str) -> list[Any]:
     """Every JSON array that a command printed."""
-    decoder, found, at = json.JSONDecoder(), [], 0
+    decoder, at = json.JSONDecoder(), 0
+    found: list[Any] = []
     while (at := said.find("[\n", at)) >= 0:
         value, end = decoder.raw_decode(said, at)
         found.append(value)
