@@ -56,12 +56,12 @@ static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path
 	path->srtt_us = tp->srtt_us >> 3;
 }
 
-static __always_inline void ena_pace(struct sock *sk, const struct cc_tcp *tcp) {
+static __always_inline void ena_pace(struct sock *sk, const struct ena_sender *st, const struct cc_tcp *tcp) {
 	struct ena_path path;
 	__u64 rate;
 
 	ena_fill_path(sk, &path);
-	rate = ena_pacing_rate(tcp, &path);
+	rate = ena_pacing_rate(st, tcp, &path);
 	if (!rate)
 		return;
 	sk->sk_pacing_rate = rate;
@@ -104,7 +104,7 @@ static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *
 			ENA_BASE_ON_ACK(st, tcp);                                                                      \
 			ena_hook_after_base(sk, tcp);                                                                  \
 		}                                                                                                      \
-		ena_pace(sk, tcp);                                                                                     \
+		ena_pace(sk, &(st)->ena, tcp);                                                                         \
 	} while (0)
 #define FL_SET_STATE(st, tcp, state) ENA_BASE_SET_STATE(st, tcp, state)
 

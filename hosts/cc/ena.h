@@ -166,11 +166,14 @@ CC_INLINE void ena_grow(struct ena_sender *st, struct cc_tcp *tcp, const struct 
 #define ENA_PACING_DENOMINATOR 4
 
 // Bytes a second. A repaired hole gives the whole window free at once; sent as a burst it would overflow the buffer
-// before the satellite link (100 packets), and the corruption would end in a drop after all. 0: not known yet.
-CC_INLINE cc_u64 ena_pacing_rate(const struct cc_tcp *tcp, const struct ena_path *path) {
+// before the satellite link (100 packets), and the corruption would end in a drop after all. 0: no pacing, which begins
+// with the first recovery that keeps its window.
+CC_INLINE cc_u64 ena_pacing_rate(const struct ena_sender *st, const struct cc_tcp *tcp, const struct ena_path *path) {
 	cc_u64 bytes = (cc_u64)cc_min(tcp->snd_cwnd, cc_max(path->window_packets, 1)) * path->mss_bytes;
 	cc_u64 rate = path->srtt_us ? bytes * 1000000 / path->srtt_us : 0;
 
+	if (!st->kept && st->verdict != ENA_KEPT)
+		return 0;
 	if (tcp->ca_state == CC_OPEN && cc_in_slow_start(tcp))
 		return rate * ENA_PACING_SLOW_START;
 	return rate * ENA_PACING_NUMERATOR / ENA_PACING_DENOMINATOR;

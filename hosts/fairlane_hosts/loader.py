@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from . import build, cgroups
+from . import build, cgroups, filters
 from .check import results as check_results
 from .errors import HostsError
 from .programs import PROGRAMS, HostProgram
@@ -413,11 +413,16 @@ def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
 
 
 def _remove_cgroups(in_use: list[Path]) -> list[str]:
+    """Folders of hosts that have no program any more, and on kernels without tcx links the filters of their namespaces."""
     try:
         folder = cgroups.our_folder(socket_path(), DEFAULT_SOCKET)
     except HostsError:
         return []  # no cgroup v2: then there is none of ours
-    return cgroups.remove_left(folder, in_use)
+    left = list[str]()
+    if "FAIRLANE_CC_CLASSIC" in os.environ or kernel_version(os.uname().release) < filters.TCX_KERNEL:
+        idle = [path for path in folder.rglob("*") if path.is_dir() and path not in in_use]
+        left += filters.remove_left(pid for path in idle for pid in cgroups.processes(path))
+    return left + cgroups.remove_left(folder, in_use)
 
 
 def _stop(running: HolderStatus) -> list[str]:

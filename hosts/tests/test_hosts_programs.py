@@ -6,6 +6,7 @@ One namespace whose lo is the interface; a holder of our own at a socket of our 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -53,9 +54,10 @@ class Place:
         assert holder is not None
         found = list[str]()
         for entry in Path(f"/proc/{holder.pid}/fdinfo").iterdir():
-            words = dict(line.split(":\t", 1) for line in entry.read_text().splitlines() if ":\t" in line)
-            if words.get("link_type") == "tcx":
-                found.append(words["link_id"])
+            with contextlib.suppress(FileNotFoundError):  # the connection of the question above
+                words = dict(line.split(":\t", 1) for line in entry.read_text().splitlines() if ":\t" in line)
+                if words.get("link_type") == "tcx":
+                    found.append(words["link_id"])
         self.links.update(found)
         return found
 
@@ -286,6 +288,21 @@ def test_without_tcx_a_filter_does_and_goes(place: Place, monkeypatch: pytest.Mo
         assert "ena_egress" in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "egress")
     wait_until(lambda: "clsact" not in run("tc", "-n", place.netns, "qdisc", "show", "dev", "lo"), 5, "clsact to go")
     place.wait_clean()
+
+
+@needs_root
+def test_without_tcx_a_killed_holder_leaves_filters_until_cleanup(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
+    with loader.acquire(place.algorithms) as lease:
+        attach(place.host, ["ena"], lease)
+        os.kill(lease.status.pid, signal.SIGKILL)
+        wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+        removed = loader.cleanup(names=[place.algorithms[0].name])
+    assert {"filter lo ingress", "filter lo egress", place.algorithms[0].name} <= set(removed)
+    assert "clsact" not in run("tc", "-n", place.netns, "qdisc", "show", "dev", "lo")
+    assert not place.host.cgroup.exists()
 
 
 def test_an_attachment_of_nothing_is_nothing(tmp_path: Path) -> None:
