@@ -201,6 +201,8 @@ impl Scoreboard {
             segment.marks |= LOST;
             self.lost_out += 1;
             self.lost_ever += 1;
+            // Of duplicate ACKs, which do not say for what they are: what is lost did not get through.
+            self.sacked_out = self.sacked_out.min(self.packets_out() - self.lost_out);
         }
         self.retransmit_hint = self.retransmit_hint.min(index);
     }

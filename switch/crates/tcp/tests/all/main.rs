@@ -8,6 +8,7 @@ mod close;
 mod configuration;
 mod controls;
 mod delayed_ack;
+mod ena_mixture;
 mod ena_receiver;
 mod ena_sender;
 mod erto;

@@ -28,6 +28,8 @@ pub struct Network {
     pub jitter_ns: Nanos,
     pub loss: f64,
     pub duplicates: f64,
+    /// Of the segments with payload that arrive, so many arrive corrupted.
+    pub corruption: f64,
 }
 
 /// Two endpoints and what is on its way between them; ties in time go by order of sending.
@@ -81,7 +83,11 @@ impl Pipe {
             let Reverse((_, index, end)) = self.on_the_way.pop().expect("it was peeked at");
             let segment = self.segments[index as usize];
             if let Some(connection) = &mut self.ends[end] {
-                connection.on_segment(self.now, &segment);
+                if segment.payload_len > 0 && self.random.random_bool(self.network.corruption) {
+                    connection.on_corrupted(self.now, &corrupted(&segment));
+                } else {
+                    connection.on_segment(self.now, &segment);
+                }
             } else if segment.flags.syn() {
                 self.ends[end] = Some(Connection::accept(
                     server,
@@ -106,6 +112,14 @@ impl Pipe {
         }
         true
     }
+}
+
+/// The segment's bytes with a flipped bit in its payload.
+pub fn corrupted(segment: &Segment) -> Vec<u8> {
+    let mut bytes = vec![0; segment.wire_len()];
+    segment.encode(CLIENT.ip, SERVER.ip, &mut bytes);
+    *bytes.last_mut().expect("a header") ^= 1;
+    bytes
 }
 
 /// Sends `bytes` from the client and closes; gives both ends once both are done.
@@ -167,11 +181,12 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     let choices = (
         prop::sample::select(controls),
         prop::sample::select(recoveries.to_vec()),
-        any::<[bool; 7]>(),
+        any::<[bool; 8]>(),
     );
     (choices, 100u32..1500, 1u32..20, 1u32..5, 0u64..60_000).prop_map(
         |((cc, recovery, flags), mss, window, threshold, buffer)| {
-            let [delayed_ack, timestamps, frto, prr, limited_transmit, window_scale, linux] = flags;
+            let [delayed_ack, timestamps, frto, prr, limited_transmit, window_scale, linux, ena] =
+                flags;
             TcpConfig {
                 cc,
                 recovery,
@@ -185,6 +200,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
                 prr,
                 limited_transmit,
                 window_scale,
+                ena,
                 rto_rule: if linux {
                     RtoRule::Linux
                 } else {
@@ -207,8 +223,9 @@ proptest! {
         loss in 0.0f64..0.2,
         duplicates in 0.0f64..0.1,
         jitter_ms in 0u64..30,
+        corruption in 0.0f64..0.1,
     ) {
-        let network = Network { delay_ns: 10 * MS, jitter_ns: jitter_ms * MS, loss, duplicates };
+        let network = Network { delay_ns: 10 * MS, jitter_ns: jitter_ms * MS, loss, duplicates, corruption };
         let (client, server, _) = transfer(&config, network, seed, bytes);
         prop_assert_eq!(server.received_bytes(), bytes);
         prop_assert_eq!(client.acked_bytes(), bytes);
@@ -223,6 +240,7 @@ fn a_seed_gives_the_same_run() {
         jitter_ns: 20 * MS,
         loss: 0.05,
         duplicates: 0.02,
+        corruption: 0.0,
     };
     let config = TcpConfig {
         recovery: Recovery::Sack,
