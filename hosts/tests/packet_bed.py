@@ -239,7 +239,8 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
             words += ["--cc", cc, "--no-sysctl-check"] if cc else []
             sender = self.start(self.sender, "send", *words, "--out", str(out), *more)
             try:
-                self._wait(sender, timeout_s)
+                said = self._wait(sender, timeout_s)
+                assert out.exists(), f"the sender did not start:\n{said}"
             finally:
                 if sender.poll() is None:
                     sender.kill()
@@ -282,13 +283,15 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
                     process.kill()
                     process.communicate(timeout=5)
 
-    def _wait(self, sender: subprocess.Popen[str], timeout_s: float) -> None:
+    def _wait(self, sender: subprocess.Popen[str], timeout_s: float) -> str:
+        """What it said on standard error."""
         try:
             _, said = sender.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             sender.send_signal(signal.SIGTERM)
             _, said = sender.communicate(timeout=15)
         assert sender.returncode in (0, 1), said
+        return said
 
     def segments(self) -> list[Segment]:
         """What the forwarder has seen so far: for tests that start transfers themselves (see `record`)."""
