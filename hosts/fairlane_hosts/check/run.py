@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .. import loader
 from ..errors import HostsError
-from ..variants import Variant
+from ..variants import VARIANTS, Variant
 from . import results
 from .bed import CheckBed
 from .probes import is_absent, probes_of
@@ -87,7 +87,7 @@ def check_variants(variants: Sequence[Variant], progress: Callable[[Variant, int
                 progress(variant, number)
             found.append(_try(bed, variant, refused))
     ok = {result.variant: result.ok for result in found}
-    for variant in results.VARIANTS.values():
+    for variant in VARIANTS.values():
         kept = results.read(variant)
         ok.setdefault(variant.name, kept is not None and kept.ok)
     found = [replace(r, instead="" if r.ok else results.nearest(r.variant, ok)) for r in found]
