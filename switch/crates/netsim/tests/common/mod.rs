@@ -8,6 +8,8 @@
 //! ```
 #![allow(dead_code)]
 
+pub mod handover;
+
 use netsim::{Device, LinkReport, Simulation};
 use serde_json::{json, Value};
 use v1model::{ActionCall, Bits, Entry, EntryAction, EntryKey, KeyMatch};
