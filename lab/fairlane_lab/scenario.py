@@ -52,6 +52,8 @@ class TcpOptions:
     timestamps: bool = False
     sack: bool | None = None
     """None: as the variant says."""
+    read_interval_s: float = 0.0
+    """The receiving application reads so long after data came; 0: at once."""
     ena_receiver: bool = True
     """False: an ENA sender's receiver knows nothing of ENA; a switch may notify instead (Mininet)."""
 

@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     sink.add_argument("--ack", choices=ACK_POLICIES, default="kernel", help="when to acknowledge (default: kernel)")
     sink.add_argument("--mss", type=int, help="the MSS to advertise")
     sink.add_argument("--window", type=int, metavar="BYTES", help="most bytes that it offers to take")
+    sink.add_argument("--read-after-ms", type=float, default=0.0, help="let data wait so long (default: read at once)")
     sink.add_argument("--udp", action="store_true", help="count datagrams")
     sink.add_argument("--ready-file", help="written with the port number when listening")
     return parser
@@ -128,6 +129,7 @@ def _run_sink(arguments: argparse.Namespace) -> None:
         mss=arguments.mss,
         ready_file=arguments.ready_file,
         window=arguments.window,
+        read_after_ms=arguments.read_after_ms,
         udp=arguments.udp,
     )
     if options.udp:

@@ -97,6 +97,8 @@ class SinkOptions:
     backlog: int = 1024
     window: int | None = None
     """Most bytes that the sink offers to take (TCP_WINDOW_CLAMP); None: as the kernel does."""
+    read_after_ms: float = 0.0
+    """Lets data wait so long before it reads; what has come when the sender closes it reads at once."""
     udp: bool = False
     """Datagrams instead of connections."""
 
@@ -112,5 +114,6 @@ class SinkOptions:
             in_range("mss", self.mss, *MSS_RANGE)
         if self.window is not None:
             in_range("window", self.window, *WINDOW_RANGE)
+        in_range("read-after-ms", self.read_after_ms, 0, 60_000)
         if self.ack not in ACK_POLICIES:
             raise HostsError("option", f"--ack {self.ack!r} is not one of {', '.join(ACK_POLICIES)}")

@@ -32,6 +32,8 @@ class _Connection:
     """`eof`, `reset`, or empty while it is open."""
     segments: int = 0
     acks: int = 0
+    read_at_ns: int | None = None
+    """When what has come is read; None: nothing waits, or it is read at once."""
 
 
 class _Sink:
@@ -40,6 +42,7 @@ class _Sink:
         self.open: dict[int, _Connection] = {}
         self.ended: list[_Connection] = []
         self.quickack = {"kernel": None, "delayed": 0, "every": 1}[options.ack]
+        self.read_after_ns = round(options.read_after_ms * 1e6)
         self.listener = self._listen()
         self.port: int = self.listener.getsockname()[1]
         self.start_ns = time.monotonic_ns()
@@ -56,6 +59,8 @@ class _Sink:
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, self.options.mss)
             if self.options.window is not None:
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self.options.window)
+                if self.read_after_ns:  # else what waits would not shut the window: the buffer is larger than the clamp
+                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.options.window)
             listener.bind((self.options.bind, self.options.port))
             listener.listen(self.options.backlog)
             listener.setblocking(False)
@@ -82,14 +87,27 @@ class _Sink:
                 self._sample_all(now_ns)
                 next_ns += period_ns * ((now_ns - next_ns) // period_ns + 1)
             due_ns = next_ns if end_ns is None else min(next_ns, end_ns)
-            for fd, _ in self.poll.poll(max(0.0, (due_ns - now_ns) / 1e9)):
+            if self.read_after_ns:
+                due_ns = min([due_ns, *(c.read_at_ns for c in self.open.values() if c.read_at_ns is not None)])
+                self._read_due(now_ns)
+            for fd, events in self.poll.poll(max(0.0, (due_ns - now_ns) / 1e9)):
                 if fd == self.listener.fileno():
                     self._accept()
+                elif fd in self.open and self.read_after_ns and not events & select.EPOLLRDHUP:
+                    self.open[fd].read_at_ns = time.monotonic_ns() + self.read_after_ns
+                    self.poll.modify(fd, select.EPOLLRDHUP)  # until then
                 elif fd in self.open:
                     self._receive(self.open[fd])
         self._sample_all(time.monotonic_ns())
         for connection in list(self.open.values()):
             self._end(connection, "")
+
+    def _read_due(self, now_ns: int) -> None:
+        for connection in list(self.open.values()):
+            if connection.read_at_ns is not None and now_ns >= connection.read_at_ns:
+                connection.read_at_ns = None
+                self.poll.modify(connection.socket.fileno(), select.EPOLLIN | select.EPOLLRDHUP)
+                self._receive(connection)
 
     def _accept(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -100,7 +118,8 @@ class _Sink:
                 if self.quickack is not None:
                     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, self.quickack)
                 self.open[accepted.fileno()] = connection
-                self.poll.register(accepted.fileno(), select.EPOLLIN)
+                late = select.EPOLLRDHUP if self.read_after_ns else 0
+                self.poll.register(accepted.fileno(), select.EPOLLIN | late)
                 self._sample(connection, connection.accepted_ns)
 
     def _receive(self, connection: _Connection) -> None:

@@ -86,6 +86,7 @@ def _row(definition: Definition) -> dict[str, Any]:
     experiment = definition.experiment
     found: dict[str, Any] = {
         "name": experiment.name,
+        "also": list(experiment.also),
         "title": experiment.title,
         "paper": experiment.paper,
         "reproduces": experiment.reproduces,

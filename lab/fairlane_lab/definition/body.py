@@ -78,6 +78,7 @@ class TcpSpec(Strict):
     rto_min_s: Annotated[float, Field(gt=0, le=60)] | None = None
     timestamps: bool | None = None
     sack: bool | None = None
+    read_interval_s: Annotated[float, Field(ge=0, le=60)] | None = None
     ena_receiver: bool | None = None
 
 

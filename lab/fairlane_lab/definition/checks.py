@@ -133,6 +133,9 @@ class _Names:
                 yield Problem(place(("notes", index, "share")), text)
             for number, name in enumerate(note.metrics):
                 yield from self._metric(name, ("notes", index, "metrics", number), False)
+        for index, relative in enumerate(experiment.relative):
+            yield from self._metric(relative.metric, ("relative", index, "metric"), False)
+            yield from self._where(dict(relative.to), ("relative", index, "to"))
         for index, name in enumerate(experiment.main_metrics):
             yield from self._metric(name, ("main_metrics", index), True)
 

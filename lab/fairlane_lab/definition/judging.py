@@ -58,6 +58,15 @@ class Expectation(Strict):
         return self
 
 
+class Relative(Strict):
+    """A metric of every run divided by itself in the run of the same repeat with another sender or scheme."""
+
+    name: Literal["relative_time", "relative_packets", "relative_goodput", "relative_throughput"]
+    metric: str
+    to: Annotated[dict[str, Scalar], Field(min_length=1)]
+    """Values of `sender` or of the switch's parameters."""
+
+
 class Note(Strict):
     """Where a difference from the paper, or of Mininet from sim, comes from; without `share` a remark on the experiment."""
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import semantic_problems
 from fairlane_lab.definition.errors import ExperimentError, Problem, pydantic_problems, unknown
-from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers
+from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import check_points, make_points
 from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, Steps
@@ -25,6 +25,7 @@ from fairlane_lab.paths import EXPERIMENTS
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _PARTS: dict[str, type[BaseModel]] = {
+    "relative": Relative,
     "paper_numbers": PaperNumbers,
     "expect": Expectation,
     "notes": Note,
@@ -58,7 +59,20 @@ class Definition:
 
 
 _JUDGES = frozenset(
-    {"title", "paper", "reproduces", "what", "paper_numbers", "expect", "plots", "notes", "main_metrics", "statistic"}
+    {
+        "title",
+        "paper",
+        "reproduces",
+        "what",
+        "also",
+        "relative",
+        "paper_numbers",
+        "expect",
+        "plots",
+        "notes",
+        "main_metrics",
+        "statistic",
+    }
 )
 
 
@@ -81,14 +95,30 @@ def experiment_names(folder: Path = EXPERIMENTS) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
+@lru_cache(maxsize=8)
+def other_names(folder: Path = EXPERIMENTS) -> Mapping[str, Path]:
+    """Further names (`also`) and the experiment files that they mean; a file that is no TOML has none."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            document: dict[str, Any] = _toml.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        also: Any = document.get("also", [])
+        found |= {str(name): path for name in cast("list[Any]", also if isinstance(also, list) else [])}
+    return found
+
+
 @lru_cache(maxsize=64)
 def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
     """The experiment called `name`, or in the file that `name` is the path of. Raises ExperimentError with all that is wrong."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
+    if not path.is_file() and not name.endswith(".toml"):
+        path = other_names(folder).get(name, path)
     if not path.is_file():
         if name.endswith(".toml"):
             raise ExperimentError(name, [Problem("", "there is no such file")])
-        names = experiment_names(folder)
+        names = sorted({*experiment_names(folder), *other_names(folder)})
         raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, names))])
     try:
         text = path.read_text(encoding="utf-8")

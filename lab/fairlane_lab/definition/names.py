@@ -50,7 +50,7 @@ PARAMETERS: dict[str, Name] = {
     "offset_s": Name("start offset", "s"),
     "window_packets": Name("largest window", "packets"),
     "window_bytes": Name("window", "KB", 1 / 1024),
-    "receive_window_bytes": Name("receive buffer", "KB", 1 / 1024),
+    "receive_windows": Name("receive buffer", "windows"),
     "times": Name("transfers"),
     "interval_s": Name("between transfers", "s"),
     "program": Name("program"),

@@ -7,11 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Runtime
+from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative, Runtime
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.strict import Scalar, Strict, Where
 
 Params = dict[str, Scalar]
+
+
+_NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 
 
 class Steps(Strict):
@@ -61,12 +64,14 @@ class MininetOverrides(Overrides):
 class Experiment(Strict):
     """An experiment file, its templated part left as it is."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
+    name: Annotated[str, Field(pattern=_NAME)]
     title: str
     paper: str
     """Which paper, such as `000 (Chae, Choi)`."""
     reproduces: str
     """Which table or figure, or what it goes beyond."""
+    also: tuple[Annotated[str, Field(pattern=_NAME)], ...] = ()
+    """Further names under which it is found: other figures of the same runs."""
     what: str
     """What it does and what is to be seen: a sentence or two."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)]
@@ -90,6 +95,8 @@ class Experiment(Strict):
     mininet: MininetOverrides = MininetOverrides()
     quick: Overrides = Overrides(repeats=1)
 
+    relative: tuple[Relative, ...] = ()
+    """Metrics beside another sender's or scheme's, in pairs."""
     paper_numbers: tuple[PaperNumbers, ...] = ()
     expect: tuple[Expectation, ...] = ()
     plots: tuple[Plot, ...] = ()

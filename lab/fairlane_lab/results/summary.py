@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.load import Definition
 from fairlane_lab.definition.names import PARAMETERS
+from fairlane_lab.definition.strict import matches
 from fairlane_lab.results import tables
 from fairlane_lab.results.rows import KEY, Row, merged_about, param_value
 from fairlane_lab.results.statistics import CONFIDENCE, aggregate, coverage
-from fairlane_lab.results.verdicts import PointRuns, judge
+from fairlane_lab.results.verdicts import PointRuns, beside, judge
 
 NOT_METRICS = frozenset({*KEY, *PARAMETERS})
 PER_RUN_PARAMETERS = frozenset({"offset_s"})
@@ -27,6 +29,7 @@ def summarise(folder: Path, definition: Definition, about: Mapping[str, Any]) ->
     timing = _rows(folder / "timing.parquet")
     experiment = definition.experiment
     points = group_points(rows)
+    add_relative(points, experiment.relative)
     runtime = str(about["runtime"])
     wall_s = sum(row["wall_s"] or 0.0 for row in timing)
     virtual_s = sum(row.get("virtual_s") or 0.0 for row in rows)
@@ -69,10 +72,22 @@ def group_points(rows: Sequence[Row]) -> list[PointRuns]:
     return found
 
 
+def add_relative(points: Sequence[PointRuns], wanted: Sequence[Relative]) -> None:
+    """Put into every row what `wanted` says: its metric over that of the same repeat at the point that it is relative to; None without."""
+    for relative in wanted:
+        references = {beside(point, relative.to): point for point in points if matches(dict(relative.to), point.params)}
+        for point in points:
+            other = references.get(beside(point, relative.to))
+            below = {} if other is None else {row["repeat"]: row.get(relative.metric) for row in other.rows}
+            for row in point.rows:
+                value, reference = row.get(relative.metric), below.get(row["repeat"])
+                row[relative.name] = None if value is None or not reference else float(value) / float(reference)
+
+
 def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
     metrics: dict[str, float] = {}
     ranges: dict[str, list[float]] = {}
-    names = [name for name in point.rows[0] if name not in NOT_METRICS]
+    names = [name for name in point.rows[0] if name not in NOT_METRICS]  # a table's rows have the same columns
     for name in names:
         values = [float(row[name]) for row in point.rows if row[name] is not None]
         if not values:

@@ -31,7 +31,7 @@ DETERMINISTIC = ("runs", "flows", "ports", "vcs", "transfers", "series")
 """A seed gives these (and events.jsonl) byte for byte; `timing` holds what differs."""
 
 _TEXT = frozenset({"experiment", "point", "runtime", "target", "case", "control", "scheme", "threshold", "scheduler", "sender", "program", "preset", "distance", "variant", "variant_1", "variant_2", "variant_3", "flow", "group", "metric", "switch", "about", "vc", "rate_form"})  # fmt: skip
-_WHOLE = frozenset({"repeat", "seed", "rate_bps", "buffer_packets", "file_bytes", "flows", "window_packets", "retransmits", "timeouts", "drops", "packets", "transfers", "bytes", "port", "port_rate_bps", "lbo_cells", "hbo_cells", "qmax_cells", "tcps", "mss_bytes", "rate_after_bps", "window_bytes", "receive_window_bytes", "times", "unfinished", "segments_sent", "window_reductions", "ena_corrupted", "ena_notified", "ena_kept", "ena_reduced", "after_spike_drops", "after_spike_retransmits"})  # fmt: skip
+_WHOLE = frozenset({"repeat", "seed", "rate_bps", "buffer_packets", "file_bytes", "flows", "window_packets", "retransmits", "timeouts", "drops", "packets", "transfers", "bytes", "port", "port_rate_bps", "lbo_cells", "hbo_cells", "qmax_cells", "tcps", "mss_bytes", "rate_after_bps", "window_bytes", "receive_windows", "times", "unfinished", "segments_sent", "window_reductions", "ena_corrupted", "ena_notified", "ena_kept", "ena_reduced", "after_spike_drops", "after_spike_retransmits"})  # fmt: skip
 _TRUTH = frozenset({"greedy", "complete"})
 
 

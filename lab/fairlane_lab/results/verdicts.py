@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
-from fairlane_lab.definition.expand import world_of
+from fairlane_lab.definition.expand import SENDER_PARAMETERS, SWITCH_PARAMETERS
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.metric import parse_metric
 from fairlane_lab.definition.strict import holds, matches
@@ -79,20 +79,24 @@ class _References:
     def __init__(self, expectation: Expectation, points: Sequence[PointRuns]) -> None:
         self.expectation = expectation
         relative = expectation.relative_to
-        self._points = {_world(point): point for point in points if relative and matches(dict(relative), point.params)}
+        self._points = {
+            beside(point, relative): point for point in points if relative and matches(dict(relative), point.params)
+        }
 
     def value(self, text: str, point: PointRuns) -> float | None:
         """A metric of a point, divided by the reference's where the expectation is relative; None where either is missing."""
         value = _value(self.expectation, text, point)
         if not self.expectation.relative_to or text != self.expectation.metric:
             return value
-        other = self._points.get(_world(point))
+        other = self._points.get(beside(point, self.expectation.relative_to))
         below = _value(self.expectation, text, other) if other else None
         return value / below if value is not None and below else None
 
 
-def _world(point: PointRuns) -> tuple[tuple[str, Any], ...]:
-    return tuple(world_of(point.params).items())
+def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """What must be the same at the point that `point` is relative to: all but what the switch does, or what the sender is."""
+    apart = SENDER_PARAMETERS if "sender" in relative_to else SWITCH_PARAMETERS
+    return tuple((name, value) for name, value in sorted(point.params.items()) if name not in apart)
 
 
 def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:

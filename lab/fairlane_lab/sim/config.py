@@ -114,6 +114,8 @@ class SimConfig:
         }
         if each.key.protocol == TCP:
             document["tcp"] = tcp_object(flow, self.scenario.tcp)
+            if read_interval_s := flow.tcp.get("read_interval_s", self.scenario.tcp.read_interval_s):
+                document["read_interval_ns"] = _ns(read_interval_s)
         return document
 
     def _sample(self) -> dict[str, Any]:

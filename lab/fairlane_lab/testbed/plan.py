@@ -28,6 +28,7 @@ class SinkKey:
     weight: float
     receive_window_bytes: int
     mss_bytes: int
+    read_interval_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Sink:
             words.append("--udp")
         if self.key.receive_window_bytes:
             words += ["--window", str(self.key.receive_window_bytes)]
+        if self.key.read_interval_s:
+            words += ["--read-after-ms", f"{self.key.read_interval_s * 1000:g}"]
         return [*words, "--out", str(self.out)]
 
 
@@ -160,7 +163,9 @@ def make_plan(scenario: Scenario, addresses: dict[str, str], folder: Path) -> Pl
     for flow in scenario.flows:
         tcp = tcp_of(scenario, flow)
         protocol = "udp" if flow.app.kind in UDP_KINDS else "tcp"
-        key = SinkKey(flow.receiver, protocol, flow.weight, tcp.receive_window_bytes, tcp.mss_bytes)
+        key = SinkKey(
+            flow.receiver, protocol, flow.weight, tcp.receive_window_bytes, tcp.mss_bytes, tcp.read_interval_s
+        )
         sink = sinks.get(key)
         if sink is None:
             sink = sinks[key] = Sink(flow.receiver, FIRST_SINK_PORT + len(sinks), key, folder)
