@@ -174,7 +174,7 @@ CC_INLINE cc_u64 ena_pacing_rate(const struct ena_sender *st, const struct cc_tc
 
 	if (!st->kept && st->verdict != ENA_KEPT)
 		return 0;
-	if (tcp->ca_state == CC_OPEN && cc_in_slow_start(tcp))
+	if (tcp->ca_state == CC_OPEN && cc_in_slow_start(tcp) && tcp->snd_cwnd < path->window_packets) // it doubles
 		return rate * ENA_PACING_SLOW_START;
 	return rate * ENA_PACING_NUMERATOR / ENA_PACING_DENOMINATOR;
 }
