@@ -118,6 +118,8 @@ impl FlowReport {
         self.sent_segments += stats.data_segments_sent;
         self.retransmits += stats.retransmits;
         self.timeouts += stats.timeouts;
+        self.spurious_timeouts += stats.spurious_timeouts;
+        self.erto_probes += stats.erto_probes;
         self.fast_retransmits += stats.fast_retransmits;
         self.window_reductions += stats.window_reductions;
         self.ena_notified += stats.ena_notified;

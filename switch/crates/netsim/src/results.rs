@@ -16,6 +16,10 @@ pub struct FlowReport {
     pub sent_segments: u64,
     pub retransmits: u64,
     pub timeouts: u64,
+    /// Of these, found to be for nothing.
+    pub spurious_timeouts: u64,
+    /// Timeouts answered by new data (E-RTO).
+    pub erto_probes: u64,
     pub fast_retransmits: u64,
     /// Times that ssthresh was reduced for a loss.
     pub window_reductions: u64,

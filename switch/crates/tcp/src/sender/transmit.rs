@@ -59,9 +59,9 @@ impl Sender {
 
     /// RFC 6675 §4 NextSeg() rules 3 and 4, when the window has room for what is neither lost nor new: first a segment that
     /// may be lost, then, once a recovery, the last one, of whose loss no SACK would tell. NOT rule 4 where the peer's window
-    /// alone holds new data back: that will tell.
+    /// alone holds new data back: that will tell. None with RACK: Linux has neither rule.
     fn next_in_doubt(&mut self) -> Option<usize> {
-        let recovers = self.sack() && self.ca_state() == CaState::Recovery;
+        let recovers = self.sack() && !self.rack.on && self.ca_state() == CaState::Recovery;
         if !recovers || self.board.in_flight() >= self.tcp.snd_cwnd {
             return None;
         }

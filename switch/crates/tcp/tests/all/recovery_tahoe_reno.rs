@@ -92,3 +92,69 @@ fn reno_with_too_few_duplicates_waits_for_the_timer() {
          state ca Loss cwnd 1 ssthresh 2 timeouts 1",
     );
 }
+
+/// `cc=tahoe` is Tahoe as Linux can have it: the kernel's NewReno recovery repairs, the control keeps the window.
+#[test]
+fn linuxs_tahoe_sends_two_after_one_loss_and_nothing_twice() {
+    ten(
+        "cc=tahoe recovery=newreno",
+        "+100 inject ack 1
+         inject ack 1
+         inject ack 1
+         expect data 1:1001
+         state ca Recovery ssthresh 5
+         inject ack 1
+         inject ack 1
+         inject ack 1
+         inject ack 1
+         inject ack 1
+         inject ack 1
+         expect none                  # no fast recovery
+         state cwnd 1
+         +100 inject ack 10001
+         expect data 10001:11001 11001:12001
+         state cwnd 2 retransmits 1
+         +100 inject ack 12001
+         expect data 12001:13001 13001:14001 14001:15001
+         state ca Open cwnd 3 timeouts 0",
+    );
+}
+
+#[test]
+fn linuxs_tahoe_fills_one_hole_an_ack() {
+    ten(
+        "cc=tahoe recovery=newreno",
+        "# 1:1001, 3001:4001 and 5001:6001 are lost: seven duplicates
+         +100 inject ack 1
+         inject ack 1
+         inject ack 1
+         expect data 1:1001
+         inject ack 1
+         inject ack 1
+         inject ack 1
+         inject ack 1
+         expect none
+         +100 inject ack 3001
+         expect data 3001:4001
+         expect none
+         +100 inject ack 5001
+         expect data 5001:6001
+         expect none
+         +100 inject ack 10001
+         state retransmits 3 fast_retransmits 1 timeouts 0 ssthresh 5 cwnd 4
+         expect data 10001:11001 11001:12001 12001:13001 13001:14001",
+    );
+}
+
+#[test]
+fn linuxs_tahoe_after_a_timeout_is_everybodys() {
+    ten(
+        "cc=tahoe recovery=newreno",
+        "+300 expect data 1:1001
+         expect none
+         state ca Loss cwnd 1 ssthresh 5
+         +100 inject ack 1001
+         expect data 1001:2001 2001:3001
+         state cwnd 2",
+    );
+}
