@@ -75,7 +75,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         self._forwarder: Forwarder | None = None
         self._lease: loader.Lease | None = None
         self._attachments: dict[str, list[Attachment]] = {}
-        self._sink: tuple[tuple[str, int | None], subprocess.Popen[str]] | None = None
+        self._sink: tuple[list[str], subprocess.Popen[str]] | None = None
 
     # --- building and taking down ---------------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         assert (bytes is None) != (seconds is None), "say either bytes or seconds"
         assert self._forwarder is not None
         self._forwarder.record(script or Script())
-        self._need_sink(ack, window_bytes)
+        self._need_sink(ack, window_bytes, mss)
         with tempfile.TemporaryDirectory(prefix="packet_bed") as folder:
             out = FilePath(folder) / "send"
             much = ["--bytes", str(bytes)] if bytes is not None else ["--seconds", str(seconds)]
@@ -257,17 +257,19 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
             late_s=self._forwarder.late_s,
         )
 
-    def _need_sink(self, ack: str, window_bytes: int | None) -> None:
+    def _need_sink(self, ack: str, window_bytes: int | None, mss: int) -> None:
         """Have a sink of this kind; it serves one transfer after the other."""
-        if self._sink is not None and self._sink[0] == (ack, window_bytes) and self._sink[1].poll() is None:
+        words = ["--ack", ack]
+        if window_bytes is not None:  # the SYN-ACK offers whole segments of the receiver's own MSS
+            words += ["--window", str(window_bytes), "--mss", str(mss)]
+        if self._sink is not None and self._sink[0] == words and self._sink[1].poll() is None:
             return
         self._end_sink()
         with tempfile.TemporaryDirectory(prefix="packet_bed") as folder:
             ready = FilePath(folder) / "ready"
-            words = ["--port", str(PORT), "--ready-file", str(ready), "--out", os.devnull, "--ack", ack]
-            words += [] if window_bytes is None else ["--window", str(window_bytes)]
-            process = self.start(self.receiver, "sink", *words)
-            self._sink = ((ack, window_bytes), process)
+            always = ["--port", str(PORT), "--ready-file", str(ready), "--out", os.devnull]
+            process = self.start(self.receiver, "sink", *always, *words)
+            self._sink = (words, process)
             wait_until(lambda: ready.exists() or process.poll() is not None, 15, "the sink to listen")
             assert process.poll() is None, process.stderr and process.stderr.read()
 
