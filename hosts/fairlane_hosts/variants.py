@@ -40,6 +40,7 @@ MODERN_SYSCTLS: Mapping[str, int] = MappingProxyType(
 )
 SACK_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_sack": 1})
 FRTO_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_frto": 2})
+ERTO_SYSCTLS: Mapping[str, int] = MappingProxyType({**FRTO_SYSCTLS, "tcp_sack": 1})  # E-RTO's paper repairs by SACK
 FST1_SYSCTLS: Mapping[str, int] = MappingProxyType({**LITERATURE_SYSCTLS, "tcp_max_reordering": 1, "tcp_reordering": 1})
 # Set where the kernel has them; every variant sets them, for the same reason.
 OPTIONAL_SYSCTLS: Mapping[str, int] = MappingProxyType({"tcp_rto_min_us": 200_000})  # 6.11
@@ -101,7 +102,7 @@ _MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_
 _MRTO_PER_SOCKET = "on a host with the host program"
 
 _ERTO_FEATURES = "BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2"
-_ERTO_PER_SOCKET = "on a host with tcp_frto=2 and the host program"
+_ERTO_PER_SOCKET = "on a host with tcp_frto=2, tcp_sack=1 and the host program"
 
 ENA_KERNEL = (5, 17)
 """bpf_loop, for the checksum over a whole segment."""
@@ -191,7 +192,7 @@ VARIANTS: Mapping[str, Variant] = _table(
         paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
         is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
         defines=_INITIAL_WINDOW,
-        sysctls=FRTO_SYSCTLS,
+        sysctls=ERTO_SYSCTLS,
         programs=("erto",),
         kernel=(6, 1),
         features=_ERTO_FEATURES,
@@ -205,7 +206,7 @@ VARIANTS: Mapping[str, Variant] = _table(
         is_not="done at the undo: the window then follows what the network delivers, up or down; RTT_base is learned anew "
         "after a spike (cc/bcr.h)",
         defines=_INITIAL_WINDOW,
-        sysctls=FRTO_SYSCTLS,
+        sysctls=ERTO_SYSCTLS,
         programs=("erto",),
         kernel=(6, 1),
         features=_ERTO_FEATURES,

@@ -44,7 +44,7 @@ _LINUX: Mapping[str, Any] = MappingProxyType(
 )
 _SACK: Mapping[str, Any] = MappingProxyType({**_LINUX, "recovery": "sack", "rack": True})
 _FRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "frto": True})
-_ERTO: Mapping[str, Any] = MappingProxyType({**_FRTO, "erto": True})
+_ERTO: Mapping[str, Any] = MappingProxyType({**_SACK, "frto": True, "erto": True})
 _MRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "rto_min_ns": JIFFY_NS})
 _TEXTBOOK: Mapping[str, Any] = MappingProxyType({**_LINUX, "cc": "reno", "prr": False})
 _OWNS_WINDOW: Mapping[str, Any] = MappingProxyType({"prr": False})
