@@ -133,6 +133,7 @@ impl Case<'_> {
             tcp["cc"] = json!(cc);
             tcp["prr"] = json!(row == "sack");
             tcp["slow_start_after_idle"] = json!(true);
+            tcp["rack"] = json!(row == "sack");
         }
         let app = json!({"kind": "bytes", "bytes": self.bytes});
         let flows = json!([{"name": "file", "from": "h1", "to": "h3", "app": app, "tcp": tcp}]);
