@@ -84,11 +84,11 @@ static __always_inline int ena_hook_on_ack(struct sock *sk, struct ena_sender *s
 	return settled;
 }
 
-static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *tcp) {
+static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *tcp, __u32 ssthresh_before) {
 	struct ena_socket *socket = ena_socket(sk, 0);
 
 	if (socket)
-		ena_after_base(&socket->named, tcp);
+		ena_after_base(&socket->named, tcp, ssthresh_before);
 }
 
 #define FL_INIT(st, tcp)                                                                                               \
@@ -101,12 +101,18 @@ static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *
 #define FL_CONG_CONTROL(st, tcp)                                                                                       \
 	do {                                                                                                           \
 		if (!ena_hook_on_ack(sk, &(st)->ena, tcp)) {                                                           \
+			__u32 before = (tcp)->snd_ssthresh;                                                            \
 			ENA_BASE_ON_ACK(st, tcp);                                                                      \
-			ena_hook_after_base(sk, tcp);                                                                  \
+			ena_hook_after_base(sk, tcp, before);                                                          \
 		}                                                                                                      \
 		ena_pace(sk, &(st)->ena, tcp);                                                                         \
 	} while (0)
-#define FL_SET_STATE(st, tcp, state) ENA_BASE_SET_STATE(st, tcp, state)
+#define FL_SET_STATE(st, tcp, state)                                                                                   \
+	do {                                                                                                           \
+		__u32 before = (tcp)->snd_ssthresh;                                                                    \
+		ENA_BASE_SET_STATE(st, tcp, state);                                                                    \
+		ena_hook_after_base(sk, tcp, before);                                                                  \
+	} while (0)
 
 #include "struct_ops.bpf.h"
 

@@ -219,9 +219,13 @@ CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, s
 	return 1;
 }
 
-// After the base algorithm's answer to an ACK: a named hole is repaired at once also where the base would wait.
-CC_INLINE void ena_after_base(const struct ena_names *named, struct cc_tcp *tcp) {
-	if (tcp->ca_state == CC_RECOVERY && !tcp->retrans_out && ena_holds(named, tcp->snd_una))
+// After the base algorithm's answer to an ACK or to a timeout, where ssthresh was `before`. A named hole is repaired at
+// once also where the base would wait, and is no reason to reduce once more (Reno halves for each hole).
+CC_INLINE void ena_after_base(const struct ena_names *named, struct cc_tcp *tcp, cc_u32 before) {
+	if (!ena_holds(named, tcp->snd_una))
+		return;
+	tcp->snd_ssthresh = cc_max(tcp->snd_ssthresh, before);
+	if (tcp->ca_state == CC_RECOVERY && !tcp->retrans_out)
 		tcp->snd_cwnd = cc_max(tcp->snd_cwnd, tcp->in_flight + 1);
 }
 

@@ -60,8 +60,10 @@ static __always_inline int parse_segment(struct __sk_buff *skb, struct segment *
 
 	if (skb->protocol != bpf_htons(ETH_P_IP) || GSO_IS_ON(skb) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return SEGMENT_NONE;
-	if (ip.version == 4 && ip.ihl > 5)
-		return SEGMENT_NONE;
+	if (ip.version == 4 && ip.ihl > 5) {
+		ip.ihl = 5; // with options the sum over 20 bytes is wrong; it is right where only the length was hit
+		return checksum_fold(bpf_csum_diff(0, 0, (__be32 *)&ip, sizeof(ip), 0)) ? SEGMENT_NONE : SEGMENT_BROKEN;
+	}
 	if (checksum_fold(bpf_csum_diff(0, 0, (__be32 *)&ip, sizeof(ip), 0)))
 		return SEGMENT_BROKEN;
 	if (ip.protocol != IPPROTO_TCP || ip.frag_off & bpf_htons(IP_FRAGMENT))
