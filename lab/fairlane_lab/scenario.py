@@ -199,9 +199,9 @@ class Scenario:
 
     @property
     def spike_s(self) -> tuple[float, float] | None:
-        """From when to when its first delay spike holds everything, seconds; None without one."""
+        """From when to when its first delay spike (not one that comes again and again) holds everything, seconds; None without one."""
         for change in sorted(self.changes, key=lambda change: change.at_s):
-            if change.spike_s is not None:
+            if change.spike_s is not None and change.every_s is None:
                 return change.at_s, change.at_s + change.spike_s
         return None
 
