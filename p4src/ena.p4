@@ -23,6 +23,7 @@
 #include "include/ena/far_side.p4"
 #include "include/ena/flow.p4"
 #include "include/ena/names.p4"
+#include "include/ena/stray.p4"
 #include "include/ena/notify.p4"
 #include "include/ena/mark.p4"
 
@@ -32,7 +33,10 @@ control EnaIngress(inout headers_t hdr,
     Judge() judge;
     Validate() validate;
     FromSatellite() from_satellite;
-    FindPlace() find_place;
+    FindFlow() find_flow;
+    FollowData() follow_data;
+    AddName() add_name;
+    NoteStray() note_stray;
     CloseName() close_name;
     Notify() notify;
     Route() route;
@@ -60,24 +64,34 @@ control EnaIngress(inout headers_t hdr,
                 judge.apply(hdr, meta, standard_metadata);
             }
             validate.apply(hdr, meta, standard_metadata);
-            if (meta.reason == REASON_NONE) {
-                // Padding (a frame longer than its packet) is in the sum, and is nobody's data.
-                if (meta.tcp_whole == 1 && (meta.corrupted == 0 && meta.tcp_payload_len != 0
+            // Padding (a frame longer than its packet) is in the sum, and is nobody's data.
+            if (meta.reason != REASON_NONE && meta.reason != REASON_TTL
+                || meta.tcp_whole == 1 && (meta.corrupted == 0 && meta.tcp_payload_len != 0
                     || meta.corrupted == 1 && hdr.ipv4.total_len + meta.l2_length == meta.length)) {
-                    from_satellite.apply(standard_metadata, is_far_side);
-                    if (is_far_side == 1) {
-                        find_place.apply(hdr, meta);
-                        if (meta.corrupted == 1) {
-                            notify.apply(hdr, meta, standard_metadata);
-                        } else {
-                            close_name.apply(hdr, meta);
-                        }
-                    }
+                from_satellite.apply(standard_metadata, is_far_side);
+            }
+            if (is_far_side == 1 && meta.reason == REASON_NONE) {
+                find_flow.apply(hdr, meta);
+                if (meta.is_known == 1) {
+                    follow_data.apply(hdr, meta, standard_metadata);
                 }
+                if (meta.corrupted == 1) {
+                    notify.apply(hdr, meta, standard_metadata);
+                } else if (meta.is_known == 1) {
+                    close_name.apply(hdr, meta);
+                }
+                if (meta.adds_name == 1) {
+                    add_name.apply(meta);
+                }
+            }
+            if (is_far_side == 1 && meta.reason != REASON_NONE) {
+                note_stray.apply(meta, standard_metadata);
+            }
+            if (meta.reason == REASON_NONE) {
                 if (is_far_side == 0 || meta.corrupted == 0) {
                     route.apply(hdr, meta, standard_metadata);
                     if (meta.reason == REASON_NONE && meta.tcp_whole == 1 && meta.corrupted == 0
-                        && hdr.tcp.rst == 0 && (hdr.tcp.ack == 1 || hdr.tcp.syn == 1)) {
+                        && hdr.tcp.data_offset >= 5 && hdr.tcp.rst == 0 && (hdr.tcp.ack == 1 || hdr.tcp.syn == 1)) {
                         to_satellite.apply(meta, is_far_side);
                         if (is_far_side == 1) {
                             hear_receiver.apply(hdr, meta);

@@ -177,7 +177,7 @@ class EnaTest(LaneTest):
 
     # ---- what a controller reads -----------------------------------------------------------------------
 
-    COUNTERS = ("ena_corrupted", "ena_notified", "ena_no_room", "ena_no_place")
+    COUNTERS = ("ena_corrupted", "ena_strays", "ena_notified", "ena_no_room", "ena_no_place")
 
     def ena_counters(self, port: int = SATELLITE) -> dict[str, int]:
         """{counter: packets} of a port."""

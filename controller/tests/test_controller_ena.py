@@ -49,6 +49,7 @@ def test_init_writes_routes_and_far_sides_once(switch: LiveSwitch) -> None:
         "switch": "s1",
         "port": 1,
         "ena_corrupted": 0,
+        "ena_strays": 0,
         "ena_notified": 0,
         "ena_no_room": 0,
         "ena_no_place": 0,

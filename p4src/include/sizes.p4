@@ -56,7 +56,7 @@
 #define ENA_NAMES_BITS 5
 #define ENA_NAMES 32       // corrupted segments that a flow may have open
 #define ENA_NAME_CELLS 131072         // ENA_FLOWS * ENA_NAMES, index = flow ++ place
-#define ENA_IDLE_US 10000000          // a flow that was silent for so long gives its place to another one
+#define ENA_IDLE_US 10000000          // so long a silent flow keeps its place, and a stray waits for its gap
 #define ENA_UNKNOWN_SCALE 14          // window scale of a flow whose SYN was not seen: the largest (RFC 7323 section 2.3)
 #define ENA_TTL 64                    // of an ACK that the switch makes
 

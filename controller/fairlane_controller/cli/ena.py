@@ -22,7 +22,7 @@ PortArgument = Annotated[int, typer.Argument(help="Port of the switch.", metavar
 
 @ena_app.command("show")
 def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    """Show each far-side port: segments that were answered, ACKs that carried a name, and what went without."""
+    """Show each far-side port: segments that were named, ACKs that carried a name, and what went without."""
     targets = resolve(state, switch)
 
     async def work() -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
     if as_json:
         print_json(rows)
         return
-    columns = ("switch", "port", "corrupted, answered", "ACKs that name one", "no room", "no place", "dropped")
+    columns = ("switch", "port", "corrupted, named", "by their gap", "ACKs that name one", "no room", "no place", "dropped")
     print_table("far sides of satellite links", columns, [tuple(r.values()) for r in rows], empty="no port is one")
 
 

@@ -12,7 +12,7 @@ from fairlane_controller.switch.program import COUNTER_DROPS, drops_index
 
 
 async def read_far_side(client: SwitchClient) -> list[dict[str, Any]]:
-    """One row a far-side port: segments answered, ACKs with a name, ACKs without room, flows without place, segments dropped."""
+    """One row a far-side port: segments named, ACKs with a name, ACKs without room, flows without place, segments dropped."""
     ports = await far_side_ports(client)
     rows: list[dict[str, Any]] = [{"switch": client.endpoint.name, "port": port} for port in ports]
     for name in ena_program.COUNTERS:

@@ -14,9 +14,9 @@ TABLES = (TABLE_FROM_SATELLITE, TABLE_TO_SATELLITE)
 FIELDS = {TABLE_FROM_SATELLITE: "ingress_port", TABLE_TO_SATELLITE: "egress_port"}
 ACTIONS = {TABLE_FROM_SATELLITE: "check_segments", TABLE_TO_SATELLITE: "mark_acks"}
 
-COUNTERS = ("ena_corrupted", "ena_notified", "ena_no_room", "ena_no_place")
-"""By port: corrupted segments that were answered, ACKs that name one (those answers among them), ACKs that should and had no
-room, ACKs of flows that the program had no place for."""
+COUNTERS = ("ena_corrupted", "ena_strays", "ena_notified", "ena_no_room", "ena_no_place")
+"""By port: corrupted segments that were named, those of them that were found by the gap that they left, ACKs that name one, ACKs that
+should and had no room, ACKs of flows that the program had no place for."""
 REASON_CORRUPTED = 13
 """Of the counter `drops`: corrupted segments that nobody could be told of."""
 

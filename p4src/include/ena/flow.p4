@@ -5,28 +5,17 @@
 
 #include "state.p4"
 
-/// The place where a data segment's flow is, if it is known.
-control FindPlace(in headers_t hdr, inout metadata_t meta) {
+/// Finds the flow of a data segment: exactly it, or none.
+control FindFlow(in headers_t hdr, inout metadata_t meta) {
     bit<32> index;
+    bit<64> addresses;
+    bit<32> ports;
 
     @hidden action find() {
         hash(index, HashAlgorithm.crc32, 32w0,
              { hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, hdr.tcp.src_port, hdr.tcp.dst_port },
              64w0x100000000);
         meta.flow = index[ENA_BITS-1:0];
-    }
-
-    apply {
-        find();
-    }
-}
-
-/// Whether it is exactly this segment's flow that has the place.
-control CheckFlow(in headers_t hdr, inout metadata_t meta) {
-    bit<64> addresses;
-    bit<32> ports;
-
-    @hidden action check() {
         flow_addresses.read(addresses, (bit<32>)meta.flow);
         flow_ports.read(ports, (bit<32>)meta.flow);
         meta.is_known = (addresses == hdr.ipv4.src ++ hdr.ipv4.dst
@@ -34,7 +23,7 @@ control CheckFlow(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        check();
+        find();
     }
 }
 
@@ -76,6 +65,8 @@ control HearReceiver(in headers_t hdr, inout metadata_t meta) {
         flow_window.write((bit<32>)meta.flow, window ++ 10w0 ++ hdr.tcp.ack ++ meta.has_ts ++ scale);
         flow_timestamps.write((bit<32>)meta.flow, meta.ts_value ++ meta.ts_echo);
         flow_names.write((bit<32>)meta.flow, 0);
+        flow_due.write((bit<32>)meta.flow, 0);
+        flow_edge.write((bit<32>)meta.flow, (hdr.tcp.syn & hdr.tcp.ack) ++ hdr.tcp.ack_no);
     }
 
     // A segment that was overtaken says nothing new; the first ACK after a SYN without one does.

@@ -10,6 +10,14 @@
 control Mark(inout headers_t hdr, inout metadata_t meta) {
     LowestName() lowest_name;
     bit<32> sum;
+    bit<33> due;
+
+    // A stray had no answer when it came: the first ACK after it names it, all others the lowest.
+    @hidden action choose_name() {
+        flow_due.read(due, (bit<32>)meta.flow);
+        bit<32> ahead = due[31:0] - hdr.tcp.ack_no;
+        meta.name = (due[32:32] == 1 && ahead[31:31] == 0) ? due[31:0] : meta.name;
+    }
 
     // The option's four words; ahead of all others, where no EOL (RFC 9293 section 3.2) can stand before it.
     @hidden action add_option() {
@@ -45,6 +53,7 @@ control Mark(inout headers_t hdr, inout metadata_t meta) {
 
     @hidden action finish() {
         hdr.tcp.checksum = ~sum[15:0];
+        flow_due.write((bit<32>)meta.flow, 0);
         ena_notified.count((bit<32>)meta.port);
     }
 
@@ -54,6 +63,7 @@ control Mark(inout headers_t hdr, inout metadata_t meta) {
             if (hdr.tcp.data_offset > 13 && !hdr.sack.isValid()) {
                 ena_no_room.count((bit<32>)meta.port);
             } else {
+                choose_name();
                 add_option();
                 if (hdr.sack.isValid() && hdr.sack_last.isValid()) {
                     replace_block();

@@ -37,8 +37,10 @@ struct metadata_t {
     bit<ENA_BITS> flow;
     bit<1>    is_known;
 
-    // The lowest of the flow's open names: the sequence number of a corrupted segment that is still missing.
+    // A name: the sequence number of a corrupted segment that is still missing. The lowest of the flow's that are
+    // open, for an ACK; or the one to add.
     bit<1>    has_name;
+    bit<1>    adds_name;
     bit<32>   name;
 
     // Carried through the queue: the packet was a corrupted segment and is an ACK now.

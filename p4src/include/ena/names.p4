@@ -64,7 +64,7 @@ control LowestName(inout metadata_t meta) {
 }
 
 /// The position of a segment's name: as many names are lower than it. Binary search; of 32 lower names it says 31.
-control FindName(in headers_t hdr, in metadata_t meta, in bit<5> head, in bit<6> count, out bit<6> position,
+control FindName(in bit<32> sequence, in metadata_t meta, in bit<5> head, in bit<6> count, out bit<6> position,
                  out bit<1> is_there) {
     bit<33> name;
 
@@ -75,13 +75,13 @@ control FindName(in headers_t hdr, in metadata_t meta, in bit<5> head, in bit<6>
 
     @hidden action probe(in bit<6> step) {
         names.read(name, (bit<32>)(meta.flow ++ (head + (bit<5>)(position + step - 1))));
-        bit<32> ahead = name[31:0] - hdr.tcp.seq_no;
+        bit<32> ahead = name[31:0] - sequence;
         position = (ahead[31:31] == 1) ? position + step : position;
     }
 
     @hidden action compare() {
         names.read(name, (bit<32>)(meta.flow ++ (head + (bit<5>)position)));
-        is_there = (name[31:0] == hdr.tcp.seq_no) ? 1w1 : 1w0;
+        is_there = (name[31:0] == sequence) ? 1w1 : 1w0;
     }
 
     apply {
@@ -95,9 +95,9 @@ control FindName(in headers_t hdr, in metadata_t meta, in bit<5> head, in bit<6>
     }
 }
 
-/// Adds the name of a segment in its place, once. With ENA_NAMES of them open one of the two highest is given up:
+/// Adds meta.name in its place, once. With ENA_NAMES of them open one of the two highest is given up:
 /// their turn comes last.
-control AddName(in headers_t hdr, in metadata_t meta) {
+control AddName(in metadata_t meta) {
     FindName() find_name;
     bit<16> state;
     bit<5> head;
@@ -130,7 +130,7 @@ control AddName(in headers_t hdr, in metadata_t meta) {
     }
 
     @hidden action put() {
-        names.write((bit<32>)(meta.flow ++ goal), 1w0 ++ hdr.tcp.seq_no);
+        names.write((bit<32>)(meta.flow ++ goal), 1w0 ++ meta.name);
     }
 
     @hidden action save() {
@@ -139,7 +139,7 @@ control AddName(in headers_t hdr, in metadata_t meta) {
 
     apply {
         load();
-        find_name.apply(hdr, meta, head, count, position, is_there);
+        find_name.apply(meta.name, meta, head, count, position, is_there);
         if (is_there == 0) {
             if (count == ENA_NAMES) {
                 make_room();
@@ -162,8 +162,7 @@ control AddName(in headers_t hdr, in metadata_t meta) {
 }
 
 /// A good segment closes its name: what was corrupted came again. The receiver's ACK may be held back by another one.
-control CloseName(in headers_t hdr, inout metadata_t meta) {
-    CheckFlow() check_flow;
+control CloseName(in headers_t hdr, in metadata_t meta) {
     FindName() find_name;
     bit<16> state;
     bit<6> position;
@@ -180,12 +179,9 @@ control CloseName(in headers_t hdr, inout metadata_t meta) {
     apply {
         load();
         if (state[10:5] != 0) {
-            check_flow.apply(hdr, meta);
-            if (meta.is_known == 1) {
-                find_name.apply(hdr, meta, state[15:11], state[10:5], position, is_there);
-                if (is_there == 1) {
-                    close();
-                }
+            find_name.apply(hdr.tcp.seq_no, meta, state[15:11], state[10:5], position, is_there);
+            if (is_there == 1) {
+                close();
             }
         }
     }

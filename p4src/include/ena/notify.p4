@@ -12,8 +12,6 @@
 control Notify(inout headers_t hdr,
                inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
-    CheckFlow() check_flow;
-    AddName() add_name;
     bit<64> said;
     bit<32> kept;
     bit<64> timestamps;
@@ -28,11 +26,15 @@ control Notify(inout headers_t hdr,
         is_inside = (kept[5:5] == 1 && offset < window) ? 1w1 : 1w0;
     }
 
+    @hidden action name_segment() {
+        meta.name = hdr.tcp.seq_no;
+        meta.adds_name = 1;
+    }
+
     @hidden action answer() {
         bit<48> neighbour = hdr.ethernet.src;
         bit<32> receiver = hdr.ipv4.dst;
         bit<16> receiver_port = hdr.tcp.dst_port;
-        bit<32> name = hdr.tcp.seq_no;
 
         hdr.ethernet.src = hdr.ethernet.dst;
         hdr.ethernet.dst = neighbour;
@@ -67,7 +69,7 @@ control Notify(inout headers_t hdr,
         hdr.ena.kind = OPTION_EXPERIMENT;
         hdr.ena.length = 8;
         hdr.ena.exid = ENA_EXID;
-        hdr.ena.sequence = name;
+        hdr.ena.sequence = meta.name;
 
         hdr.timestamps.setInvalid();
         hdr.sack.setInvalid();
@@ -98,20 +100,17 @@ control Notify(inout headers_t hdr,
 
     apply {
         meta.reason = REASON_CORRUPTED;
-        if (meta.tcp_payload_len != 0) {
-            check_flow.apply(hdr, meta);
-            if (meta.is_known == 1) {
-                look();
-                if (is_inside == 1) {
-                    add_name.apply(hdr, meta);
-                    answer();
-                    if (kept[4:4] == 1) {
-                        add_timestamps();
-                    }
-                    meta.reason = REASON_NONE;
-                    ena_corrupted.count((bit<32>)meta.port);
-                    ena_notified.count((bit<32>)meta.port);
+        if (meta.is_known == 1 && meta.tcp_payload_len != 0) {
+            look();
+            if (is_inside == 1) {
+                name_segment();
+                answer();
+                if (kept[4:4] == 1) {
+                    add_timestamps();
                 }
+                meta.reason = REASON_NONE;
+                ena_corrupted.count((bit<32>)meta.port);
+                ena_notified.count((bit<32>)meta.port);
             }
         }
     }

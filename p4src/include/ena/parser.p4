@@ -101,15 +101,15 @@ parser EnaParser(packet_in packet,
         transition accept;
     }
 
-    // Lengths that do not fit are control/validate.p4's to refuse: then nothing is read behind the header.
+    // The checksum does not need the data offset, which may be what is wrong. Lengths that do not fit are
+    // control/validate.p4's to refuse: then nothing is read behind the header.
     state parse_segment {
         packet.extract(hdr.tcp);
         meta.src_port = hdr.tcp.src_port;
         meta.dst_port = hdr.tcp.dst_port;
         meta.tcp_header = (bit<16>)(hdr.tcp.data_offset ++ 2w0);
         meta.tcp_length = hdr.ipv4.total_len - 20;
-        transition select(hdr.tcp.data_offset < 5
-                          || hdr.ipv4.total_len < meta.tcp_header + 20
+        transition select(hdr.ipv4.total_len < 40
                           || (bit<32>)hdr.ipv4.total_len + (bit<32>)meta.l2_length > standard_metadata.packet_length) {
             true: accept;
             default: parse_whole;
@@ -118,8 +118,8 @@ parser EnaParser(packet_in packet,
 
     state parse_whole {
         meta.tcp_whole = 1;
-        transition select(hdr.tcp.data_offset) {
-            5: accept;
+        transition select(hdr.tcp.data_offset < 6 || hdr.ipv4.total_len < meta.tcp_header + 20) {
+            true: accept;
             default: parse_options;
         }
     }
