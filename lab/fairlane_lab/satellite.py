@@ -65,7 +65,7 @@ def ceiling_of(scenario: Scenario) -> float | None:
     The window is the offered one, and no more than `window_packets` where the flow has such.
     """
     files = [flow for flow in scenario.flows if flow.app.kind == "bytes"]
-    if len(scenario.flows) != 1 or len(files) != 1 or not scenario.ends_with_its_files:
+    if len(scenario.flows) != 1 or len(files) != 1 or files[0].app.times > 1 or not scenario.ends_with_its_files:
         return None
     (flow,) = files
     topology = fl_topology.check(dict(scenario.topology))
