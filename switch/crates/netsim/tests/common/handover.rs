@@ -21,8 +21,8 @@ const MSS_BYTES: u64 = 722;
 /// 762-byte packets, counted as Ethernet frames.
 const FRAME_BYTES: u64 = 776;
 
-/// By name: the simulator's options, as the lab's rows.
-pub const SENDERS: [(&str, &str); 6] = [
+/// By name: the simulator's options, as the lab's rows; the last one is not in the paper: BCR over SACK.
+pub const SENDERS: [(&str, &str); 7] = [
     (
         "erto",
         r#"{"cc": "erto", "prr": true, "frto": true, "erto": true}"#,
@@ -37,6 +37,10 @@ pub const SENDERS: [(&str, &str); 6] = [
     (
         "bcr",
         r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true}"#,
+    ),
+    (
+        "bcr+sack",
+        r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true, "recovery": "sack", "rack": true}"#,
     ),
 ];
 
