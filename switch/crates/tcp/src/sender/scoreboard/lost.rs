@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Segments that are lost: who finds it, which goes again next, and which of them the receiver named (ENA).
+
+use super::{Scoreboard, SentAt, TxSegment, EVER_RETRANS, LOST, NAMED, RETRANS, SACKED};
+use crate::seq::before;
+use crate::Nanos;
+
+impl Scoreboard {
+    /// Marks a segment as lost; one whose retransmission was in flight is lost again.
+    fn mark_lost(&mut self, index: usize) {
+        let segment = &mut self.ring[index];
+        if segment.has(SACKED) {
+            return;
+        }
+        if segment.has(LOST) {
+            if segment.has(RETRANS) {
+                segment.marks &= !RETRANS;
+                self.retrans_out -= 1;
+                self.lost_ever += 1;
+            }
+        } else {
+            segment.marks |= LOST;
+            self.lost_out += 1;
+            self.lost_ever += 1;
+            // Of duplicate ACKs, which do not say for what they are: what is lost did not get through.
+            self.sacked_out = self.sacked_out.min(self.packets_out() - self.lost_out);
+        }
+        self.retransmit_hint = self.retransmit_hint.min(index);
+    }
+
+    /// The segment in flight that begins at `seq`.
+    pub fn find(&self, seq: u32) -> Option<usize> {
+        let index = self
+            .ring
+            .partition_point(|segment| before(segment.seq, seq));
+        (self.ring.get(index)?.seq == seq).then_some(index)
+    }
+
+    /// When a segment that is not SACKed was last retransmitted; None: it has to be, whoever finds it lost.
+    pub fn retransmitted_ns(&self, index: usize) -> Option<Nanos> {
+        let segment = &self.ring[index];
+        segment.has(RETRANS).then_some(segment.sent_ns)
+    }
+
+    /// The receiver got it corrupted: lost, and no sign of congestion. None: it is SACKed, so it got there after all;
+    /// else whether that is news.
+    pub fn name(&mut self, index: usize) -> Option<bool> {
+        if self.ring[index].has(SACKED) {
+            return None;
+        }
+        let lost_ever = self.lost_ever;
+        self.mark_lost(index);
+        self.lost_ever = lost_ever;
+        let segment = &mut self.ring[index];
+        if segment.has(RETRANS) {
+            segment.marks &= !RETRANS; // it was sent again while it was not held to be lost
+            self.retrans_out -= 1;
+        }
+        let is_news = !segment.has(NAMED);
+        self.named_out += u32::from(is_news);
+        segment.marks |= NAMED;
+        Some(is_news)
+    }
+
+    /// What is lost is held to be corrupted.
+    pub fn name_all_lost(&mut self) {
+        for segment in &mut self.ring {
+            if segment.has(LOST) {
+                segment.marks |= NAMED;
+            }
+        }
+        self.named_out = self.lost_out;
+    }
+
+    /// The head was sent before `repair_ns` and nothing is known of it.
+    pub fn head_is_overtaken(&self, repair_ns: Nanos) -> bool {
+        self.ring
+            .front()
+            .is_some_and(|head| !head.has(SACKED | LOST) && head.sent_ns < repair_ns)
+    }
+
+    /// NewReno and Reno: the first hole is the head. Does nothing when the head is already held to be lost.
+    pub fn mark_head_lost(&mut self) {
+        if self.ring.front().is_some_and(|head| !head.has(LOST)) {
+            self.mark_lost(0);
+        }
+    }
+
+    /// A timeout: everything that is not SACKed is lost. A SACKed head means that the receiver dropped what it had
+    /// SACKed (RFC 2018 §8): then everything is.
+    pub fn mark_all_lost(&mut self, sack: bool) {
+        let reneged = self.ring.front().is_some_and(|head| head.has(SACKED));
+        if reneged || !sack {
+            self.sacked_out = 0;
+            self.sacked_bytes = 0;
+            self.lost_hint = 0;
+            self.lost_hint_sacked = 0;
+            self.last_blocks = [(0, 0); 4];
+        }
+        for index in 0..self.ring.len() {
+            let segment = &mut self.ring[index];
+            if reneged {
+                segment.marks &= !SACKED;
+            }
+            if segment.marks & (LOST | RETRANS) == RETRANS {
+                segment.marks &= !RETRANS; // sent again while it was not held to be lost
+                self.retrans_out -= 1;
+            }
+            self.mark_lost(index);
+        }
+        self.retransmit_hint = 0;
+    }
+
+    /// The losses were none (undo).
+    pub fn unmark_all_lost(&mut self) {
+        for segment in &mut self.ring {
+            segment.marks &= !(LOST | NAMED);
+        }
+        self.lost_out = 0;
+        self.named_out = 0;
+        self.retransmit_hint = self.ring.len();
+        self.lost_hint = 0;
+        self.lost_hint_sacked = 0;
+    }
+
+    /// RFC 6675 IsLost(): `dupack_threshold` SACKed segments lie above it.
+    pub fn mark_lost_by_sack(&mut self, dupack_threshold: u32) {
+        while self.lost_hint < self.ring.len()
+            && self.lost_hint_sacked + dupack_threshold <= self.sacked_out
+        {
+            let segment = &self.ring[self.lost_hint];
+            if segment.has(SACKED) {
+                self.lost_hint_sacked += 1;
+            } else if !segment.has(LOST) {
+                self.mark_lost(self.lost_hint);
+            }
+            self.lost_hint += 1;
+        }
+    }
+
+    /// RACK: what was sent before `newest`, and `patience_ns` or more before now, is lost, a retransmission too. When
+    /// the last of those that have some time left is to be looked at again.
+    pub fn mark_lost_by_time(
+        &mut self,
+        newest: SentAt,
+        patience_ns: Nanos,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let mut look_again = None;
+        for index in 0..self.ring.len() {
+            let segment = &self.ring[index];
+            let sent = SentAt {
+                sent_ns: segment.sent_ns,
+                end_seq: segment.end_seq(),
+            };
+            let known = segment.has(SACKED) || segment.has(LOST) && !segment.has(RETRANS);
+            if known || !newest.is_after(sent) {
+                continue;
+            }
+            let until = segment.sent_ns + patience_ns;
+            if until <= now {
+                self.forget_name(index);
+                self.mark_lost(index);
+            } else {
+                look_again = look_again.max(Some(until));
+            }
+        }
+        look_again
+    }
+
+    /// It was lost on the way this time.
+    fn forget_name(&mut self, index: usize) {
+        let segment = &mut self.ring[index];
+        self.named_out -= u32::from(segment.has(NAMED));
+        segment.marks &= !NAMED;
+    }
+
+    /// The first segment that is lost and not yet sent again.
+    pub fn next_lost(&mut self) -> Option<usize> {
+        if self.lost_out <= self.retrans_out {
+            return None;
+        }
+        while let Some(segment) = self.ring.get(self.retransmit_hint) {
+            if segment.marks & (LOST | RETRANS | SACKED) == LOST {
+                return Some(self.retransmit_hint);
+            }
+            self.retransmit_hint += 1;
+        }
+        None
+    }
+
+    /// RFC 6675 §4 NextSeg() rule 3: the first segment below the highest SACK that is neither SACKed nor sent again, though
+    /// too little is SACKed above to hold it lost. Those that are lost lie below `lost_hint`.
+    pub fn next_doubtful(&self) -> Option<usize> {
+        let mut sacked_above = self.sacked_out - self.lost_hint_sacked;
+        for index in self.lost_hint..self.ring.len() {
+            if sacked_above == 0 {
+                break;
+            }
+            let segment = &self.ring[index];
+            if segment.has(SACKED) {
+                sacked_above -= 1;
+            } else if !segment.has(RETRANS) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// RFC 6675 §4 NextSeg() rule 4: the highest segment that is not SACKed, unless it was sent again already.
+    pub fn last_unsacked(&self) -> Option<usize> {
+        let last = self.ring.iter().rposition(|segment| !segment.has(SACKED))?;
+        (!self.ring[last].has(RETRANS)).then_some(last)
+    }
+
+    /// Takes note of a retransmission and gives the segment to send.
+    pub fn retransmit(&mut self, index: usize, now: Nanos) -> TxSegment {
+        let segment = &mut self.ring[index];
+        if !segment.has(RETRANS) {
+            self.retrans_out += 1;
+        }
+        segment.marks |= RETRANS | EVER_RETRANS;
+        segment.sent_ns = now;
+        *segment
+    }
+}
