@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ena.p4: routes IP and notifies senders of corrupted segments for receivers that cannot (Error Notification ACK).
 //
-//   parser ─► ingress: judge ─► validate ─┬─► [from the satellite link, corrupted] notify: back as an ACK ───────────────┐
-//                                         ├─► [from the satellite link, good] close its name ─┐                          │
-//                                         └───────────────────────────────────────────────────┴─► route                  │
-//                                                    [to the satellite link] hear the receiver ─► mark its ACK ◄─┘       │
-//             queue ◄────────────────────────────────────────────────────────────────────┴───────────────────────────────┘
+//   parser ─► ingress: judge ─► validate ─┬─► at other ports ─────────────────────────────────► route ─┐
+//                 from the satellite link ├─► good: follow data, close its name ─────────────► route ─┤
+//                                         ├─► corrupted, of a known flow: name it, back as an ACK ────┤
+//                                         └─► whose it is cannot be read: note a stray, drop          │
+//                   to the satellite link: hear the receiver, mark its ACK ◄──────────────────────────┤
+//             queue ◄─────────────────────────────────────────────────────────────────────────────────┘
 //               └────► egress: cut the ACK off ─► deparser
 //
 // For P4Runtime users: README.md lists tables, actions, counters and drop reasons; docs/ena-switch.md says why.

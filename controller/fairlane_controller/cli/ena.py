@@ -36,7 +36,16 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
     if as_json:
         print_json(rows)
         return
-    columns = ("switch", "port", "corrupted, named", "by their gap", "ACKs that name one", "no room", "no place", "dropped")
+    columns = (
+        "switch",
+        "port",
+        "corrupted, named",
+        "by their gap",
+        "ACKs that name one",
+        "no room",
+        "no place",
+        "dropped",
+    )
     print_table("far sides of satellite links", columns, [tuple(r.values()) for r in rows], empty="no port is one")
 
 
