@@ -53,6 +53,7 @@ PARAMETERS: dict[str, Name] = {
     "receive_windows": Name("receive buffer", "windows"),
     "times": Name("transfers"),
     "interval_s": Name("between transfers", "s"),
+    "stall_at_s": Name("first stall of the path", "s"),
     "program": Name("program"),
     "ena_receiver": Name("receiver knows ENA"),
     "distance": Name("distance"),
