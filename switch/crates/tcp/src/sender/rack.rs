@@ -68,7 +68,14 @@ impl Sender {
         let repaired = acked
             .newest_repair
             .filter(|repair| now - repair.sent_ns >= min_rtt_ns);
-        for sent in [acked.newest_original, repaired].into_iter().flatten() {
+        // In the order of their numbers, as Linux walks its queue: the RTT is that of the last one.
+        let mut sent = [acked.newest_original, repaired];
+        if let [Some(original), Some(repaired)] = sent {
+            if after(original.end_seq, repaired.end_seq) {
+                sent.reverse();
+            }
+        }
+        for sent in sent.into_iter().flatten() {
             self.rack.rtt_ns = now - sent.sent_ns;
             self.rack.newest = SentAt::latest(self.rack.newest, sent);
         }

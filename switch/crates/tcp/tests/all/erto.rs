@@ -271,3 +271,17 @@ fn a_later_spike_is_judged_anew() {
          state timeouts 4 erto_probes 4",
     );
 }
+
+#[test]
+fn with_sack_a_fourth_timeout_within_the_spike_is_undone_and_nothing_else_is_sent_twice() {
+    six(
+        "recovery=sack frto=true rack=true",
+        "open sackok",
+        "+600 expect data 7001:8001
+         +1200 expect data 8001:9001
+         +2400 expect data 1:1001
+         +100 inject ack 2001          # the head, of either time, and one that was sent once
+         state spurious_timeouts 1 ca Open retransmits 1
+         expect none",
+    );
+}
