@@ -29,8 +29,13 @@ TABLES: dict[str, dict[str, Sequence[Any]]] = {
     "qthresh-short-flows": SHORT,
     "tcp-truth": SHORT,
     "gfr-table2": {**GFR, "control": ("Double-EPD", "DFBA", "proposed FIFO", "proposed WRR")},
+    "ena-fig10": {"file_bytes": (316_000,)},
+    "bcr-fig4": {"loss": (0.001,), "sender": ("newreno", "erto", "bcr")},
+    "fasttcp-fig3": {"file_bytes": (5120, 10_240), "sender": ("org", "nss", "mrto")},
+    "police-greedy": {**SHORT, "sender": ("org", "nss-32KB"), "control": ("drop-tail", "auto")},
     "gfr-table6": {**GFR, "control": ("WFBA", "threshold WRR", "proposed WRR")},
 }
+SENDERS = ("ena-fig10", "bcr-fig4", "fasttcp-fig3", "police-greedy")
 METRICS = (
     "utilisation",
     "fairness",
@@ -44,6 +49,20 @@ METRICS = (
     "mcr_met",
     "mcr_met_5s",
 )
+OF_SENDERS = (
+    "transfer_bps",
+    "ceiling_bps",
+    "transfer_s",
+    "packets_sent",
+    "relative_time",
+    "relative_packets",
+    "window_reductions",
+    "ena_kept",
+    "after_spike_bytes",
+    "after_spike_drops",
+    "after_spike_retransmits",
+    "recovery_s",
+)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -52,21 +71,23 @@ def test_the_table_is_the_one_that_is_kept(name: str, tmp_path: Path) -> None:
     selection = Selection(repeats=1, values=TABLES[name])
     done = run_campaign(Campaign(load(name), selection, tmp_path / "run"), in_this_process(SIM))
     assert done.complete, done.failures
-    text = table(done.summary["points"])
+    text = table(done.summary["points"], of_senders=name in SENDERS)
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("FAIRLANE_UPDATE_SNAPSHOTS"):
         path.write_text(text)
     assert text == path.read_text(), "see the head of this file"
 
 
-def table(points: Sequence[dict[str, Any]]) -> str:
+def table(points: Sequence[dict[str, Any]], of_senders: bool = False) -> str:
     """One line a metric and point; rates in whole bit/s, the rest to six digits."""
     lines: list[str] = []
+    named = (*METRICS, *OF_SENDERS) if of_senders else METRICS
+    groups = ("goodput", "cwnd", "completion", "vc_ratio[", *(("fair_share_ratio[",) if of_senders else ()))
     for point in points:
         lines.append(point["point"])
         metrics: dict[str, float] = point["metrics"]
-        own = [key for key in metrics if "[" in key and key.startswith(("goodput", "cwnd", "completion", "vc_ratio["))]
-        for key in (*METRICS, *sorted(key for key in own if not key.endswith(("_lo", "_hi")))):
+        own = [key for key in metrics if "[" in key and key.startswith(groups)]
+        for key in (*named, *sorted(key for key in own if not key.endswith(("_lo", "_hi")))):
             if key in metrics:
                 value = metrics[key]
                 lines.append(f"  {key:<28}{value:>14.0f}" if "bps" in key else f"  {key:<28}{value:>14.6g}")
