@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ENA in the switch in virtual time (docs/ena-switch.md): the same sender does as well as with a receiver that knows ENA, and its table is kept.
+"""ENA in the switch in virtual time (docs/ena-switch.md): the same sender does at least as well as with a receiver that knows ENA, and its table is kept.
 
 `FAIRLANE_UPDATE_SNAPSHOTS=1 pytest lab/tests/test_ena_switch.py` writes the table anew; the diff then belongs into the commit that caused it.
 """
@@ -40,7 +40,7 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> Points:
 @pytest.mark.parametrize("sender", ENA_SENDERS)
 def test_the_switch_does_as_well_as_a_receiver_that_knows_ena(points: Points, sender: str) -> None:
     receiver, switch = points[sender, "receiver"], points[sender, "switch"]
-    assert 0.8 <= switch["transfer_bps"] / receiver["transfer_bps"] <= 1.25
+    assert switch["transfer_bps"] > 0.8 * receiver["transfer_bps"]  # more: it also names what a bad IPv4 header hides
     # Who finds the corrupted segments is the one, then the other.
     assert (receiver["ena_corrupted"] > 0, switch["ena_corrupted"]) == (True, 0)
     assert switch["ena_notified"] == pytest.approx(receiver["ena_notified"], rel=0.2)
