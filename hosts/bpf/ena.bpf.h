@@ -32,18 +32,8 @@ static __always_inline void ena_count_change(const struct ena_socket *socket, co
 		ena_count(socket, ENA_COUNT_KEPT);
 	if (now->reduced != before->reduced)
 		ena_count(socket, ENA_COUNT_REDUCED);
-}
-
-static __always_inline __u32 ena_hook_ssthresh(struct sock *sk, struct ena_sender *st, const struct cc_tcp *tcp) {
-	struct ena_socket *socket = ena_socket(sk, 0);
-	struct ena_sender before = *st;
-	__u32 ssthresh;
-
-	if (!socket)
-		return reno_ssthresh(tcp);
-	ssthresh = ena_ssthresh(st, &socket->named, tcp, reno_ssthresh(tcp));
-	ena_count_change(socket, &before, st);
-	return ssthresh;
+	if (now->allowed != before->allowed)
+		ena_count(socket, ENA_COUNT_ALLOWED);
 }
 
 static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path) {
@@ -54,6 +44,20 @@ static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path
 	path->mss_bytes = tp->mss_cache;
 	path->window_packets = tp->mss_cache ? tp->snd_wnd / tp->mss_cache : 0;
 	path->srtt_us = tp->srtt_us >> 3;
+}
+
+static __always_inline __u32 ena_hook_ssthresh(struct sock *sk, struct ena_sender *st, const struct cc_tcp *tcp) {
+	struct ena_socket *socket = ena_socket(sk, 0);
+	struct ena_sender before = *st;
+	struct ena_path path;
+	__u32 ssthresh;
+
+	if (!socket)
+		return reno_ssthresh(tcp);
+	ena_fill_path(sk, &path);
+	ssthresh = ena_ssthresh(st, &socket->named, tcp, &path, reno_ssthresh(tcp));
+	ena_count_change(socket, &before, st);
+	return ssthresh;
 }
 
 static __always_inline void ena_pace(struct sock *sk, const struct ena_sender *st, const struct cc_tcp *tcp) {

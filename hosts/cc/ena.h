@@ -9,6 +9,10 @@
 // that moves snd_una to a hole carries that hole's name if it has one: the receiver names the lowest, and that is the one
 // its ACK asks for. A head is a hole only when something counts as lost: it may as well be still on its way.
 //
+// A router between drops a segment whose IP header was hit, and the receiver can name nothing: of n corrupted segments of L
+// bytes about n*20/L go that way. So each named head earns twice that share of an allowance (three segments at most), and
+// a head without a name spends one, where names were the rule lately (7 of 8 heads). Drops by congestion earn nothing.
+//
 //   struct ena_names      a set of sequence numbers: the receiver's, and what the sender was told
 //   struct ena_sender     the sender's half, beside a base algorithm; X_base are that algorithm's answers
 #ifndef FAIRLANE_CC_ENA_H
@@ -113,7 +117,18 @@ struct ena_sender {
 	cc_u32 delivered; // of the last ACK
 	cc_u32 kept;      // recoveries without a reduction
 	cc_u32 reduced;   // recoveries with one
+	cc_u32 allowed;   // heads without a name that the allowance paid for
+	cc_u32 allowance; // 1/ENA_ALLOWANCE_ONE segments
+	cc_u32 named_heads, other_heads; // lately
 };
+
+#define ENA_ALLOWANCE_ONE 4096u
+#define ENA_ALLOWANCE_MOST (3 * ENA_ALLOWANCE_ONE)
+#define ENA_SHARES 2u // of what is expected: chance clusters
+#define ENA_IP_HEADER_BYTES 20u
+#define ENA_HEADERS_BYTES 40u
+#define ENA_HEADS_MEMORY 128u // then both counts are halved
+#define ENA_NAMED_PER_OTHER 7u
 
 CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
 	st->judged = tcp->snd_una;
@@ -122,6 +137,10 @@ CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
 	st->delivered = 0;
 	st->kept = 0;
 	st->reduced = 0;
+	st->allowed = 0;
+	st->allowance = 0;
+	st->named_heads = 0;
+	st->other_heads = 0;
 }
 
 // An ACK names `seq`; it acknowledges up to `ack`. Before the ACK is looked at otherwise.
@@ -137,12 +156,33 @@ CC_INLINE void ena_end(struct ena_sender *st) {
 	st->verdict = ENA_NONE;
 }
 
+// A hole is at the head of the queue: 1 when it takes nothing from the window.
+CC_INLINE int ena_judge(struct ena_sender *st, const struct ena_names *named, cc_u32 head, const struct ena_path *path) {
+	st->judged = head;
+	if (st->named_heads + st->other_heads >= ENA_HEADS_MEMORY) {
+		st->named_heads /= 2;
+		st->other_heads /= 2;
+	}
+	if (ena_holds(named, head)) {
+		cc_u32 share = ENA_IP_HEADER_BYTES * ENA_ALLOWANCE_ONE / (path->mss_bytes + ENA_HEADERS_BYTES);
+
+		st->named_heads++;
+		st->allowance = cc_min(st->allowance + ENA_SHARES * share, ENA_ALLOWANCE_MOST);
+		return 1;
+	}
+	st->other_heads++;
+	if (st->allowance < ENA_ALLOWANCE_ONE || st->named_heads < st->other_heads * ENA_NAMED_PER_OTHER)
+		return 0;
+	st->allowance -= ENA_ALLOWANCE_ONE;
+	st->allowed++;
+	return 1;
+}
+
 // A recovery or a timeout begins: the new ssthresh.
 CC_INLINE cc_u32 ena_ssthresh(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp,
-			      cc_u32 ssthresh_base) {
+			      const struct ena_path *path, cc_u32 ssthresh_base) {
 	ena_end(st);
-	st->judged = tcp->snd_una;
-	if (ena_holds(named, tcp->snd_una)) {
+	if (ena_judge(st, named, tcp->snd_una, path)) {
 		st->verdict = ENA_KEPT;
 		st->window = tcp->snd_cwnd;
 		return tcp->snd_ssthresh;
@@ -179,13 +219,12 @@ CC_INLINE cc_u64 ena_pacing_rate(const struct ena_sender *st, const struct cc_tc
 	return rate * ENA_PACING_NUMERATOR / ENA_PACING_DENOMINATOR;
 }
 
-// A new head is a hole without a name. After a timeout everything counts as lost, and nothing can be told from that.
+// A new head is a hole that was dropped. After a timeout everything counts as lost, and nothing can be told from that.
 CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp,
 			     const struct ena_path *path) {
 	if (tcp->snd_una == st->judged || !path->lost_out || !cc_seq_before(tcp->snd_una, tcp->high_seq))
 		return 0;
-	st->judged = tcp->snd_una;
-	return !ena_holds(named, tcp->snd_una);
+	return !ena_judge(st, named, tcp->snd_una, path);
 }
 
 // Every ACK (Linux: cong_control), before the base algorithm's. 1: the window is settled; 0: it is the base's.

@@ -164,7 +164,7 @@ def test_a_gap_of_another_length_is_a_drop(ena: EnaBed) -> None:
 def test_a_corrupted_ack_is_no_corrupted_segment(ena: EnaBed) -> None:
     trace, counters = ena.run("ena-sack", Script(corrupt_acks=[20, 30]))
     assert not trace.retransmissions
-    assert counters == {"ena_corrupted": 0, "ena_notified": 0, "ena_kept": 0, "ena_reduced": 0}
+    assert not any(counters.values())
 
 
 # --- the sender -----------------------------------------------------------------------------------------------------

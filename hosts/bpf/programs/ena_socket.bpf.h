@@ -10,7 +10,7 @@
 #include "../../cc/ena.h"
 #include "host_slot.bpf.h"
 
-enum ena_counter { ENA_COUNT_CORRUPTED, ENA_COUNT_NOTIFIED, ENA_COUNT_KEPT, ENA_COUNT_REDUCED };
+enum ena_counter { ENA_COUNT_CORRUPTED, ENA_COUNT_NOTIFIED, ENA_COUNT_KEPT, ENA_COUNT_REDUCED, ENA_COUNT_ALLOWED };
 
 #define ENA_FRESH 16u // a power of two
 
