@@ -24,6 +24,7 @@ from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.changes import Changes
+from fairlane_lab.testbed.claims import claimed_instances
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.facts import about_bed
 from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch, split
@@ -56,7 +57,7 @@ class MininetOptions:
     parallel: int = 4
     """Networks side by side at most."""
     first_instance: int = 20
-    """Their instance numbers begin here (docs/design.md, naming law)."""
+    """Their instance numbers begin here (docs/design.md, naming law); what another run has claimed is passed over."""
     total_rate_bps: int = 20_000_000
     """The managed ports of the networks side by side together; a network with more runs alone."""
     raw: Path | None = None
@@ -143,7 +144,9 @@ class _Batch:
             self._round(beds)
 
     def _start_all(self) -> list[Bed]:
-        beds = [self._start(group, self._options.first_instance + i) for i, group in enumerate(self._groups)]
+        count, first = len(self._groups), self._options.first_instance
+        instances = self._stack.enter_context(claimed_instances(count, first, INSTANCE_MAX))
+        beds = [self._start(group, instance) for group, instance in zip(self._groups, instances, strict=True)]
         self._say("programming the switches")
         for bed in beds:
             fl_control.program_switches(bed.network)

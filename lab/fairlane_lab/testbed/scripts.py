@@ -15,7 +15,8 @@ if str(FOLDER) not in sys.path:
 import fl_changes  # noqa: E402
 import fl_control  # noqa: E402
 import fl_net  # noqa: E402
+import fl_state  # noqa: E402
 import fl_topology  # noqa: E402
 from fl_link_spec import LinkChange  # noqa: E402
 
-__all__ = ["FOLDER", "LinkChange", "fl_changes", "fl_control", "fl_net", "fl_topology"]
+__all__ = ["FOLDER", "LinkChange", "fl_changes", "fl_control", "fl_net", "fl_state", "fl_topology"]

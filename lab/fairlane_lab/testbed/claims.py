@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instance numbers for networks that nobody else on this machine uses: two runs at a time must not take each other's away.
+
+A claim is a lock on a file beside the run states; it ends with its process, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.testbed.scripts import fl_state
+
+
+@contextmanager
+def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]:
+    """The lowest `count` numbers of `first`..`last` that no other process has claimed. Raises RunError when there are too few."""
+    root = fl_state.state_root()
+    root.mkdir(parents=True, exist_ok=True)
+    found: list[int] = []
+    with ExitStack() as stack:
+        for number in range(first, last + 1):
+            file = (root / f".claim-{number}").open("a")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                continue
+            stack.enter_context(file)
+            found.append(number)
+            if len(found) == count:
+                yield found
+                return
+        raise RunError(
+            f"only {len(found)} of {count} networks can be numbered: other runs have the rest of {first} to {last}"
+        )

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs at a time get numbers of their own, and a run that has ended gives its numbers back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fairlane_lab.run_result import RunError
+from fairlane_lab.testbed.claims import claimed_instances
+
+
+def test_a_second_run_gets_other_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "run"))
+    with claimed_instances(2, 20, 25) as mine:
+        with claimed_instances(3, 20, 25) as theirs:
+            assert (mine, theirs) == ([20, 21], [22, 23, 24])
+            with (
+                pytest.raises(RunError, match=r"only 1 of 2 networks can be numbered: .* 20 to 25"),
+                claimed_instances(2, 20, 25),
+            ):
+                pass
+        with claimed_instances(1, 20, 25) as again:
+            assert again == [22]
+    with claimed_instances(1, 20, 25) as again:
+        assert again == [20]
