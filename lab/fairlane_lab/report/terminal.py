@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder
 
 MAX_COLUMNS = 5
+HEAD_WIDTH = 10
+"""Longer names of metrics are broken between words."""
+POINT_WIDTH = 12
+"""The names of the points get that much at least."""
 _HEADS = {"goodput_bps": "goodput", "throughput_bps": "through-\nput", "utilisation": "util.", "completion_s": "compl."}
 
 
@@ -34,11 +39,12 @@ def result_table(summary: Mapping[str, Any]) -> Table:
     caption = "; ".join(part for part in (count, "in brackets: the paper" if has_paper else "") if part)
     title = f"{run.definition.get('title', run.experiment)} ({labels.value_label('runtime', run.runtime)}; {caption})"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    table.add_column("point", overflow="fold")
+    table.add_column("point", overflow="fold", min_width=POINT_WIDTH)
     names = labels.rate_names({metric: _largest(run, metric) for metric in metrics})
     for metric in metrics:
         base, group = labels.split_metric(metric)
-        head = _HEADS.get(base, names[metric].label.split(" (")[0].split(",")[0])
+        words = names[metric].label.split(" (")[0].split(",")[0]
+        head = _HEADS.get(base) or "\n".join(textwrap.wrap(words, HEAD_WIDTH, break_long_words=False))
         table.add_column(
             "\n".join(part for part in (group, head, names[metric].unit) if part), justify="right", no_wrap=True
         )
