@@ -204,7 +204,8 @@ def _scales(axis: Axes, plot: Lines, values: list[float], percent: bool) -> None
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(PLAIN)
     else:
-        axis.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=3))
+        bins = 10 if axis.get_xlim()[1] > 2 else 4  # a rate's ticks have many digits
+        axis.xaxis.set_major_locator(MaxNLocator(nbins=bins, integer=True, min_n_ticks=3))
     if plot.log_y:
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter(PLAIN)
