@@ -285,7 +285,7 @@ parser EnaParser(packet_in packet,
     }
 }
 
-// One bit says that any of them is wrong: control/ena/judge.p4 tells the IPv4 header's from the segment's.
+// One bit says that any of them is wrong: judge.p4 tells the IPv4 header's from the segment's.
 control EnaVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
     LaneVerifyChecksum() lane;
 
