@@ -343,7 +343,6 @@ impl Sender {
     fn view(&mut self) {
         self.tcp.in_flight = self.board.in_flight();
         self.tcp.retrans_out = self.board.retrans_out();
-        self.tcp.delivered = self.delivered as u32;
         self.tcp.cwnd_limited = u32::from(self.cwnd_limits());
         self.tcp.delivered = self.delivered as u32; // modulo 2^32, as the kernel counts
     }

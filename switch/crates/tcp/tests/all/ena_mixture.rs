@@ -220,18 +220,17 @@ fn total(presumes: bool, mixtures: &[(f64, f64)]) -> Vec<(Sender, Verdict)> {
 }
 
 /// Issue 5: at least 99 % of the recoveries are told apart.
-fn assert_told_apart(verdict: &Verdict) {
-    assert!(verdict.recoveries > 300, "{verdict:?}");
+fn assert_told_apart(of: &str, verdict: &Verdict) {
+    assert!(verdict.recoveries > 300, "{of}: {verdict:?}");
     let wrong = verdict.needless + verdict.missed;
-    assert!(100 * wrong <= verdict.recoveries, "{verdict:?}");
+    assert!(100 * wrong <= verdict.recoveries, "{of}: {verdict:?}");
 }
 
 #[test]
 fn corruption_and_drops_are_told_apart() {
     let mixtures = [(0.04, 0.001), (0.02, 0.005), (0.01, 0.01), (0.005, 0.02)];
     for (sender, verdict) in total(false, &mixtures) {
-        println!("{sender:?}");
-        assert_told_apart(&verdict);
+        assert_told_apart(&format!("{sender:?}"), &verdict);
     }
 }
 
@@ -244,7 +243,7 @@ fn presuming_hidden_corruption_hides_no_drops_that_are_not_rare() {
         all.needless += verdict.needless;
         all.missed += verdict.missed;
     }
-    assert_told_apart(&all);
+    assert_told_apart("all senders", &all);
 }
 
 #[test]

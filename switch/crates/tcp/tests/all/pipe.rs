@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tcp::cc::CcName;
-use tcp::{Addr, Connection, Nanos, Recovery, RtoRule, Segment, State, TcpConfig};
+use tcp::{Addr, Connection, Nanos, Recovery, RtoRule, SackLimit, Segment, State, TcpConfig};
 
 const MS: Nanos = 1_000_000;
 const CLIENT: Addr = Addr {
@@ -181,11 +181,11 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     let choices = (
         prop::sample::select(controls),
         prop::sample::select(recoveries.to_vec()),
-        any::<[bool; 8]>(),
+        any::<[bool; 12]>(),
     );
     (choices, 100u32..1500, 1u32..20, 1u32..5, 0u64..60_000).prop_map(
         |((cc, recovery, flags), mss, window, threshold, buffer)| {
-            let [delayed_ack, timestamps, frto, prr, limited_transmit, window_scale, linux, ena] =
+            let [delayed_ack, timestamps, frto, erto, prr, rack, limited_transmit, window_scale, linux, ena, ena_presumes, outstanding] =
                 flags;
             TcpConfig {
                 cc,
@@ -197,10 +197,17 @@ fn config() -> impl Strategy<Value = TcpConfig> {
                 delayed_ack,
                 timestamps,
                 frto,
+                erto,
                 prr,
+                rack,
                 limited_transmit,
                 window_scale,
                 ena,
+                ena_presumes,
+                sack_limit: match outstanding {
+                    true => SackLimit::Outstanding,
+                    false => SackLimit::Window,
+                },
                 rto_rule: if linux {
                     RtoRule::Linux
                 } else {
