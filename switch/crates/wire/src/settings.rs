@@ -294,7 +294,7 @@ mod tests {
         std::fs::write(&path, "1\n5\n").unwrap();
         let change = json!({"trace": path.to_str().unwrap()});
         let options = changed(&LinkOptions::default(), change.as_object().unwrap());
-        std::fs::write(&path, "1\n0\n").unwrap();
+        std::fs::write(&path, "1\n00\n").unwrap(); // of another length: its time may be the same
         let bad = error(change.clone());
         std::fs::remove_file(&path).unwrap();
         let gone = error(change);

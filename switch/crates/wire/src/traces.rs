@@ -5,7 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
-use traffic::link::Trace;
+use traffic::link::{Trace, OPPORTUNITIES_MAX};
+
+/// Longest file that is read: as many lines as a trace may have, as long as they get.
+const FILE_BYTES_MAX: u64 = 12 * OPPORTUNITIES_MAX as u64;
 
 /// What a file was when it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +23,19 @@ static READ: Mutex<BTreeMap<String, (Version, Arc<Trace>)>> = Mutex::new(BTreeMa
 /// The trace of a file: as it was read before, unless it has changed since.
 ///
 /// # Errors
-/// A sentence with the path: it cannot be read, or is no trace.
+/// A sentence with the path: it cannot be read (a pipe or a device would keep frames waiting), or is no trace.
 pub fn trace(path: &str) -> Result<Arc<Trace>, String> {
     let unreadable = |e| format!("{path}: cannot be read: {e}");
     let file = std::fs::metadata(path).map_err(unreadable)?;
+    if !file.is_file() {
+        return Err(format!("{path}: is not a regular file"));
+    }
+    if file.len() > FILE_BYTES_MAX {
+        return Err(format!(
+            "{path}: {} bytes are too long for a trace; allowed: {FILE_BYTES_MAX}",
+            file.len()
+        ));
+    }
     let version = Version {
         modified: file.modified().ok(),
         len: file.len(),
@@ -60,5 +72,22 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let gone = trace(name).unwrap_err();
         assert!(gone.contains("cannot be read: No such file"), "{gone}");
+    }
+
+    #[test]
+    fn what_never_ends_is_not_read() {
+        assert_eq!(
+            trace("/dev/zero").unwrap_err(),
+            "/dev/zero: is not a regular file"
+        );
+        let path = std::env::temp_dir().join(format!("wire-traces-{}.long", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(FILE_BYTES_MAX + 1).unwrap(); // a hole: nothing is written
+        let long = trace(path.to_str().unwrap()).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            long.ends_with(": 48000001 bytes are too long for a trace; allowed: 48000000"),
+            "{long}"
+        );
     }
 }
