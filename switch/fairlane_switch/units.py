@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _NUMBER = re.compile(r"^\s*([0-9]+(?:\.[0-9]*)?(?:e-?[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ%/]*)\s*$")
 _RATES = {p + u: f for p, f in (("", 1.0), ("k", 1e3), ("m", 1e6), ("g", 1e9)) for u in ("bit", "bps", "bit/s")}
 _TIMES_US = {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6, "min": 60e6}
+_LARGEST_FACTOR = 1e9
 
 
 class UnitError(ValueError):
@@ -18,7 +20,10 @@ def _split(text: str, what: str, examples: str) -> tuple[float, str]:
     found = _NUMBER.match(text)
     if found is None:
         raise UnitError(f"{what} {text!r} is not a number with a unit; examples: {examples}")
-    return float(found.group(1)), found.group(2).lower()
+    number = float(found.group(1))
+    if not math.isfinite(number * _LARGEST_FACTOR):
+        raise UnitError(f"{what} {text!r} is too large; examples: {examples}")
+    return number, found.group(2).lower()
 
 
 def parse_rate(text: str, what: str = "rate") -> int:

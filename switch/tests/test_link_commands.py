@@ -255,6 +255,8 @@ def test_spike_and_outage_go_to_the_wire(topology: Topology) -> None:
         (("set", "s1-s2", "--delay", "100"), 2, "delay '100' has no unit; examples: 200us, 100ms, 5s"),
         (("set", "s1-s2", "--rate", "fast"), 2, "rate 'fast' is not a number with a unit; examples: 500kbit"),
         (("set", "s1-s2", "--rate", "10"), 2, "rate 10 bit/s is out of range; allowed: 1000 to 400000000000"),
+        (("set", "s1-s2", "--rate", "1e999bit"), 2, "rate '1e999bit' is too large; examples: 500kbit"),
+        (("spike", "s1-s2", "1e308s"), 2, "duration '1e308s' is too large; examples: 200us"),
         (("set", "s1-s2", "--loss", "2"), 2, "loss '2' is out of range; allowed: 0 to 1 (100%)"),
         (("set", "s1-s2", "-d", "up", "--loss", "0"), 2, "direction 'up' is not known; allowed: a_to_b, b_to_a, both"),
         (("set", "s1-s2", "--preset", "sat"), 3, "there is no preset 'sat'; there are geo, leo, wifi, 3g"),
