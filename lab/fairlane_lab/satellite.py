@@ -7,11 +7,10 @@ import math
 from dataclasses import dataclass
 
 from fairlane_lab.measures import carried_bps
-from fairlane_lab.scenario import Scenario, TcpOptions
+from fairlane_lab.scenario import Flow, Scenario, TcpOptions
+from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, tcp_of
 from fairlane_lab.testbed.scripts import fl_topology
 
-FRAME_OVERHEAD_BYTES = 54
-"""Ethernet, IPv4 and TCP headers without options: bits that a bit error can hit, and that the line's rate carries."""
 TIMESTAMP_BYTES = 12
 ACK_BYTES = 64
 """An ACK's frame, with options."""
@@ -69,31 +68,55 @@ def ceiling_of(scenario: Scenario) -> float | None:
         return None
     (flow,) = files
     topology = fl_topology.check(dict(scenario.topology))
+    path = path_of(topology, scenario, flow)
+    if path is None:
+        return None
+    tcp = tcp_of(scenario, flow)
+    window_bytes = offered_window_bytes(tcp, flow)
+    return ceiling_bps(
+        flow.app.bytes, path, tcp.mss_bytes, window_bytes, tcp.initial_window_packets, overhead_bytes(tcp)
+    )
+
+
+def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> Path | None:
+    """A flow's way over its topology's one managed port; None where there are more or less, or where the way costs no time.
+
+    All links between switches count, and those of its two hosts: topologies are chains.
+    """
     managed = [
         (name, port) for name, ports in topology.ports.items() for port, spec in ports.items() if spec.bottleneck
     ]
     if len(managed) != 1:
         return None
-    tcp = TcpOptions(**{**scenario.tcp.__dict__, **flow.tcp})
-    overhead = FRAME_OVERHEAD_BYTES + (TIMESTAMP_BYTES if tcp.timestamps else 0)
+    tcp = tcp_of(scenario, flow)
+    others = set(topology.hosts) - {flow.sender, flow.receiver}
     rtt_s, ber = 0.0, 0.0
     for link in topology.links:
+        if {link.a.node, link.b.node} & others:
+            continue
         rate_bps = _rate(topology, link)
         rtt_s += (link.a_to_b.delay_us + link.b_to_a.delay_us) / 1e6
         if rate_bps:
-            rtt_s += 8 * (tcp.mss_bytes + overhead + ACK_BYTES) / rate_bps
+            rtt_s += 8 * (tcp.mss_bytes + overhead_bytes(tcp) + ACK_BYTES) / rate_bps
         if (link.a.node, link.a.port) == managed[0]:
             ber = link.a_to_b.ber
         elif (link.b.node, link.b.port) == managed[0]:
             ber = link.b_to_a.ber
     rate_bps = float(topology.ports[managed[0][0]][managed[0][1]].rate_bps or 0)
-    if not rate_bps or not rtt_s:
-        return None
+    return Path(rate_bps, rtt_s, ber) if rate_bps and rtt_s else None
+
+
+def offered_window_bytes(tcp: TcpOptions, flow: Flow) -> float:
+    """The largest window that a flow may have in flight; infinite where nothing bounds it."""
     windows = [float(tcp.receive_window_bytes or math.inf)]
     if flow.window_packets:
         windows.append(float(flow.window_packets * tcp.mss_bytes))
-    path = Path(rate_bps, rtt_s, ber)
-    return ceiling_bps(flow.app.bytes, path, tcp.mss_bytes, min(windows), tcp.initial_window_packets, overhead)
+    return min(windows)
+
+
+def overhead_bytes(tcp: TcpOptions) -> int:
+    """What a full segment's frame has beside its data."""
+    return FRAME_OVERHEAD_BYTES + (TIMESTAMP_BYTES if tcp.timestamps else 0)
 
 
 def _rate(topology: fl_topology.Topology, link: fl_topology.Link) -> int:

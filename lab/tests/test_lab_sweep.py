@@ -16,8 +16,9 @@ from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
 from fairlane_lab.sweep.cluster import dask_cluster
+from fairlane_lab.sweep.estimates import by_repeat_and_cost
 from fairlane_lab.sweep.pool import ProcessPool
-from fairlane_lab.sweep.runners import SIM, by_repeat_and_cost, in_this_process
+from fairlane_lab.sweep.runners import SIM, in_this_process
 from fairlane_lab.sweep.testbed import mininet_testbed
 from test_lab_definition import FILE
 from typer.testing import CliRunner

@@ -24,14 +24,10 @@ from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition
 from fairlane_lab.gfr.windows import connections_of
 from fairlane_lab.scenario import Change, Scenario
-from fairlane_lab.sweep.runners import cost
+from fairlane_lab.sweep.estimates import mininet_s, sim_s
 
-SIM_COST_PER_S = 70_000
-"""What one core simulates in a second of wall time, in units of `cost` (packets of the bottleneck); for estimates only."""
 WIDE_COLUMNS = 120
 """Terminal width from which on the list says what each experiment reproduces."""
-MININET_RUN_S = 4.0
-"""What a real run costs beside its duration, for estimates only."""
 
 
 def list_experiments(as_json: JsonOption = False) -> None:
@@ -105,9 +101,8 @@ def _row(definition: Definition) -> dict[str, Any]:
 def estimate_s(definition: Definition, runtime: str, scenarios: list[Scenario]) -> float:
     """About how long these runs take: on one core in sim, with the file's topologies side by side in Mininet."""
     if runtime == "sim":
-        return sum(cost(scenario) for scenario in scenarios) / SIM_COST_PER_S
-    seconds = sum(scenario.duration_s + MININET_RUN_S for scenario in scenarios)
-    return seconds / definition.experiment.mininet.parallel
+        return sum(sim_s(scenario) for scenario in scenarios)
+    return sum(mininet_s(scenario) for scenario in scenarios) / definition.experiment.mininet.parallel
 
 
 def _duration(seconds: float | None) -> str:
@@ -172,8 +167,9 @@ def _show_definition(definition: Definition) -> None:
             _show_setting(mine[0])
         points = list(dict.fromkeys(scenario.point for scenario in mine))
         first = mine[0]
+        at_most = "at most " if first.ends_with_its_files else ""
         console.print(
-            f"[bold]{runtime}[/bold]: {len(points)} points, {len(mine)} runs of {first.duration_s:g} s"
+            f"[bold]{runtime}[/bold]: {len(points)} points, {len(mine)} runs of {at_most}{first.duration_s:g} s"
             f" ({first.warmup_s:g} s not counted), about {_duration(estimate_s(definition, runtime, mine))}"
         )
         console.print("  " + ", ".join(points[:12]) + (f", … {points[-1]}" if len(points) > 12 else ""), style="dim")

@@ -4,6 +4,7 @@
 runners.py    the runner of a runtime, and one run of it    pool.py     processes of this machine
 campaign.py   what is to be run, and its folder             cluster.py  dask.distributed
                                                             testbed.py  Mininet, several topologies side by side
+estimates.py  about how long a run takes, before it is run
 
 Nothing is imported here: a worker process needs runners.py alone, and starts in a fraction of a second.
 """

@@ -12,8 +12,9 @@ from typing import Any
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.estimates import by_repeat_and_cost
 from fairlane_lab.sweep.pool import STALL_S
-from fairlane_lab.sweep.runners import Executor, Failure, OnOutcome, Outcome, by_repeat_and_cost, run_one
+from fairlane_lab.sweep.runners import Executor, Failure, OnOutcome, Outcome, run_one
 
 CONNECT_S = 30
 BATCH = 8

@@ -12,7 +12,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sweep.runners import Failure, OnOutcome, Outcome, by_repeat_and_cost, run_one
+from fairlane_lab.sweep.estimates import by_repeat_and_cost
+from fairlane_lab.sweep.runners import Failure, OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0
 """No run takes longer: when none finishes for so long, something hangs."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fairlane_controller.units import parse_rate
-
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
 
@@ -76,26 +74,3 @@ def in_this_process(runner: str, progress: Callable[[Scenario, float], None] | N
             on_outcome(run_one(runner, scenario, partial(progress, scenario) if progress else None))
 
     return execute
-
-
-def cost(scenario: Scenario) -> float:
-    """About how much work a simulation is: packets of its busiest managed link, and a little for each second."""
-    switches: dict[str, Any] = scenario.topology["switches"]
-    managed = {
-        f"{name}-p{port}"
-        for name, switch in switches.items()
-        for port, spec in switch.get("ports", {}).items()
-        if spec.get("bottleneck")
-    }
-    rates = [
-        rate if isinstance(rate := link.get("bandwidth", 0), int) else parse_rate(str(rate), "bandwidth")
-        for link in scenario.topology["links"]
-        if {link["a"], link["b"]} & managed
-    ]
-    frame_bits = 8 * (scenario.tcp.mss_bytes + 54)
-    return scenario.duration_s * (max(rates, default=1_000_000) / frame_bits + 20)
-
-
-def by_repeat_and_cost(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """An order in which an interrupted campaign has something of every point, and several workers end at about the same time."""
-    return sorted(scenarios, key=lambda scenario: (scenario.repeat, -cost(scenario)))

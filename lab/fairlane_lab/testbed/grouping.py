@@ -14,6 +14,7 @@ from fairlane_hosts.errors import HostsError
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.estimates import expected_s
 from fairlane_lab.testbed.host_settings import wishes
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
 from fairlane_lab.testbed.scripts import fl_topology
@@ -110,13 +111,8 @@ def _longest_s(group: Group) -> float:
 
 
 def _weight(group: Group) -> float:
-    """How much a group has to do: bytes of its files where these end its runs (about 125 kB/s), else seconds."""
-    total = 0.0
-    for job in group.jobs:
-        scenario = job.scenario
-        files = sum(flow.app.bytes * flow.app.times for flow in scenario.flows if flow.app.kind == "bytes")
-        total += min(scenario.duration_s, files / 125_000) if scenario.ends_with_its_files else scenario.duration_s
-    return total
+    """How much a group has to do, seconds."""
+    return sum(expected_s(job.scenario) for job in group.jobs)
 
 
 def next_batch(groups: list[Group], parallel: int, total_rate_bps: int) -> list[Group]:

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""About how long a run takes, before it is run: in its own time, and as work of the simulator. Pure functions; nobody's result depends on them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from fairlane_controller.units import parse_rate
+from fairlane_hosts.variants import VARIANTS
+
+from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of, segment_error
+from fairlane_lab.scenario import Flow, Scenario
+from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, tcp_of
+from fairlane_lab.testbed.scripts import fl_topology
+
+TYPICAL_FILE_BPS = 1_000_000
+"""Where a file's path cannot be told."""
+SIM_COST_PER_S = 70_000
+"""What one core simulates in a second of wall time, in units of `cost` (packets of the bottleneck)."""
+MININET_RUN_S = 4.0
+"""What a real run costs beside its duration."""
+
+
+def expected_s(scenario: Scenario) -> float:
+    """About how long a run lasts in its own time: `duration_s`, or until its files are likely to be done where these end it."""
+    if not scenario.ends_with_its_files:
+        return scenario.duration_s
+    flows = [flow for flow in scenario.flows if flow.app.kind == "bytes"]
+    return min(scenario.duration_s, max(_files_s(scenario, flow, len(flows)) for flow in flows))
+
+
+def cost(scenario: Scenario) -> float:
+    """About how much work a simulation is: packets of its busiest managed link, and a little for each second."""
+    seconds = expected_s(scenario)
+    packets = seconds * _line_bps(scenario) / (8 * (scenario.tcp.mss_bytes + FRAME_OVERHEAD_BYTES))
+    if scenario.ends_with_its_files and all(flow.app.kind == "bytes" for flow in scenario.flows):
+        files = sum(flow.app.bytes * flow.app.times * flow.connections for flow in scenario.flows)
+        packets = min(packets, files / scenario.tcp.mss_bytes)
+    return packets + 20 * seconds
+
+
+def by_repeat_and_cost(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """An order in which an interrupted campaign has something of every point, and several workers end at about the same time."""
+    return sorted(scenarios, key=lambda scenario: (scenario.repeat, -cost(scenario)))
+
+
+def sim_s(scenario: Scenario) -> float:
+    """Seconds of wall time in sim, on one core."""
+    return cost(scenario) / SIM_COST_PER_S
+
+
+def mininet_s(scenario: Scenario) -> float:
+    """Seconds of wall time in Mininet, in a network that runs already."""
+    return expected_s(scenario) + MININET_RUN_S
+
+
+def _files_s(scenario: Scenario, flow: Flow, sharing: int) -> float:
+    """When a flow's last file is likely to be there, of `sharing` flows with files: asked for in time, or as the line lets them."""
+    app, tcp = flow.app, tcp_of(scenario, flow)
+    sharing *= flow.connections
+    path = path_of(_topology(json.dumps(scenario.topology)), scenario, flow)
+    if path is None:
+        one_s = 8 * app.bytes * sharing / TYPICAL_FILE_BPS
+        return flow.start_s + max((app.times - 1) * app.interval_s + one_s, app.times * one_s)
+    lost = 1 - (1 - segment_error(path.ber, tcp.mss_bytes + overhead_bytes(tcp))) * (1 - _loss(scenario))
+    path = replace(path, rate_bps=path.rate_bps / sharing, rtt_s=path.rtt_s + tcp.read_interval_s)
+    window_bytes = offered_window_bytes(tcp, flow)
+    variant = VARIANTS.get(flow.variant)
+    if lost and not (variant and "ena" in variant.programs and tcp.ena_receiver):
+        window_bytes = min(window_bytes, tcp.mss_bytes * math.sqrt(1.5 / lost))  # Mathis et al. 1997, eq. (3)
+    rate_bps = ceiling_bps(
+        app.bytes, path, tcp.mss_bytes, window_bytes, tcp.initial_window_packets, overhead_bytes(tcp)
+    )
+    line_s = 8 * app.bytes * app.times / path.rate_bps
+    return flow.start_s + path.rtt_s + max((app.times - 1) * app.interval_s + 8 * app.bytes / rate_bps, line_s)
+
+
+@lru_cache(maxsize=256)
+def _topology(document: str) -> fl_topology.Topology:
+    return fl_topology.check(json.loads(document))
+
+
+def _loss(scenario: Scenario) -> float:
+    """Of the worst link, either way."""
+    ways = [way for link in _topology(json.dumps(scenario.topology)).links for way in (link.a_to_b, link.b_to_a)]
+    return max((way.loss for way in ways), default=0.0)
+
+
+def _line_bps(scenario: Scenario) -> float:
+    """Rate of the fastest managed link."""
+    switches: dict[str, Any] = scenario.topology["switches"]
+    managed = {
+        f"{name}-p{port}"
+        for name, switch in switches.items()
+        for port, spec in switch.get("ports", {}).items()
+        if spec.get("bottleneck")
+    }
+    rates = [
+        rate if isinstance(rate := link.get("bandwidth", 0), int) else parse_rate(str(rate), "bandwidth")
+        for link in scenario.topology["links"]
+        if {link["a"], link["b"]} & managed
+    ]
+    return max(rates, default=1_000_000)
