@@ -24,6 +24,7 @@ const PACKET_BYTES: u64 = 552;
 const FRAME_BYTES: u64 = 566;
 const RATE_BPS: u64 = 1_544_000;
 const DELAY_NS: u64 = 290_000_000;
+const RECOVERIES: [&str; 4] = ["sack", "newreno", "reno", "tahoe"];
 
 struct Options {
     recovery: Vec<String>,
@@ -89,7 +90,20 @@ impl Options {
                 }
             }
         }
-        Ok(options)
+        if options.seeds == 0 {
+            return Err("--seeds 0: not allowed; 1 or more".to_owned());
+        }
+        let known = |name: &&String| {
+            let row = name.strip_prefix("lab-");
+            RECOVERIES.contains(&row.unwrap_or(name)) && row != Some("newreno")
+        };
+        match options.recovery.iter().find(|name| !known(name)) {
+            Some(name) => Err(format!(
+                "--recovery {name}: not allowed; {}, or sack, reno, tahoe behind `lab-`",
+                RECOVERIES.join(", ")
+            )),
+            None => Ok(options),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ fn paired(a: &[Outcome], b: &[Outcome]) -> (f64, f64) {
     (gain, 1.96 * (variance / gains.len() as f64).sqrt())
 }
 
-fn main() {
+fn main() -> Result<(), String> {
     let numbers: Vec<u64> = std::env::args()
         .skip(1)
         .filter_map(|a| a.parse().ok())
@@ -34,6 +34,13 @@ fn main() {
     let number = |index: usize, default| numbers.get(index).copied().unwrap_or(default);
     let (queue_packets, repeats, ssthresh_packets) = (number(0, 50), number(1, 20), number(2, 0));
     let only = std::env::args().skip(1).find(|a| a.parse::<u64>().is_err());
+    let names = SENDERS.map(|(name, _)| name);
+    if let Some(unknown) = only.as_deref().filter(|only| !names.contains(only)) {
+        return Err(format!(
+            "{unknown}: no sender; allowed: {}",
+            names.join(", ")
+        ));
+    }
     for case in CASES {
         for loss in [0.0, 0.001, 0.01] {
             let at = Point {
@@ -72,4 +79,5 @@ fn main() {
             }
         }
     }
+    Ok(())
 }
