@@ -17,7 +17,9 @@ fn every_key_of_the_contract_is_known() {
             "receive_window_bytes": 100000, "initial_window_packets": 2, "initial_ssthresh_packets": 64,
             "cwnd_clamp_packets": 20, "rto_rule": "rfc6298", "rto_initial_ns": 3000000000, "rto_min_ns": 1000000000,
             "rto_max_ns": 64000000000, "rto_granularity_ns": 100000000, "frto": true, "prr": true,
-            "limited_transmit": false, "dupack_threshold": 3, "slow_start_after_idle": true}"#,
+            "limited_transmit": false, "dupack_threshold": 3, "slow_start_after_idle": true,
+            "erto": true, "rack": true, "sack_limit": "outstanding", "sack_buffer_windows": 4,
+            "ena": true, "ena_receiver": false, "ena_presumes": false}"#,
     )
     .expect("all keys are known");
     assert_eq!(
@@ -58,13 +60,15 @@ fn a_control_has_its_own_defaults() {
 #[test]
 fn errors_name_the_key_and_what_is_allowed() {
     let errors = [
-        (r#"{"cc": "cubic"}"#, "no congestion control is called \"cubic\" (allowed: reno, reno_recovery, reno_linux, vegas, vegas_linux"),
+        (r#"{"cc": "cubic"}"#, "no congestion control is called \"cubic\" (allowed: reno, reno_recovery, reno_linux, vegas, vegas_linux, tahoe, nss, nca, westwood, erto, bcr)"),
         (r#"{"recovery": "fack"}"#, "unknown variant `fack`, expected one of `tahoe`, `reno`, `newreno`, `sack`"),
         (r#"{"mms_bytes": 1}"#, "unknown field `mms_bytes`, expected one of `cc`"),
         (r#"{"mss_bytes": 0}"#, "mss_bytes: 0 is not allowed (allowed: 1 to 65483)"),
         (r#"{"initial_window_packets": 0}"#, "initial_window_packets: 0 is not allowed (allowed: 1 to 65535)"),
         (r#"{"rto_initial_ns": 1, "rto_max_ns": 5000}"#, "rto_initial_ns: 1 is not allowed (allowed: 1000 to 5000)"),
         (r#"{"dupack_threshold": 0}"#, "dupack_threshold: 0 is not allowed (allowed: 1 to 255)"),
+        (r#"{"sack_buffer_windows": 1}"#, "sack_buffer_windows: 1 is not allowed (allowed: 2 to 16)"),
+        (r#"{"sack_limit": "none"}"#, "unknown variant `none`, expected `window` or `outstanding`"),
         (r#"{"cc": "vegas", "alpha": 5}"#, "beta: 3 is not allowed (allowed: 5 to 10000)"),
     ];
     for (json, wanted) in errors {
