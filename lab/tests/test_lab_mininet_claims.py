@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from fairlane_lab.run_result import RunError
 from fairlane_lab.testbed.claims import claimed_instances
+from fairlane_lab.testbed.scripts import fl_state
 
 
 def test_a_second_run_gets_other_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +26,11 @@ def test_a_second_run_gets_other_numbers(tmp_path: Path, monkeypatch: pytest.Mon
             assert again == [22]
     with claimed_instances(1, 20, 25) as again:
         assert again == [20]
+
+
+def test_a_topology_that_runs_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "run"))
+    me = fl_state.OwnedProcess.of(os.getpid(), "this test")
+    fl_state.write("20", {"pids": [me.as_json()]})
+    with claimed_instances(2, 20, 25) as found:
+        assert found == [21, 22]

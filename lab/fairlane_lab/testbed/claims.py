@@ -16,7 +16,7 @@ from fairlane_lab.testbed.scripts import fl_state
 
 @contextmanager
 def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]:
-    """The lowest `count` numbers of `first`..`last` that no other process has claimed. Raises RunError when there are too few."""
+    """The lowest `count` numbers of `first`..`last` that no other process has claimed and no topology runs at. Raises RunError when there are too few."""
     root = fl_state.state_root()
     root.mkdir(parents=True, exist_ok=True)
     found: list[int] = []
@@ -29,6 +29,8 @@ def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]
                 file.close()
                 continue
             stack.enter_context(file)
+            if fl_state.running(str(number)):  # somebody's `make run`, or what a killed run left for `make stop`
+                continue
             found.append(number)
             if len(found) == count:
                 yield found
