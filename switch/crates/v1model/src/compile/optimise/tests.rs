@@ -326,7 +326,7 @@ fn compiled_programs_do_what_they_do_as_written() {
         let json = std::fs::read(&path).unwrap();
         for seed in 1..=4 {
             let (inserted, forwarded) = compare(&json, 500, seed);
-            assert!(inserted > 100, "{path:?}: {inserted} entries");
+            assert!(inserted > 50, "{path:?}: {inserted} entries");
             assert!(
                 (25..475).contains(&forwarded),
                 "{path:?}: {forwarded} forwarded"
