@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import finsy as fy
-import ptf.testutils
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
@@ -188,7 +187,3 @@ class EnaTest(LaneTest):
         """The satellite port's counters become exactly these; what is not named is 0."""
         wanted = dict.fromkeys(self.COUNTERS, 0) | {f"ena_{name}": value for name, value in expected.items()}
         wait_until(lambda: self.ena_counters() == wanted, f"{wanted}, there is {self.ena_counters()}")
-
-    def nothing_more(self) -> None:
-        """No packet is left on any port."""
-        ptf.testutils.verify_no_other_packets(self, timeout=0.1)

@@ -27,7 +27,7 @@ class CorruptedSegment(EnaTest):
     def runTest(self) -> None:
         self.hears(said(1000, seq=77, window=321))
         self.answers(data(1000), 1000, seq=77, window=321)
-        self.nothing_more()
+        self.receive_nothing()
         self.counts(corrupted=1, notified=1)
         self.assertEqual(self.all_drops(), {})
 

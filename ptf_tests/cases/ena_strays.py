@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from base import REASON_BAD_CHECKSUM, REASON_BAD_IHL, REASON_BAD_LENGTH, REASON_BAD_VERSION
-from ena_base import SATELLITE, EnaTest, data, flipped, notification, said, timestamps
+from ena_base import REASON_CORRUPTED, SATELLITE, EnaTest, data, flipped, notification, said, timestamps
 from packets import flow
 
 PORTS_BYTE, SEQUENCE_BYTE, OFFSET_BYTE = 34, 38, 46
@@ -20,7 +20,7 @@ class StrayTest(EnaTest):
         self.passes(data(1000))
         self.hears(said(1100))
 
-    def stray(self, frame: bytes, reason: int = 13) -> None:
+    def stray(self, frame: bytes, reason: int = REASON_CORRUPTED) -> None:
         """The frame comes over the link, and is dropped under its reason."""
         self.expect_drop(frame, reason, SATELLITE)
 
