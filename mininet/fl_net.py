@@ -76,7 +76,8 @@ class Network:
         self.wire_process: subprocess.Popen[bytes] | None = None
         self._interfaces: list[str] = []
         self._owned: list[fl_state.OwnedProcess] = []
-        self._stopped = False
+        self._stopped = True
+        """Nothing of ours is there: before `start`, and after `stop`."""
 
     def __enter__(self) -> Network:
         self.start()
@@ -92,6 +93,7 @@ class Network:
         if fl_state.running(self.options.name):
             raise RuntimeError(f"topology {self.options.name} is running already: 'make stop' ends it")
         fl_state.clean(self.options.name)
+        self._stopped = False
         self.folder.mkdir(parents=True, exist_ok=True)
         self._remember(fl_state.OwnedProcess.of(os.getpid(), "launcher"))
         try:
@@ -102,7 +104,7 @@ class Network:
             raise
 
     def stop(self) -> None:
-        """Stop and remove everything that `start` made. Safe to call twice; what was stopped does not start again."""
+        """Stop and remove everything that `start` made: nothing when it has refused, or was not called. Safe to call twice; what was stopped does not start again."""
         if self._stopped:
             return
         self._stopped = True

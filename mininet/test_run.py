@@ -156,6 +156,17 @@ def test_the_same_instance_does_not_start_twice(sleeping_instance: None) -> None
 
 
 @needs_root
+def test_a_network_that_was_refused_takes_nothing_of_the_one_that_runs(sleeping_instance: None) -> None:
+    del sleeping_instance
+    topology = fl_topology.load(HERE / "topologies" / "single.json")
+    network = fl_net.Network(topology, fl_net.NetworkOptions(int(INSTANCE)))
+    with pytest.raises(RuntimeError, match="is running already"):
+        network.start()
+    network.stop()
+    assert fl_state.running(INSTANCE)
+
+
+@needs_root
 def test_an_address_that_is_taken_is_refused_before_anything_is_programmed() -> None:
     with socket.create_server(("127.0.0.1", 50050 + 20 * int(INSTANCE) + 1)):
         done = subprocess.run(launcher(), capture_output=True, text=True, timeout=START_TIMEOUT_S)
