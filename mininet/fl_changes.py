@@ -70,14 +70,13 @@ def change_problems(changes: Sequence[LinkChange], links: Sequence[LinkLike]) ->
             yield index, "link", f"there is no link {change.link!r}; there are {', '.join(by_name)}"
             return
     in_force = {(link.name, way): getattr(link, way) for link in links for way in WAYS}
-    latest_s = max((change.at_s + ROUNDS_CHECKED * (change.every_s or 0) for change in changes), default=0.0)
-    order = {id(change): index for index, change in enumerate(changes)}
-    counts = [0] * len(changes)
-    for _, change in schedule(changes, latest_s + 1e-9):
-        index = order[id(change)]
-        counts[index] += 1
-        if change.every_s is not None and counts[index] > ROUNDS_CHECKED:
-            continue
+    due = [
+        (change.at_s + number * (change.every_s or 0.0), index)
+        for index, change in enumerate(changes)
+        for number in range(1 if change.every_s is None else ROUNDS_CHECKED)
+    ]
+    for _, index in sorted(due):
+        change = changes[index]
         for way in ways(change):
             changed = in_force[change.link, way].model_copy(update=_update(change, by_name[change.link], way))
             in_force[change.link, way] = changed

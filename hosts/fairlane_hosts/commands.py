@@ -219,8 +219,8 @@ def use(
                 if "ena" in chosen.programs:  # every other host may be its receiver
                     for other, other_pid in running_hosts(run).items():
                         attach(_host(other, other_pid, run), ("ena",), lease)
-                lease.hold_process(pid)  # until the host's shell ends; what is attached, too
                 tcp = apply.use_on_host(chosen, namespace)
+                lease.hold_process(pid)  # until the host's shell ends; what is attached, too
     except HostsError as error:
         raise _fail(error) from error
     if json_output:

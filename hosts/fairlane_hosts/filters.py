@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .errors import HostsError
+
 PRIORITY = 0xFA1
 """Of our filters (TC_PRIORITY in hosts/loader/host_programs.c)."""
 TCX_KERNEL = (6, 6)
@@ -47,7 +49,10 @@ def _json(netns: Path, *command: str) -> list[dict[str, Any]]:
 
 
 def _run(netns: Path, *command: str) -> str:
-    """What a command says in a namespace; nothing when it fails: there is no such hook, or the namespace is gone."""
+    """What a command says in a namespace; nothing when it fails: there is no such hook, or the namespace is gone. Raises HostsError `holder`."""
     inside = ["nsenter", f"--net={netns}", *command]
-    done = subprocess.run(inside, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    try:
+        done = subprocess.run(inside, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise HostsError("holder", f"{' '.join(command)} does not end within {TIMEOUT_S} s") from error
     return done.stdout if done.returncode == 0 else ""

@@ -30,9 +30,10 @@ from .variants import bpf_variants
 
 DEFAULT_SOCKET = Path("/run/fairlane/cc.sock")
 START_TIMEOUT_S = 20.0
-ANSWER_TIMEOUT_S = 5.0
-ATTACH_TIMEOUT_S = 30.0
-"""The kernel verifies a program while it is attached; on a busy machine that takes its time."""
+ANSWER_TIMEOUT_S = 30.0
+"""The kernel verifies a program while it is attached; on a busy machine that takes its time, and whoever else asks waits for it."""
+END_TIMEOUT_S = 5.0
+"""How long a holder that was told to end may take."""
 ENDING_TIMEOUT_S = 1.0
 MINIMUM_KERNEL = (5, 15)
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -225,7 +226,7 @@ class Lease:
 
 def _ask(connection: socket.socket, request: str) -> list[str]:
     what = " ".join(request.split("\t")[0].split()[:2])
-    connection.settimeout(ATTACH_TIMEOUT_S if request.startswith("attach ") else ANSWER_TIMEOUT_S)
+    connection.settimeout(ANSWER_TIMEOUT_S)
     try:
         connection.sendall(request.encode() + b"\n")
         answer = b""
@@ -313,7 +314,7 @@ def _start(wanted: list[Program]) -> None:
             return
         if not readable:
             process.kill()
-        process.wait(timeout=ANSWER_TIMEOUT_S)
+        process.wait(timeout=END_TIMEOUT_S)
         said = process.stderr.read().decode(errors="replace").strip()
     if not readable:
         raise HostsError("holder", f"the kernel took longer than {START_TIMEOUT_S:.0f} s to load the TCP variants")
@@ -436,8 +437,8 @@ def _stop(running: HolderStatus) -> list[str]:
     try:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(pidfd, signal.SIGTERM)
-        if not select.select([pidfd], [], [], ANSWER_TIMEOUT_S)[0]:
-            raise HostsError("holder", f"the holder (process {running.pid}) does not end within {ANSWER_TIMEOUT_S} s")
+        if not select.select([pidfd], [], [], END_TIMEOUT_S)[0]:
+            raise HostsError("holder", f"the holder (process {running.pid}) does not end within {END_TIMEOUT_S:g} s")
     finally:
         os.close(pidfd)
     return sorted(running.tags)

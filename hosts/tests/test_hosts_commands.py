@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,10 @@ def host(state: Path) -> Generator[tuple[str, int]]:
         shell = subprocess.Popen(["ip", "netns", "exec", name, "sleep", "120"])
         write_state(state, "0", {"h1": shell.pid})
         try:
+            inside, deadline = Path(f"/run/netns/{name}").stat().st_ino, time.monotonic() + 10
+            while Path(f"/proc/{shell.pid}/ns/net").stat().st_ino != inside:
+                assert time.monotonic() < deadline, "the shell does not enter its namespace"
+                time.sleep(0.005)
             yield name, shell.pid
         finally:
             shell.kill()

@@ -36,7 +36,10 @@ _TOOLS = ("ip", "unshare", "nsenter", "ethtool")
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise HostsError("check", f"{' '.join(command[:6])} …: not done within {_TIMEOUT_S:g} s") from error
     if done.returncode:
         raise HostsError("check", f"{' '.join(command[:6])} …: {done.stderr.strip() or done.stdout.strip()}")
 
