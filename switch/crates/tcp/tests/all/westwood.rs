@@ -3,26 +3,26 @@
 
 use super::harness::script;
 
-/// 20 packets of window on a path of 100 packets a second and 100 ms: ten are on their way, ten wait. 60 ACKs.
-fn steady() -> String {
+/// A window of so many packets on a path of 100 packets a second and 100 ms: ten are on their way, the others wait. 60 ACKs.
+fn steady(window: u32) -> String {
     let data = |n: u32| format!(" {}:{}", n * 1000 + 1, n * 1000 + 1001);
-    let first: String = (0..20).map(data).collect();
+    let first: String = (0..window).map(data).collect();
     let mut text = format!("open\n write greedy\n expect data{first}\n +90 expect none\n");
     for n in 0..60 {
         text += &format!(
             "+10 inject ack {}\n expect data{}\n",
             (n + 1) * 1000 + 1,
-            data(n + 20)
+            data(n + window)
         );
     }
-    text + "state cwnd 20 srtt 200 in_flight 20 ca Open\n"
+    text + &format!("state cwnd {window} in_flight {window} ca Open\n")
 }
 
-fn steady_sender(options: &str, text: &str) {
+fn steady_sender(window: u32, options: &str, text: &str) {
     let config = format!(
-        "initial_window_packets=20 initial_ssthresh_packets=20 cwnd_clamp_packets=20 {options}"
+        "initial_window_packets={window} initial_ssthresh_packets={window} cwnd_clamp_packets={window} {options}"
     );
-    script(&config, &format!("{}{text}", steady()));
+    script(&config, &format!("{}{text}", steady(window)));
 }
 
 #[test]
@@ -33,23 +33,26 @@ fn westwood_reduces_to_what_the_path_holds() {
         inject ack 60001
         expect data 60001:61001\n";
     steady_sender(
+        30,
         "cc=westwood limited_transmit=false",
         &format!("{three} state ca Recovery ssthresh 10 cwnd 10"),
     );
-    // A path that was never full: half is less than it holds, so it is all the same to Reno.
     steady_sender(
+        30,
         "cc=reno limited_transmit=false",
-        &format!("{three} state ca Recovery ssthresh 10 cwnd 10"),
+        &format!("{three} state ca Recovery ssthresh 15 cwnd 15"),
     );
 }
 
 #[test]
 fn westwood_and_a_timeout() {
-    steady_sender(
-        "cc=westwood",
-        "+300 expect data 60001:61001
-         state ca Loss cwnd 1 ssthresh 10",
-    );
+    for (cc, ssthresh) in [("westwood", 10), ("reno", 15)] {
+        steady_sender(
+            30,
+            &format!("cc={cc}"),
+            &format!("+500 expect data 60001:61001\n state ca Loss cwnd 1 ssthresh {ssthresh}"),
+        );
+    }
 }
 
 const SPIKE: &str = "
@@ -65,6 +68,7 @@ const SPIKE: &str = "
 #[test]
 fn erto_takes_back_the_old_window() {
     steady_sender(
+        20,
         "cc=erto erto=true frto=true",
         &format!(
             "{SPIKE}
@@ -78,6 +82,7 @@ fn erto_takes_back_the_old_window() {
 #[test]
 fn bcr_takes_what_the_path_holds() {
     steady_sender(
+        20,
         "cc=bcr erto=true frto=true",
         &format!(
             "{SPIKE}
