@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.units import format_rate, parse_rate
 from rich.console import Console
 from rich.table import Table
 
-from fairlane_switch import units
 from fairlane_switch.link_control import (
     DIRECTIONS,
     WAYS,
@@ -27,6 +28,7 @@ from fairlane_switch.link_control import (
 )
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.running import RunningError, RunningLink, RunningTopology, find_running
+from fairlane_switch.units import format_us, parse_share, parse_time_us
 from fairlane_switch.wire import Direction
 
 app = typer.Typer(
@@ -51,8 +53,8 @@ def _run(as_json: bool, work: Callable[[], None]) -> None:
     """Do it; an error becomes one sentence and an exit code."""
     try:
         work()
-    except units.UnitError as error:
-        _fail(RunningError("bad_input", str(error)), as_json)
+    except FairlaneError as error:
+        _fail(RunningError(error.code.value, error.message), as_json)
     except RunningError as error:
         _fail(error, as_json)
 
@@ -95,26 +97,26 @@ def list_links(instance: Instance = None, json_output: Json = False) -> None:
 
 
 def _row(way: WayNow) -> list[str]:
-    port = "-" if way.port_rate_bps is None else units.format_rate(way.port_rate_bps) if way.port_rate_bps else "any"
+    port = "-" if way.port_rate_bps is None else format_rate(way.port_rate_bps) if way.port_rate_bps else "any"
     ends = [str(way.source), str(way.target), port]
     options = way.options
     if options is None:
         return [*ends, "-", "-", "-", "-", "-", "veth"]
-    delay = units.format_us(options.delay_us)
+    delay = format_us(options.delay_us)
     if options.jitter_us:
-        delay += f" ± {units.format_us(options.jitter_us)}"
+        delay += f" ± {format_us(options.jitter_us)}"
         delay += " normal" if options.jitter_distribution == "normal" else ""
     rate = "any"
     if options.trace:
         rate = Path(options.trace).name
     elif options.rate_bps:
-        rate = units.format_rate(options.rate_bps)
+        rate = format_rate(options.rate_bps)
     bursts = "-"
     if options.ge_enter:
         what = f"{options.ge_loss:.3g} lost" + (f", BER {options.ge_ber:.3g}" if options.ge_ber else "")
         bursts = f"{options.ge_enter:.3g} in, {options.ge_leave:.3g} out: {what}"
     held = [
-        f"{what}, {units.format_us(left)} left"
+        f"{what}, {format_us(left)} left"
         for what, left in (("held", way.spike_left_us), ("cut", way.outage_left_us))
         if left
     ]
@@ -207,15 +209,15 @@ def set_link(
             settings, rate_bps = asdict(PRESETS[preset].options), PRESETS[preset].rate_bps
             del settings["rate_bps"]  # belongs to what sends into the link
         times = {"delay_us": delay, "jitter_us": jitter}
-        settings |= {key: units.parse_time_us(text, key[:-3]) for key, text in times.items() if text is not None}
+        settings |= {key: parse_time_us(text, key[:-3]) for key, text in times.items() if text is not None}
         shares = {"loss": loss, "ber": ber, "ge_enter": ge_enter, "ge_leave": ge_leave, "ge_loss": ge_loss, "ge_ber": ge_ber}  # fmt: skip
-        settings |= {key: units.parse_share(text, key) for key, text in shares.items() if text is not None}
+        settings |= {key: parse_share(text, key) for key, text in shares.items() if text is not None}
         others = {"jitter_distribution": jitter_distribution, "reorder": reorder, "queue_packets": queue_packets}
         settings |= {key: value for key, value in others.items() if value is not None}
         if trace is not None:
             settings["trace"] = None if trace == "none" else str(Path(trace).resolve())
         if rate is not None:
-            rate_bps = units.parse_rate(rate)
+            rate_bps = round(parse_rate(rate))
         if not settings and rate_bps is None:
             raise RunningError("bad_input", "nothing to set; give an option such as --delay (--help lists them)")
         change_link(running, link, way, settings, rate_bps)
@@ -263,5 +265,5 @@ def outage(
 def _hold(instance: str | None, name: str, direction: str, op: str, duration: str, as_json: bool) -> None:
     running, link, way = _find(instance, name, direction)
     need_wire(link)
-    hold_link(running, link, way, op, units.parse_time_us(duration, "duration"))
+    hold_link(running, link, way, op, parse_time_us(duration, "duration"))
     _told(running, name, as_json)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane_switch.units import parse_rate, parse_time_us
+from fairlane_controller.units import parse_rate
+
+from fairlane_switch.units import parse_time_us
 from fairlane_switch.wire import LinkOptions
 
 
@@ -36,7 +38,7 @@ class Preset:
     @property
     def rate_bps(self) -> int | None:
         """Of the switch ports at its ends; None: the preset says nothing of it."""
-        return parse_rate(self.link["bandwidth"]) if "bandwidth" in self.link else None
+        return round(parse_rate(self.link["bandwidth"])) if "bandwidth" in self.link else None
 
 
 def _leo_changes() -> tuple[Mapping[str, Any], ...]:
