@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab: experiments and what becomes of their results.
 
-paper.py     the papers' numbers          dumbbell.py  one running dumbbell, and one measured run on it
-results.py   run folders, summary.json    demo.py      the experiment behind `make demo`
-measures.py  fairness, goodput, windows   plots.py     plots, made from a run folder
-cli.py       `fairlane lab …`
+definition/  experiment files, checked and expanded    scenario.py    one run, fully resolved
+runners/     a run in sim or in Mininet                run_result.py  what a runner gives back
+sim/         the simulator's side of it                testbed/       Mininet's side of it
+sweep/       many runs                                 results/       run folders, metrics, verdicts
+gfr/         what program gfr needs                    report/        the page and its pictures
+cli/         `fairlane lab …`                          demo.py        the experiment behind `make demo`
+measures.py, satellite.py  pure functions over samples; the ceiling of a satellite line
+topology_scripts.py        the scripts of mininet/ that need no Mininet
 """

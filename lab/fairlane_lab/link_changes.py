@@ -3,20 +3,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 
 from pydantic import ValidationError
 
-from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Change, Scenario
-
-sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
-
-import fl_changes
-import fl_topology
-from fl_link_spec import LinkChange
+from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology
 
 
 def changes_of(scenario: Scenario, topology: fl_topology.Topology) -> list[tuple[float, LinkChange]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fairlane_lab.measures import carried_bps
 from fairlane_lab.scenario import Flow, Scenario, TcpOptions
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, tcp_of
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 TIMESTAMP_BYTES = 12
 ACK_BYTES = 64

@@ -10,7 +10,7 @@ from fairlane_controller.gfr.config import Queues
 from fairlane_lab.definition import Definition, ExperimentError, expand, load, load_text
 from fairlane_lab.gfr.config import gfr_config
 from fairlane_lab.gfr.ways import gfr_ports, way
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 FILE = """
 name = "small"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fairlane_lab.run_result import RunError
 from fairlane_lab.testbed.claims import claimed_instances
-from fairlane_lab.testbed.scripts import fl_state
+from fairlane_lab.topology_scripts import fl_state
 
 
 def test_a_second_run_gets_other_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

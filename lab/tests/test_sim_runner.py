@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole runs in virtual time on paper 000's dumbbell: shares, counters at the window's ends, the loop, determinism."""
+"""Whole runs in virtual time on paper 000's dumbbell: shares, counters at the window's ends, the loop, determinism; and what sim does without."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from typing import Any
@@ -197,3 +199,13 @@ def test_transfers_of_every_kind_are_told() -> None:
 def test_tcp_too_is_the_same_twice() -> None:
     run_one = scenario(RENO, VEGAS, control=Control("qthresh", "auto"), duration_s=12.0)
     assert replace(run(run_one), wall_s=0.0) == replace(run(run_one), wall_s=0.0)
+
+
+def test_the_simulator_and_the_commands_need_no_mininet() -> None:
+    """Mininet comes from Debian, for root; sim needs neither."""
+    program = (
+        "import sys; sys.modules['mininet'] = None\n"
+        "import fairlane_lab.cli, fairlane_lab.runners.sim, fairlane_lab.results.rows, fairlane_lab.sweep.pool"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

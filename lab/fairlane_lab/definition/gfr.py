@@ -15,7 +15,7 @@ from fairlane_lab.gfr.ideal import packet_bytes
 from fairlane_lab.gfr.ways import gfr_ports, senders_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Control, Flow, GfrOptions, Scenario, TcpOptions, Vc
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 GFR_SCHEMES = ("drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed")
 QTHRESH_SCHEMES = ("drop_tail", "qthresh")

@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.paths import REPOSITORY
-
-sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
-
-from fl_link_spec import (
+from fairlane_lab.topology_scripts import (
     NO_TRACE,
     TRACE_FOLDER,
     DelayMs,

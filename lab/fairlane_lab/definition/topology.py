@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,14 +13,9 @@ from typing import Any, cast
 from fairlane_lab.definition.body import PortChanges, TopologySpec, given
 from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.links import ChangeSpec
-from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.topology_scripts import FOLDER, fl_changes, fl_topology
 
-sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
-
-import fl_changes
-import fl_topology
-
-FOLDER = REPOSITORY / "mininet" / "topologies"
+TOPOLOGIES = FOLDER / "topologies"
 Document = dict[str, Any]
 
 
@@ -38,7 +32,7 @@ class Resolved:
 
 def resolve_topology(spec: TopologySpec) -> tuple[Resolved | None, list[Problem]]:
     """The document of `spec`, or what is wrong with it (paths below `topology`)."""
-    names = sorted(path.stem for path in FOLDER.glob("*.json"))
+    names = sorted(path.stem for path in TOPOLOGIES.glob("*.json"))
     if spec.base not in names:
         return None, [Problem("topology.base", unknown("topology", spec.base, names))]
     try:
@@ -103,7 +97,7 @@ def _needs_wire(change: ChangeSpec, link: fl_topology.Link) -> bool:
 
 @lru_cache(maxsize=64)
 def _base(name: str) -> tuple[str, tuple[str, ...]]:
-    path = FOLDER / f"{name}.json"
+    path = TOPOLOGIES / f"{name}.json"
     document: Document = fl_topology.read(path)
     checked = fl_topology.check(document, str(path))
     document["links"] = [_as_object(link) for link in document["links"]]

@@ -14,7 +14,7 @@ from fairlane_lab.gfr.ways import PortKey, gfr_ports, managed_ports, senders_of,
 from fairlane_lab.gfr.windows import flows_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import GfrOptions, Scenario, Vc
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 
 def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:

@@ -10,7 +10,7 @@ from fairlane_lab.gfr.ideal import GfrPort
 from fairlane_lab.gfr.windows import flows_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, Vc
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 PortKey = tuple[str, int]
 

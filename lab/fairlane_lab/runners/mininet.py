@@ -107,6 +107,8 @@ class _Active:
     changes: Changes
     watch: PortWatch
     begun_s: float
+    problem: RunError | None = None
+    """Why it was given up before its end."""
 
 
 class _Batch:
@@ -177,7 +179,8 @@ class _Batch:
         for one in active:
             self._finish(one)
         drains = [min(DRAIN_MAX_S, one.bed.drain_s()) for one in active]
-        time.sleep(max(BETWEEN_RUNS_S, *drains, 0.0) if drains else 0.0)
+        held = [one.changes.over_s - time.monotonic() for one in active]
+        time.sleep(max(BETWEEN_RUNS_S, *drains, *held) if active else 0.0)
 
     def _begin(self, bed: Bed, job: Job, active: list[_Active], stack: ExitStack) -> None:
         scenario = job.scenario
@@ -204,17 +207,25 @@ class _Batch:
             if self._loop is not None and self._loop.poll() is not None:
                 raise RuntimeError("the control loop ended in the middle of a run")
             self._say(points)
-            for one in active:
-                one.changes.apply_due()
-            due = [one.changes.due_s for one in active if one.changes.due_s is not None]
+            going_on = [one for one in active if one.problem is None and one.running.done_ns is None]
+            for one in going_on:
+                try:
+                    one.changes.apply_due()
+                except RunError as error:  # the others go on
+                    one.problem, ends[id(one)] = error, now
+            due = [one.changes.due_s for one in going_on if one.problem is None and one.changes.due_s is not None]
             until = min([*due, max(ends.values()), now + TICK_S])
             time.sleep(max(0.0, until - time.monotonic()))
 
     def _finish(self, one: _Active) -> None:
         job, bed = one.job, one.bed
         try:
-            bed.end()
-            one.changes.undo()
+            try:
+                if one.problem is not None:
+                    raise one.problem
+                bed.end()
+            finally:
+                one.changes.undo()  # the network's next run is not to meet them
             result = collect(bed, one.running, one.watch.samples, one.changes.rates)
         except VoidError as error:
             job.attempts += 1

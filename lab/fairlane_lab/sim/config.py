@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ipaddress
 import random
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,14 +14,9 @@ from fairlane_controller.loop.flows import FlowKey
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario
-from fairlane_lab.sim.programs import REPOSITORY, Program, find_program
+from fairlane_lab.sim.programs import Program, find_program
 from fairlane_lab.sim.variants import tcp_object
-
-sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
-
-import fl_changes
-import fl_topology
-from fl_link_spec import Direction, LinkChange
+from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology
 
 TO_PORT = 5001
 FROM_PORT = 10_000

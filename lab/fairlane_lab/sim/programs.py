@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 from fairlane_controller.switch.client import PipelineFiles
 from finsy import P4Schema
 from finsy.proto import p4r
 
+from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 COMPILED = REPOSITORY / "p4src" / "compiled"
 
 

@@ -21,7 +21,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
 from fairlane_lab.sim.config import SimConfig
 from fairlane_lab.sim.loop import VirtualTimeLoop
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 TRAFFIC_CLASS = 0
 """All flows of an experiment are in the class that a packet is in when nothing says another."""

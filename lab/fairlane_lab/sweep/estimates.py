@@ -16,7 +16,7 @@ from fairlane_hosts.variants import VARIANTS
 from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of, segment_error
 from fairlane_lab.scenario import Flow, Scenario
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, tcp_of
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 TYPICAL_FILE_BPS = 1_000_000
 """Where a file's path cannot be told."""

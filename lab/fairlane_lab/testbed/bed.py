@@ -26,7 +26,8 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Control, Scenario
 from fairlane_lab.testbed.host_settings import HostSettings, wishes
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms, weight_rules
-from fairlane_lab.testbed.scripts import LinkChange, fl_changes, fl_net, fl_topology
+from fairlane_lab.testbed.scripts import fl_net
+from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology
 
 LEAD_S = 0.7
 """From starting the senders' processes to the scenario's zero: time to connect …"""

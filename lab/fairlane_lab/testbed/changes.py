@@ -11,7 +11,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.bed import Bed
 from fairlane_lab.testbed.port_watch import PortKey
-from fairlane_lab.testbed.scripts import LinkChange
+from fairlane_lab.topology_scripts import LinkChange
 
 
 class Changes:
@@ -25,6 +25,8 @@ class Changes:
         self._done: list[LinkChange] = []
         self.rates: list[tuple[float, PortKey, int]] = []
         """(s after zero, port, bit/s) of what was done."""
+        self.over_s = 0.0
+        """CLOCK_MONOTONIC instant at which the last spike or outage is over: nothing can end one early."""
 
     @property
     def due_s(self) -> float | None:
@@ -41,6 +43,7 @@ class Changes:
             except RuntimeError as error:
                 raise RunError(f"at {at_s:g} s: {error}") from None
             now_s = time.monotonic() - self._zero_s
+            self.over_s = max(self.over_s, self._zero_s + now_s + max(change.spike_s or 0.0, change.outage_s or 0.0))
             self.rates += [(now_s, (switch, port), rate_bps) for switch, port, rate_bps in ports]
 
     def undo(self) -> None:

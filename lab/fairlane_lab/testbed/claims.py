@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.testbed.scripts import fl_state
+from fairlane_lab.topology_scripts import fl_state
 
 
 @contextmanager

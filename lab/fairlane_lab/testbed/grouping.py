@@ -17,7 +17,7 @@ from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.estimates import expected_s
 from fairlane_lab.testbed.host_settings import wishes
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
-from fairlane_lab.testbed.scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology
 
 SPLIT_LEAST_S = 40.0
 """A second network for scenarios that take less in all is not worth its start."""

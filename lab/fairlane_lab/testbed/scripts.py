@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the scripts of `mininet/` importable: a folder of scripts, never a package (docs/design.md)."""
+"""The scripts of `mininet/` that start and program networks; they need Mininet. `fairlane_lab.topology_scripts` has the others."""
 
 from __future__ import annotations
 
-import sys
+from fairlane_lab.topology_scripts import FOLDER  # which puts it on the path
 
-from fairlane_lab.paths import REPOSITORY
+# isort: split
 
-FOLDER = REPOSITORY / "mininet"
+import fl_control
+import fl_net
 
-if str(FOLDER) not in sys.path:
-    sys.path.insert(0, str(FOLDER))
-
-import fl_changes  # noqa: E402
-import fl_control  # noqa: E402
-import fl_net  # noqa: E402
-import fl_state  # noqa: E402
-import fl_topology  # noqa: E402
-from fl_link_spec import LinkChange  # noqa: E402
-
-__all__ = ["FOLDER", "LinkChange", "fl_changes", "fl_control", "fl_net", "fl_state", "fl_topology"]
+__all__ = ["FOLDER", "fl_control", "fl_net"]

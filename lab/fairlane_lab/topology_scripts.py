@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts of `mininet/` that describe topologies and their links: they need no Mininet (`testbed/scripts.py` has those that do)."""
+
+from __future__ import annotations
+
+import sys
+
+from fairlane_lab.paths import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
+
+import fl_changes
+import fl_state
+import fl_topology
+from fl_link_spec import (
+    NO_TRACE,
+    TRACE_FOLDER,
+    DelayMs,
+    Direction,
+    Leave,
+    LinkChange,
+    PresetName,
+    QueuePackets,
+    Rate,
+    Share,
+)
+
+FOLDER = REPOSITORY / "mininet"
+
+__all__ = [
+    "FOLDER",
+    "NO_TRACE",
+    "TRACE_FOLDER",
+    "DelayMs",
+    "Direction",
+    "Leave",
+    "LinkChange",
+    "PresetName",
+    "QueuePackets",
+    "Rate",
+    "Share",
+    "fl_changes",
+    "fl_state",
+    "fl_topology",
+]
