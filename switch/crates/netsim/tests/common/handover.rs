@@ -21,11 +21,11 @@ const MSS_BYTES: u64 = 722;
 /// 762-byte packets, counted as Ethernet frames.
 const FRAME_BYTES: u64 = 776;
 
-/// By name: the simulator's options, as the lab's rows; the last one is not in the paper: BCR over SACK.
-pub const SENDERS: [(&str, &str); 7] = [
+/// By name: the simulator's options, as the lab's rows; the last two are no rows: E-RTO and BCR over NewReno.
+pub const SENDERS: [(&str, &str); 8] = [
     (
         "erto",
-        r#"{"cc": "erto", "prr": true, "frto": true, "erto": true}"#,
+        r#"{"cc": "erto", "prr": true, "frto": true, "erto": true, "recovery": "sack", "rack": true}"#,
     ),
     ("newreno", r#"{"cc": "reno", "prr": true}"#),
     (
@@ -36,11 +36,15 @@ pub const SENDERS: [(&str, &str); 7] = [
     ("frto", r#"{"cc": "reno", "prr": true, "frto": true}"#),
     (
         "bcr",
-        r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true}"#,
+        r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true, "recovery": "sack", "rack": true}"#,
     ),
     (
-        "bcr+sack",
-        r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true, "recovery": "sack", "rack": true}"#,
+        "erto-newreno",
+        r#"{"cc": "erto", "prr": true, "frto": true, "erto": true}"#,
+    ),
+    (
+        "bcr-newreno",
+        r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true}"#,
     ),
 ];
 
