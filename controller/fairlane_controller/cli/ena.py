@@ -66,6 +66,12 @@ def _change(targets: Targets, port: int, *, present: bool) -> None:
         names = ", ".join(endpoint.name for endpoint in targets.endpoints)
         raise FairlaneError(ErrorCode.BAD_INPUT, f"a port is one switch's: name it with --switch (there are {names})")
     (endpoint,) = targets.endpoints
+    known = (
+        [one.port for s in targets.run.switches if s.name == endpoint.name for one in s.ports] if targets.run else []
+    )
+    if present and known and port not in known:
+        numbers = ", ".join(str(number) for number in known)
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"switch {endpoint.name} has no port {port}; valid: {numbers}")
 
     async def work() -> int:
         async with SwitchClient(endpoint, write=True) as client:
