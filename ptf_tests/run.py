@@ -103,7 +103,7 @@ def ptf_command(
     command += ["--test-params", ";".join(f"{key}={value!r}" for key, value in parameters.items())]
     command += [
         "--socket-recv-size",
-        "9100",
+        str(MTU + 100),  # with the Ethernet header
         "--test-case-timeout",
         str(TEST_TIMEOUT_S),
         "--default-timeout",

@@ -6,7 +6,7 @@
 //! gfr.json has VCs instead of flows (6 and 1,000 when no number is given), one source address each: `core` is classification, share,
 //! the proposed scheme's admission and its rate; `edge` polices the VCs too. Every seventh frame is marked.
 //! ena.json has flows over a satellite link (1,000): `plain` is forwarding only, TCP's checksum verified all the same; `data` and
-//! `acks` are good segments from the far side and ACKs to it; `marks` are ACKs that get the option. `long` and `full` are `plain` and `data` of 1,514 bytes.
+//! `acks` are good segments from the far side and ACKs to it; `errors` are corrupted ones that become ACKs, `marks` ACKs that get the option. `long` and `full` are `plain` and `data` of 1,514 bytes.
 
 use std::hint::black_box;
 use std::time::Instant;
