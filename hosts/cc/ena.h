@@ -123,7 +123,7 @@ struct ena_sender {
 };
 
 #define ENA_ALLOWANCE_ONE 4096u
-#define ENA_ALLOWANCE_MOST (3 * ENA_ALLOWANCE_ONE)
+#define ENA_ALLOWANCE_MOST (4 * ENA_ALLOWANCE_ONE)
 #define ENA_SHARES 2u // of what is expected: chance clusters
 #define ENA_IP_HEADER_BYTES 20u
 #define ENA_HEADERS_BYTES 40u
@@ -138,7 +138,7 @@ CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
 	st->kept = 0;
 	st->reduced = 0;
 	st->allowed = 0;
-	st->allowance = 0;
+	st->allowance = ENA_ALLOWANCE_ONE;
 	st->named_heads = 0;
 	st->other_heads = 0;
 }
