@@ -100,6 +100,8 @@ def test_use_takes_the_other_variant_only_when_told(
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
     shell = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     try:
+        ours = Path("/proc/self/ns/net").stat().st_ino
+        wait_until(lambda: Path(f"/proc/{shell.pid}/ns/net").stat().st_ino != ours, 10, "a namespace of its own")
         folder = tmp_path / "state" / "0"
         folder.mkdir(parents=True)
         (folder / "state.json").write_text(json.dumps({"hosts": [{"name": "h1", "pid": shell.pid}]}))

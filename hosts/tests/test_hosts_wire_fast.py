@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 from fairlane_hosts.variants import find_variant
 from packet_bed import PacketBed, Script, Span, Trace
-from wire_runs import BYTES, MSS, RTO_MIN_S, Runs
+from wire_runs import BYTES, MSS, RTO_MIN_S, Runs, on_time
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
 
@@ -140,14 +140,15 @@ def waited(runs: Runs, variant: str, cc: str = "") -> tuple[float, float]:
     bed, last = runs.bed, 60
     if variant:
         bed.use(variant)
-    for _ in range(6):
-        trace = bed.transfer(last * MSS, mss=MSS, window_bytes=10 * MSS, sample_ms=5, script=Script(drop=[last]), cc=cc)
-        if trace.late_s < RTO_MIN_S / 6:
-            repair, lost = trace.sent(last, 1), trace.sent(last)
-            moved = next(a for a in trace.got() if a.ack == lost.seq)
-            srtt_us = [int(str(r["srtt_us"])) for r in trace.samples][0:-1][-1]
-            return repair.t_s - max(moved.at_sender_s, lost.t_s), srtt_us / 1e6
-    pytest.fail("the machine is too busy for a verdict: the forwarder was late each time")
+    script = Script(drop=[last])
+    trace = on_time(
+        lambda: bed.transfer(last * MSS, mss=MSS, window_bytes=10 * MSS, sample_ms=5, script=script, cc=cc),
+        RTO_MIN_S / 6,
+    )
+    repair, lost = trace.sent(last, 1), trace.sent(last)
+    moved = next(a for a in trace.got() if a.ack == lost.seq)
+    srtt_us = [int(str(r["srtt_us"])) for r in trace.samples][0:-1][-1]
+    return repair.t_s - max(moved.at_sender_s, lost.t_s), srtt_us / 1e6
 
 
 @pytest.mark.parametrize("variant", ["mrto", "nss-mrto", "nca-mrto"])

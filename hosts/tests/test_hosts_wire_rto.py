@@ -13,6 +13,7 @@ from statistics import median
 
 import pytest
 from packet_bed import PacketBed, Script, Segment, Span, Trace
+from wire_runs import on_time
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
 
@@ -32,9 +33,13 @@ class Spike:
     """A transfer in which everything was held for `SPIKE_S` from segment `HEAD_AT` on."""
 
     def __init__(self, bed: PacketBed, variant: str, cc: str = "") -> None:
-        bed.use(variant)
         script = Script(drop=[70], holds=[Span(for_s=SPIKE_S, from_data=HEAD_AT)])
-        self.trace = bed.transfer(330 * MSS, mss=MSS, script=script, cc=cc)
+
+        def transfer() -> Trace:
+            bed.use(variant)  # with counters from 0
+            return bed.transfer(330 * MSS, mss=MSS, script=script, cc=cc)
+
+        self.trace = on_time(transfer)
         assert self.trace.complete
         from_s = self.trace.sent(HEAD_AT).t_s
         self.end_s = from_s + SPIKE_S
@@ -100,12 +105,17 @@ def test_a_socket_of_another_sender_on_the_same_host_is_left_alone(bed: PacketBe
 
 
 def run_outage(bed: PacketBed, outage_s: float) -> tuple[Trace, Segment, list[Segment]]:
-    """Data from `HEAD_AT` on is lost for a time; ACKs are not.
+    """E-RTO; data from `HEAD_AT` on is lost for a time, ACKs are not.
 
     The transfer, the first segment lost, and what was sent once the last ACK for what came before it had been answered.
     """
     script = Script(drop=[70], data_outages=[Span(for_s=outage_s, from_data=HEAD_AT)])
-    trace = bed.transfer(320 * MSS, mss=MSS, script=script)
+
+    def transfer() -> Trace:
+        bed.use("erto")  # with counters from 0
+        return bed.transfer(320 * MSS, mss=MSS, script=script)
+
+    trace = on_time(transfer)
     assert trace.complete
     head = trace.sent(HEAD_AT)
     last_s = next(a.delivered_s or 0.0 for a in trace.got() if a.ack == head.seq)
@@ -113,7 +123,6 @@ def run_outage(bed: PacketBed, outage_s: float) -> tuple[Trace, Segment, list[Se
 
 
 def test_erto_after_a_real_loss_new_data_then_a_duplicate_ack_then_the_head(bed: PacketBed) -> None:
-    bed.use("erto")
     trace, head, sent = run_outage(bed, 0.3)
     probe, first = sent[0], sent[1]
     assert (probe.repeated, probe.dropped) == (0, "")  # new
@@ -125,7 +134,6 @@ def test_erto_after_a_real_loss_new_data_then_a_duplicate_ack_then_the_head(bed:
 
 
 def test_erto_when_the_new_segment_is_lost_too_the_next_timeout_sends_another(bed: PacketBed) -> None:
-    bed.use("erto")
     trace, head, sent = run_outage(bed, 0.8)
     assert sent[0].repeated == 0
     assert sent[0].dropped
@@ -134,7 +142,6 @@ def test_erto_when_the_new_segment_is_lost_too_the_next_timeout_sends_another(be
 
 
 def test_erto_the_fourth_timeout_in_a_row_is_an_ordinary_one(bed: PacketBed) -> None:
-    bed.use("erto")
     bed.route("rto_min", "40ms")
     try:
         trace, head, sent = run_outage(bed, 2.4)

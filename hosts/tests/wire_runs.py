@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from packet_bed import PacketBed, Script, Trace
@@ -13,7 +13,18 @@ LOST = 40
 """The data segment that the scripts take away."""
 RTO_MIN_S = 0.2
 BYTES = 150_000
-_ATTEMPTS = 4
+_ATTEMPTS = 6
+
+
+def on_time(transfer: Callable[[], Trace], late_max_s: float = RTO_MIN_S / 4) -> Trace:
+    """The trace of a transfer, made again when the machine stalled in it: the forwarder was late by more than `late_max_s`."""
+    late_s = list[float]()
+    for _ in range(_ATTEMPTS):
+        trace = transfer()
+        if trace.late_s < late_max_s:
+            return trace
+        late_s.append(trace.late_s)
+    pytest.fail(f"the machine is too busy for a verdict: the forwarder was late by {late_s} s")
 
 
 class Runs:
@@ -30,12 +41,8 @@ class Runs:
 
     def _run(self, variant: str, case: str) -> Trace:
         self.bed.use(variant)
-        late_s = list[float]()
-        for _ in range(_ATTEMPTS):
-            trace = self.bed.transfer(BYTES, mss=MSS, script=self.cases[case], window_bytes=self.window_bytes)
-            if trace.late_s < RTO_MIN_S / 4:
-                assert trace.complete
-                assert not trace.bad_checksums
-                return trace
-            late_s.append(trace.late_s)
-        pytest.fail(f"the machine is too busy for a verdict: the forwarder was late by {late_s} s")
+        script = self.cases[case]
+        trace = on_time(lambda: self.bed.transfer(BYTES, mss=MSS, script=script, window_bytes=self.window_bytes))
+        assert trace.complete
+        assert not trace.bad_checksums
+        return trace
