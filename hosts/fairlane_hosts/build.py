@@ -69,10 +69,7 @@ def variant_tag(source: str, name: str, defines: Mapping[str, int]) -> str:
 
 def program_tag(program: HostProgram) -> str:
     """What tells one build of a host program from another."""
-    headers = [*(ROOT / "bpf").glob("*.h"), *(ROOT / "bpf" / "programs").glob("*.h"), *(ROOT / "cc").glob("*.h")]
-    return _digest(
-        [ROOT / "bpf" / "programs" / program.source, *sorted(headers)], json.dumps([program.name, _BPF_FLAGS])
-    )
+    return _digest([ROOT / "bpf" / "programs" / program.source, *_headers()], json.dumps([program.name, _BPF_FLAGS]))
 
 
 def compile_bpf(source: str, name: str, defines: Mapping[str, int], output: Path) -> None:
