@@ -135,8 +135,7 @@ def _line_bps(seen: Observed, key: PortKey) -> float:
 
 def _transfers(world: SimWorld) -> list[Transfer]:
     finished = json.loads(world.simulation.transfers())
-    told = getattr(world.simulation, "unfinished_transfers", None)  # not in a module built before it was there
-    cut: list[dict[str, Any]] = json.loads(told()) if told else []
+    cut: list[dict[str, Any]] = json.loads(world.simulation.unfinished_transfers())
     return [
         *(_transfer(world, row, complete=True) for row in finished),
         *(_transfer(world, row, complete=False) for row in cut),
