@@ -159,7 +159,10 @@ def test_sigterm_writes_what_there_is(tmp_path: Path, end: str) -> None:
     ("arguments", "message"),
     [
         (["--to", "127.0.0.1:1", "--seconds", "1"], "cannot connect to 127.0.0.1 port 1: Connection refused"),
-        (["--to", "127.0.0.1:1", "--seconds", "1", "--cc", "tahoe"], "a socket cannot use congestion control 'tahoe'"),
+        (
+            ["--to", "127.0.0.1:1", "--seconds", "1", "--cc", "atlanta"],
+            "a socket cannot use congestion control 'atlanta'",
+        ),
         (["--to", "nowhere", "--seconds", "1"], "--to 'nowhere' is not ADDRESS:PORT"),
         (
             ["--to", "127.0.0.1:1", "--seconds", "1", "--out", "/nowhere/x"],
