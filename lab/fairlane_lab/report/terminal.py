@@ -24,14 +24,14 @@ _HEADS = {"goodput_bps": "goodput", "throughput_bps": "through-\nput", "utilisat
 
 
 def result_table(summary: Mapping[str, Any]) -> Table:
-    """The table of a `summary.json`: medians of the repeats. Raises RunFolderError when the definition in it cannot be read."""
+    """The table of a `summary.json`: what the experiment takes for the repeats, median or mean. Raises RunFolderError when the definition in it cannot be read."""
     run = RunFolder(Path(), summary)
     metrics = main_metrics(run)
     runs = sorted({max((s.runs for s in point.metrics.values()), default=0) for point in run.points})
     count = (
         "one run each"
         if runs == [1]
-        else f"medians of {'..'.join(map(str, sorted({runs[0], runs[-1]})))} runs"
+        else f"{run.definition.get('statistic', 'median')}s of {'..'.join(map(str, sorted({runs[0], runs[-1]})))} runs"
         if runs
         else ""
     )
