@@ -2,33 +2,12 @@
 //! The packet path allocates nothing once it has run in: counted by the global allocator.
 
 mod common;
+#[path = "../../traffic/tests/counting/mod.rs"]
+mod counting;
 
 use common::*;
+use counting::allocations;
 use device::{Nanos, PortConfig, Replica, Transmit};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 struct Count(u64);
 
@@ -86,9 +65,9 @@ fn steady_state_allocates_nothing() {
         }
     };
     round(&mut device, &mut tx, 20_000);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     round(&mut device, &mut tx, 100_000);
-    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocated = allocations() - before;
     assert!(tx.0 > 0);
     assert_eq!(allocated, 0, "allocations over 100,000 packets");
 }

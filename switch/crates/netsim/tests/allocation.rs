@@ -2,33 +2,12 @@
 //! A packet costs no allocation once the network has run in: counted by the global allocator.
 
 mod common;
+#[path = "../../traffic/tests/counting/mod.rs"]
+mod counting;
 
 use common::*;
+use counting::allocations;
 use serde_json::json;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn steady_state_allocates_nothing() {
@@ -46,9 +25,9 @@ fn steady_state_allocates_nothing() {
     sim.run_until(60_000_000_000);
     let packets = sim.switch("s1").unwrap().stats().received;
     let notified = sim.flows()[1].ena_notified;
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     sim.run_until(70_000_000_000);
-    let after = ALLOCATIONS.load(Ordering::Relaxed);
+    let after = allocations();
     assert!(sim.switch("s1").unwrap().stats().received - packets > 10_000);
     assert!(sim.flows()[1].ena_notified > notified);
     assert_eq!(after - before, 0);

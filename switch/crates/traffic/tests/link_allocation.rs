@@ -1,32 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A frame costs a link no allocation once it has run in, whatever is done to it: counted by the global allocator.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+mod counting;
+
+use counting::allocations;
 use std::sync::Arc;
 use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn bursts_traces_and_all_the_rest_allocate_nothing() {
@@ -61,9 +40,9 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
         *link.stats()
     };
     send(0, 20_000);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     let stats = send(20_000, 60_000);
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert_eq!(allocations() - before, 0);
     assert!(stats.delivered_packets > 30_000 && stats.dropped_queue_full > 1_000);
     assert!(stats.bad_state_packets > 1_000 && stats.dropped_loss > 500);
     assert!(stats.dropped_outage > 500 && stats.corrupted_packets > 1_000);
