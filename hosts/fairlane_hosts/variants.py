@@ -113,44 +113,97 @@ _ENA_IS_NOT = (
 _ENA_FEATURES = "BPF struct_ops, BTF, sockops header options, cgroup v2, tc"
 _ENA_PER_SOCKET = "on a host that has the program; the receiver's host needs it too"
 
+_TAHOE = Variant(
+    name="tahoe",
+    congestion_control="fl_tahoe",
+    source="tahoe.bpf.c",
+    paper="Jacobson 1988; ns-2 Agent/TCP; the ENA paper's TCP Tahoe",
+    is_not="go-back-N after a fast retransmit: after several losses in one window the kernel fills one hole an ACK "
+    "and sends nothing twice (cc/tahoe.h)",
+    defines=_INITIAL_WINDOW,
+)
+_RENO = Variant(
+    name="reno",
+    congestion_control="fl_reno",
+    source="reno.bpf.c",
+    paper="Jacobson 1990; ns-2 Agent/TCP/Reno; the Qthresh paper's TCP Reno",
+    is_not="exact after several losses in one window: new data waits too while the next hole must wait "
+    "(cc/reno_recovery.h); after a timeout the kernel resends what it holds for lost as the window opens",
+    defines=_INITIAL_WINDOW,
+)
+_NEWRENO = Variant(
+    name="newreno",
+    congestion_control="fl_newreno",
+    source="newreno.bpf.c",
+    paper="RFC 5681 growth, RFC 6582 recovery",
+    is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down",
+    defines=_INITIAL_WINDOW,
+)
+_SACK = Variant(
+    name="sack",
+    congestion_control="fl_sack",
+    source="newreno.bpf.c",
+    paper="RFC 2018 and RFC 6675; the ENA paper's TCP SACK",
+    is_not="RFC 6675's pipe: the kernel finds losses by RACK (RFC 8985; one duplicate ACK and a quarter of the RTT "
+    "can be enough) and brings the window down by PRR",
+    defines=_INITIAL_WINDOW,
+    sysctls=SACK_SYSCTLS,
+    per_socket="on a host with tcp_sack=1",
+)
+_NSS = Variant(
+    name="nss",
+    congestion_control="fl_nss",
+    source="nss.bpf.c",
+    paper="the FastTCP paper's NSS: no slow start, the advertised window alone limits",
+    is_not="a sender that may be let loose: it congests any network. After a timeout only the head goes out; the rest "
+    "of the window follows at its ACK",
+)
+_NCA = Variant(
+    name="nca",
+    congestion_control="fl_nca",
+    source="nca.bpf.c",
+    paper="the FastTCP paper's NCA: no congestion avoidance, cwnd += 1 an ACK above ssthresh too",
+    is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
+    defines=_INITIAL_WINDOW,
+)
+
+
+def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "") -> Variant:
+    """The ENA paper over `base`; `is_not` and `per_socket` add to what holds for all of them."""
+    return replace(
+        base,
+        name=f"ena-{base.name}",
+        congestion_control=f"fl_ena_{base.name}",
+        source=f"ena_{base.name}.bpf.c",
+        paper=f"the ENA paper over {title}",
+        is_not=_ENA_IS_NOT + is_not,
+        programs=("ena",),
+        kernel=ENA_KERNEL,
+        features=_ENA_FEATURES,
+        per_socket=_ENA_PER_SOCKET + per_socket,
+    )
+
+
+def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
+    """`base` with the shortest timer that the kernel has."""
+    return replace(
+        base,
+        name=name,
+        congestion_control=f"fl_{name.replace('-', '_')}",
+        paper=paper,
+        is_not=_MRTO_IS_NOT,
+        optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
+        programs=("mrto",),
+        features=_MRTO_FEATURES,
+        per_socket=_MRTO_PER_SOCKET,
+    )
+
+
 VARIANTS: Mapping[str, Variant] = _table(
-    Variant(
-        name="tahoe",
-        congestion_control="fl_tahoe",
-        source="tahoe.bpf.c",
-        paper="Jacobson 1988; ns-2 Agent/TCP; the ENA paper's TCP Tahoe",
-        is_not="go-back-N after a fast retransmit: after several losses in one window the kernel fills one hole an ACK "
-        "and sends nothing twice (cc/tahoe.h)",
-        defines=_INITIAL_WINDOW,
-    ),
-    Variant(
-        name="reno",
-        congestion_control="fl_reno",
-        source="reno.bpf.c",
-        paper="Jacobson 1990; ns-2 Agent/TCP/Reno; the Qthresh paper's TCP Reno",
-        is_not="exact after several losses in one window: new data waits too while the next hole must wait "
-        "(cc/reno_recovery.h); after a timeout the kernel resends what it holds for lost as the window opens",
-        defines=_INITIAL_WINDOW,
-    ),
-    Variant(
-        name="newreno",
-        congestion_control="fl_newreno",
-        source="newreno.bpf.c",
-        paper="RFC 5681 growth, RFC 6582 recovery",
-        is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down",
-        defines=_INITIAL_WINDOW,
-    ),
-    Variant(
-        name="sack",
-        congestion_control="fl_sack",
-        source="newreno.bpf.c",
-        paper="RFC 2018 and RFC 6675; the ENA paper's TCP SACK",
-        is_not="RFC 6675's pipe: the kernel finds losses by RACK (RFC 8985; one duplicate ACK and a quarter of the RTT "
-        "can be enough) and brings the window down by PRR",
-        defines=_INITIAL_WINDOW,
-        sysctls=SACK_SYSCTLS,
-        per_socket="on a host with tcp_sack=1",
-    ),
+    _TAHOE,
+    _RENO,
+    _NEWRENO,
+    _SACK,
     Variant(
         name="vegas",
         congestion_control="fl_vegas",
@@ -212,42 +265,13 @@ VARIANTS: Mapping[str, Variant] = _table(
         features=_ERTO_FEATURES,
         per_socket=_ERTO_PER_SOCKET,
     ),
-    Variant(
-        name="ena-tahoe",
-        congestion_control="fl_ena_tahoe",
-        source="ena_tahoe.bpf.c",
-        paper="the ENA paper over Tahoe",
-        is_not=_ENA_IS_NOT,
-        defines=_INITIAL_WINDOW,
-        programs=("ena",),
-        kernel=ENA_KERNEL,
-        features=_ENA_FEATURES,
-        per_socket=_ENA_PER_SOCKET,
-    ),
-    Variant(
-        name="ena-reno",
-        congestion_control="fl_ena_reno",
-        source="ena_reno.bpf.c",
-        paper="the ENA paper over Reno",
-        is_not=_ENA_IS_NOT,
-        defines=_INITIAL_WINDOW,
-        programs=("ena",),
-        kernel=ENA_KERNEL,
-        features=_ENA_FEATURES,
-        per_socket=_ENA_PER_SOCKET,
-    ),
-    Variant(
-        name="ena-sack",
-        congestion_control="fl_ena_sack",
-        source="ena_sack.bpf.c",
-        paper="the ENA paper over SACK",
-        is_not=_ENA_IS_NOT + "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
-        defines=_INITIAL_WINDOW,
-        sysctls=SACK_SYSCTLS,
-        programs=("ena",),
-        kernel=ENA_KERNEL,
-        features=_ENA_FEATURES,
-        per_socket=_ENA_PER_SOCKET + ", with tcp_sack=1",
+    _with_ena(_TAHOE, "Tahoe"),
+    _with_ena(_RENO, "Reno"),
+    _with_ena(
+        _SACK,
+        "SACK",
+        "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
+        ", with tcp_sack=1",
     ),
     Variant(
         name="org",
@@ -257,22 +281,8 @@ VARIANTS: Mapping[str, Variant] = _table(
         is_not="Linux 2.4 itself: no SACK, no timestamps, RTO at least 200 ms as today",
         defines=_INITIAL_WINDOW,
     ),
-    Variant(
-        name="nss",
-        congestion_control="fl_nss",
-        source="nss.bpf.c",
-        paper="the FastTCP paper's NSS: no slow start, the advertised window alone limits",
-        is_not="a sender that may be let loose: it congests any network. After a timeout only the head goes out; the rest "
-        "of the window follows at its ACK",
-    ),
-    Variant(
-        name="nca",
-        congestion_control="fl_nca",
-        source="nca.bpf.c",
-        paper="the FastTCP paper's NCA: no congestion avoidance, cwnd += 1 an ACK above ssthresh too",
-        is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
-        defines=_INITIAL_WINDOW,
-    ),
+    _NSS,
+    _NCA,
     Variant(
         name="fst1",
         congestion_control="fl_fst1",
@@ -283,41 +293,9 @@ VARIANTS: Mapping[str, Variant] = _table(
         sysctls=FST1_SYSCTLS,
         per_socket="on a host with tcp_reordering=1",
     ),
-    Variant(
-        name="mrto",
-        congestion_control="fl_mrto",
-        source="newreno.bpf.c",
-        paper="the FastTCP paper's MRTO: RTO = RTT (beta = 1)",
-        is_not=_MRTO_IS_NOT,
-        defines=_INITIAL_WINDOW,
-        optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
-        programs=("mrto",),
-        features=_MRTO_FEATURES,
-        per_socket=_MRTO_PER_SOCKET,
-    ),
-    Variant(
-        name="nss-mrto",
-        congestion_control="fl_nss_mrto",
-        source="nss.bpf.c",
-        paper="the FastTCP paper's NSS and MRTO together",
-        is_not=_MRTO_IS_NOT,
-        optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
-        programs=("mrto",),
-        features=_MRTO_FEATURES,
-        per_socket=_MRTO_PER_SOCKET,
-    ),
-    Variant(
-        name="nca-mrto",
-        congestion_control="fl_nca_mrto",
-        source="nca.bpf.c",
-        paper="the FastTCP paper's NCA and MRTO together",
-        is_not=_MRTO_IS_NOT,
-        defines=_INITIAL_WINDOW,
-        optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
-        programs=("mrto",),
-        features=_MRTO_FEATURES,
-        per_socket=_MRTO_PER_SOCKET,
-    ),
+    _with_mrto(_NEWRENO, "mrto", "the FastTCP paper's MRTO: RTO = RTT (beta = 1)"),
+    _with_mrto(_NSS, "nss-mrto", "the FastTCP paper's NSS and MRTO together"),
+    _with_mrto(_NCA, "nca-mrto", "the FastTCP paper's NCA and MRTO together"),
     Variant(
         name="reno-linux",
         congestion_control="reno",

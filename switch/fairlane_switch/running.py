@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from fairlane_controller.state.run_state import STATE_FILE, state_root
 
 
 class RunningError(RuntimeError):
@@ -66,8 +67,7 @@ class RunningTopology:
 
 def find_running(instance: str | None = None) -> RunningTopology:
     """The running topology of that name; None: the one that runs. Raises RunningError `no_topology` when there is none, or several."""
-    root = Path(os.environ.get("FAIRLANE_STATE_DIR") or "/run/fairlane")
-    files = {path.parent.name: path for path in sorted(root.glob("*/state.json"))}
+    files = {path.parent.name: path for path in sorted(state_root().glob(f"*/{STATE_FILE}"))}
     if instance is not None and instance not in files:
         there = f"running: {', '.join(files)}" if files else "none runs; `make run` starts one"
         raise RunningError("no_topology", f"no topology {instance!r} runs; {there}")
