@@ -20,6 +20,7 @@ from fairlane_controller.gfr.config import PortConfig
 from fairlane_controller.gfr.deploy import Plan, apply_plan
 from fairlane_controller.gfr.entries import port_entries, port_shares
 from fairlane_controller.gfr.paths import Place, vcs_of
+from fairlane_controller.loop import why
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
@@ -96,13 +97,21 @@ class ActivityAgent(SwitchSession):
             return
         await client.close()
         await self._restore_switch(self.endpoint.name, self._election_id)
-        self._event("restored")
+        self._event(
+            "restored", why="the switch had no program, so it has restarted: it got program, routes and VCs again"
+        )
         await client.__aenter__()
 
     async def _take_over(self, client: SwitchClient) -> None:
         async with self.writes:
             applied = await apply_plan(client, self.plan, self.active_places())
-        self._event("gfr_took_over", written=applied.written, ports=[p.port for p in self._ports()])
+        ports = [p.port for p in self._ports()]
+        self._event(
+            "gfr_took_over",
+            written=applied.written,
+            ports=ports,
+            why=f"we are the primary controller: {applied.written} entries of ports {ports} differed from the configuration",
+        )
 
     async def _serve(self, client: SwitchClient) -> None:
         await self._serve_together(client, [self._keep_forever(client)])
@@ -205,6 +214,14 @@ class ActivityAgent(SwitchSession):
             started=sorted(now - old),
             stopped=sorted(old - now),
             w_bps=status["w_bps"],
+            why=why.of_activity(
+                sorted(now - old),
+                sorted(old - now),
+                status["n"],
+                {vc: status["w_bps"][vc] for vc in status["active"]},
+                next(port.capacity for port in self._ports() if port.port == number),
+                self._options.active_s,
+            ),
         )
 
 

@@ -109,7 +109,14 @@ class GfrLoop:
                 for agent in self.agents.values():
                     agent.use(plan)
         written = {name: applied.written for name, applied in done.items()}
-        self._log.write("gfr_changed", request=request["op"], source=source_of(request), written=written)
+        source = source_of(request)
+        self._log.write(
+            "gfr_changed",
+            request=request["op"],
+            source=source,
+            written=written,
+            why=f"asked for by {request['op']} ({source}): {sum(written.values())} entries on {', '.join(written) or 'no switch'}",
+        )
         return {"written": written}
 
     def _active(self) -> dict[Place, frozenset[str]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop import changes
+from fairlane_controller.loop import changes, why
 from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDecider
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flow_keeper import FlowKeeper, FlowWeight
@@ -93,7 +93,12 @@ class SwitchAgent(SwitchSession):
             result = await set_up(loader, self._run_state, self._switch_state, None)
             if self._policies:
                 await loader.put_entries([policy.entry for policy in self._policies.values()])
-        self._event("restored", routes=result.routes, policies=len(self._policies))
+        self._event(
+            "restored",
+            routes=result.routes,
+            policies=len(self._policies),
+            why=why.of_restore(result.routes, len(self._policies)),
+        )
         await client.__aenter__()
 
     async def _take_over(self, client: SwitchClient) -> None:
@@ -117,6 +122,7 @@ class SwitchAgent(SwitchSession):
             flows=flows,
             ports=sorted(self._limits),
             policies=[policy_json(policy) for _, policy in sorted(self._policies.items())],
+            why=why.of_take_over(flows, len(self._policies)),
         )
 
     async def _serve(self, client: SwitchClient) -> None:
@@ -179,13 +185,21 @@ class SwitchAgent(SwitchSession):
         )
         if wanted is None:
             return
+        settings = self._store.policy(self.endpoint.name, *key)
+        low, high = settings.min_packets or 1, settings.max_packets or limit.max_packets
+        wanted = {
+            flow: round(min(max(packets, low * mine[flow].weight), high * mine[flow].weight))
+            for flow, packets in wanted.items()
+        }
         await self._flows.untune(client, mine.keys() - wanted.keys())
         weights = {flow: program.weight_for(packets, in_force) for flow, packets in wanted.items()}
-        if await self._flows.tune(client, weights):
-            self._event(
+        written = await self._flows.tune(client, weights)
+        if written:
+            self._policy_event(
                 "tuned",
-                port=key[0],
-                traffic_class=key[1],
+                key,
+                why=why.of_tuning(tuner.last, written, model, tuner.utilisation),
+                written=written,
                 planned_packets=round(self._planned[key], 2),
                 utilisation=None if tuner.utilisation is None else round(tuner.utilisation, 4),
                 common_factor=round(math.exp(tuner.log_common), 3),
@@ -229,20 +243,28 @@ class SwitchAgent(SwitchSession):
             weight=policy.weight,
             k=settings.k,
             capacity_packets=limit.max_packets,
+            min_packets=settings.min_packets,
+            max_packets=settings.max_packets,
         )
-        if decision.plan is not None:
-            self._planned[key] = decision.plan.qthresh_exact_packets
+        if decision.exact_packets is not None:
+            self._planned[key] = decision.exact_packets
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
             new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
             await client.write([~new.entry])
             self._policies[key] = new
             decider.written(now, decision.qthresh_packets)
-            self._event(
-                "threshold", port=port, traffic_class=traffic_class, **decision.to_json(), measured=measured.to_json()
-            )
+            told = "threshold"
         elif decision.outcome is not self._outcomes.get(key):
-            self._event("decision", port=port, traffic_class=traffic_class, **decision.to_json())
+            told = "decision"
+        else:
+            told = None
+        if told is not None:
+            text = why.of_decision(decision, measured, settings.k)
+            self._policy_event(told, key, why=text, **decision.to_json(), measured=measured.to_json())
         self._outcomes[key] = decision.outcome
+
+    def _policy_event(self, event: str, key: tuple[int, int], **fields: Any) -> None:
+        self._event(event, **{"port": key[0], "class": key[1], **fields})
 
     def measurement(self, port: int, now_s: float | None = None) -> PortMeasurement:
         """What is known of a port at `now_s` of the running loop's clock, or now."""
@@ -288,8 +310,9 @@ class SwitchAgent(SwitchSession):
                 decider.in_force_packets = new.qthresh_packets
             else:
                 self._deciders.pop(new.key, None)
-        self._event("changed", request=request, policy=policy_json(new))
-        return policy_json(new)
+        held = policy_json(new)
+        self._policy_event("changed", new.key, why=why.of_request(request, held), request=request, policy=held)
+        return held
 
     def use_flow_weights(self, weight_of_new: FlowWeight | None) -> None:
         """The weights of the flows that are new from now on; those that have an entry keep theirs."""

@@ -53,6 +53,10 @@ class Decision:
     previous_packets: int | None
     plan: qthresh.QthreshPlan | None
     "(9) alone."
+    exact_packets: float | None = None
+    "(9) within the bounds, not rounded."
+    bound: str = ""
+    "What keeps (9) from being in force as it is: `the minimum`, `the maximum`, `the port's capacity`; empty when nothing does."
 
     def to_json(self) -> dict[str, Any]:
         """For the event log."""
@@ -77,8 +81,10 @@ class ThresholdDecider:
         weight: float,
         k: float,
         capacity_packets: int,
+        min_packets: int | None = None,
+        max_packets: int | None = None,
     ) -> Decision:
-        """Decide at `now_s` by (9).
+        """Decide at `now_s` by (9), within `min_packets` and `max_packets` where they are given and the port's capacity.
 
         The caller writes when the outcome is WRITE and then calls `written`.
         """
@@ -100,7 +106,13 @@ class ThresholdDecider:
             weight=1.0,  # the data plane multiplies by the class's weight
             capacity_packets=capacity,
         )
-        return self._decide(now_s, plan, plan.qthresh_exact_packets)
+        free = k * plan.w_best_packets
+        exact, bound = plan.qthresh_exact_packets, "the port's capacity" if free > capacity else ""
+        if max_packets is not None and exact > max_packets:
+            exact, bound = float(max_packets), "the maximum"
+        if min_packets is not None and exact < min_packets:
+            exact, bound = float(min(min_packets, capacity)), "the minimum"
+        return self._decide(now_s, plan, exact, bound)
 
     def written(self, now_s: float, packets: int) -> None:
         """The switch holds `packets` since `now_s`."""
@@ -125,12 +137,12 @@ class ThresholdDecider:
                 return False, f"{name} was last measured {estimate.age_s:.1f} s ago: nothing to go by"
         return True, ""
 
-    def _decide(self, now_s: float, plan: qthresh.QthreshPlan, exact_packets: float) -> Decision:
+    def _decide(self, now_s: float, plan: qthresh.QthreshPlan, exact_packets: float, bound: str) -> Decision:
         current, wanted = self.in_force_packets, qthresh.round_half_up(exact_packets)
 
         def say(outcome: Outcome, reason: str) -> Decision:
             target = wanted if outcome is Outcome.WRITE else current
-            return Decision(outcome, reason, target, current, plan)
+            return Decision(outcome, reason, target, current, plan, exact_packets, bound)
 
         if current is not None:
             boundary = current + 0.5 if wanted > current else current - 0.5

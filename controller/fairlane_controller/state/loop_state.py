@@ -7,7 +7,7 @@ import json
 from enum import Enum
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.models.qthresh import DEFAULT_K
@@ -37,6 +37,16 @@ class PolicyState(BaseModel):
     "Mode auto: whether the flows' goodputs correct (9); False: (9) alone."
     pinned_packets: int | None = Field(default=None, ge=1)
     "What `threshold set` said last; comes back with the scheme qthresh."
+    min_packets: int | None = Field(default=None, ge=1)
+    max_packets: int | None = Field(default=None, ge=1)
+    "Mode auto: bounds of the threshold in packets, before the weight; None: only 2 and the port's capacity."
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> PolicyState:
+        low, high = self.min_packets, self.max_packets
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"min_packets {low} is above max_packets {high}")
+        return self
 
 
 class LoopState(BaseModel):

@@ -16,7 +16,7 @@ MAX_EVENTS = 60
 QUIET = frozenset({"hold", "not_ready"})
 """Outcomes of a decision that change nothing: not listed."""
 _KEY = frozenset({"experiment", "point", "repeat", "seed", "runtime", "target", "t_s", "time", "monotonic_ns", "event"})
-_DETAIL = frozenset({"plan", "measured", "traffic_class"})
+_DETAIL = frozenset({"plan", "measured", "class"})
 """Fields of events that only the file has."""
 _NOT_SHOWN = frozenset({"started", "campaign"})
 """Told elsewhere on the page."""

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentence `why` of the loop's events: for people, and it names the measured values that a decision rests on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlane_controller.loop.decide import Decision, Outcome
+from fairlane_controller.loop.shares import Share
+from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.units import format_rate, format_size, format_time
+
+
+def of_measurement(measured: PortMeasurement) -> str:
+    """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
+    known = (
+        ("BW", measured.bw_bps, format_rate),
+        ("T_res", measured.t_res_s, _millis),
+        ("L_D", measured.l_d_bytes, _bytes),
+        ("N_C", measured.n_c, "{:g}".format),
+    )
+    return ", ".join(f"{name} {form(estimate.value)}" for name, estimate, form in known if estimate is not None)
+
+
+def of_decision(decision: Decision, measured: PortMeasurement, k: float) -> str:
+    """Of `threshold` and `decision`."""
+    if decision.outcome is Outcome.WRITE:
+        begin = (
+            f"the first threshold is {decision.qthresh_packets} packets"
+            if decision.previous_packets is None
+            else f"the threshold goes from {decision.previous_packets} to {decision.qthresh_packets} packets"
+        )
+        return f"{begin}: {_equation(decision, measured, k)}"
+    held = "no threshold" if decision.previous_packets is None else f"the threshold {decision.previous_packets}"
+    if decision.plan is None:
+        known = of_measurement(measured)
+        return f"{held} stays: {decision.reason}{f' (known: {known})' if known else ''}"
+    return f"{held} stays: {decision.reason}; {_equation(decision, measured, k)}"
+
+
+def _equation(decision: Decision, measured: PortMeasurement, k: float) -> str:
+    exact = decision.exact_packets
+    says = "" if exact is None else f"(9) says {exact:.1f}"
+    if decision.bound:
+        says += f", bounded by {decision.bound}"
+    return f"{says} with k {k:g} and {of_measurement(measured)}"
+
+
+def of_tuning(shares: Mapping[Any, Share], written: int, planned_packets: float, utilisation: float | None) -> str:
+    """Of `tuned`: who is farthest from its share, and how full the line is."""
+    line = "" if utilisation is None else f"; the line is {100 * min(utilisation, 1.0):.0f} % used"
+    text = f"{written} of {len(shares)} flows' thresholds moved about the {planned_packets:.1f} packets of (9)"
+    if not shares:
+        return text + line
+    flow, share = max(shares.items(), key=lambda item: abs(item[1].error))
+    side = "above" if share.error > 0 else "below"
+    farthest = f"{flow} has {format_rate(share.rate_bps)}, {abs(share.error):.0%} {side} the fair share"
+    return f"{text}: {farthest.replace('%', ' %')}{line}"
+
+
+def of_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
+    """Of `changed`: what somebody asked for."""
+    asked = ", ".join(
+        f"{name} {value}"
+        for name, value in request.items()
+        if name not in ("op", "switch", "port") and value is not None
+    )
+    held = policy.get("qthresh_packets")
+    now = f"{policy['scheme']}" + ("" if held is None else f" with {held} packets, weight {policy['weight']:g}")
+    return f"asked for by {request['op']} ({asked}): in force is {now}"
+
+
+def of_take_over(flows: int, policies: int) -> str:
+    """Of `took_over`."""
+    return (
+        f"we are the primary controller and go on from what the switch holds: {_count(flows, 'flow entry', 'flow entries')}, "
+        f"{_count(policies, 'policy', 'policies')}"
+    )
+
+
+def of_restore(routes: int, policies: int) -> str:
+    """Of `restored`."""
+    return (
+        "the switch had no program, so it has restarted: it got program, port limits, "
+        f"{_count(routes, 'route', 'routes')} and {_count(policies, 'policy', 'policies')} again"
+    )
+
+
+def of_activity(
+    started: list[str], stopped: list[str], n: int, w_bps: Mapping[str, int], capacity_bps: float, silent_s: float
+) -> str:
+    """Of `gfr_active`: which VC began or fell silent, and what (3) makes of it."""
+    parts: list[str] = []
+    if started:
+        parts.append(f"frames of {', '.join(started)} arrived")
+    if stopped:
+        parts.append(f"nothing of {', '.join(stopped)} arrived for {silent_s:g} s")
+    shares = ", ".join(f"{vc} {format_rate(w)}" for vc, w in sorted(w_bps.items()))
+    return (
+        f"{' and '.join(parts) or 'first look'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as "
+        f"w_i = {shares or 'nobody'}"
+    )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _millis(seconds: float) -> str:
+    return format_time(round(seconds, 6))
+
+
+def _bytes(size: float) -> str:
+    return format_size(round(size))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentence that an event gives for a decision names what was measured, what (9) says of it, and what bounds it."""
+
+from __future__ import annotations
+
+from fairlane_controller.loop import why
+from fairlane_controller.loop.decide import DecideOptions, ThresholdDecider
+from fairlane_controller.loop.shares import Share
+from fairlane_controller.measure.estimators import Estimate
+from fairlane_controller.measure.port import PortMeasurement
+
+KNOWN = "BW 2 Mbit/s, T_res 6.8 ms, L_D 1014 B, N_C 2"
+
+
+def measured(age_s: float = 0.1) -> PortMeasurement:
+    bw, t_res, l_d, n_c = (Estimate(value, 50, age_s, 0.0) for value in (2e6, 0.0068, 1014.0, 2.0))
+    return PortMeasurement(bw, t_res, l_d, n_c, 3)
+
+
+def said(decider: ThresholdDecider, now_s: float, age_s: float = 0.1, **bounds: int) -> str:
+    measurement = measured(age_s)
+    decision = decider.evaluate(now_s, measurement, weight=1.0, k=1.95, capacity_packets=50, **bounds)
+    return why.of_decision(decision, measurement, 1.95)
+
+
+def test_a_written_threshold() -> None:
+    assert said(ThresholdDecider(DecideOptions(samples=1)), 0.0) == (
+        f"the first threshold is 6 packets: (9) says 5.5 with k 1.95 and {KNOWN}"
+    )
+    assert said(ThresholdDecider(DecideOptions(samples=1), in_force_packets=12), 0.0) == (
+        f"the threshold goes from 12 to 6 packets: (9) says 5.5 with k 1.95 and {KNOWN}"
+    )
+
+
+def test_a_threshold_that_stays() -> None:
+    decider = ThresholdDecider(DecideOptions(), in_force_packets=6)
+    assert said(decider, 0.0) == (
+        f"the threshold 6 stays: the value in force is right; (9) says 5.5 with k 1.95 and {KNOWN}"
+    )
+    assert said(decider, 9.0, age_s=3.5) == (
+        f"the threshold 6 stays: BW was last measured 3.5 s ago: nothing to go by (known: {KNOWN})"
+    )
+
+
+def test_bounds_of_the_configuration_hold_and_are_named() -> None:
+    decider = ThresholdDecider(DecideOptions(samples=1), in_force_packets=6)
+    assert "from 6 to 9 packets: (9) says 9.0, bounded by the minimum" in said(decider, 0.0, min_packets=9)
+    assert "from 6 to 4 packets: (9) says 4.0, bounded by the maximum" in said(decider, 0.0, max_packets=4)
+    assert "from 6 to 50 packets" in said(decider, 0.0, min_packets=80), "never above the port's capacity"
+
+
+def test_tuning_names_the_flow_farthest_from_its_share() -> None:
+    shares = {"a": Share(0.9e6, -0.1, 5.0, 5), "b": Share(1.3e6, 0.3, 7.0, 7)}
+    assert why.of_tuning(shares, 1, 5.94, 0.987) == (
+        "1 of 2 flows' thresholds moved about the 5.9 packets of (9): b has 1.3 Mbit/s, 30 % above the fair share; the line is 99 % used"
+    )
+
+
+def test_activity_of_vcs() -> None:
+    text = why.of_activity(["gold"], ["tin"], 2, {"gold": 6_000_000, "iron": 4_000_000}, 10e6, 2.0)
+    assert text == (
+        "frames of gold arrived and nothing of tin arrived for 2 s: N is 2, and (3) shares 10 Mbit/s as w_i = gold 6 Mbit/s, iron 4 Mbit/s"
+    )
+
+
+def test_a_request() -> None:
+    request = {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 9, "weight": None}
+    policy = {"scheme": "qthresh", "qthresh_packets": 9, "weight": 1.5}
+    assert why.of_request(request, policy) == (
+        "asked for by threshold_set (class 0, packets 9): in force is qthresh with 9 packets, weight 1.5"
+    )
