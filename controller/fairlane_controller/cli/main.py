@@ -4,52 +4,68 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
-from typing import Annotated
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any
 
 import typer
 
 from fairlane_controller import __version__
-from fairlane_controller.cli.ena import ena_app
-from fairlane_controller.cli.gfr import gfr_app
-from fairlane_controller.cli.init import init_command
-from fairlane_controller.cli.output import error_console, print_error
-from fairlane_controller.cli.plan import plan_command
-from fairlane_controller.cli.run import run_command
-from fairlane_controller.cli.scheme import scheme_app
-from fairlane_controller.cli.show import flows_command, measure_command, status_command, table_command
-from fairlane_controller.cli.threshold import threshold_app
-from fairlane_controller.cli.vc import vc_app
+from fairlane_controller.cli.lazy import CONTEXT_SETTINGS, LazyCommand, LazyGroup, UsageError, usage_message
+from fairlane_controller.cli.output import print_error
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
 COMMANDS_GROUP = "fairlane.commands"
 """Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""
 
+LOOK = "Look"
+TUNE = "Tune"
+OPERATE = "Set up and run"
+TABLES = "Tables (the verbs of simple_switch_CLI, over P4Runtime)"
+AROUND = "Around the switches"
+_HERE = "fairlane_controller.cli"
+
+# Name, where it is (imported only when called), one sentence for the list, panel. Order is the order of `fairlane -h`.
+COMMANDS = [
+    LazyCommand("status", f"{_HERE}.show:status_command", "The loop, the switches, their managed ports and counters.", LOOK),
+    LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows that have an entry, their queues and rates.", LOOK),
+    LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),
+    LazyCommand("plan", f"{_HERE}.plan:plan_command", "A threshold on paper: equations (5) to (9), no switch needed.", LOOK),
+    LazyCommand("threshold", f"{_HERE}.threshold:threshold_app", "Thresholds: show, set by hand, or leave to the loop.", TUNE),
+    LazyCommand("scheme", f"{_HERE}.scheme:scheme_app", "Queue scheme of (egress port, class): drop_tail or qthresh.", TUNE),
+    LazyCommand("vc", f"{_HERE}.vc:vc_app", "VCs with minimum rates: add, change, remove, list.", TUNE),
+    LazyCommand("gfr", f"{_HERE}.gfr:gfr_app", "GFR on managed egress ports: show, set, apply a file.", TUNE),
+    LazyCommand("ena", f"{_HERE}.ena:ena_app", "ENA: far sides of satellite links: show, mark, unmark.", TUNE),
+    LazyCommand("init", f"{_HERE}.init:init_command", "Load the program, write routes, port limits and schemes.", OPERATE),
+    LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
+    LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one.", TABLES),
+]  # fmt: skip
+
+PLUGIN_SUMMARIES = {
+    "hosts": "TCP variants of the hosts: list, check, show, use.",
+    "lab": "Experiments: run them, show their tables, make their plots.",
+    "link": "Links of a running topology: list, show, set, spike, outage.",
+}
+"""Of our own other packages, so that the list imports none of them; another one's is asked for."""
+
 
 def make_app(*, with_plugins: bool = True) -> typer.Typer:
     """The whole command line; without the other packages' commands for tests."""
+    commands = [*COMMANDS, *(plugins() if with_plugins else ())]
+
+    class Root(LazyGroup):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, **settings)
+            self.add_lazy(commands)
+
     app = typer.Typer(
         name="fairlane",
+        cls=Root,
         help="Measure, compute and tune per-flow queue thresholds of P4 switches.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=CONTEXT_SETTINGS,
     )
     app.callback()(_root)
-    app.command("init")(init_command)
-    app.command("run")(run_command)
-    app.command("status")(status_command)
-    app.command("flows")(flows_command)
-    app.command("measure")(measure_command)
-    app.add_typer(threshold_app, name="threshold")
-    app.add_typer(scheme_app, name="scheme")
-    app.add_typer(vc_app, name="vc")
-    app.add_typer(gfr_app, name="gfr")
-    app.add_typer(ena_app, name="ena")
-    app.command("table")(table_command)
-    app.command("plan")(plan_command)
-    if with_plugins:
-        add_plugins(app)
     return app
 
 
@@ -67,30 +83,52 @@ def _root(
     del version  # its callback has acted
 
 
-def add_plugins(app: typer.Typer) -> None:
-    """Add what other installed packages offer; one that cannot be loaded is named on standard error and left out."""
-    for point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda p: p.name):
-        try:
-            command = point.load()
-        except Exception as ex:
-            error_console.print(f"fairlane: sub-command {point.name!r} of {point.value} left out: {ex}", markup=False)
-            continue
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=point.name)
-        else:
-            app.command(point.name)(command)
+def plugins() -> list[LazyCommand]:
+    """What other installed packages offer; one that cannot be loaded says so when it is called."""
+    return [
+        LazyCommand(point.name, point.value, _summary(point), AROUND, load=lambda point=point: _load(point))
+        for point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda p: p.name)
+    ]
+
+
+def _load(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as ex:
+        raise FairlaneError(
+            ErrorCode.INTERNAL, f"sub-command {point.name!r} of {point.value} cannot be loaded: {ex}"
+        ) from None
+
+
+def _summary(point: EntryPoint) -> str:
+    known = PLUGIN_SUMMARIES.get(point.name)
+    if known is not None:
+        return known
+    try:
+        found = _load(point)
+    except FairlaneError as ex:
+        return ex.message
+    text = found.info.help if isinstance(found, typer.Typer) else found.__doc__
+    return (text or "").strip().split("\n", 1)[0] if isinstance(text, str) else ""
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command; ends the process with a documented exit code."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        make_app()(arguments)
+        command = typer.main.get_command(make_app())
+        code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:
         print_error(ex, as_json="--json" in arguments)
         raise SystemExit(ex.exit_code) from None
-    except KeyboardInterrupt:
+    except UsageError as ex:
+        if type(ex).__name__ == "NoArgsIsHelpError":  # the help has been printed
+            raise SystemExit(ErrorCode.BAD_INPUT.exit_code) from None
+        print_error(FairlaneError(ErrorCode.BAD_INPUT, usage_message(ex)), as_json="--json" in arguments)
+        raise SystemExit(ErrorCode.BAD_INPUT.exit_code) from None
+    except (KeyboardInterrupt, typer.Abort):
         raise SystemExit(130) from None
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(ErrorCode.INTERNAL.exit_code) from None
+    raise SystemExit(code if isinstance(code, int) else 0)

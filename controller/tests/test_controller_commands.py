@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of commands: each can be loaded, the list imports none, a mistake gets the nearest name and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from fairlane_controller.cli.main import COMMANDS, PLUGIN_SUMMARIES, main, plugins
+
+
+@pytest.mark.parametrize("lazy", COMMANDS, ids=lambda lazy: lazy.name)
+def test_every_command_loads_and_explains_itself(lazy: Any) -> None:
+    command = lazy.command()
+    assert command.name == lazy.name
+    assert command.help
+    assert len(lazy.summary) <= 80, "one line of the list"
+
+
+@pytest.mark.parametrize("plugin", plugins(), ids=lambda plugin: plugin.name)
+def test_the_summaries_of_our_other_packages_are_what_they_say(plugin: Any) -> None:
+    found = plugin.load()
+    assert isinstance(found, typer.Typer)
+    if plugin.name in PLUGIN_SUMMARIES:
+        assert found.info.help == plugin.summary
+
+
+def test_the_list_imports_no_command() -> None:
+    code = (
+        "import sys\n"
+        "from fairlane_controller.cli.main import main\n"
+        "try: main(['-h'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'finsy', 'grpc', 'pydantic', 'fairlane_lab', 'asyncio'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "threshold" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("statsu",), "there is no command 'statsu'; did you mean status?; see `fairlane -h`"),
+        (("table-ad",), "did you mean table"),
+        (("frobnicate",), "there is no command 'frobnicate'; `fairlane -h` lists the commands"),
+        (("status", "--jsn"), "there is no option --jsn (did you mean --json); see `fairlane status -h`"),
+        (("threshold", "shwo"), "did you mean show?; see `fairlane threshold -h`"),
+        (("vc", "add"), "missing argument 'NAME'; see `fairlane vc add -h`"),
+        (("plan", "--rate"), "option '--rate' requires an argument"),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_the_nearest_name(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments])
+    assert caught.value.code == 2
+    text = capsys.readouterr().err
+    assert message in text
+    assert text.count("\n") == 1
+    with pytest.raises(SystemExit) as caught:
+        main([*arguments, "--json"])
+    assert caught.value.code == 2
+    if arguments[0] != "plan":  # there --json is the option's argument
+        assert json.loads(capsys.readouterr().err)["error"]["code"] == "bad_input"
