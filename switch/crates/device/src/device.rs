@@ -315,7 +315,10 @@ impl Device {
         p.queues.set_rate(now, config.rate_bps);
         p.queues.set_link_layer(config.link_layer);
         p.queues.set_scheduler(config.scheduler);
-        p.config = config;
+        if p.config != config {
+            p.config = config;
+            core.events.port_options(port);
+        }
         core.reschedule(port);
         Ok(())
     }
@@ -347,6 +350,39 @@ impl Device {
     /// A queue's share under WRR and DRR, in proportion to the others' weights.
     pub fn queue_weight(&self, port: u32, queue: usize) -> Option<u32> {
         self.core.port(port)?.queues.weight(queue)
+    }
+
+    /// Another weight from now on, until the program names one with a packet of this queue.
+    ///
+    /// # Errors
+    /// NotFound for a port or queue that is not there, InvalidArgument for a weight of 0.
+    pub fn set_queue_weight(
+        &mut self,
+        port: u32,
+        queue: usize,
+        weight: u32,
+    ) -> Result<(), ControlError> {
+        let p = self.core.port_mut(port)?;
+        let Some(before) = p.queues.weight(queue) else {
+            return Err(ControlError::new(
+                ErrorKind::NotFound,
+                format!(
+                    "port {port}: there is no queue {queue}; it has {}, from 0 on",
+                    p.queues.queues()
+                ),
+            ));
+        };
+        if weight == 0 {
+            return Err(ControlError::new(
+                ErrorKind::InvalidArgument,
+                format!("port {port}: queue {queue}: a weight of 0; at least 1 is allowed"),
+            ));
+        }
+        if weight != before {
+            p.queues.set_weight(queue, weight);
+            self.core.events.port_options(port);
+        }
+        Ok(())
     }
 
     /// What waits at a port, all queues.

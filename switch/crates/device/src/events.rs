@@ -34,6 +34,11 @@ pub enum Event {
         /// Up.
         up: bool,
     },
+    /// The options of a port, or the weight of a queue of it, were changed by management.
+    PortOptions {
+        /// The port.
+        port: u32,
+    },
 }
 
 /// Events that did not fit since the device was made.
@@ -109,6 +114,14 @@ impl EventBuffer {
         self.rare.push(event);
     }
 
+    /// Other options of a port; told once until it is taken.
+    pub(crate) fn port_options(&mut self, port: u32) {
+        let event = Event::PortOptions { port };
+        if !self.rare.contains(&event) {
+            self.rare.push(event);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty() && self.rare.is_empty()
     }
@@ -138,6 +151,6 @@ impl EventBuffer {
         self.records.clear();
         self.bytes.clear();
         self.rare
-            .retain(|event| matches!(event, Event::PortStatus { .. }));
+            .retain(|event| !matches!(event, Event::IdleTimeout { .. }));
     }
 }

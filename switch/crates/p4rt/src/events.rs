@@ -74,7 +74,11 @@ pub async fn handle(shared: &Arc<Shared>, batch: Vec<Event>) {
                 digest(shared, loaded, id, &sample);
             }
             (Event::IdleTimeout { table, entry }, Some(_)) => expired.push((table, entry)),
-            (Event::PortStatus { port, up }, _) => port_status(shared, port, up).await,
+            (Event::PortStatus { port, up }, _) => {
+                shared.port_changes.send_modify(|count| *count += 1);
+                port_status(shared, port, up).await;
+            }
+            (Event::PortOptions { .. }, _) => shared.port_changes.send_modify(|count| *count += 1),
             (Event::Digest { .. } | Event::IdleTimeout { .. }, None) => {}
         }
     }

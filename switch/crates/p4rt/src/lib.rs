@@ -10,8 +10,10 @@
 //! | `write`, `read` | the two calls, over `entity`: one file for each P4Runtime entity |
 //! | `target`, `soft` | what updates are applied to; what the server itself must remember |
 //! | `events`, `digests`, `clock` | what the device tells, on its way to the clients, and by which clock |
+//! | `access` | what a client may do by its certificate |
 //! | `bytestring`, `error`, `proto` | values, errors and messages |
 
+mod access;
 mod arbitration;
 mod binding;
 mod bytestring;
@@ -33,5 +35,6 @@ mod stream;
 mod target;
 mod write;
 
+pub use access::Access;
 pub use local::Local;
 pub use server::{serve, ServeError, Server, ServerOptions, API_VERSION};

@@ -6,6 +6,8 @@ mod generated {
     tonic::include_proto!("protocols");
 }
 
+pub use generated::gnmi;
+pub use generated::gnmi_ext;
 pub use generated::google::rpc;
 pub use generated::p4::config::v1 as p4info;
 pub use generated::p4::v1 as p4rt;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use device::{DeviceHandle, Event};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::clients::Outgoing;
@@ -61,6 +62,7 @@ pub struct Server {
     listener: TcpListener,
     addr: SocketAddr,
     events: mpsc::Receiver<Vec<Event>>,
+    routes: Routes,
 }
 
 impl Server {
@@ -90,7 +92,20 @@ impl Server {
             listener,
             addr,
             events,
+            routes: Routes::default(),
         })
+    }
+
+    /// Serves these services too, on the same address: gNMI, for one.
+    #[must_use]
+    pub fn with_routes(mut self, routes: Routes) -> Self {
+        self.routes = routes;
+        self
+    }
+
+    /// Changes whenever the options or the link state of any port did: a wake-up, the reader looks for itself.
+    pub fn port_changes(&self) -> watch::Receiver<u64> {
+        self.shared.port_changes.subscribe()
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -140,6 +155,7 @@ impl Server {
             .http2_keepalive_timeout(Some(Duration::from_secs(20)))
             .initial_stream_window_size(Some(4 << 20))
             .initial_connection_window_size(Some(8 << 20))
+            .add_routes(self.routes)
             .add_service(service)
             .serve_with_incoming(TcpListenerStream::new(self.listener));
         let events = tokio::spawn(events::serve(self.shared, self.events));

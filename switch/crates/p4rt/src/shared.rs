@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use device::{DeviceGone, DeviceHandle};
+use tokio::sync::watch;
 use tonic::Status;
 use v1model::{Nanos, Pipeline};
 
@@ -29,6 +30,8 @@ pub struct Shared {
     pub packet_ins_lost: AtomicU64,
     /// The clock of the digest lists and of the timestamps in messages.
     pub clock: Clock,
+    /// How often the options or the link state of any port changed.
+    pub port_changes: watch::Sender<u64>,
 }
 
 impl Shared {
@@ -42,6 +45,7 @@ impl Shared {
             running: RwLock::new(None),
             packet_ins_lost: AtomicU64::new(0),
             clock,
+            port_changes: watch::Sender::new(0),
         }
     }
 
