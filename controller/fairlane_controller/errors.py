@@ -18,6 +18,7 @@ class ErrorCode(str, Enum):
     BAD_FILE = "bad_file"
     NO_TOPOLOGY = "no_topology"
     SWITCH_UNREACHABLE = "switch_unreachable"
+    TLS_FAILED = "tls_failed"
     NO_PIPELINE = "no_pipeline"
     WRONG_PROGRAM = "wrong_program"
     NOT_PRIMARY = "not_primary"
@@ -40,6 +41,7 @@ _EXIT_CODES = {
     ErrorCode.BAD_FILE: 3,
     ErrorCode.NO_TOPOLOGY: 3,
     ErrorCode.SWITCH_UNREACHABLE: 4,
+    ErrorCode.TLS_FAILED: 4,
     ErrorCode.NO_PIPELINE: 5,
     ErrorCode.WRONG_PROGRAM: 5,
     ErrorCode.NOT_PRIMARY: 5,

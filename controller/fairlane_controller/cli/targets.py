@@ -14,6 +14,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.control import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.security import tls_of_environment
 from fairlane_controller.switch.setup import endpoint_of
 
 StateOption = Annotated[
@@ -74,7 +75,7 @@ def parse_endpoint(text: str) -> Endpoint:
             f"--switch {text!r}: must be NAME=HOST:PORT or NAME=HOST:PORT@DEVICE_ID with a port of 1 to 65535, "
             "e.g. s1=127.0.0.1:50051",
         )
-    return Endpoint(found["name"], found["grpc"], int(found["id"] or 1))
+    return Endpoint(found["name"], found["grpc"], int(found["id"] or 1), tls_of_environment())
 
 
 def resolve(state: str | None, switches: list[str] | None) -> Targets:

@@ -79,6 +79,14 @@ class RouteState(_Model):
         return ipaddress.ip_network(self.prefix, strict=False)
 
 
+class TlsState(_Model):
+    """PEM files with which the control plane talks to a switch."""
+
+    ca: Path
+    cert: Path | None = None
+    key: Path | None = None
+
+
 class SwitchState(_Model):
     """One switch and what it should hold."""
 
@@ -86,6 +94,8 @@ class SwitchState(_Model):
     device_id: int = Field(default=1, ge=0)
     grpc: str
     "HOST:PORT of its P4Runtime server."
+    tls: TlsState | None = None
+    "None: it speaks plain text."
     json_file: Path | None = Field(default=None, alias="json")
     "The compiled program (BMv2 JSON)."
     p4info: Path | None = None

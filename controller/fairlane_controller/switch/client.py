@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,15 +32,25 @@ from finsy import (
     SwitchOptions,
 )
 from finsy.p4entity import P4Entity
+from finsy.proto import p4r
+from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.switch.faults import failed_updates, translate
+from fairlane_controller.switch.bounded import BoundedSwitch
+from fairlane_controller.switch.faults import Refusal, refusals, translate
+from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles, check_handshake, speaks_tls
 
 CONNECT_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.2
-DIGEST_QUEUE_LISTS = 10_000
+DIGEST_QUEUE_LISTS = 128
+"Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
+BATCH = 1000
+"Updates of one request."
 READER_IDS = 2**31
 """Readers bid below this; writers bid the time in milliseconds, so the newest writer wins and is above any reader."""
+
+_WITHOUT_ROLES: set[str] = set()
+"""HOST:PORT of switches that refused the observers' role, so that they are not asked each time."""
 
 logging.getLogger("finsy").addHandler(logging.NullHandler())
 logging.getLogger("finsy").propagate = False
@@ -54,6 +64,14 @@ class Endpoint:
     grpc: str
     "HOST:PORT."
     device_id: int = 1
+    tls: TlsFiles | None = None
+    "None: plain text, which the embedded switch serves on loopback only."
+
+    @property
+    def host_port(self) -> tuple[str, int]:
+        """Host (an IPv6 address without its brackets) and port."""
+        host, _, port = self.grpc.rpartition(":")
+        return host.strip("[]"), int(port)
 
     def __str__(self) -> str:
         return f"switch {self.name} at {self.grpc}"
@@ -81,6 +99,11 @@ def writer_election_id() -> int:
 def reader_election_id() -> int:
     """Below every writer's, and not the same for two readers at a time."""
     return 1 + secrets.randbelow(READER_IDS - 1)
+
+
+def backup_election_id() -> int:
+    """Above every reader's and below every writer's."""
+    return READER_IDS + secrets.randbelow(READER_IDS)
 
 
 class SwitchClient:
@@ -155,9 +178,12 @@ class SwitchClient:
     async def _probe(self, timeout_s: float) -> None:
         """Ask TCP whether anybody listens. gRPC would wait ever longer between attempts (one process shares its
         back-off over all channels), and a switch that comes back should be found at once."""
-        host, _, port = self.endpoint.grpc.rpartition(":")
+        host, port = self.endpoint.host_port
+        if self.endpoint.tls is not None:
+            await check_handshake(str(self.endpoint), host, port, self.endpoint.tls, timeout_s)
+            return
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(host.strip("[]"), int(port)), timeout_s)
+            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout_s)
         except (TimeoutError, asyncio.TimeoutError):
             raise FairlaneError(
                 ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._timeout_s:g} s"
@@ -171,7 +197,27 @@ class SwitchClient:
 
     async def _connect(self, timeout_s: float) -> None:
         await self._probe(timeout_s)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        observes = not self._write and self.endpoint.grpc not in _WITHOUT_ROLES
+        try:
+            await self._open(timeout_s, OBSERVER_ROLE if observes else "")
+        except FairlaneError as ex:
+            if self.endpoint.tls is None and await speaks_tls(*self.endpoint.host_port, timeout_s):
+                raise FairlaneError(
+                    ErrorCode.TLS_FAILED, f"{self.endpoint} speaks TLS only: name the CA that signed it with --tls-ca"
+                ) from None
+            if not observes or ex.code is not ErrorCode.REFUSED:
+                raise
+            # BMv2 takes no roles: there a reader is a backup of the controllers, by an id below theirs.
+            _WITHOUT_ROLES.add(self.endpoint.grpc)
+            await self._open(max(0.05, deadline - loop.time()), "")
+
+    async def _open(self, timeout_s: float, role: str) -> None:
         options = SwitchOptions(
+            role_name=role,
+            role_config=Empty() if role else None,  # finsy sends none without; it restricts nothing
+            channel_credentials=self.endpoint.tls.credentials() if self.endpoint.tls else None,
             p4info=self._pipeline.p4info if self._pipeline else None,
             p4blob=self._pipeline.json if self._pipeline else None,
             p4force=self._force,
@@ -179,7 +225,7 @@ class SwitchClient:
             initial_election_id=self._election_id,
         )
         try:
-            switch = Switch(self.endpoint.name, self.endpoint.grpc, options)
+            switch = BoundedSwitch(self.endpoint.name, self.endpoint.grpc, options)
         except Exception as ex:  # finsy parses both files here and raises what the parsers raise
             raise FairlaneError(ErrorCode.BAD_FILE, f"{options.p4info}: not a P4Info text file: {ex}") from None
         try:
@@ -221,7 +267,7 @@ class SwitchClient:
     @property
     def is_primary(self) -> bool:
         """Whether this client may write."""
-        return self.switch.is_primary
+        return self._write and self.switch.is_primary
 
     @property
     def has_pipeline(self) -> bool:
@@ -235,6 +281,25 @@ class SwitchClient:
         if not info.exists:
             return "-"
         return info.pkg_info.name or "unnamed"
+
+    async def ping(self, timeout_s: float) -> None:
+        """One small request; raises SWITCH_UNREACHABLE when it is not answered in time."""
+        switch = self.switch
+        if isinstance(switch, BoundedSwitch):
+            try:
+                await switch.ping(timeout_s)
+            except P4ClientError as ex:
+                raise translate(ex, str(self.endpoint)) from None
+
+    def digests_lost(self, name: str) -> int:
+        """Values of a digest that came on this connection while the listener had no room for more."""
+        switch = self._switch
+        return switch.digests_lost[name] if isinstance(switch, BoundedSwitch) else 0
+
+    def digests_received(self, name: str) -> int:
+        """Values of a digest that came on this connection, those that were lost too."""
+        switch = self._switch
+        return switch.digests_received[name] if isinstance(switch, BoundedSwitch) else 0
 
     def table_names(self) -> list[str]:
         """Short names of all tables, sorted; NO_PIPELINE without a program."""
@@ -264,6 +329,21 @@ class SwitchClient:
         self._need_pipeline()
         if not self._write:
             raise FairlaneError(ErrorCode.NOT_PRIMARY, f"{self.endpoint}: this client was opened for reading only")
+
+    async def cookie(self) -> int | None:
+        """The cookie of the program that the switch runs; None without a program, or where it has none."""
+        request = p4r.GetForwardingPipelineConfigRequest(
+            device_id=self.endpoint.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
+        )
+        client = self.switch._p4client  # pyright: ignore[reportPrivateUsage]
+        assert client is not None
+        try:
+            config = (await client.request(request)).config
+        except P4ClientError as ex:
+            if ex.is_pipeline_missing:
+                return None
+            raise translate(ex, str(self.endpoint)) from None
+        return config.cookie.cookie if config.HasField("cookie") else None
 
     # ---- reads -------------------------------------------------------------------------------------------------
 
@@ -336,6 +416,10 @@ class SwitchClient:
 
     async def write_each(self, updates: Sequence[Any]) -> dict[int, GRPCStatusCode]:
         """As `write`, but says which updates the switch refused (index → code) instead of raising for them."""
+        return {index: refusal.code for index, refusal in (await self.write_each_told(updates)).items()}
+
+    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, Refusal]:
+        """As `write_each`, with the switch's own words for each refusal."""
         self._need_writer()
         if not updates:
             return {}
@@ -343,31 +427,41 @@ class SwitchClient:
             await self.switch.write(updates)
         except P4ClientError as ex:
             if ex.details:
-                return failed_updates(ex)
+                return refusals(ex)
             raise translate(ex, str(self.endpoint)) from None
         return {}
 
-    async def put_entries(self, entries: Sequence[P4TableEntry]) -> int:
+    async def put_entries(
+        self, entries: Sequence[P4TableEntry], on_refused: Callable[[P4TableEntry, Refusal], None] | None = None
+    ) -> int:
         """Insert or modify so that the switch holds exactly these values; returns how many had to be written.
 
         What is already there is read first, so entries that are right are not touched. Names and values are all
-        checked against the P4Info before the first is written.
+        checked against the P4Info before the first is written. With `on_refused` it is called for each entry that the
+        switch does not take, and all others are written; without, REFUSED is raised after the batch that has one.
         """
         wanted = [self.canonical(entry) for entry in entries]
         held: dict[str, P4TableEntry] = {}
         for table in sorted({entry.table_id for entry in wanted}):
             for entry in await self.read_table(table):
                 held[entry_key(entry)] = entry
-        updates: list[Any] = []
+        changes: list[tuple[P4TableEntry, Any]] = []
         for entry in wanted:
             before = held.get(entry_key(entry))
             if before is None:
-                updates.append(+entry)
+                changes.append((entry, +entry))
             elif before.action != entry.action:
-                updates.append(~entry)
-        for start in range(0, len(updates), 1000):
-            await self.write(updates[start : start + 1000])
-        return len(updates)
+                changes.append((entry, ~entry))
+        refused = 0
+        for start in range(0, len(changes), BATCH):
+            piece = changes[start : start + BATCH]
+            if on_refused is None:
+                await self.write([update for _, update in piece])
+                continue
+            for index, refusal in (await self.write_each_told([update for _, update in piece])).items():
+                on_refused(piece[index][0], refusal)
+                refused += 1
+        return len(changes) - refused
 
     def canonical(self, entry: P4TableEntry) -> P4TableEntry:
         """The entry as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""

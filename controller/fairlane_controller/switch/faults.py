@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from finsy import GRPCStatusCode, P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -16,6 +18,8 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
         return FairlaneError(ErrorCode.NO_PIPELINE, f"{where} has no program yet: load it with `fairlane init`")
     if error.code in _UNREACHABLE:
         return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{where} does not answer: {error.message}")
+    if error.code == GRPCStatusCode.PERMISSION_DENIED and error.message.startswith("Read-only"):
+        return FairlaneError(ErrorCode.REFUSED, f"{where}: this client may only read: {error.message}")
     if error.code == GRPCStatusCode.PERMISSION_DENIED:
         return FairlaneError(
             ErrorCode.NOT_PRIMARY, f"{where}: another controller is primary, so this one may not write: {error.message}"
@@ -29,6 +33,17 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
     return FairlaneError(ErrorCode.REFUSED, f"{where}: {error.code.name}: {error.message}")
 
 
-def failed_updates(error: P4ClientError) -> dict[int, GRPCStatusCode]:
-    """Index in the batch → canonical code, for each update that failed."""
-    return {index: detail.canonical_code for index, detail in error.details.items()}
+@dataclass(frozen=True)
+class Refusal:
+    """Why the switch did not take one update of a batch."""
+
+    code: GRPCStatusCode
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}" if self.message else self.code.name
+
+
+def refusals(error: P4ClientError) -> dict[int, Refusal]:
+    """Index in the batch → what the switch said, for each update that failed."""
+    return {index: Refusal(detail.canonical_code, detail.message) for index, detail in error.details.items()}

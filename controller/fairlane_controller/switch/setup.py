@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
@@ -12,7 +12,9 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
+from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, read_policies
+from fairlane_controller.switch.security import TlsFiles, tls_of_environment
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ class SetupResult:
 
 def endpoint_of(state: SwitchState) -> Endpoint:
     """Where the switch of a run state is."""
-    return Endpoint(state.name, state.grpc, state.device_id)
+    tls = tls_of_environment()
+    if tls is None and state.tls is not None:
+        tls = TlsFiles(state.tls.ca, state.tls.cert, state.tls.key)
+    return Endpoint(state.name, state.grpc, state.device_id, tls)
 
 
 def pipeline_of(state: SwitchState) -> PipelineFiles:
@@ -80,12 +85,20 @@ def policy_for(
 
 
 async def set_up(
-    client: SwitchClient, run: RunState, state: SwitchState, scheme: Scheme | None, classes: Sequence[int] = (0,)
+    client: SwitchClient,
+    run: RunState,
+    state: SwitchState,
+    scheme: Scheme | None,
+    classes: Sequence[int] = (0,),
+    *,
+    policies: Iterable[Policy] = (),
+    on_refused: Callable[[P4TableEntry, Refusal], None] | None = None,
 ) -> SetupResult:
     """Write what is missing or different; what is right already is not touched.
 
     Without `scheme` the policies that the switch holds stay, and where there is none the program's own default
-    (drop-tail) holds. Everything is checked against the P4Info before the first write.
+    (drop-tail) holds; `policies` are what the switch should hold wherever it holds something else. Everything is checked
+    against the P4Info before the first write. `on_refused` is that of `SwitchClient.put_entries`.
     """
     wrong = program.check_tables(set(client.table_names()))
     if wrong:
@@ -94,12 +107,16 @@ async def set_up(
     entries = route_entries(client, state)
     entries += [limit_of(state, port).entry for port in ports]
     held = await read_policies(client)
+    known = {policy.key: policy for policy in policies}
+    entries += [policy.entry for policy in known.values()]
     for port in ports:
         for traffic_class in classes:
+            if (port.port, traffic_class) in known:
+                continue
             before = held.get((port.port, traffic_class))
             if scheme is not None:
                 entries.append(policy_for(scheme, port.port, traffic_class, before).entry)
             elif before is None:
                 entries.append(Policy(port.port, traffic_class, Scheme.DROP_TAIL).entry)
-    written = await client.put_entries(entries)
+    written = await client.put_entries(entries, on_refused)
     return SetupResult(state.name, len(state.routes), tuple(p.port for p in ports), written)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane certs make`: a CA and certificates for trying TLS and mutual TLS; not a replacement for an own PKI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.targets import JsonOption
+
+certs_app = typer.Typer(help="Certificates for TLS between controller and switches.", no_args_is_help=True)
+
+
+@certs_app.callback()
+def _certs() -> None:
+    """A group, although it has one command."""
+
+
+@certs_app.command("make")
+def make(
+    folder: Annotated[Path, typer.Argument(help="Folder for the files; it is made when it is not there.")],
+    days: Annotated[int, typer.Option("--days", help="Valid for so many days from now.", metavar="DAYS")] = 365,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host", help="Name or address of the switches, besides localhost, 127.0.0.1 and ::1; may be repeated."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files of these names, the CA's key included.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a CA and certificates that it signed: for switches, for a controller, for an observer (reads only)."""
+    from fairlane_controller.switch.certificates import make_certificates  # takes 0.1 s to import
+
+    made = make_certificates(folder, days=days, hosts=host or [], force=force)
+    rows = [one.to_json() for one in made]
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("for", "certificate", "key", "valid until")
+    print_table("certificates", columns, [tuple(row.values()) for row in rows])
+    console.print(
+        f"switch:   fairlane-switch --tls-cert {folder}/server.pem --tls-key {folder}/server.key "
+        f"--tls-client-ca {folder}/ca.pem …\n"
+        f"commands: fairlane --tls-ca {folder}/ca.pem --tls-cert {folder}/controller.pem "
+        f"--tls-key {folder}/controller.key status",
+        markup=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test certificates: a CA, and what it signs for switches, controllers and observers (ECDSA P-256, RFC 5280)."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+
+OBSERVER_UNIT = "observer"
+"""Organizational unit (OU) that makes a client's certificate one for reading only."""
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+DAYS_MAX = 3650
+_NAME = re.compile(r"^(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.?$")
+
+
+@dataclass(frozen=True)
+class Made:
+    """One certificate with its key."""
+
+    role: str
+    "ca, server, controller or observer."
+    certificate: Path
+    key: Path
+    valid_until: datetime
+
+    def to_json(self) -> dict[str, str]:
+        """Texts; the time in ISO 8601, UTC."""
+        return {
+            "for": self.role,
+            "certificate": str(self.certificate),
+            "key": str(self.key),
+            "valid_until": self.valid_until.isoformat(timespec="seconds"),
+        }
+
+
+@dataclass(frozen=True)
+class _Pair:
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def make_certificates(
+    folder: Path,
+    *,
+    days: float = 365,
+    hosts: Sequence[str] = (),
+    force: bool = False,
+    now: datetime | None = None,
+) -> list[Made]:
+    """Write `ca`, `server`, `controller` and `observer` (`.pem` and `.key`, keys with mode 0600) into `folder`.
+
+    The server's is for localhost, 127.0.0.1, ::1 and `hosts`. Raises OUT_OF_RANGE, BAD_INPUT for a host that is none,
+    and for files that are there already without `force`; then nothing is written.
+    """
+    if not 0 < days <= DAYS_MAX:
+        raise out_of_range("--days", f"{days:g}", 1, DAYS_MAX)
+    names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys((*LOOPBACK, *hosts))])
+    start = now or datetime.now(timezone.utc)
+    # Clocks may differ a little.
+    since, until = start - timedelta(minutes=5), start + timedelta(days=days)
+    roles = ("ca", "server", "controller", "observer")
+    made = [Made(role, folder / f"{role}.pem", folder / f"{role}.key", until) for role in roles]
+    there = [str(path) for one in made for path in (one.certificate, one.key) if path.exists()]
+    if there and not force:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"{', '.join(there)} exist already: name another folder, or replace them with --force"
+        )
+    ca = _make("fairlane test CA", None, since, until, None)
+    pairs = {
+        "ca": ca,
+        "server": _make("fairlane switch", None, since, until, ca, names=names),
+        "controller": _make("fairlane controller", None, since, until, ca),
+        "observer": _make("fairlane observer", OBSERVER_UNIT, since, until, ca),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in made:
+            _write(one, pairs[one.role])
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"cannot write into {folder}: {ex.strerror}") from None
+    return made
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    if not _NAME.match(host):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"--host {host!r}: must be a name or an address, e.g. s1.lab.example or 192.0.2.7"
+        )
+    return x509.DNSName(host)
+
+
+def _make(
+    name: str,
+    unit: str | None,
+    since: datetime,
+    until: datetime,
+    ca: _Pair | None,
+    *,
+    names: x509.SubjectAlternativeName | None = None,
+) -> _Pair:
+    """A certificate signed by `ca`, or a CA's own; with `names` a server's, else a client's."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, "fairlane")]
+    if unit:
+        attributes.append(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
+    attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
+    subject = x509.Name(attributes)
+    signing_key = ca.key if ca else key
+    issuer = ca.certificate.subject if ca else subject
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(since)
+        .not_valid_after(until)
+        .add_extension(x509.BasicConstraints(ca=ca is None, path_length=0 if ca is None else None), critical=True)
+        .add_extension(_key_usage(is_ca=ca is None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()), critical=False)
+    )
+    if ca is not None:
+        usage = ExtendedKeyUsageOID.SERVER_AUTH if names else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    if names is not None:
+        builder = builder.add_extension(names, critical=False)
+    return _Pair(builder.sign(signing_key, hashes.SHA256()), key)
+
+
+def _key_usage(*, is_ca: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not is_ca,
+        key_cert_sign=is_ca,
+        crl_sign=is_ca,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _write(made: Made, pair: _Pair) -> None:
+    key = pair.key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    for path, content, mode in (
+        (made.key, key, 0o600),
+        (made.certificate, pair.certificate.public_bytes(serialization.Encoding.PEM), 0o644),
+    ):
+        new = path.with_name(path.name + ".new")
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+        new.replace(path)
