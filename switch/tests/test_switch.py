@@ -295,7 +295,9 @@ def test_readiness_is_told_in_a_file_and_a_descriptor(net: Net, tmp_path: Path) 
         (["--pipeline", "nosuch.json", "--p4info", "nosuch.txtpb"], "cannot read nosuch.json: No such file"),
         (["--pipeline", "nosuch.json"], "--p4info"),
         (["--pipeline", "{p4}/cross.p4info.txtpb", "--p4info", "{p4}/cross.p4info.txtpb"], "cannot load"),
-        (["--grpc", "192.0.2.1:1"], "cannot listen on 192.0.2.1:1"),
+        (["--grpc", "192.0.2.1:1"], "--grpc 192.0.2.1:1: without TLS only loopback addresses are served"),
+        (["--tls-cert", "c.pem"], "--tls-key"),
+        (["--tls-cert", "nosuch.pem", "--tls-key", "nosuch.pem"], "--tls-cert: cannot read nosuch.pem: No such file"),
         (["--device-id", "0"], "0 is not in 1.."),
     ],
 )

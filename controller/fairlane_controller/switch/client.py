@@ -203,7 +203,8 @@ class SwitchClient:
         try:
             await self._open(timeout_s, OBSERVER_ROLE if observes else "")
         except FairlaneError as ex:
-            if self.endpoint.tls is None and await speaks_tls(*self.endpoint.host_port, timeout_s):
+            plain = self.endpoint.tls is None and ex.code is ErrorCode.SWITCH_UNREACHABLE
+            if plain and await speaks_tls(*self.endpoint.host_port, timeout_s):
                 raise FairlaneError(
                     ErrorCode.TLS_FAILED, f"{self.endpoint} speaks TLS only: name the CA that signed it with --tls-ca"
                 ) from None

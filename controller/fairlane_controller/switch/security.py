@@ -147,7 +147,7 @@ def _explain(error: ssl.SSLError, host: str, tls: TlsFiles) -> str:
         return (
             f"it refuses this client: the certificate {tls.cert} has expired; make new ones with `fairlane certs make`"
         )
-    if "UNKNOWN_CA" in reason:
+    if "UNKNOWN_CA" in reason or "DECRYPT_ERROR" in reason:  # the latter: a CA of the same name
         return f"it refuses this client: the certificate {tls.cert} was not signed by the CA that it trusts"
     if "ALERT" in reason:
         return f"it refuses this client (certificate {tls.cert or 'none'}): {_words(reason)}"

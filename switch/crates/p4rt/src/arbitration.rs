@@ -9,6 +9,9 @@ use tonic::{Code, Status};
 use crate::proto::p4rt::{MasterArbitrationUpdate, Role, Uint128};
 use crate::proto::rpc;
 
+/// The role that reads everything and writes nothing: its primary has no right that its backups lack.
+pub const OBSERVER_ROLE: &str = "fairlane.observer";
+
 /// Streams of one role that may be open at a time.
 pub const MAX_STREAMS_PER_ROLE: usize = 64;
 
@@ -133,6 +136,11 @@ impl Arbiter {
         election_id: Option<&Uint128>,
     ) -> Result<(), Status> {
         self.check_device(device_id)?;
+        if role == OBSERVER_ROLE {
+            return Err(Status::permission_denied(format!(
+                "Read-only: the role {OBSERVER_ROLE:?} writes nothing"
+            )));
+        }
         let Some(state) = self.roles.get(role) else {
             if role.is_empty() {
                 return Err(Status::permission_denied(
@@ -160,17 +168,19 @@ impl Arbiter {
         )))
     }
 
-    /// Is this stream the primary of its role?
+    /// Is this stream the primary of its role, and may that role do more than read?
     pub fn is_primary(&self, stream: StreamId) -> bool {
         self.streams
             .get(&stream)
+            .filter(|role| *role != OBSERVER_ROLE)
             .and_then(|role| self.roles.get(role))
             .is_some_and(|state| state.primary == Some(stream))
     }
 
-    /// The primaries of all roles: none has a config, so each has full access to the pipeline.
+    /// The primaries of all roles but the observers': none has a config, so each has full access to the pipeline.
     pub fn primaries(&self) -> impl Iterator<Item = StreamId> + '_ {
-        self.roles.values().filter_map(|state| state.primary)
+        let roles = self.roles.iter().filter(|(role, _)| *role != OBSERVER_ROLE);
+        roles.filter_map(|(_, state)| state.primary)
     }
 }
 
@@ -228,7 +238,9 @@ fn role_name(message: &MasterArbitrationUpdate) -> Result<&str, Status> {
     let Some(role) = &message.role else {
         return Ok("");
     };
-    if let Some(Any { type_url, .. }) = &role.config {
+    // An empty config restricts nothing; some clients cannot leave it away.
+    let config = role.config.as_ref().filter(|c| !is_empty(c));
+    if let Some(Any { type_url, .. }) = config {
         return Err(Status::invalid_argument(format!(
             "role config {type_url:?} is not understood; leave it unset: every role has full access to the pipeline"
         )));
@@ -240,6 +252,10 @@ fn role_name(message: &MasterArbitrationUpdate) -> Result<&str, Status> {
         )));
     }
     Ok(&role.name)
+}
+
+fn is_empty(config: &Any) -> bool {
+    config.type_url.ends_with("/google.protobuf.Empty") && config.value.is_empty()
 }
 
 pub fn to_u128(id: &Uint128) -> u128 {
@@ -390,6 +406,32 @@ mod tests {
         let status = arbiter.update(B, &hello("", Some(9))).unwrap_err();
         assert_eq!(status.code(), Code::FailedPrecondition);
         assert_eq!(arbiter.primaries().count(), 2);
+    }
+
+    #[test]
+    fn an_observer_is_nobodys_primary_and_may_not_write() {
+        let mut arbiter = Arbiter::new(1);
+        let mut message = hello(OBSERVER_ROLE, Some(5));
+        message.role.as_mut().unwrap().config = Some(Any {
+            type_url: "type.googleapis.com/google.protobuf.Empty".into(),
+            value: vec![],
+        });
+        let notices = arbiter.update(A, &message).unwrap();
+        assert_eq!(brief(&notices), [(A, OK, Some(5))]);
+        assert!(!arbiter.is_primary(A));
+        assert_eq!(arbiter.primaries().count(), 0);
+        let status = arbiter
+            .check_primary(1, OBSERVER_ROLE, Some(&from_u128(5)))
+            .unwrap_err();
+        assert_eq!(status.code(), Code::PermissionDenied);
+        assert!(
+            status.message().starts_with("Read-only"),
+            "{}",
+            status.message()
+        );
+        // A lower id than an observer's is primary of the controllers all the same.
+        let notices = arbiter.update(B, &hello("", Some(1))).unwrap();
+        assert_eq!(brief(&notices), [(B, OK, Some(1))]);
     }
 
     #[test]

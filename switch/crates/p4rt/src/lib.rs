@@ -11,6 +11,7 @@
 //! | `target`, `soft` | what updates are applied to; what the server itself must remember |
 //! | `events`, `digests`, `clock` | what the device tells, on its way to the clients, and by which clock |
 //! | `access` | what a client may do by its certificate |
+//! | `tls` | certificates, and what a client may do by its own |
 //! | `bytestring`, `error`, `proto` | values, errors and messages |
 
 mod access;
@@ -33,8 +34,11 @@ mod shared;
 mod soft;
 mod stream;
 mod target;
+mod tls;
 mod write;
 
 pub use access::Access;
+pub use arbitration::OBSERVER_ROLE;
 pub use local::Local;
 pub use server::{serve, ServeError, Server, ServerOptions, API_VERSION};
+pub use tls::Tls;

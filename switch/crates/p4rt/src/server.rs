@@ -10,9 +10,10 @@ use device::{DeviceHandle, Event};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
-use tonic::service::Routes;
+use tonic::service::{InterceptorLayer, Routes};
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::access::Access;
 use crate::clients::Outgoing;
 use crate::clock::Clock;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
@@ -23,6 +24,7 @@ use crate::proto::p4rt::{
     StreamMessageRequest, WriteRequest, WriteResponse,
 };
 use crate::shared::Shared;
+use crate::tls::{self, Tls};
 use crate::{events, pipeline, proto, read, stream, write};
 
 /// The version of P4Runtime that is served.
@@ -63,6 +65,7 @@ pub struct Server {
     addr: SocketAddr,
     events: mpsc::Receiver<Vec<Event>>,
     routes: Routes,
+    tls: Option<Tls>,
 }
 
 impl Server {
@@ -93,6 +96,7 @@ impl Server {
             addr,
             events,
             routes: Routes::default(),
+            tls: None,
         })
     }
 
@@ -100,6 +104,13 @@ impl Server {
     #[must_use]
     pub fn with_routes(mut self, routes: Routes) -> Self {
         self.routes = routes;
+        self
+    }
+
+    /// Speaks TLS, and nothing but TLS.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
         self
     }
 
@@ -149,7 +160,12 @@ impl Server {
         })
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let server = tonic::transport::Server::builder()
+        let mut builder = tonic::transport::Server::builder();
+        if let Some(tls) = &self.tls {
+            builder = builder.tls_config(tls.config())?;
+        }
+        let server = builder
+            .layer(InterceptorLayer::new(tls::note_access))
             .tcp_nodelay(true)
             .http2_keepalive_interval(Some(Duration::from_secs(20)))
             .http2_keepalive_timeout(Some(Duration::from_secs(20)))
@@ -194,6 +210,17 @@ struct Service {
     shared: Arc<Shared>,
 }
 
+/// # Errors
+/// PERMISSION_DENIED for a client whose certificate says that it only observes.
+fn may_write<T>(request: &Request<T>) -> Result<(), Status> {
+    match Access::of(request) {
+        Access::Full => Ok(()),
+        Access::ReadOnly => Err(Status::permission_denied(
+            "Read-only: the client's certificate has the organizational unit observer",
+        )),
+    }
+}
+
 #[tonic::async_trait]
 impl P4Runtime for Service {
     type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
@@ -203,6 +230,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
+        may_write(&request)?;
         write::write(self.shared.clone(), request.into_inner())
             .await
             .map(Response::new)
@@ -228,6 +256,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        may_write(&request)?;
         pipeline::set(self.shared.clone(), request.into_inner())
             .await
             .map(Response::new)
@@ -247,7 +276,13 @@ impl P4Runtime for Service {
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
         let (id, outgoing) = self.shared.clients().open();
-        tokio::spawn(stream::serve(self.shared.clone(), id, request.into_inner()));
+        let access = Access::of(&request);
+        tokio::spawn(stream::serve(
+            self.shared.clone(),
+            id,
+            access,
+            request.into_inner(),
+        ));
         Ok(Response::new(outgoing))
     }
 

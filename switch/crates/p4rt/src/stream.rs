@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use tonic::{Code, Status, Streaming};
 
-use crate::arbitration::StreamId;
+use crate::access::Access;
+use crate::arbitration::{StreamId, OBSERVER_ROLE};
 use crate::error::{Refusal, NO_PIPELINE};
 use crate::proto::p4rt::stream_error::Details;
 use crate::proto::p4rt::stream_message_request::Update as Incoming;
 use crate::proto::p4rt::stream_message_response::Update as Outgoing;
 use crate::proto::p4rt::{
-    DigestListAck, DigestListAckError, PacketOut, PacketOutError, StreamError,
+    DigestListAck, DigestListAckError, PacketOut, PacketOutError, Role, StreamError,
     StreamMessageRequest, StreamOtherError,
 };
 use crate::shared::{gone, Shared};
@@ -23,11 +24,15 @@ const MAX_FRAME_BYTES: usize = 65_535;
 pub async fn serve(
     shared: Arc<Shared>,
     id: StreamId,
+    access: Access,
     mut incoming: Streaming<StreamMessageRequest>,
 ) {
     let status = loop {
         match incoming.message().await {
-            Ok(Some(message)) => {
+            Ok(Some(mut message)) => {
+                if access == Access::ReadOnly {
+                    observe(&mut message);
+                }
                 if let Err(status) = handle(&shared, id, message).await {
                     break Some(status);
                 }
@@ -41,6 +46,16 @@ pub async fn serve(
     };
     let _gate = shared.state.write().await;
     shared.clients().close(id, status);
+}
+
+/// Whatever role a client asks for: it gets the one that its certificate allows.
+fn observe(message: &mut StreamMessageRequest) {
+    if let Some(Incoming::Arbitration(update)) = &mut message.update {
+        update.role = Some(Role {
+            name: OBSERVER_ROLE.to_owned(),
+            ..Default::default()
+        });
+    }
 }
 
 /// # Errors

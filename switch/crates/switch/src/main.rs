@@ -10,9 +10,11 @@ mod port_report;
 mod quantity;
 mod ready;
 mod run;
+mod security;
 mod stats_log;
 
 use clap::Parser;
+use options::LogFormat;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -22,11 +24,13 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => error.exit(),
     };
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_max_level(options.log_level)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_writer(std::io::stderr);
+    match options.log_format {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
     match run::run(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(run::Failure::Start(message)) => {

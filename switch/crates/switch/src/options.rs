@@ -18,6 +18,15 @@ pub struct Options {
     /// Address of the P4Runtime server; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:50051", value_name = "ADDRESS:PORT")]
     pub grpc: SocketAddr,
+    /// Certificate of the server, PEM (a chain may follow); the server then speaks TLS only
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of that certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// CA of the clients, PEM: a client without a certificate that it signed is refused
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
     /// Port of packet-in and packet-out
     #[arg(long, default_value_t = 510, value_parser = clap::value_parser!(u32).range(0..=PORT_MAX as i64))]
     pub cpu_port: u32,
@@ -36,6 +45,9 @@ pub struct Options {
     /// Least severe messages to print: error, warn, info, debug or trace
     #[arg(long, default_value = "info")]
     pub log_level: tracing::Level,
+    /// Form of the messages on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
     /// Print the program's log_msg lines
     #[arg(long)]
     pub log_msg: bool,
@@ -57,6 +69,15 @@ pub struct Options {
     /// Frames that the kernel keeps for each interface while the switch is busy
     #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(32..=65_536))]
     pub ring_frames: u32,
+}
+
+/// The form of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// A line for people.
+    Text,
+    /// An object a line: timestamp, level, target (where), message, fields.
+    Json,
 }
 
 /// Whether to ask for real-time scheduling.

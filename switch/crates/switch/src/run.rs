@@ -4,11 +4,11 @@
 use crate::control::Control;
 use crate::options::{Options, Realtime};
 use crate::port_options::PortOptions;
-use crate::{ready, stats_log};
+use crate::{ready, security, stats_log};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
 use netio::socket::RingOptions;
 use netio::{thread, LoopOptions, SwitchLoop};
-use p4rt::{Server, ServerOptions};
+use p4rt::{Server, ServerOptions, Tls};
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{signal, SignalKind};
@@ -32,6 +32,7 @@ const LOG_PERIOD: Duration = Duration::from_millis(50);
 
 /// Runs the switch until SIGTERM or SIGINT.
 pub fn run(options: Options) -> Result<(), Failure> {
+    let tls = security::tls(&options).map_err(Failure::Start)?;
     let program = read_program(&options).map_err(Failure::Start)?;
     let device = make_device(&options).map_err(Failure::Start)?;
     let control = match &options.control {
@@ -90,7 +91,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
             if let Ok(Err(e)) = scheduled {
                 tracing::debug!("no real-time scheduling: {e}");
             }
-            runtime.block_on(serve(&options, program, handle, events, ended))
+            runtime.block_on(serve(&options, tls, program, handle, events, ended))
         }
     };
     stop.stop();
@@ -106,6 +107,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
 
 async fn serve(
     options: &Options,
+    tls: Option<Tls>,
     program: Option<Program>,
     handle: DeviceHandle,
     events: mpsc::Receiver<Vec<device::Event>>,
@@ -119,9 +121,12 @@ async fn serve(
         device_id: options.device_id,
         cpu_port: Some(options.cpu_port),
     };
-    let server = Server::bind(server_options, handle.clone(), events)
+    let mut server = Server::bind(server_options, handle.clone(), events)
         .await
         .map_err(|e| start(e.to_string()))?;
+    if let Some(tls) = tls {
+        server = server.with_tls(tls);
+    }
     if let Some((json, p4info)) = program {
         server.preload(json, &p4info).await.map_err(|e| {
             let shown = |path: &Option<std::path::PathBuf>| {
