@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import differences
 import forwarding
 import netsim
 import pipeline
@@ -38,6 +39,7 @@ def main() -> None:
         "virtual time": netsim.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
         "links": lambda: wire.bench(arguments.seconds),
+        "what BMv2 does otherwise": lambda: differences.bench(arguments.seconds),
     }
     rows: list[dict[str, Any]] = []
     raw: dict[str, Any] = {}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what BMv2's queues do otherwise than ours, with the same program between the same interfaces (docs/bmv2.md).
+
+Both targets get a port of 1 Mbit/s for frames of 1000 bytes and a queue of 50: BMv2 as 125 packets a second over Thrift,
+fairlane-switch in bit/s. Prints one JSON object, as `forwarding.py` does. Root and `simple_switch_grpc` are needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from typing import Any
+
+from fairlane_switch.switch import PortOptions, SwitchOptions, start_switch
+from forwarding import free_port, row, wait_until_listening
+from testbed import Bed, build_pktgen, configure, entries, make_bed
+
+RATE_BPS = 1_000_000
+MEAN_BYTES = 1000
+QUEUE_PACKETS = 50
+LENGTHS = (250, 1000, 1500)
+BURST_FRAMES = 300
+UNMANAGED = 100_000
+"""Packets after which the program itself refuses: never before the queue is full, so that the target's queue shows."""
+
+Target = Callable[[Bed], contextlib.AbstractContextManager[None]]
+
+
+@contextlib.contextmanager
+def ours(bed: Bed) -> Generator[None]:
+    """fairlane-switch; the rate in bit/s."""
+    shaped = PortOptions(2, bed.right, rate_bps=RATE_BPS, queue_packets=QUEUE_PACKETS)
+    with start_switch(SwitchOptions(ports=(PortOptions(1, bed.left), shaped))) as switch:
+        configure(switch.grpc, entries(0, max_packets=UNMANAGED))
+        yield
+
+
+@contextlib.contextmanager
+def bmv2(bed: Bed) -> Generator[None]:
+    """simple_switch_grpc; the rate in packets a second, over Thrift. Raises RuntimeError with its words."""
+    grpc, thrift = f"127.0.0.1:{free_port()}", str(free_port())
+    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", "-i", f"1@{bed.left}", "-i", f"2@{bed.right}"]
+    command += ["--thrift-port", thrift, "--", "--grpc-server-addr", grpc, "--cpu-port", "510"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until_listening(grpc, process)
+            configure(grpc, entries(0, max_packets=UNMANAGED))
+            lines = f"set_queue_rate {RATE_BPS // (8 * MEAN_BYTES)} 2\nset_queue_depth {QUEUE_PACKETS} 2\n"
+            cli = ["simple_switch_CLI", "--thrift-port", thrift]
+            done = subprocess.run(cli, input=lines, capture_output=True, text=True, timeout=60)
+            if done.returncode != 0 or "Error" in done.stdout:
+                raise RuntimeError(f"{' '.join(cli)}: {(done.stderr or done.stdout).strip()[-300:]}")
+            yield
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def rate(bed: Bed, length: int, seconds: float) -> float:
+    """Bit/s that arrive of twice the rate, offered in frames of `length` bytes."""
+    pps = int(2 * RATE_BPS / (8 * min(length, MEAN_BYTES))) + 1
+    result = bed.probe("--from", "pa", "--to", "pb", "--seconds", seconds, "--length", length, "--pps", pps)
+    return float(result["received"]["rate_bps"])
+
+
+def burst(bed: Bed) -> int:
+    """Frames that come out of `BURST_FRAMES` that arrive within a few milliseconds."""
+    command = ("--from", "pa", "--to", "pb", "--seconds", 0.02, "--length", MEAN_BYTES, "--pps", BURST_FRAMES * 50)
+    drained_s = (QUEUE_PACKETS + 200) * 8 * MEAN_BYTES / RATE_BPS
+    before = bed.arrived()
+    sent = bed.probe(*command)["sent"]
+    with contextlib.suppress(subprocess.TimeoutExpired):  # whatever waits behind the queue has time to come out
+        subprocess.run(["sleep", "infinity"], timeout=drained_s, check=False)
+    return bed.arrived() - before if sent else 0
+
+
+def bench(seconds: float = 4.0) -> dict[str, Any]:
+    """Rows and raw numbers; no rows where BMv2 is missing."""
+    if shutil.which("simple_switch_grpc") is None:
+        return {"rows": [], "raw": {}}
+    pktgen = build_pktgen()
+    targets: dict[str, Target] = {"fairlane-switch": ours, "simple_switch_grpc": bmv2}
+    rows: list[dict[str, Any]] = []
+    for name, target in targets.items():
+        for length in LENGTHS:
+            with make_bed(pktgen) as bed, target(bed):
+                got = rate(bed, length, seconds) / RATE_BPS
+            rows.append(row(f"{name}: of 1 Mbit/s, frames of {length} bytes", 100 * got, "%"))
+        with make_bed(pktgen) as bed, target(bed):
+            rows.append(row(f"{name}: of a burst of {BURST_FRAMES}, queue of {QUEUE_PACKETS}", burst(bed), "frames"))
+    return {"rows": rows, "raw": {"differences": rows}}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Measures what BMv2's queues do otherwise; prints JSON.")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of each measurement of a rate")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("bench/differences.py: network namespaces need root")
+    print(json.dumps(bench(arguments.seconds), indent=1, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
