@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One long-lived connection to one switch: read as a reader again and again, made anew in the background when it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from finsy import P4ClientError
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.live.batch import BatchReader
+from fairlane_controller.live.gfr_view import GfrView
+from fairlane_controller.live.model import SwitchRow
+from fairlane_controller.live.plain_view import PlainView
+from fairlane_controller.live.qthresh_view import QthreshView
+from fairlane_controller.live.queues import QueueSource, QueueSourceOf, with_queues
+from fairlane_controller.live.rates import RateBook
+from fairlane_controller.live.view import Place, Sample, View
+from fairlane_controller.switch import ena_program, gfr_program, program
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.faults import translate
+
+
+@dataclass(frozen=True)
+class ReaderOptions:
+    """How long a switch may take."""
+
+    connect_timeout_s: float = 2.0
+    read_timeout_s: float = 2.0
+    retry_s: float = 0.5
+    "Between two attempts to reach a switch that does not answer, and two looks at one without a program."
+
+
+class SwitchReader:
+    """`read` never raises for what the switch does: its row says what is wrong. Digests are not its business: they go to the primary."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        options: ReaderOptions,
+        queues_of: QueueSourceOf | None = None,
+        client_factory: Callable[..., SwitchClient] = SwitchClient,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.endpoint = endpoint
+        self._options = options
+        self._queues_of = queues_of
+        self._client_factory = client_factory
+        self._clock = clock
+        self._client: SwitchClient | None = None
+        self._view: View = PlainView()
+        self._batch = BatchReader()
+        self._queues: QueueSource | None = None
+        self._queue_rates = RateBook()
+        self._rates = RateBook()
+        self._error: FairlaneError | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._tried_s = -1e9
+
+    @property
+    def interval_s(self) -> float | None:
+        """Between the last two readings."""
+        return self._rates.interval_s
+
+    async def read(self, place: Place, *, wait: bool) -> tuple[SwitchRow, Sample]:
+        """The switch now. Where it is not connected, `wait` waits for the attempt (for its time limit); else the row says so at once."""
+        if self._client is not None and (self._client.disconnected.is_set() or not self._client.has_pipeline):
+            await self._drop(None)
+        if self._client is None:
+            self._connect_in_background()
+            if wait and self._connecting is not None:
+                await asyncio.wait([self._connecting])
+        client = self._client
+        if client is None or not client.has_pipeline:
+            return self._row(client), Sample()
+        started_s = self._clock()
+        try:
+            sample = await asyncio.wait_for(self._read(client, place, started_s), self._options.read_timeout_s)
+        except (TimeoutError, asyncio.TimeoutError):
+            problem = FairlaneError(
+                ErrorCode.SWITCH_UNREACHABLE,
+                f"{self.endpoint} did not answer a read within {self._options.read_timeout_s:g} s",
+            )
+            await self._drop(problem)
+            return self._row(None), Sample()
+        except FairlaneError as ex:
+            await self._drop(ex)  # also after a refusal: another program may be there now
+            return self._row(None), Sample()
+        return self._row(client, 1e3 * (self._clock() - started_s)), sample
+
+    async def _read(self, client: SwitchClient, place: Place, now_s: float) -> Sample:
+        self._rates.begin(now_s)
+        try:
+            sample = await self._view.read(client, place, self._rates, self._batch)
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+        except (ValueError, KeyError) as ex:
+            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: unexpected answer: {ex}") from None
+        if self._queues is None:
+            return sample
+        try:
+            ports = await self._queues.read()
+        except FairlaneError as ex:
+            if ex.code is ErrorCode.SWITCH_UNREACHABLE:
+                raise
+            ports = None
+        if ports is None:
+            return sample
+        self._queue_rates.begin(now_s)
+        return with_queues(place.name, sample, ports, self._queue_rates)
+
+    def _row(self, client: SwitchClient | None, read_ms: float | None = None) -> SwitchRow:
+        error = self._error
+        reachable = client is not None or (error is not None and error.code is not ErrorCode.SWITCH_UNREACHABLE)
+        return SwitchRow(
+            self.endpoint.name,
+            self.endpoint.grpc,
+            self.endpoint.device_id,
+            reachable=reachable,
+            program=_program(client) if client is not None and client.has_pipeline else None,
+            error=error.to_json() if error is not None else None,
+            read_ms=read_ms,
+        )
+
+    def _connect_in_background(self) -> None:
+        if self._connecting is not None and not self._connecting.done():
+            return
+        if self._clock() - self._tried_s < self._options.retry_s:
+            return
+        self._tried_s = self._clock()
+        self._connecting = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        client = self._client_factory(self.endpoint, timeout_s=self._options.connect_timeout_s)
+        try:
+            await client.__aenter__()
+        except FairlaneError as ex:
+            self._error = ex
+            return
+        self._rates.forget()
+        self._queue_rates.forget()
+        self._batch = BatchReader()
+        self._view = _view_of(client)
+        self._queues = self._queues_of(self.endpoint) if self._queues_of else None
+        self._client, self._error = client, None
+
+    async def _drop(self, error: FairlaneError | None) -> None:
+        self._error = error or self._error
+        client, self._client = self._client, None
+        queues, self._queues = self._queues, None
+        for each in (queues, client):
+            if each is not None:
+                # A connection that is broken may not close in order: what counts is that it ends.
+                with contextlib.suppress(Exception):
+                    await asyncio.wait_for(each.close(), self._options.connect_timeout_s)
+
+    async def close(self) -> None:
+        """End the connection and the attempt to make one."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
+        await self._drop(None)
+
+
+def _program(client: SwitchClient) -> str:
+    """Ours by their tables (the P4Info need not have a name), others by their name."""
+    names = set(client.table_names())
+    for name, check in (
+        ("qthresh", program.check_tables),
+        ("gfr", gfr_program.check_tables),
+        ("ena", ena_program.check_tables),
+    ):
+        if check(names) is None:
+            return name
+    return client.program
+
+
+def _view_of(client: SwitchClient) -> View:
+    views: dict[str, Callable[[], View]] = {"qthresh": QthreshView, "gfr": GfrView}
+    return views.get(_program(client), PlainView)() if client.has_pipeline else PlainView()

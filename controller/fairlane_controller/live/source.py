@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`LiveSource`: opened once, asked again and again; one `Snapshot` of all switches, whatever some of them do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.loop_view import LoopSample, read_loop
+from fairlane_controller.live.model import PortRow, Snapshot, VcRow
+from fairlane_controller.live.queues import QueueSourceOf
+from fairlane_controller.live.reader import ReaderOptions, SwitchReader
+from fairlane_controller.live.view import Place
+from fairlane_controller.state.loop_state import LOOP_STATE_FILE, LoopState, read_loop_state
+from fairlane_controller.state.run_state import STATE_FILE, RunState, read_run_state
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.setup import endpoint_of
+
+
+class LiveTargets(Protocol):
+    """What a command resolved: `cli.targets.Targets`, or anything like it."""
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """The switches."""
+        ...
+
+    @property
+    def run(self) -> RunState | None:
+        """The topology that they belong to, if there is one."""
+        ...
+
+
+class LiveSource:
+    """`async with LiveSource(targets) as source: await source.snapshot()`.
+
+    The first snapshot waits for every switch as long as a connection may take; the later ones never wait for one that is away. A
+    topology that is started again under the same name is found again by its run state.
+    """
+
+    def __init__(
+        self,
+        targets: LiveTargets,
+        options: ReaderOptions | None = None,
+        queues_of: QueueSourceOf | None = None,
+        client_factory: Callable[..., SwitchClient] = SwitchClient,
+        endpoint_for: Callable[[Any], Endpoint] = endpoint_of,
+    ) -> None:
+        self._options = options or ReaderOptions()
+        self._queues_of = queues_of
+        self._client_factory = client_factory
+        self._endpoint_for = endpoint_for
+        self._run = targets.run
+        self._readers = {e.name: self._reader(e) for e in targets.endpoints}
+        self._first = True
+        self._run_stamp: int | None = _stamp(targets.run.folder if targets.run else None, STATE_FILE)
+        self._loop_state = LoopState()
+        self._loop_stamp: int | None = None
+        self._asking = asyncio.Lock()
+        self.snapshots = 0
+        "How many were taken."
+
+    @property
+    def run(self) -> RunState | None:
+        """The topology, as its run state says it now."""
+        return self._run
+
+    @property
+    def _folder(self) -> Path | None:
+        return self._run.folder if self._run else None
+
+    def _reader(self, endpoint: Endpoint) -> SwitchReader:
+        return SwitchReader(endpoint, self._options, self._queues_of, self._client_factory)
+
+    async def __aenter__(self) -> LiveSource:
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all connections."""
+        await asyncio.gather(*(reader.close() for reader in self._readers.values()))
+
+    async def snapshot(self) -> Snapshot:
+        """Everything now; raises BAD_FILE only (a file of the run state that cannot be understood)."""
+        async with self._asking:
+            await self._follow_run_state()
+            self._follow_loop_state()
+            wait, self._first = self._first, False
+            time_s = time.time()
+            states = {s.name: s for s in self._run.switches} if self._run else {}
+            loop_state = self._loop_state if self._run else None
+            names = list(self._readers)
+            reads = asyncio.gather(
+                *(
+                    self._readers[name].read(Place(name, states.get(name), self._folder, loop_state), wait=wait)
+                    for name in names
+                )
+            )
+            loop, samples = await asyncio.gather(read_loop(self._folder), reads)
+            self.snapshots += 1
+        ports = [port for _, sample in samples for port in sample.ports]
+        intervals = [i for reader in self._readers.values() if (i := reader.interval_s) is not None]
+        return Snapshot(
+            time_s=time_s,
+            topology=self._run.name if self._run else None,
+            target=self._run.target if self._run else None,
+            switches=tuple(row for row, _ in samples),
+            ports=tuple(_with_loop(port, loop) for port in ports),
+            flows=tuple(flow for _, sample in samples for flow in sample.flows),
+            vcs=_active_vcs([vc for _, sample in samples for vc in sample.vcs], loop),
+            drops=tuple(drop for _, sample in samples for drop in sample.drops),
+            loop=loop.rows,
+            loop_error=loop.error.to_json() if loop.error else None,
+            interval_s=max(intervals) if intervals else None,
+        )
+
+    async def _follow_run_state(self) -> None:
+        """A topology that was started anew has other addresses; one that ended keeps its last ones, and its switches do not answer."""
+        folder = self._folder
+        stamp = _stamp(folder, STATE_FILE)
+        if folder is None or stamp is None or stamp == self._run_stamp:
+            return
+        try:
+            run = read_run_state(folder)
+        except FairlaneError:
+            return  # it went away meanwhile, or is about to be replaced
+        self._run, self._run_stamp = run, stamp
+        ended: list[SwitchReader] = []
+        for switch in run.switches:
+            reader, endpoint = self._readers.get(switch.name), self._endpoint_for(switch)
+            if reader is not None and reader.endpoint != endpoint:
+                ended.append(reader)
+                self._readers[switch.name] = self._reader(endpoint)
+        for reader in ended:
+            with contextlib.suppress(Exception):
+                await reader.close()
+
+    def _follow_loop_state(self) -> None:
+        folder = self._folder
+        stamp = _stamp(folder, LOOP_STATE_FILE)
+        if folder is not None and stamp != self._loop_stamp:
+            self._loop_state, self._loop_stamp = read_loop_state(folder), stamp
+
+
+def _stamp(folder: Path | None, name: str) -> int | None:
+    try:
+        return (folder / name).stat().st_mtime_ns if folder else None
+    except OSError:
+        return None
+
+
+def _with_loop(port: PortRow, loop: LoopSample) -> PortRow:
+    """The port with what the loop measures of it: also what waits, where the target's registers do not say."""
+    measured = loop.measured.get((port.switch, port.port))
+    if measured is None:
+        return port
+    changed: dict[str, Any] = {"measured": measured}
+    if port.waiting_packets is None:
+        changed["waiting_packets"] = measured.get("waiting_packets")
+    bw = measured.get("bw_bps")
+    if port.utilisation is None and port.tx_bps is not None and bw and bw.get("value"):
+        changed["utilisation"] = port.tx_bps / float(bw["value"])
+    return replace(port, **changed)
+
+
+def _active_vcs(vcs: list[VcRow], loop: LoopSample) -> tuple[VcRow, ...]:
+    active: dict[tuple[str, int], list[str]] = {}
+    for row in loop.rows or ():
+        for port in row.details.get("ports") or ():
+            active[(row.switch, int(port["port"]))] = list(port.get("active") or ())
+    return tuple(
+        replace(vc, active=vc.vc in active[(vc.switch, vc.port)]) if (vc.switch, vc.port) in active else vc
+        for vc in vcs
+    )
