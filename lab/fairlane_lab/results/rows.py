@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from fairlane_controller.models.gfr import jain_index
 
 from fairlane_lab.gfr.metrics import vc_metrics, vc_row
 from fairlane_lab.results.senders import FLOW_COLUMNS, fair_share_ratios, file_metrics, sender_metrics, spike_metrics
@@ -110,7 +111,7 @@ def run_metrics(
     metrics: Row = {
         "goodput_bps": sum(flow.goodput_bps for flow in flows),
         "fairness": min(greedy) / max(greedy) if len(greedy) > 1 and max(greedy) > 0 else _zero_or_none(greedy),
-        "jain": jain(greedy),
+        "jain": jain_index(greedy) if len(greedy) > 1 else None,
         "retransmits": sum(flow.retransmits for flow in flows),
         "timeouts": sum(flow.timeouts for flow in flows),
         **_bottleneck(ports),
@@ -130,14 +131,6 @@ def run_metrics(
 
 def _zero_or_none(greedy: Sequence[float]) -> float | None:
     return 0.0 if len(greedy) > 1 else None
-
-
-def jain(rates: Sequence[float]) -> float | None:
-    """Jain's index (GFR paper, eq. 4) of rates per fair share; None for fewer than two, 0 when nothing moved."""
-    if len(rates) < 2:
-        return None
-    squares = sum(rate * rate for rate in rates)
-    return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else 0.0
 
 
 def _bottleneck(ports: Sequence[PortResult]) -> Row:
