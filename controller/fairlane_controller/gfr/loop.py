@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ from fairlane_controller.gfr.lock import change_lock
 from fairlane_controller.gfr.paths import Place
 from fairlane_controller.gfr.setup import plan_in_force, set_up_gfr
 from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
-from fairlane_controller.loop.run import run_agents, until_signalled
-from fairlane_controller.state.locks import take_loop_lock
+from fairlane_controller.loop.roles import FolderRole, Role
+from fairlane_controller.loop.run import lead_all, run_agents, tell_ready, until_signalled
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of, pipeline_of
@@ -39,11 +39,13 @@ class GfrLoop:
         switches: Sequence[str] = (),
         options: ActivityOptions | None = None,
         event_log: Path | None = None,
+        *,
+        backup: bool = False,
     ) -> None:
-        """`switches` are those that it keeps, all when none is named.
+        """`switches` are those that it keeps, all when none is named; `backup`: as `FolderRole` has it.
 
         Raises LOOP_RUNNING when a loop runs for the folder, BAD_FILE when what is remembered cannot be in force."""
-        lock = self._lock = take_loop_lock(run.folder)
+        self.role = FolderRole(run.folder, backup=backup)
         self._run = run
         self._options = options or ActivityOptions()
         self._changes = asyncio.Lock()
@@ -51,7 +53,7 @@ class GfrLoop:
             self._store = GfrStore(run.folder)
             plan = plan_in_force(self._store.state, run)
         except FairlaneError:
-            lock.close()
+            self.role.close()
             raise
         self._log = EventLog(event_log or run.folder / EVENTS_FILE)
         self.agents = {
@@ -61,33 +63,38 @@ class GfrLoop:
             for switch in run.switches
             if not switches or switch.name in switches
         }
+        if self.role.role is Role.BACKUP:
+            for agent in self.agents.values():
+                agent.stand_by()
 
     async def run(self, on_ready: Callable[[], None]) -> None:
-        """Until cancelled; `on_ready` is called when every switch was taken over."""
-        self._log.write("started", switches=sorted(self.agents), program="gfr")
-        async with contextlib.AsyncExitStack() as stack:
-            stack.callback(self.close)
-            # A change without a loop may be on its way: what it leaves is taken over, and the next one finds the socket.
-            async with change_lock(self._run.folder):
-                self._take_over()
-                await stack.enter_async_context(ControlServer(self._run.folder / SOCKET_FILE, self.handle))
-            await run_agents(self.agents.values(), self._tell_ready(on_ready), self._log)
+        """Until cancelled; `on_ready` is called when every switch was taken over (as the backup: is looked at), or could not
+        be for a while."""
+        self._log.write("started", switches=sorted(self.agents), program="gfr", role=self.role.role.value)
+        # A change without a loop may be on its way: what it leaves is taken over, and the next one finds the socket.
+        guard = partial(change_lock, self._run.folder)
+        people = self.role.serve(self.handle, self._status, self._lead, guard)
+        try:
+            await run_agents(self.agents.values(), [people, tell_ready(self.agents.values(), on_ready)], self._log)
+        finally:
+            self.close()
 
-    def _take_over(self) -> None:
+    async def _lead(self, was_backup: bool) -> None:
+        """This is the primary from now on: with the configuration that is remembered now."""
         self._store = GfrStore(self._run.folder)
         plan = plan_in_force(self._store.state, self._run)
         for agent in self.agents.values():
             agent.use(plan)
+        if was_backup:
+            lead_all(self.agents.values(), self._log)
 
-    async def _tell_ready(self, on_ready: Callable[[], None]) -> None:
-        for agent in self.agents.values():
-            await agent.ready.wait()
-        on_ready()
+    def _status(self) -> list[dict[str, Any]]:
+        return [agent.status() for agent in self.agents.values()]
 
     async def handle(self, request: dict[str, Any]) -> Any:
         """One request of the control socket: an edit of the configuration, or `status`."""
         if request["op"] == "status":
-            return [agent.status() for agent in self.agents.values()]
+            return self._status()
         if request["op"] in OPS:
             return await self.change(request)
         raise unknown_name("op", str(request["op"]), ("status", *OPS))
@@ -151,12 +158,17 @@ class GfrLoop:
     def close(self) -> None:
         """Let the folder go; the switches keep everything."""
         self._log.close()
-        self._lock.close()
+        self.role.close()
 
 
 async def run_gfr_loop(
-    run: RunState, switches: Sequence[str], on_ready: Callable[[], None], event_log: Path | None = None
+    run: RunState,
+    switches: Sequence[str],
+    on_ready: Callable[[], None],
+    event_log: Path | None = None,
+    *,
+    backup: bool = False,
 ) -> None:
     """Run the loop of a topology's `switches` until SIGTERM or SIGINT."""
-    everything = asyncio.ensure_future(GfrLoop(run, switches, event_log=event_log).run(on_ready))
+    everything = asyncio.ensure_future(GfrLoop(run, switches, event_log=event_log, backup=backup).run(on_ready))
     await until_signalled(everything)

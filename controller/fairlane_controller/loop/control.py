@@ -21,6 +21,8 @@ from typing import Any, cast
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
 SOCKET_FILE = "controller.sock"
+BACKUP_SOCKET_FILE = "controller-backup.sock"
+'Of the controller that waits to take over; it answers `status` only: `{"pid", "switches"}`.'
 ANSWER_TIMEOUT_S = 20.0
 MAX_LINE = 1 << 20
 
@@ -84,9 +86,21 @@ class ControlServer:
             return {"ok": False, "error": error.to_json()}
 
 
-async def ask(folder: Path, request: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+async def ask_backup(folder: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
+    """The status of the folder's backup, `{"pid", "switches"}`; None when none waits, or it does not answer in time."""
+    try:
+        return await ask(folder, {"op": "status"}, timeout_s, BACKUP_SOCKET_FILE)
+    except FairlaneError as ex:
+        if ex.code in (ErrorCode.NO_LOOP, ErrorCode.TIMED_OUT):
+            return None
+        raise
+
+
+async def ask(
+    folder: Path, request: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S, socket_file: str = SOCKET_FILE
+) -> Any:
     """Ask the loop of a run-state folder; raises NO_LOOP when none runs, TIMED_OUT, or what the loop raised."""
-    path = folder / SOCKET_FILE
+    path = folder / socket_file
     try:
         reader, writer = await asyncio.open_unix_connection(str(path), limit=MAX_LINE * 16)
     except (FileNotFoundError, ConnectionRefusedError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process `fairlane run`: one loop per running topology, one agent per switch, a lock so that there is only one."""
+"""The process `fairlane run`: one loop per running topology, one agent per switch, one primary and at most one backup."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.errors import unknown_name
+from fairlane_controller.errors import FairlaneError, unknown_name
+from fairlane_controller.loop import requests
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
-from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.loop.flow_weights import WeightRules
+from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.state.locks import take_loop_lock
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
@@ -44,13 +44,18 @@ class LoopTarget:
 class TopologyLoop:
     """The agents of one target and the socket through which people reach them."""
 
-    def __init__(self, target: LoopTarget, options: AgentOptions) -> None:
+    def __init__(self, target: LoopTarget, options: AgentOptions, *, backup: bool = False) -> None:
+        """`backup`: wait for the primary of the folder to end; see `FolderRole`. Raises LOOP_RUNNING, BAD_FILE."""
         if target.run is not None and target.run.target == "bmv2":
             options = replace(options, measure=replace(options.measure, sample_includes_t_d=False))
         self.target = target
         folder = target.folder
-        self._lock = take_loop_lock(folder) if folder else None
-        self._store = LoopStore(folder)
+        self.role = FolderRole(folder, backup=backup)
+        try:
+            self._store = LoopStore(folder)
+        except FairlaneError:
+            self.role.close()
+            raise
         log_path = target.event_log or (folder / EVENTS_FILE if folder else None)
         self._log = EventLog(log_path)
         states = {s.name: s for s in target.run.switches} if target.run else {}
@@ -58,38 +63,55 @@ class TopologyLoop:
         self.agents = {
             e.name: SwitchAgent(e, self._store, self._log, options, target.run, states.get(e.name)) for e in endpoints
         }
+        if self.role.role is Role.BACKUP:
+            for agent in self.agents.values():
+                agent.stand_by()
 
     async def run(self, on_ready: Callable[[], None]) -> None:
-        """Until cancelled."""
-        self._log.write("started", switches=sorted(self.agents))
-        async with contextlib.AsyncExitStack() as stack:
-            stack.callback(self.close)
-            if self.target.folder:
-                await stack.enter_async_context(ControlServer(self.target.folder / SOCKET_FILE, self.handle))
-            await run_agents(self.agents.values(), self._tell_ready(on_ready), self._log)
+        """Until cancelled; `on_ready` is called when every switch was taken over (as the backup: is looked at), or could not
+        be in READY_TIMEOUT_S."""
+        self._log.write("started", switches=sorted(self.agents), role=self.role.role.value)
+        people = self.role.serve(self.handle, self._status, self._lead)
+        try:
+            await run_agents(self.agents.values(), [people, tell_ready(self.agents.values(), on_ready)], self._log)
+        finally:
+            self.close()
 
-    async def _tell_ready(self, on_ready: Callable[[], None]) -> None:
-        waits = asyncio.gather(*(agent.ready.wait() for agent in self.agents.values()))
-        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-            await asyncio.wait_for(waits, READY_TIMEOUT_S)
-        on_ready()
+    async def _lead(self, was_backup: bool) -> None:
+        """This is the primary from now on."""
+        if was_backup:
+            lead_all(self.agents.values(), self._log)
+
+    def _status(self) -> list[dict[str, Any]]:
+        return [agent.status() for agent in self.agents.values()]
 
     async def handle(self, request: dict[str, Any]) -> Any:
         """One request of the control socket."""
         match request["op"]:
             case "status":
-                return [agent.status() for agent in self.agents.values()]
+                return self._status()
             case "measure":
                 return [m for agent in self.agents.values() for m in agent.measurements()]
             case "threshold_set" | "threshold_auto" | "scheme_set":
                 return await self._agent(request).change(request)
+            case "policy_put" | "table_write":
+                return await requests.take_back(self._agent(request), self._store, self._log, request)
             case "flow_weights":
                 rules = WeightRules.parse(request["rules"])
                 for agent in self.agents.values():
                     agent.use_flow_weights(rules)
                 return {"rules": len(rules.rules)}
             case other:
-                ops = ("status", "measure", "threshold_set", "threshold_auto", "scheme_set", "flow_weights")
+                ops = (
+                    "status",
+                    "measure",
+                    "threshold_set",
+                    "threshold_auto",
+                    "scheme_set",
+                    "policy_put",
+                    "table_write",
+                    "flow_weights",
+                )
                 raise unknown_name("op", other, ops)
 
     def _agent(self, request: dict[str, Any]) -> SwitchAgent:
@@ -102,15 +124,41 @@ class TopologyLoop:
     def close(self) -> None:
         """Let the folder go; the switches keep everything."""
         self._log.close()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self.role.close()
 
 
-async def run_agents(agents: Iterable[SwitchSession], tell_ready: Coroutine[Any, Any, None], log: Log) -> None:
-    """All agents of one loop, and `tell_ready` beside them, until cancelled."""
+def lead_all(agents: Iterable[SwitchSession], log: Log) -> None:
+    """The backup's agents become the primary's."""
+    sessions = list(agents)
+    log.write(
+        "leads",
+        switches=sorted(session.endpoint.name for session in sessions),
+        why="the primary has ended, so its backup goes on from what the switches hold",
+    )
+    for session in sessions:
+        session.lead()
+
+
+async def tell_ready(agents: Iterable[SwitchSession], on_ready: Callable[[], None]) -> None:
+    """Call `on_ready` when every switch was taken over or is looked at; one that is away delays it READY_TIMEOUT_S at most."""
+
+    async def settled(agent: SwitchSession) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in (agent.ready, agent.standing_by)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+        await asyncio.wait_for(asyncio.gather(*(settled(agent) for agent in agents)), READY_TIMEOUT_S)
+    on_ready()
+
+
+async def run_agents(agents: Iterable[SwitchSession], beside: Sequence[Coroutine[Any, Any, None]], log: Log) -> None:
+    """All agents of one loop, each in a task of its own, and what is done `beside` them, until cancelled."""
     tasks = [asyncio.create_task(agent.run()) for agent in agents]
-    tasks.append(asyncio.create_task(tell_ready))
+    tasks += [asyncio.create_task(coroutine) for coroutine in beside]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -129,12 +177,14 @@ async def until_signalled(everything: asyncio.Future[Any]) -> None:
         await everything
 
 
-async def run_loops(targets: Sequence[LoopTarget], options: AgentOptions, on_ready: Callable[[], None]) -> None:
+async def run_loops(
+    targets: Sequence[LoopTarget], options: AgentOptions, on_ready: Callable[[], None], *, backup: bool = False
+) -> None:
     """Run the loops of all targets until SIGTERM or SIGINT; `on_ready` is called once when all are (or could not be)."""
     loops: list[TopologyLoop] = []
     try:
         for target in targets:
-            loops.append(TopologyLoop(target, options))
+            loops.append(TopologyLoop(target, options, backup=backup))
     except BaseException:
         for loop in loops:
             loop.close()

@@ -6,21 +6,24 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from finsy import P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.switch.client import Endpoint, SwitchClient, writer_election_id
+from fairlane_controller.loop.retries import Log, Retries
+from fairlane_controller.switch.client import Endpoint, SwitchClient, backup_election_id, writer_election_id
 from fairlane_controller.switch.faults import translate
 
+__all__ = ["Log", "SwitchSession"]
 
-class Log(Protocol):
-    """Where events go: `loop.events.EventLog`, or what a test has."""
-
-    def write(self, event: str, **fields: Any) -> None:
-        """One event with its stable name."""
-        ...
+PING_PERIOD_S = 2.0
+PING_TIMEOUT_S = 5.0
+"A connection that says nothing for so long is given up: it may be cut without anybody having told us."
+OBSERVE_PERIOD_S = 1.0
+"How often a backup looks at what its switch holds."
+LONGEST_RETRY_S = 5.0
+"A switch that answers, but with errors, is asked again with growing pauses up to this."
 
 
 class SwitchSession:
@@ -50,10 +53,29 @@ class SwitchSession:
         self._retry_s = retry_s
         self._client_factory = client_factory
         self._election_id = writer_election_id()
+        self.retries = Retries(log, endpoint.name)
+        "Updates that the switch refuses; forgotten with the connection."
+        self.standing_by = asyncio.Event()
+        "Set while this is connected as the backup."
+        self._may_lead = asyncio.Event()
+        self._may_lead.set()
+        self._failures = 0
+        self._served = False
+
+    def stand_by(self) -> None:
+        """Be the backup, which looks on and writes nothing, until `lead`. Call it before `run`."""
+        self._may_lead.clear()
+        self._election_id = backup_election_id()
+
+    def lead(self) -> None:
+        """From now on write: with an election id above everybody's who came before."""
+        self._election_id = writer_election_id()
+        self._may_lead.set()
 
     async def run(self) -> None:
         """Connect, serve, and again when the connection is lost. Whatever goes wrong, it is told and tried again."""
         while True:
+            self._served = False
             # A task of its own: gRPC cancels the call that was on its way when the connection broke, and that must not look
             # as if somebody had cancelled us.
             session = asyncio.create_task(self._session())
@@ -64,7 +86,13 @@ class SwitchSession:
                     session.cancel()
                     await asyncio.gather(session, return_exceptions=True)
             self._judge(session)
-            await asyncio.sleep(self._retry_s)
+            await asyncio.sleep(self._pause_s())
+
+    def _pause_s(self) -> float:
+        """Short for a switch that is away; growing for one that answers with errors, so that it is not flooded."""
+        away = self.last_error is None or self.last_error.code in (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.NOT_PRIMARY)
+        self._failures = 0 if away or self._served else self._failures + 1
+        return min(self._retry_s * 2**self._failures, max(LONGEST_RETRY_S, self._retry_s))
 
     def _judge(self, session: asyncio.Task[None]) -> None:
         """Note how a session ended."""
@@ -77,20 +105,25 @@ class SwitchSession:
         self.last_error = ex
 
     async def _session(self) -> None:
+        leads = self._may_lead.is_set()
         client = self._client_factory(
             self.endpoint,
-            write=True,
+            write=leads,
             election_id=self._election_id,
             timeout_s=self._connect_timeout_s,
             require_primary=False,
         )
+        self.retries.clear()
         async with client:
+            if not leads:
+                await self._stand_by(client)
+                return
             if not client.is_primary:
                 await self._wait_for_promotion(client)
             if not client.has_pipeline:
                 await self._restore(client)
             await self._take_over(client)
-            self.client, self.last_error = client, None
+            self.client, self.last_error, self._served = client, None, True
             try:
                 await self._serve(client)
             finally:
@@ -98,17 +131,42 @@ class SwitchSession:
                 self.last_error = self._lost()
         self._event("disconnected")
 
+    async def _stand_by(self, client: SwitchClient) -> None:
+        """Look on until we may lead; SWITCH_UNREACHABLE when the connection is lost before."""
+        self.last_error = None
+        if not self.standing_by.is_set():
+            self._event("standing_by", why="another controller is the primary; this one takes over when it ends")
+        self.standing_by.set()
+        jobs: list[Coroutine[Any, Any, Any]] = [self._may_lead.wait(), self._observe_forever(client)]
+        try:
+            await self._until_first(client, jobs)
+            if not self._may_lead.is_set():
+                raise self._lost()
+        finally:
+            self.standing_by.clear()
+
+    async def _observe_forever(self, client: SwitchClient) -> None:
+        while True:
+            if client.has_pipeline:
+                await self._observe(client)
+            await asyncio.sleep(OBSERVE_PERIOD_S)
+
+    async def _observe(self, client: SwitchClient) -> None:
+        """As the backup: remember what the switch would need after a restart. Reads only."""
+
     async def _wait_for_promotion(self, client: SwitchClient) -> None:
-        self._event("backup", primary_id=client.switch.primary_id)
+        primary_id = client.switch.primary_id
+        if primary_id == self._election_id:
+            # Nobody else has our id: it is held by a connection of ours that broke, or was given to a bystander when it did.
+            self._election_id += 1
+            raise FairlaneError(
+                ErrorCode.NOT_PRIMARY, f"{self.endpoint}: our own lost connection is still the primary; bidding higher"
+            )
+        self._event("backup", primary_id=primary_id)
         self.last_error = FairlaneError(
             ErrorCode.NOT_PRIMARY, f"{self.endpoint}: another controller is primary; waiting for it to go"
         )
-        waits = [asyncio.create_task(event.wait()) for event in (client.disconnected, client.promoted)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await self._until_first(client, [client.promoted.wait()], until=client.disconnected)
         if client.disconnected.is_set() or not client.promoted.is_set():
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection")
         self._event("promoted")
@@ -127,8 +185,17 @@ class SwitchSession:
 
     async def _serve_together(self, client: SwitchClient, jobs: Sequence[Coroutine[Any, Any, Any]]) -> None:
         """Do all jobs until one of them ends, or `client` is down; from here on we are ready."""
-        tasks = [asyncio.create_task(job) for job in (client.down.wait(), *jobs)]
         self.ready.set()
+        await self._until_first(client, [*jobs, self.retries.run(client)], until=client.down)
+
+    async def _until_first(
+        self, client: SwitchClient, jobs: Sequence[Coroutine[Any, Any, Any]], until: asyncio.Event | None = None
+    ) -> None:
+        """Do all jobs until one ends, or `until` (None: a lost connection); raises what one of them raised.
+
+        A connection that is silent counts as lost."""
+        ends = until or client.disconnected
+        tasks = [asyncio.create_task(job) for job in (ends.wait(), *jobs, self._ping_forever(client))]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -139,6 +206,11 @@ class SwitchSession:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ping_forever(self, client: SwitchClient) -> None:
+        while True:
+            await asyncio.sleep(PING_PERIOD_S)
+            await client.ping(PING_TIMEOUT_S)
 
     def connected(self) -> SwitchClient:
         """The client; raises what is wrong when there is none."""

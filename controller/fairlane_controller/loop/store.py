@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop's settings in memory and, where there is a run-state folder, in its file: changed all or nothing."""
+"""The loop's settings in memory and, where there is a run-state folder, in its file: changed all or nothing.
+
+The file may be changed by others (a command without a loop, the primary while this is the backup): a newer one is read
+before anything is decided.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fairlane_controller.state.loop_state import LoopState, PolicyState, read_loop_state, write_loop_state
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.loop_state import (
+    LOOP_STATE_FILE,
+    LoopState,
+    PolicyState,
+    read_loop_state,
+    write_loop_state,
+)
 
 
 class LoopStore:
@@ -15,6 +26,7 @@ class LoopStore:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
+        self._version = self._version_of_file()
         self._state = read_loop_state(folder) if folder else LoopState()
 
     @property
@@ -24,11 +36,13 @@ class LoopStore:
 
     def policy(self, switch: str, port: int, traffic_class: int) -> PolicyState:
         """The settings of a policy."""
+        self._read_newer()
         return self._state.policy(switch, port, traffic_class)
 
     @contextmanager
     def changed(self, switch: str, port: int, traffic_class: int, policy: PolicyState) -> Generator[None, None, None]:
         """Store the settings first, then run the body (the write to the switch); take them back if it fails."""
+        self._read_newer()
         before = self._state
         self._put(before.with_policy(switch, port, traffic_class, policy))
         try:
@@ -40,4 +54,26 @@ class LoopStore:
     def _put(self, state: LoopState) -> None:
         if self._folder:
             write_loop_state(self._folder, state)
+            self._version = self._version_of_file()
         self._state = state
+
+    def _version_of_file(self) -> tuple[int, int] | None:
+        """Another one for each file: it is replaced, never written in place."""
+        if self._folder is None:
+            return None
+        try:
+            found = (self._folder / LOOP_STATE_FILE).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def _read_newer(self) -> None:
+        """Read the file again when it is another one; one that cannot be understood changes nothing."""
+        if self._folder is None:
+            return
+        version = self._version_of_file()
+        if version is None or version == self._version:
+            return
+        self._version = version
+        with suppress(FairlaneError):
+            self._state = read_loop_state(self._folder)

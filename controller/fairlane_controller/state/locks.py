@@ -4,16 +4,23 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import os
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
 LOOP_LOCK_FILE = "controller.lock"
+"Held by the primary."
+BACKUP_LOCK_FILE = "controller-backup.lock"
+"Held by the backup while it waits."
 
 
-def take_lock(folder: Path, name: str) -> IO[str] | None:
-    """The open, locked file, which the caller closes; None when somebody else has it. Raises BAD_FILE."""
+def take_lock(folder: Path, name: str, **holder: Any) -> IO[str] | None:
+    """The open, locked file, which the caller closes; None when somebody else has it. Raises BAD_FILE.
+
+    The file says who holds it: the process id, and what `holder` adds."""
     try:
         file = (folder / name).open("a+", encoding="utf-8")
     except OSError as ex:
@@ -23,12 +30,38 @@ def take_lock(folder: Path, name: str) -> IO[str] | None:
     except OSError:
         file.close()
         return None
+    try:
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), **holder}) + "\n")
+        file.flush()
+    except OSError:
+        pass  # a full disk: the lock holds all the same
     return file
+
+
+def lock_holder(folder: Path, name: str) -> dict[str, Any]:
+    """What the file of a lock says of its holder, the last one if nobody has it; empty when it says nothing."""
+    try:
+        data: Any = json.loads((folder / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
 def take_loop_lock(folder: Path) -> IO[str]:
     """The lock of the folder's one control loop, which the caller closes. Raises LOOP_RUNNING, BAD_FILE."""
     lock = take_lock(folder, LOOP_LOCK_FILE)
     if lock is None:
-        raise FairlaneError(ErrorCode.LOOP_RUNNING, f"a control loop runs for {folder} already")
+        raise already_runs(folder, LOOP_LOCK_FILE)
     return lock
+
+
+def already_runs(folder: Path, name: str) -> FairlaneError:
+    """LOOP_RUNNING with the process that has the lock."""
+    holder = lock_holder(folder, name).get("pid")
+    process = f" (process {holder})" if holder else ""
+    if name == BACKUP_LOCK_FILE:
+        text = f"a control loop and a backup{process} run for {folder} already"
+    else:
+        text = f"a control loop runs for {folder} already{process}; `fairlane run --backup` waits to take over from it"
+    return FairlaneError(ErrorCode.LOOP_RUNNING, text)
