@@ -8,12 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
+from fairlane_controller import history
+from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.typed import typed
 from fairlane_controller.ena.apply import far_side_ports, set_far_side
 from fairlane_controller.ena.reads import read_far_side
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.dry import DryClient
 
 ena_app = typer.Typer(help="ENA: the switch names corrupted segments for receivers that cannot.", no_args_is_help=True)
 
@@ -50,18 +54,18 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
 
 
 @ena_app.command("mark")
-def mark(port: PortArgument, state: StateOption = None, switch: SwitchOption = None) -> None:
+def mark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
     """Make a port of one switch the far side of a satellite link, while it carries traffic."""
-    _change(resolve(state, switch), port, present=True)
+    _change(resolve(state, switch), port, present=True, dry_run=dry_run, as_json=as_json)
 
 
 @ena_app.command("unmark")
-def unmark(port: PortArgument, state: StateOption = None, switch: SwitchOption = None) -> None:
+def unmark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
     """Let a port of one switch be as any other again."""
-    _change(resolve(state, switch), port, present=False)
+    _change(resolve(state, switch), port, present=False, dry_run=dry_run, as_json=as_json)
 
 
-def _change(targets: Targets, port: int, *, present: bool) -> None:
+def _change(targets: Targets, port: int, *, present: bool, dry_run: bool, as_json: bool) -> None:
     if len(targets.endpoints) != 1:
         names = ", ".join(endpoint.name for endpoint in targets.endpoints)
         raise FairlaneError(ErrorCode.BAD_INPUT, f"a port is one switch's: name it with --switch (there are {names})")
@@ -73,11 +77,27 @@ def _change(targets: Targets, port: int, *, present: bool) -> None:
         numbers = ", ".join(str(number) for number in known)
         raise FairlaneError(ErrorCode.BAD_INPUT, f"switch {endpoint.name} has no port {port}; valid: {numbers}")
 
-    async def work() -> int:
-        async with SwitchClient(endpoint, write=True) as client:
-            held = await far_side_ports(client)
-            return await set_far_side(client, sorted({*held, port} if present else {*held} - {port}))
+    async def put(client: SwitchClient) -> tuple[list[int], int]:
+        held = await far_side_ports(client)
+        return held, await set_far_side(client, sorted({*held, port} if present else {*held} - {port}))
 
+    async def dry() -> DryResult:
+        async with DryClient(endpoint) as client:
+            await put(client)
+            return dry_result(client)
+
+    async def work() -> int:
+        async with history.changing(targets.folder, typed()) as made, SwitchClient(endpoint, write=True) as client:
+            held, written = await put(client)
+            made.undo = [{"op": "far_side_put", "switch": endpoint.name, "ports": held}]
+        return written
+
+    if dry_run:
+        tell_dry([asyncio.run(dry())], as_json)
+        return
     written = asyncio.run(work())
+    if as_json:
+        print_json({"switch": endpoint.name, "port": port, "far_side": present, "written": written})
+        return
     what = "a far side" if present else "no far side"
     console.print(f"{endpoint.name}: port {port} is {what}; {written} entries written", markup=False)

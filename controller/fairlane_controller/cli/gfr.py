@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.gfr_writes import change, gfr_topology, tell
+from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.gfr_writes import gfr_topology, make
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.config import GfrScheme, Queues, RateForm, read_config
-from fairlane_controller.gfr.reads import read_ports
+from fairlane_controller.gfr.reads import read_active, read_ports
 from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.loop.control import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -28,13 +28,15 @@ gfr_app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", 
 @gfr_app.command("apply")
 def apply(
     file: Annotated[Path, typer.Argument(help="Configuration: ports and VCs (docs/design-gfr.md).", metavar="FILE")],
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make the switches do what FILE says, all or nothing; VCs that stay keep their slots, queues and counters."""
     config = read_config(file).model_dump(mode="json")
-    result = change(state, {"op": "gfr_apply", "config": config, "source": str(file)})
-    tell(f"{file} applied: {len(config['ports'])} ports, {len(config['vcs'])} VCs", result, as_json)
+    what = f"{file} applied: {len(config['ports'])} ports, {len(config['vcs'])} VCs"
+    request = {"op": "gfr_apply", "config": config, "source": str(file)}
+    make(state, request, what, dry_run=dry_run, as_json=as_json)
 
 
 @gfr_app.command("set")
@@ -49,6 +51,7 @@ def set_(
     capacity: Annotated[str | None, typer.Option("--capacity", help="C_GFR, bits on the line.", metavar="RATE")] = None,
     rate_form: Annotated[str | None, typer.Option("--rate-form", help="Of r_i: time or alpha.")] = None,
     rate_alpha: Annotated[float | None, typer.Option("--rate-alpha", help="Alpha of r_i with --rate-form alpha.")] = None,
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
@@ -73,8 +76,9 @@ def set_(
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:
         raise FairlaneError(ErrorCode.BAD_INPUT, "gfr set needs at least one option of what to change (see --help)")
-    result = change(state, {"op": "gfr_set", "switch": switch, "port": port, "changes": changes})
-    tell(", ".join(f"{key} {value}" for key, value in changes.items()), result, as_json)
+    what = ", ".join(f"{key} {value}" for key, value in changes.items())
+    request = {"op": "gfr_set", "switch": switch, "port": port, "changes": changes}
+    make(state, request, what, dry_run=dry_run, as_json=as_json)
 
 
 @gfr_app.command("show")
@@ -144,10 +148,7 @@ async def _read(run: RunState, loop_folder: Path | None) -> list[dict[str, Any]]
             return await read_ports(client, force.allocation, said)
 
     names = [switch.name for switch in run.switches]
-    active: dict[tuple[str, int], list[str]] = {}
-    if loop_folder is not None:
-        for agent in await ask(loop_folder, {"op": "status"}):
-            active |= {(agent["switch"], port["port"]): port["active"] for port in agent["ports"]}
+    active = await read_active(loop_folder) or {}
     rows = [row for rows in await asyncio.gather(*(one(name) for name in names)) for row in rows]
     for row in rows:
         known = active.get((row["switch"], row["port"]))

@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
+from fairlane_controller import history
+from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.deploy import deploy, make_plan
-from fairlane_controller.gfr.edit import apply_edit, in_words, source_of
-from fairlane_controller.gfr.lock import change_lock
+from fairlane_controller.gfr.change import change_config, plan_of
+from fairlane_controller.gfr.deploy import apply_plan
+from fairlane_controller.gfr.reads import read_active
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.history.standard import gfr_before
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.setup import endpoint_of
 
 
@@ -33,31 +35,39 @@ def gfr_topology(state: str | None) -> Targets:
     return targets
 
 
+def make(state: str | None, request: dict[str, Any], what: str, *, dry_run: bool, as_json: bool) -> None:
+    """Make a change and tell it, or show what it would write."""
+    if dry_run:
+        tell_dry(asyncio.run(_dry(gfr_topology(state), request)), as_json)
+        return
+    tell(what, change(state, request), as_json)
+
+
 def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
-    """One edit (`gfr/edit.py`), all or nothing; returns entries written by switch, and `via` loop or direct."""
-    targets = gfr_topology(state)
-    folder = targets.loop_folder
-    if folder is not None:
-        return {**asyncio.run(ask(folder, request)), "via": "loop"}
-    return asyncio.run(_direct(targets.need_run(), request))
+    """One edit (`gfr/edit.py`), all or nothing, recorded; returns entries written by switch, and `via` loop or direct."""
+    run = gfr_topology(state).need_run()
+
+    async def work() -> dict[str, Any]:
+        async with history.changing(run.folder, typed()) as made:
+            before = gfr_before(GfrStore(run.folder))
+            done = await change_config(run, request)
+            made.undo = [before]
+        return done
+
+    return asyncio.run(work())
 
 
-async def _direct(run: RunState, request: dict[str, Any]) -> dict[str, Any]:
-    async with change_lock(run.folder):
-        if loop_runs(run.folder):  # it has begun while this waited
-            return {**await ask(run.folder, request), "via": "loop"}
-        store = GfrStore(run.folder)
-        config = apply_edit(store.state.config, request)
-        try:
-            plan = make_plan(config, store.state, time.time(), run, source_of(request))
-        except FairlaneError as problem:
-            raise in_words(problem, request, config.model_dump(mode="json")) from None
+async def _dry(targets: Targets, request: dict[str, Any]) -> list[DryResult]:
+    run: RunState = targets.need_run()
+    plan = plan_of(run, GfrStore(run.folder), request)
+    active = await read_active(targets.loop_folder)
 
-        def client_of(name: str) -> SwitchClient:
-            return SwitchClient(endpoint_of(run.switch(name)), write=True)
+    async def one(name: str) -> DryResult:
+        async with DryClient(endpoint_of(run.switch(name))) as client:
+            await apply_plan(client, plan, active)
+            return dry_result(client)
 
-        done = await deploy(plan, client_of, store)
-    return {"written": {name: applied.written for name, applied in done.items()}, "via": "direct"}
+    return list(await asyncio.gather(*(one(name) for name in plan.switches)))
 
 
 def tell(what: str, result: dict[str, Any], as_json: bool) -> None:

@@ -8,13 +8,19 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller import history
+from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.typed import typed
 from fairlane_controller.ena.apply import is_ena, set_up_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.setup import is_gfr, plan_in_force, set_up_gfr
 from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.history.clients import UndoableClient, undo_of, will_load
+from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.policies import Scheme
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of, set_up
 
@@ -25,6 +31,7 @@ def init_command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Load the program anew: every entry and counter is lost.")] = False,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for a switch.", min=0.1, max=600)] = 15.0,
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
@@ -49,24 +56,42 @@ def init_command(
         raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: the program ena manages no port")
     plan = plan_in_force(GfrStore(run.folder).state, run) if is_gfr(run) else None
 
-    async def one_switch(index: int) -> SetupResult:
-        client = SwitchClient(
-            endpoint_of(states[index]),
-            write=True,
-            pipeline=pipeline_of(states[index]),
-            force_pipeline=force,
-            timeout_s=timeout,
-        )
+    chosen = Scheme(scheme) if scheme else None
+
+    async def put(client: SwitchClient, one: SwitchState) -> SetupResult:
+        if plan is not None:
+            return await set_up_gfr(client, one, plan)
+        if is_ena(run):
+            return await set_up_ena(client, one)
+        return await set_up(client, run, one, chosen)
+
+    async def dry(one: SwitchState) -> DryResult:
+        client = DryClient(endpoint_of(one), pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout)
         async with client:
-            if plan is not None:
-                return await set_up_gfr(client, states[index], plan)
-            if is_ena(run):
-                return await set_up_ena(client, states[index])
-            return await set_up(client, run, states[index], Scheme(scheme) if scheme else None)
+            await put(client, one)
+            return dry_result(client)
+
+    async def one_switch(one: SwitchState) -> tuple[SetupResult, UndoableClient]:
+        loads = await will_load(endpoint_of(one), pipeline_of(one), force=force, timeout_s=timeout)
+        client = UndoableClient(
+            endpoint_of(one), write=True, pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout
+        )
+        client.loads = loads
+        async with client:
+            return await put(client, one), client
 
     async def work() -> list[SetupResult]:
-        return list(await asyncio.gather(*(one_switch(i) for i in range(len(states)))))
+        async with history.changing(run.folder, typed()) as made:
+            done = await asyncio.gather(*(one_switch(one) for one in states))
+            made.undo, made.note = undo_of([client for _, client in done])
+        return [result for result, _ in done]
 
+    async def all_dry() -> list[DryResult]:
+        return list(await asyncio.gather(*(dry(one) for one in states)))
+
+    if dry_run:
+        tell_dry(asyncio.run(all_dry()), as_json)
+        return
     results = asyncio.run(work())
     if as_json:
         print_json(

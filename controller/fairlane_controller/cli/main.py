@@ -12,6 +12,7 @@ import typer
 from fairlane_controller import __version__
 from fairlane_controller.cli.lazy import CONTEXT_SETTINGS, LazyCommand, LazyGroup, UsageError, usage_message
 from fairlane_controller.cli.output import print_error
+from fairlane_controller.cli.typed import remember
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
 COMMANDS_GROUP = "fairlane.commands"
@@ -35,6 +36,7 @@ COMMANDS = [
     LazyCommand("vc", f"{_HERE}.vc:vc_app", "VCs with minimum rates: add, change, remove, list.", TUNE),
     LazyCommand("gfr", f"{_HERE}.gfr:gfr_app", "GFR on managed egress ports: show, set, apply a file.", TUNE),
     LazyCommand("ena", f"{_HERE}.ena:ena_app", "ENA: far sides of satellite links: show, mark, unmark.", TUNE),
+    LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
     LazyCommand("init", f"{_HERE}.init:init_command", "Load the program, write routes, port limits and schemes.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
     LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one.", TABLES),
@@ -115,6 +117,7 @@ def _summary(point: EntryPoint) -> str:
 def main(argv: list[str] | None = None) -> None:
     """Run the command; ends the process with a documented exit code."""
     arguments = sys.argv[1:] if argv is None else argv
+    remember(arguments)
     try:
         command = typer.main.get_command(make_app())
         code = command.main(arguments, prog_name="fairlane", standalone_mode=False)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.targets import ClassOption, JsonOption, PortOption, StateOption, SwitchOption, resolve
-from fairlane_controller.cli.threshold import show, tell
-from fairlane_controller.cli.writes import change_all
+from fairlane_controller.cli.threshold import make, show
 from fairlane_controller.errors import unknown_name
 from fairlane_controller.switch.policies import Scheme
 
@@ -22,6 +22,7 @@ def set_(
     scheme: Annotated[str, typer.Argument(help="drop_tail or qthresh.")],
     port: PortOption = None,
     traffic_class: ClassOption = 0,
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
@@ -31,4 +32,4 @@ def set_(
     if scheme not in names:
         raise unknown_name("scheme", scheme, names)
     request = {"op": "scheme_set", "class": traffic_class, "scheme": scheme}
-    tell(change_all(resolve(state, switch), port, request, every=True), as_json)
+    make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)

@@ -8,10 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
+from fairlane_controller.cli.dry import DryRunOption, tell_dry
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.reads import read_thresholds
-from fairlane_controller.cli.targets import ClassOption, JsonOption, PortOption, StateOption, SwitchOption, resolve
-from fairlane_controller.cli.writes import change_all
+from fairlane_controller.cli.targets import (
+    ClassOption,
+    JsonOption,
+    PortOption,
+    StateOption,
+    SwitchOption,
+    Targets,
+    resolve,
+)
+from fairlane_controller.cli.writes import change_all, dry_all
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.models.qthresh import DEFAULT_K
 
@@ -49,6 +58,7 @@ def set_(
     port: PortOption = None,
     traffic_class: ClassOption = 0,
     weight: WeightOption = None,
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
@@ -57,7 +67,7 @@ def set_(
     if packets is None and weight is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
     request = {"op": "threshold_set", "class": traffic_class, "packets": packets, "weight": weight}
-    tell(change_all(resolve(state, switch), port, request, every=False), as_json)
+    make(resolve(state, switch), port, request, every=False, dry_run=dry_run, as_json=as_json)
 
 
 @threshold_app.command("auto")
@@ -69,13 +79,22 @@ def auto(
     self_tuning: Annotated[
         bool | None, typer.Option("--self-tuning/--model", help="Correct eq. (9) by the flows' goodputs, or eq. (9) alone; default as it is.")
     ] = None,
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Let the control loop compute the threshold from its measurements; all managed ports unless one is named."""
     request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight, "self_tuning": self_tuning}
-    tell(change_all(resolve(state, switch), port, request, every=True), as_json)
+    make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)
+
+
+def make(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool, dry_run: bool, as_json: bool) -> None:  # fmt: skip
+    """Make a change, or show what it would write."""
+    if dry_run:
+        tell_dry(dry_all(targets, port, request, every=every), as_json)
+    else:
+        tell(change_all(targets, port, request, every=every), as_json)
 
 
 def tell(results: list[dict[str, Any]], as_json: bool) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.gfr_writes import change, gfr_topology, tell
+from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.gfr_writes import gfr_topology, make
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -57,13 +58,14 @@ def add(
     mfs: MfsOption = None,
     weight: WeightOption = None,
     mark_dscp: MarkOption = None,
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add a VC: admitted when the sum of all MCR on its path stays within the capacity."""
     changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
-    result = change(state, {"op": "vc_add", "vc": {"name": name, **changes}})
-    tell(f"VC {name} added", result, as_json)
+    request = {"op": "vc_add", "vc": {"name": name, **changes}}
+    make(state, request, f"VC {name} added", dry_run=dry_run, as_json=as_json)
 
 
 @vc_app.command("set")
@@ -78,6 +80,7 @@ def set_(
     mfs: MfsOption = None,
     weight: WeightOption = None,
     mark_dscp: MarkOption = None,
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,18 +88,20 @@ def set_(
     changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
     if not changes:
         raise FairlaneError(ErrorCode.BAD_INPUT, "vc set needs at least one option of what to change (see --help)")
-    tell(f"VC {name} changed", change(state, {"op": "vc_set", "name": name, "changes": changes}), as_json)
+    request = {"op": "vc_set", "name": name, "changes": changes}
+    make(state, request, f"VC {name} changed", dry_run=dry_run, as_json=as_json)
 
 
 @vc_app.command("del")
 def del_(
     names: Annotated[list[str], typer.Argument(help="Names of the VCs.", metavar="NAME...")],
+    dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove VCs: their frames are of no VC from then on, and the others share their rate."""
-    result = change(state, {"op": "vc_del", "names": names})
-    tell(f"VC {', '.join(names)} removed", result, as_json)
+    request = {"op": "vc_del", "names": names}
+    make(state, request, f"VC {', '.join(names)} removed", dry_run=dry_run, as_json=as_json)
 
 
 @vc_app.command("list")

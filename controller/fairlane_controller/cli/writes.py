@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of the command line: through the running loop where there is one, else as the primary for this one write."""
+"""Writes of the command line: through the running loop where there is one, else as the primary for this one write.
+
+Each is recorded in the history with what takes it back; `--dry-run` makes the same checks and writes nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
+from fairlane_controller import history
+from fairlane_controller.cli.dry import DryResult, dry_result
 from fairlane_controller.cli.targets import Targets
+from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history.policies import policy_before, put_policy
 from fairlane_controller.loop import changes
 from fairlane_controller.loop.agent import policy_json
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.loop_state import LoopState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.policies import Policy, Scheme, read_limits
 
 
@@ -84,12 +94,70 @@ async def _apply(client: SwitchClient, store: LoopStore, request: dict[str, Any]
 
 
 def change_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[dict[str, Any]]:
-    """`change` for every place that the command means, one after the other."""
+    """`change` for every place that the command means, one after the other, all or none; recorded as one change."""
 
     async def work() -> list[dict[str, Any]]:
         results: list[dict[str, Any]] = []
-        for endpoint, number in await places(targets, port, every=every):
-            results.append({"switch": endpoint.name, **await change(targets, endpoint, {**request, "port": number})})
+        async with history.changing(targets.folder, typed()) as made:
+            for endpoint, number in await places(targets, port, every=every):
+                asked = {**request, "port": number}
+                try:
+                    before = await _before(targets, endpoint, asked)
+                    done = await change(targets, endpoint, asked)
+                except FairlaneError:
+                    await _take_back(targets, made.undo)
+                    raise
+                made.undo.insert(0, before)
+                results.append({"switch": endpoint.name, **done})
         return results
+
+    return asyncio.run(work())
+
+
+async def _before(targets: Targets, endpoint: Endpoint, request: dict[str, Any]) -> dict[str, Any]:
+    """What brings back the policy that a request is about to change."""
+    async with SwitchClient(endpoint) as client:
+        return await policy_before(client, LoopStore(targets.folder), int(request["port"]), int(request["class"]))
+
+
+async def _take_back(targets: Targets, undo: list[dict[str, Any]]) -> None:
+    """A later place refused: the ones before it have again what they had, as far as they answer."""
+    endpoints = {endpoint.name: endpoint for endpoint in targets.endpoints}
+    folder = targets.loop_folder
+    for request in undo:
+        with contextlib.suppress(FairlaneError):  # the refusal itself is what is told
+            if folder is not None:
+                await ask(folder, request)
+                continue
+            async with SwitchClient(endpoints[request["switch"]], write=True) as client:
+                await put_policy(client, LoopStore(targets.folder), request)
+
+
+# ---- dry run ---------------------------------------------------------------------------------------------------------
+
+
+class DryStore(LoopStore):
+    """Settings that are read from the file, and changed in memory only."""
+
+    def _put(self, state: LoopState) -> None:
+        self._state = state
+
+
+def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[DryResult]:
+    """What `change_all` would write, with the same checks."""
+
+    async def one(endpoint: Endpoint, number: int) -> DryResult:
+        store, key = DryStore(targets.folder), (endpoint.name, number, int(request["class"]))
+        before = store.policy(*key)
+        async with DryClient(endpoint) as client:
+            await _apply(client, store, {**request, "port": number})
+            after = store.policy(*key)
+            old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+            changed = [f"{name} {old[name]} becomes {new[name]}" for name in new if old[name] != new[name]]
+            where = f"port {number} class {request['class']}"
+            return dry_result(client, [f"{where}: {', '.join(changed)}"] if changed else [])
+
+    async def work() -> list[DryResult]:
+        return [await one(endpoint, number) for endpoint, number in await places(targets, port, every=every)]
 
     return asyncio.run(work())

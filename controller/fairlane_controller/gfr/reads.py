@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from finsy import P4CounterData, P4TableAction, P4TableEntry
 
 from fairlane_controller.gfr.allocation import Allocation
+from fairlane_controller.gfr.paths import Place
+from fairlane_controller.loop.control import ask
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import SwitchClient
 
@@ -108,3 +111,11 @@ def _seen(
         "refused_frames": refused,
         "verdicts": verdicts,
     }
+
+
+async def read_active(loop_folder: Path | None) -> dict[Place, list[str]] | None:
+    """Names of the active VCs of each managed port, as a running loop holds them; None without one: all of them are."""
+    if loop_folder is None:
+        return None
+    status = await ask(loop_folder, {"op": "status"})
+    return {(agent["switch"], port["port"]): port["active"] for agent in status for port in agent["ports"]}

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop import changes, why
@@ -26,6 +26,8 @@ from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import pipeline_of, set_up
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -313,6 +315,29 @@ class SwitchAgent(SwitchSession):
         held = policy_json(new)
         self._policy_event("changed", new.key, why=why.of_request(request, held), request=request, policy=held)
         return held
+
+    async def exclusively(self, change: Callable[[SwitchClient], Awaitable[_T]]) -> _T:
+        """Run a change of what the switch holds while nothing else writes, and go on from what it holds then."""
+        client = self.connected()
+        async with self._writes:
+            try:
+                return await change(client)
+            finally:
+                await self._read_again(client)
+
+    async def _read_again(self, client: SwitchClient) -> None:
+        """Somebody may have changed limits, policies or settings: decide on from what there is now."""
+        self._limits = await read_limits(client)
+        self._policies = await read_policies(client)
+        for key in [*self._deciders]:
+            if key not in self._policies or self._policies[key].scheme is not Scheme.QTHRESH:
+                del self._deciders[key]
+        for key, policy in self._policies.items():
+            if policy.scheme is Scheme.QTHRESH:
+                decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide))
+                decider.in_force_packets = policy.qthresh_packets
+        for key in [key for key in self._tuners if key not in self._deciders or not self._tunes(key)]:
+            await self._end_tuning(client, key)
 
     def use_flow_weights(self, weight_of_new: FlowWeight | None) -> None:
         """The weights of the flows that are new from now on; those that have an entry keep theirs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a small JSON file so that a reader, or a crash, never sees half of it."""
+"""Writing a small file so that a reader, or a crash, never sees half of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from typing import Any
 
 
 def write_json_atomically(path: Path, data: Any) -> None:
+    """`data` as JSON, in one step. Raises OSError."""
+    replace_atomically(path, json.dumps(data, indent=1, sort_keys=True) + "\n")
+
+
+def replace_atomically(path: Path, text: str) -> None:
     """Write beside `path`, flush to the disk, rename over it. Raises OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, sort_keys=True)
-            file.write("\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `--dry-run` prints: the updates as they would be written, for people as a table with units, for programs as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+from finsy import P4Schema
+
+from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.dry import DryClient
+from fairlane_controller.switch.updates import Plain, update_row
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be written, and write nothing.")]
+
+
+@dataclass
+class DryResult:
+    """What one switch would be sent."""
+
+    switch: str
+    updates: list[Plain] = field(default_factory=lambda: list[Plain]())
+    schema: P4Schema | None = None
+    loads: bool = False
+    "The program would be loaded: every entry and counter lost."
+    notes: list[str] = field(default_factory=lambda: list[str]())
+    "What would be remembered beside the switch, in words."
+
+
+def dry_result(client: SwitchClient, notes: Sequence[str] = ()) -> DryResult:
+    """What a `DryClient` that is still open was asked to write."""
+    assert isinstance(client, DryClient)
+    schema = client.switch.p4info if client.has_pipeline else None
+    return DryResult(client.endpoint.name, list(client.updates), schema, client.loads, list(notes))
+
+
+def tell_dry(results: Sequence[DryResult], as_json: bool) -> None:
+    """Print what would be written."""
+    if as_json:
+        updates = [{"switch": one.switch, **update} for one in results for update in one.updates]
+        data: Plain = {"dry_run": True, "updates": updates}
+        data["loads_program"] = [one.switch for one in results if one.loads]
+        data["notes"] = [{"switch": one.switch, "note": note} for one in results for note in one.notes]
+        print_json(data)
+        return
+    for one in results:
+        if one.loads:
+            console.print(f"{one.switch}: the program would be loaded; every entry and counter is lost", markup=False)
+    rows = [(one.switch, *update_row(update, one.schema)) for one in results for update in one.updates]
+    columns = ("switch", "update", "table", "match", "action")
+    print_table(
+        f"dry run: {len(rows)} updates, nothing is written", columns, rows, empty="the switches hold it already"
+    )
+    for one in results:
+        for note in one.notes:
+            console.print(f"{one.switch}: {note}", markup=False, soft_wrap=True)

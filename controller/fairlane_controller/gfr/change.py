@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One change of GFR's configuration: through the running loop where there is one, else straight to all switches, all or nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.gfr.edit import apply_edit, in_words, source_of
+from fairlane_controller.gfr.lock import change_lock
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.setup import endpoint_of
+
+Request = dict[str, Any]
+
+
+def plan_of(run: RunState, store: GfrStore, request: Request) -> Plan:
+    """What a request (`gfr/edit.py`) would put in force; raises what is wrong with it. Writes nothing."""
+    config = apply_edit(store.state.config, request)
+    try:
+        return make_plan(config, store.state, time.time(), run, source_of(request))
+    except FairlaneError as problem:
+        raise in_words(problem, request, config.model_dump(mode="json")) from None
+
+
+async def change_config(run: RunState, request: Request) -> Request:
+    """One edit; returns entries written by switch, and `via` loop or direct. A refusal leaves every switch as it was."""
+    if loop_runs(run.folder):
+        return {**await ask(run.folder, request), "via": "loop"}
+    async with change_lock(run.folder):
+        if loop_runs(run.folder):  # it has begun while this waited
+            return {**await ask(run.folder, request), "via": "loop"}
+        store = GfrStore(run.folder)
+        plan = plan_of(run, store, request)
+
+        def client_of(name: str) -> SwitchClient:
+            return SwitchClient(endpoint_of(run.switch(name)), write=True)
+
+        done = await deploy(plan, client_of, store)
+    return {"written": {name: applied.written for name, applied in done.items()}, "via": "direct"}

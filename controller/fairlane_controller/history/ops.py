@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The requests that take a change back: by which name, and who applies each; all of a list or none."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.setup import endpoint_of
+
+Request = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a request is applied: a running topology."""
+
+    folder: Path
+    run: RunState
+
+    @property
+    def loop_runs(self) -> bool:
+        """Whether a control loop runs: then it is the primary, and writes of table entries go through its socket."""
+        return loop_runs(self.folder)
+
+    async def ask(self, request: Request) -> Any:
+        """Ask the running loop; what it raises."""
+        return await ask(self.folder, request)
+
+    def reader(self, switch: str) -> SwitchClient:
+        """A client of a switch, not yet connected; UNKNOWN_NAME when the topology has not got it."""
+        return SwitchClient(endpoint_of(self.run.switch(switch)))
+
+    def writer(self, switch: str) -> SwitchClient:
+        """As `reader`, to become the primary for one change; only where no loop runs."""
+        return SwitchClient(endpoint_of(self.run.switch(switch)), write=True)
+
+
+Apply = Callable[[Context, Request], Awaitable[list[Request]]]
+"""Applies one request, or raises FairlaneError with nothing changed; returns the requests that take it back, in their order."""
+
+_STANDARD = "fairlane_controller.history.standard"
+MODULES: dict[str, str] = {
+    "policy_put": _STANDARD,
+    "table_write": _STANDARD,
+    "far_side_put": _STANDARD,
+    "gfr_apply": _STANDARD,
+}
+"""Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it."""
+_REGISTERED: dict[str, Apply] = {}
+
+
+def register(op: str, apply: Apply) -> None:
+    """Say who applies the requests called `op`; once, when the room's module is imported. Name the module in `MODULES` too."""
+    if _REGISTERED.get(op, apply) is not apply:
+        raise ValueError(f"the request {op!r} is registered already")
+    _REGISTERED[op] = apply
+
+
+def apply_of(request: Request) -> Apply:
+    """Who applies a request; UNKNOWN_NAME when nobody does."""
+    op = str(request.get("op"))
+    if op not in _REGISTERED and op in MODULES:
+        importlib.import_module(MODULES[op])
+    if op not in _REGISTERED:
+        raise unknown_name("request of a history", op, {*_REGISTERED, *MODULES})
+    return _REGISTERED[op]
+
+
+async def apply_all(context: Context, requests: Sequence[Request]) -> list[Request]:
+    """Apply all, in their order, or none: what was applied is taken back when one is refused. Returns what takes all back."""
+    appliers = [apply_of(request) for request in requests]
+    inverse: list[Request] = []
+    for request, apply in zip(requests, appliers, strict=True):
+        try:
+            inverse = [*await apply(context, request), *inverse]
+        except FairlaneError as problem:
+            await _take_back(context, inverse, problem)
+            raise
+    return inverse
+
+
+async def _take_back(context: Context, requests: Sequence[Request], problem: FairlaneError) -> None:
+    """Everything that can be taken back is, even when a part cannot."""
+    failed: list[str] = []
+    for request in requests:
+        try:
+            await apply_of(request)(context, request)
+        except FairlaneError as second:
+            failed.append(second.message)
+    if failed:
+        raise FairlaneError(
+            ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code,
+            f"{problem.message}; and a part that was changed before could not be taken back: {'; '.join(failed)}",
+        )

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that every program's changes are taken back with: policies, table entries, far sides, GFR's configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlane_controller.ena.apply import far_side_ports, set_far_side
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.change import change_config
+from fairlane_controller.gfr.setup import is_gfr
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.history.entries import write_entries
+from fairlane_controller.history.ops import Context, Request, register
+from fairlane_controller.history.policies import policy_before, put_policy
+from fairlane_controller.loop.store import LoopStore
+
+
+async def apply_policy_put(context: Context, request: Request) -> list[Request]:
+    """`{"op": "policy_put", "switch", "port", "class", "policy": {"scheme", "qthresh_packets", "weight"} | None, "settings": {…}}`."""
+    switch, port, traffic_class = str(request["switch"]), int(request["port"]), int(request["class"])
+    if context.loop_runs:
+        return list(await context.ask(request))
+    store = LoopStore(context.folder)
+    async with context.writer(switch) as client:
+        before = await policy_before(client, store, port, traffic_class)
+        await put_policy(client, store, request)
+    return [before]
+
+
+async def apply_table_write(context: Context, request: Request) -> list[Request]:
+    """`{"op": "table_write", "switch", "updates": […]}`, updates as `switch/updates.py` has them."""
+    switch = str(request["switch"])
+    if context.loop_runs:
+        if is_gfr(context.run):
+            raise FairlaneError(
+                ErrorCode.LOOP_RUNNING,
+                f"a control loop of GFR runs for {context.run.name!r} and keeps its entries: stop it first",
+            )
+        return list(await context.ask(request))
+    async with context.writer(switch) as client:
+        updates = await write_entries(client, request["updates"])
+    return [{**request, "updates": updates}]
+
+
+async def apply_far_side_put(context: Context, request: Request) -> list[Request]:
+    """`{"op": "far_side_put", "switch", "ports": […]}`: exactly these ports are far sides."""
+    async with context.writer(str(request["switch"])) as client:
+        before = await far_side_ports(client)
+        await set_far_side(client, [int(port) for port in request["ports"]])
+    return [{**request, "ports": before}]
+
+
+async def apply_gfr(context: Context, request: Request) -> list[Request]:
+    """`{"op": "gfr_apply", "config": {…}}`: the whole configuration, as the control socket has it."""
+    before = gfr_before(GfrStore(context.folder))
+    await change_config(context.run, {"source": "the history", **request})
+    return [before]
+
+
+def gfr_before(store: GfrStore) -> dict[str, Any]:
+    """What brings back the configuration in force."""
+    return {"op": "gfr_apply", "config": store.state.config.model_dump(mode="json"), "source": "the history"}
+
+
+register("policy_put", apply_policy_put)
+register("table_write", apply_table_write)
+register("far_side_put", apply_far_side_put)
+register("gfr_apply", apply_gfr)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of table entries as plain data: as a history keeps them, as `--dry-run` prints them, and back again."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from finsy import P4MeterConfig, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
+from finsy.p4entity import decode_entity, encode_updates
+from finsy.proto import p4r
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.units import format_rate, format_size, format_time
+
+KINDS = ("insert", "modify", "delete")
+"""P4Runtime's kinds of update, as `"update"` of the plain form has them."""
+_KIND_OF = {p4r.Update.INSERT: "insert", p4r.Update.MODIFY: "modify", p4r.Update.DELETE: "delete"}
+_FIXED_8 = ("weight", "z", "alpha", "dfba_z", "wfba_z")
+_UNLIMITED = 0xFFFF_FFFF
+
+Plain = dict[str, Any]
+
+
+def plain_updates(updates: Iterable[Any], schema: P4Schema) -> list[Plain]:
+    """finsy's updates as plain data; raises BAD_INPUT when the P4Info refuses one.
+
+    A table entry: `{"update": "insert", "table", "match": {field: value}, "priority", "action", "args": {name: value}, "meter"}`;
+    lpm is `[value, length]`, ternary `[value, mask]`. Anything else: `{"update", "entity", "text"}`, which has no way back.
+    """
+    try:
+        made = [cast("p4r.Update", one) for one in encode_updates(list(updates), schema)]
+    except (ValueError, KeyError) as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, str(ex)) from None
+    return [_plain(update, schema) for update in made]
+
+
+def _plain(update: p4r.Update, schema: P4Schema) -> Plain:
+    kind = _KIND_OF.get(update.type, "modify")
+    what = str(update.entity.WhichOneof("entity"))
+    if what != "table_entry":
+        return {"update": kind, "entity": what, "text": " ".join(str(update.entity).split())}
+    return {"update": kind, **plain_entry(cast("P4TableEntry", decode_entity(update.entity, schema)))}
+
+
+def plain_entry(entry: P4TableEntry) -> Plain:
+    """A decoded table entry without its update."""
+    data: Plain = {"table": entry.table_id, "match": {k: _plain_value(v) for k, v in match_of(entry)}}
+    if entry.priority:
+        data["priority"] = entry.priority
+    if isinstance(entry.action, P4TableAction):
+        data |= {"action": entry.action.name, "args": {k: _plain_value(v) for k, v in entry.action.args.items()}}
+    meter = entry.meter_config
+    if meter is not None:
+        data["meter"] = {"cir": meter.cir, "cburst": meter.cburst, "pir": meter.pir, "pburst": meter.pburst}
+    if entry.idle_timeout_ns:
+        data["idle_timeout_ns"] = entry.idle_timeout_ns
+    if entry.metadata:
+        data["metadata"] = entry.metadata.hex()
+    if entry.is_default_action:
+        data["default"] = True
+    return data
+
+
+def match_of(entry: P4TableEntry) -> list[tuple[str, Any]]:
+    """(field, value) of its match."""
+    return list(cast("dict[str, Any]", entry.match or {}).items())
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain_value(part) for part in cast("tuple[Any, ...]", value)]
+    return value if isinstance(value, (int, str)) else str(value)
+
+
+def entry_of(data: Plain) -> P4TableEntry:
+    """The inverse of `plain_entry`; raises BAD_INPUT for what is no table entry."""
+    try:
+        match = {
+            str(k): tuple(cast("list[Any]", v)) if isinstance(v, list) else v
+            for k, v in cast("Plain", data["match"]).items()
+        }
+        action = P4TableAction(str(data["action"]), **data.get("args", {})) if "action" in data else None
+        meter = data.get("meter")
+        return P4TableEntry(
+            str(data["table"]),
+            match=P4TableMatch(match),
+            action=action,
+            priority=int(data.get("priority", 0)),
+            meter_config=P4MeterConfig(**meter) if meter else None,
+            idle_timeout_ns=int(data.get("idle_timeout_ns", 0)),
+            metadata=bytes.fromhex(str(data.get("metadata", ""))),
+            is_default_action=bool(data.get("default", False)),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"no table entry: {type(ex).__name__}: {ex} in {data!r}") from None
+
+
+def updates_of(data: Sequence[Plain]) -> list[Any]:
+    """finsy's updates of plain ones, in their order; raises BAD_INPUT."""
+    made: list[Any] = []
+    for one in data:
+        kind, entry = str(one.get("update")), entry_of(one)
+        match kind:
+            case "insert":
+                made.append(+entry)
+            case "modify":
+                made.append(~entry)
+            case "delete":
+                made.append(-replace(entry, action=None, meter_config=None, idle_timeout_ns=0, metadata=b""))
+            case _:
+                raise FairlaneError(ErrorCode.BAD_INPUT, f"unknown update {kind!r}; valid: {', '.join(KINDS)}")
+    return made
+
+
+# ---- for people ------------------------------------------------------------------------------------------------------
+
+
+def match_text(entry: P4TableEntry, schema: P4Schema) -> str:
+    """`egress_port=3 traffic_class=0`, with addresses as people write them."""
+    fields = schema.tables[entry.table_id].match_fields
+    parts: list[str] = []
+    for name, value in match_of(entry):
+        parts.append(f"{name}={_value_text(value, fields[name].bitwidth)}")
+    if entry.priority:
+        parts.append(f"priority={entry.priority}")
+    return " ".join(parts)
+
+
+def action_text(entry: P4TableEntry, schema: P4Schema) -> str:
+    """`set_qthresh(qthresh=5 packets, weight=1.5)`, with a meter behind it."""
+    action = entry.action
+    if not isinstance(action, P4TableAction):
+        return "-"
+    widths = {param.name: param.bitwidth for param in schema.tables[entry.table_id].actions[action.name].params}
+    text = ", ".join(
+        f"{name}={_argument_text(name, value, widths.get(name, 0))}" for name, value in action.args.items()
+    )
+    meter = entry.meter_config
+    if meter is not None:
+        text_of = f"CIR {format_rate(meter.cir * 8)} burst {format_size(meter.cburst)}, PIR {format_rate(meter.pir * 8)} burst {format_size(meter.pburst)}"
+        return f"{action.name}({text}) meter: {text_of}"
+    return f"{action.name}({text})"
+
+
+def update_row(data: Plain, schema: P4Schema | None) -> tuple[str, str, str, str]:
+    """(update, table, match, action) of a plain update for a table that people read."""
+    if "table" not in data:
+        return str(data["update"]), str(data["entity"]), "", str(data["text"])
+    entry = entry_of(data)
+    if schema is None:
+        match = " ".join(f"{k}={v}" for k, v in data["match"].items())
+        return str(data["update"]), entry.table_id, match, str(data.get("action", "-"))
+    action = "" if data["update"] == "delete" else action_text(entry, schema)
+    return str(data["update"]), entry.table_id, match_text(entry, schema), action
+
+
+def _value_text(value: Any, bits: int) -> str:
+    if isinstance(value, tuple):
+        first, second = cast("tuple[Any, Any]", value)
+        full = bits > 0 and second in (bits, (1 << bits) - 1)
+        if full and bits not in (32, 128):
+            return _number(first, bits)
+        mask = str(second) if isinstance(second, int) and second <= bits else _number(second, bits)
+        return f"{_number(first, bits)}/{mask}"
+    return _number(value, bits)
+
+
+def _number(value: Any, bits: int) -> str:
+    if not isinstance(value, int):
+        return str(value)
+    if bits == 32 and value > 0xFFFF:
+        return ".".join(str(value >> shift & 0xFF) for shift in (24, 16, 8, 0))
+    if bits == 48:
+        return ":".join(f"{value >> shift & 0xFF:02x}" for shift in range(40, -1, -8))
+    if bits == 128:
+        return str(ipaddress.IPv6Address(value))
+    return str(value)
+
+
+def _argument_text(name: str, value: Any, bits: int) -> str:
+    """An argument with its unit, by the names that our programs give their parameters."""
+    if not isinstance(value, int):
+        return str(value)
+    if bits == 48:
+        return _number(value, bits)
+    if name in _FIXED_8 and bits == 16:
+        return f"{value / 256:g}"
+    if value == _UNLIMITED and name.startswith("max_"):
+        return "unlimited"
+    for end, unit in (("_packets", " packets"), ("_cells", " cells"), ("_bytes", " B")):
+        if name.endswith(end):
+            return f"{value}{unit}"
+    if name.endswith("_us"):
+        return format_time(value / 1e6)
+    if name == "qthresh":
+        return f"{value} packets"
+    if name in ("lbo", "hbo", "qmax", "threshold"):
+        return f"{value} cells"
+    if name == "w":
+        return format_rate(value)
+    if name in ("share", "inv_share", "inv_rest"):
+        return f"{value / 65_536:.{6 if value < 65_536 else 4}g}"
+    return str(value) if math.isfinite(value) else "-"

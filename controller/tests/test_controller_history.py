@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The history of changes: recorded, bounded, one at a time, taken back all or nothing, and again; with a real switch too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller import history
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history import journal, ops
+from fairlane_controller.history.journal import HISTORY_FILE, MAX_RECORDS, read_history
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from live_switch import LiveSwitch, wait_until
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def values(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Numbers by name that the request `number_put` sets; a negative one is refused."""
+    held = {"a": 0, "b": 0}
+
+    async def put(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
+        assert context.run.name == "test"
+        if request["value"] < 0:
+            raise FairlaneError(ErrorCode.REFUSED, "no negative number")
+        before = held[request["name"]]
+        held[request["name"]] = int(request["value"])
+        return [{**request, "value": before}]
+
+    monkeypatch.setitem(ops._REGISTERED, "number_put", put)  # pyright: ignore[reportPrivateUsage]
+    return held
+
+
+def number(name: str, value: int) -> dict[str, Any]:
+    """A request."""
+    return {"op": "number_put", "name": name, "value": value}
+
+
+def change(folder: Path, values: dict[str, int], name: str, value: int) -> None:
+    """Set a number by hand, recorded."""
+    before, values[name] = values[name], value
+    history.record(folder, f"set {name} {value}", [number(name, before)])
+
+
+def step(folder: Path, *, redo: bool = False) -> int:
+    """Undo or redo; the change that it was about."""
+    run = RunState(name="test", folder=folder)
+    work = history.redo_last if redo else history.undo_last
+    return asyncio.run(work(folder, run)).target.id
+
+
+def test_undo_goes_back_and_redo_forward(tmp_path: Path, values: dict[str, int]) -> None:
+    for name, value in (("a", 1), ("b", 2), ("a", 3)):
+        change(tmp_path, values, name, value)
+    assert step(tmp_path) == 3
+    assert values == {"a": 1, "b": 2}
+    assert step(tmp_path) == 2
+    assert values == {"a": 1, "b": 0}
+    assert step(tmp_path, redo=True) == 5
+    assert values == {"a": 1, "b": 2}
+    assert step(tmp_path, redo=True) == 4
+    assert values == {"a": 3, "b": 2}
+    for _ in range(3):
+        step(tmp_path)
+    assert values == {"a": 0, "b": 0}
+    with pytest.raises(FairlaneError, match="nothing to undo"):
+        step(tmp_path)
+    change(tmp_path, values, "b", 9)
+    with pytest.raises(FairlaneError, match="nothing was undone since the last change"):
+        step(tmp_path, redo=True)
+
+
+def test_an_undo_is_all_or_nothing(tmp_path: Path, values: dict[str, int]) -> None:
+    values |= {"a": 5, "b": 6}
+    history.record(tmp_path, "both", [number("a", 1), number("b", 2), number("b", -1)])
+    lines = (tmp_path / HISTORY_FILE).read_text(encoding="utf-8")
+    with pytest.raises(FairlaneError, match="no negative number"):
+        step(tmp_path)
+    assert values == {"a": 5, "b": 6}
+    assert (tmp_path / HISTORY_FILE).read_text(encoding="utf-8") == lines
+
+
+def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
+    history.record(tmp_path, "init", [], "the program was loaded")
+    with pytest.raises(FairlaneError, match=r"change 1 \(`init`\) cannot be undone: the program was loaded"):
+        step(tmp_path)
+    history.record(tmp_path, "odd", [{"op": "nuber_put"}])
+    with pytest.raises(FairlaneError, match="unknown request of a history 'nuber_put'"):
+        step(tmp_path)
+
+
+def test_the_file_is_bounded_and_ids_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "MAX_BYTES", 5000)
+    for value in range(MAX_RECORDS + 5):
+        history.record(tmp_path, f"set {value}", [number("a", value)])
+    kept = read_history(tmp_path)
+    assert kept[-1].id == MAX_RECORDS + 5
+    assert len(kept) < MAX_RECORDS
+    assert (tmp_path / HISTORY_FILE).stat().st_size <= 5000
+    history.record(tmp_path, "large", [{"op": "number_put", "text": "x" * 9000}])
+    assert [one.command for one in read_history(tmp_path)] == ["large"]
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    history.record(tmp_path, "set", [number("a", 1)])
+    with (tmp_path / HISTORY_FILE).open("a", encoding="utf-8") as file:
+        file.write("{}\n")
+    with pytest.raises(FairlaneError, match=r"history\.jsonl, line 2: no change of a history"):
+        read_history(tmp_path)
+
+
+def test_changes_are_made_one_at_a_time(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    async def one(name: str) -> None:
+        async with history.changing(tmp_path, name) as made:
+            order.append(f"{name} begins")
+            await asyncio.sleep(0.05)
+            order.append(f"{name} ends")
+            made.undo = [number("a", 0)]
+
+    async def both() -> None:
+        await asyncio.gather(one("x"), one("y"))
+
+    asyncio.run(both())
+    assert [part.split()[1] for part in order] == ["begins", "ends", "begins", "ends"]
+    assert [one.command for one in read_history(tmp_path)] == [order[0].split()[0], order[2].split()[0]]
+
+
+def test_nothing_is_recorded_of_what_failed(tmp_path: Path) -> None:
+    async def fail() -> None:
+        async with history.changing(tmp_path, "set") as made:
+            made.undo = [number("a", 0)]
+            raise FairlaneError(ErrorCode.REFUSED, "no")
+
+    with pytest.raises(FairlaneError, match="no"):
+        asyncio.run(fail())
+    assert read_history(tmp_path) == []
+
+
+# ---- a real switch ---------------------------------------------------------------------------------------------------
+
+
+def held(switch: LiveSwitch) -> dict[str, list[str]]:
+    """Everything in the tables."""
+
+    async def read() -> dict[str, list[str]]:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+            names = client.table_names()
+            return {name: sorted(map(str, await client.read_table(name))) for name in names}
+
+    return asyncio.run(read())
+
+
+def settings(switch: LiveSwitch) -> Any:
+    """What is remembered of the policy."""
+    (row,) = switch.json("threshold", "show")
+    return row
+
+
+def test_undo_of_thresholds_and_schemes(switch: LiveSwitch) -> None:
+    first, row = held(switch), settings(switch)
+    switch.fairlane("threshold", "set", "9", "--weight", "2")
+    second = held(switch)
+    switch.fairlane("scheme", "set", "drop_tail")
+    assert "change 3 taken back: scheme set drop_tail" in switch.fairlane("undo")
+    assert held(switch) == second
+    assert settings(switch)["mode"] == "manual"
+    switch.fairlane("undo")
+    assert held(switch) == first
+    assert settings(switch) == row
+    switch.fairlane("undo", "--redo")
+    assert held(switch) == second
+    assert [(one["kind"], one["undone"]) for one in switch.json("undo", "--list")] == [
+        ("change", False), ("change", True), ("change", True), ("undo", False), ("undo", True), ("redo", False),
+    ]  # fmt: skip
+
+
+def test_undo_of_init(switch: LiveSwitch) -> None:
+    message = switch.fairlane("undo", code=2)
+    assert "cannot be undone: the program was loaded on s1" in " ".join(message.split())
+    before = held(switch)
+    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    state["switches"][0]["routes"].append({"prefix": "10.0.9.0/24", "port": 1, "mac": "08:00:00:00:01:11"})
+    (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    switch.fairlane("init", "--scheme", "drop_tail")
+    assert held(switch) != before
+    switch.fairlane("undo")
+    assert held(switch) == before
+
+
+def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
+    switch = bare_switch
+    plan = switch.json("init", "--scheme", "qthresh", "--dry-run")
+    assert plan["loads_program"] == ["s1"]
+    assert [one["table"] for one in plan["updates"]] == ["ipv4_lpm", "ipv4_lpm", "ipv6_lpm", "port_limit", "policy"]
+    assert "no program yet" in switch.fairlane("status")
+    switch.fairlane("init", "--scheme", "qthresh")
+    before, changes = held(switch), (switch.folder / HISTORY_FILE).read_bytes()
+    text = switch.fairlane("threshold", "set", "5", "--weight", "1.5", "--dry-run")
+    for words in ("1 updates, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "mode auto becomes manual"):  # fmt: skip
+        assert words in text
+    (update,) = switch.json("scheme", "set", "drop_tail", "--dry-run")["updates"]
+    assert update == {"switch": "s1", "update": "modify", "table": "policy", "match": {"egress_port": 3, "traffic_class": 0}, "action": "drop_tail", "args": {}}  # fmt: skip
+    assert "threshold 99 is out of range" in switch.fairlane("threshold", "set", "99", "--dry-run", code=2)
+    assert switch.json("threshold", "auto", "--dry-run")["updates"] == []
+    assert switch.json("init", "--dry-run") == {"dry_run": True, "updates": [], "loads_program": [], "notes": []}
+    assert held(switch) == before
+    assert (switch.folder / HISTORY_FILE).read_bytes() == changes
+    assert not (switch.folder / "controller.json").exists()
+    assert "would be" not in switch.fairlane("undo", "--list")
+
+
+def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
+    before = held(switch)["policy"]
+    with switch.loop():
+        (done,) = switch.json("threshold", "set", "9")
+        assert done["via"] == "loop"
+        switch.fairlane("scheme", "set", "drop_tail")
+        assert "policy_put: switch s1, port 3, class 0" in switch.fairlane("undo", "--dry-run")
+        switch.fairlane("undo")
+        assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]
+        switch.fairlane("undo")
+        (policy,) = switch.loop_status()["policies"]
+        assert policy["mode"] == "auto"
+        assert held(switch)["policy"] == before
+        wait_until("the events", lambda: len(switch.events("changed")) == 4)
+        assert switch.json("threshold", "set", "7", "--dry-run")["updates"]
+        assert held(switch)["policy"] == before
