@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One source for many viewers: samples at a period, keeps what was for a while, and never takes more than its part of a core."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.model import Snapshot
+from fairlane_controller.live.source import LiveSource
+
+CPU_SHARE = 0.08
+"""Of one core, at most: where a topology has so many flows that a picture of it costs more, pictures come less often."""
+
+Point = TypeVar("Point")
+
+
+@dataclass
+class Pace:
+    """How long to wait until the next sample, by what the last one cost."""
+
+    period_s: float
+    cpu_share: float = CPU_SHARE
+    _cost_s: float = 0.0
+
+    def after(self, cpu_s: float, elapsed_s: float) -> float:
+        """Seconds to sleep after a cycle that took `cpu_s` of a core and `elapsed_s` in all."""
+        # What it usually costs: one dear cycle (the first) should not slow the ones after it.
+        self._cost_s = cpu_s if self._cost_s == 0.0 else 0.7 * self._cost_s + 0.3 * cpu_s
+        period_s = max(self.period_s, self._cost_s / self.cpu_share)
+        return max(0.0, period_s - elapsed_s)
+
+
+class Sampler(Generic[Point]):
+    """`async with Sampler(source, shorten) as sampler:`; `shorten` makes of a snapshot what the history keeps."""
+
+    def __init__(
+        self,
+        source: LiveSource,
+        shorten: Callable[[Snapshot], Point],
+        period_s: float = 0.5,
+        history_s: float = 600.0,
+    ) -> None:
+        self._source = source
+        self._shorten = shorten
+        self._pace = Pace(period_s)
+        self._history_s = history_s
+        self._changed = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+        self.history: deque[tuple[float, Point]] = deque(maxlen=max(2, int(history_s / period_s) + 1))
+        "(Unix time, point), the oldest first."
+        self.latest: Snapshot | None = None
+        self.problem: FairlaneError | None = None
+        "Why the last sample failed."
+        self.count = 0
+
+    async def __aenter__(self) -> Sampler[Point]:
+        self._task = asyncio.get_running_loop().create_task(self._forever())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._source.close()
+
+    async def _forever(self) -> None:
+        while True:
+            cpu_s, began_s = time.process_time(), time.monotonic()
+            await self.sample()
+            await asyncio.sleep(self._pace.after(time.process_time() - cpu_s, time.monotonic() - began_s))
+
+    async def sample(self) -> None:
+        """One snapshot now, into the history and to whoever waits."""
+        try:
+            snapshot = await self._source.snapshot()
+        except FairlaneError as ex:
+            self.problem = ex
+        else:
+            self.problem, self.latest = None, snapshot
+            self.history.append((snapshot.time_s, self._shorten(snapshot)))
+            while self.history and self.history[0][0] < snapshot.time_s - self._history_s:
+                self.history.popleft()
+        self.count += 1
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def follow(self, since: int | None = None) -> AsyncIterator[int]:
+        """The number of the newest sample, each time there is a newer one; a slow viewer misses some and never holds the others up."""
+        seen = self.count if since is None else since
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self.count > seen)  # noqa: B023 (looked at before it changes)
+                seen = self.count
+            yield seen
+
+    async def wait_for_first(self, timeout_s: float) -> Snapshot | None:
+        """The newest snapshot, waiting for the first one; None when there is none within the time."""
+        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+            async with self._changed:
+                await asyncio.wait_for(self._changed.wait_for(lambda: self.count > 0), timeout_s)
+        return self.latest

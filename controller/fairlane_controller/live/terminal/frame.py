@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole screen of `fairlane watch`: head, managed ports, one port in detail, the last events; fits 80 columns by 24 lines and uses what is wider."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from fairlane_controller.live.events import place_of, sentence_of
+from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.live.terminal import shapes
+from fairlane_controller.live.terminal.details import describe, rows_of
+
+WIDE = 110
+TRAIL = 240
+"""Samples of a port's queue that are kept for its sparkline."""
+KEYS = "q quit  p pause  ↑↓ port  a all ports"
+
+PortKey = tuple[str, int]
+
+
+@dataclass
+class WatchView:
+    """What is on the screen."""
+
+    snapshot: Snapshot
+    trails: dict[PortKey, deque[float | None]] = field(default_factory=dict[PortKey, deque[float | None]])
+    "What waited at each port: packets, or cells where GFR manages it."
+    events: Sequence[Mapping[str, Any]] = ()
+    selected: PortKey | None = None
+    paused: bool = False
+    all_ports: bool = False
+    keys: bool = True
+    "Whether there is a keyboard."
+
+    def take(self, snapshot: Snapshot) -> None:
+        """A new snapshot: the trails grow."""
+        self.snapshot = snapshot
+        for row in snapshot.ports:
+            trail = self.trails.setdefault((row.switch, row.port), deque(maxlen=TRAIL))
+            trail.append(waiting_of(row))
+
+    def ports(self) -> list[PortRow]:
+        """The ports in the list; those that nobody manages only where asked for, or where there is nothing else."""
+        managed = [row for row in self.snapshot.ports if row.managed]
+        return list(self.snapshot.ports) if self.all_ports or not managed else managed
+
+    def chosen(self) -> PortRow | None:
+        """The port in detail: the selected one, else the first of the list."""
+        ports = self.ports()
+        for row in ports:
+            if (row.switch, row.port) == self.selected:
+                return row
+        return ports[0] if ports else None
+
+    def move(self, step: int) -> None:
+        """Select the port `step` further down the list."""
+        ports = self.ports()
+        chosen = self.chosen()
+        if chosen is not None:
+            row = ports[(ports.index(chosen) + step) % len(ports)]
+            self.selected = row.switch, row.port
+
+
+def waiting_of(row: PortRow) -> float | None:
+    """What waits at a port: packets, or cells."""
+    return row.waiting_cells if row.waiting_cells is not None else row.waiting_packets
+
+
+def capacity_of(row: PortRow) -> int | None:
+    """What may wait there, in the same unit."""
+    return row.capacity_cells if row.waiting_cells is not None else row.capacity_packets
+
+
+def render(view: WatchView, width: int, height: int | None) -> RenderableType:
+    """The screen in `width` columns and `height` lines; None: as many lines as it takes."""
+    width = max(width, 40)
+    parts: list[RenderableType] = _head(view, width)
+    left = None if height is None else height - len(parts)
+    ports = view.ports()
+    shown = ports if left is None else _window(ports, view.chosen(), max(1, (left - 12) // 2))
+    parts.append(
+        Rule(_of("ports" if view.all_ports else "managed ports", len(shown), len(ports)), align="left", style="dim")
+    )
+    if ports:
+        parts.append(_port_table(view, shown, width))
+    else:
+        parts.append(Text("no port is known: run `fairlane init`", style="yellow"))
+    if left is not None:
+        left -= 2 + len(shown) if ports else 2
+    chosen = view.chosen()
+    events = 5 if left is None else max(2, min(len(view.events), left // 3))
+    if chosen is not None:
+        about = describe(chosen, width)
+        parts.append(Rule(_title(chosen), align="left", style="dim"))
+        parts += about
+        room = None if left is None else max(1, left - 1 - len(about) - 2 - (1 + events))
+        parts += rows_of(view.snapshot, chosen, width, room)
+    parts += _events(view.events, events, width)
+    return Group(*parts)
+
+
+def _head(view: WatchView, width: int) -> list[RenderableType]:
+    snapshot = view.snapshot
+    title = Text(no_wrap=True, overflow="ellipsis")
+    title.append(f" {snapshot.topology or 'no topology'} ", "bold reverse")
+    title.append(f" {snapshot.target or ''} · " if snapshot.target else " ", "dim")
+    if snapshot.loop_error is not None:
+        title.append("loop: ", "dim").append(str(snapshot.loop_error.get("message")), "red")
+    elif snapshot.loop is None:
+        title.append("no control loop runs", "yellow")
+    else:
+        lost = [row for row in snapshot.loop if not row.connected]
+        if any(row.details.get("dry_run") for row in snapshot.loop):
+            title.append("loop in dry run", "yellow")
+        elif lost:
+            title.append("loop waits for " + ", ".join(row.switch for row in lost), "yellow")
+        else:
+            title.append("loop runs", "green")
+    clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_s))
+    every = "" if snapshot.interval_s is None else f"every {snapshot.interval_s:.1f} s"
+    right = Text("PAUSED " if view.paused else "", "bold yellow", no_wrap=True)
+    right.append(f"{every} " if width >= 70 and not view.paused else "", "dim").append(clock)
+    grid = Table.grid(expand=True)
+    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_row(title, right)
+    lines: list[RenderableType] = [grid]
+    switches = Text(no_wrap=True, overflow="ellipsis")
+    well = [s for s in snapshot.switches if s.error is None and s.program is not None]
+    for program in sorted({str(s.program) for s in well}):
+        names = [s.switch for s in well if s.program == program]
+        listed = " ".join(names) if len(names) <= 8 else f"{' '.join(names[:7])} … {names[-1]} ({len(names)})"
+        switches.append("● ", "green").append(listed).append(f" {program}  ", "dim")
+    keys = Text(KEYS if view.keys and width >= 70 else "", "dim", no_wrap=True)
+    foot = Table.grid(expand=True)
+    foot.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    foot.add_column(justify="right", no_wrap=True)
+    foot.add_row(switches, keys)
+    lines.append(foot)
+    for bad in [s for s in snapshot.switches if s not in well][:3]:
+        said = bad.error["message"] if bad.error else f"{bad.switch} has no program yet: run `fairlane init`"
+        if not bad.reachable:
+            said = f"{bad.switch} is gone: {said}"
+        lines.append(Text(f"✗ {said}", "bold red", no_wrap=True, overflow="ellipsis"))
+    return lines
+
+
+def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
+    wide = width >= WIDE
+    spare = width - (92 if wide else 77)
+    line_width = max(4, min(16, 6 + spare // 4))
+    queue_width = max(6, min(24, 8 + spare // 4))
+    trail_width = max(6, min(60, 10 + spare // 2))
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
+    for name, justify in (("", "left"), ("port", "left"), ("sent" if wide else "sent bit/s", "right"), ("of line", "left"), ("", "right"), ("queue", "left"), ("", "right"), ("lately", "left"), ("Qthresh", "right"), ("drops/s", "right")):  # fmt: skip
+        table.add_column(name, justify=justify, no_wrap=True)  # pyright: ignore[reportArgumentType]
+    if wide:
+        table.add_column("scheme", no_wrap=True)
+    chosen = view.chosen()
+    for row in ports:
+        waiting, capacity = waiting_of(row), capacity_of(row)
+        trail = list(view.trails.get((row.switch, row.port), ()))
+        most = max([v for v in trail[-trail_width:] if v is not None], default=0.0)
+        here = chosen is not None and (chosen.switch, chosen.port) == (row.switch, row.port)
+        full = (row.utilisation or 0) > 0.95
+        marks = {float(m): "yellow" for m in (row.lbo_cells, row.hbo_cells) if m}
+        cells: list[RenderableType] = [
+            Text("▸" if here and len(view.ports()) > 1 else " ", "bold"),
+            Text(f"{row.switch}:{row.port}", "bold" if row.managed else "dim"),
+            shapes.rate(row.tx_bps, unit=wide),
+            shapes.bar(row.utilisation, 1.0, line_width, style="green" if full else "blue"),
+            shapes.percent(row.utilisation),
+            shapes.bar(waiting, capacity or max(most, 1.0), queue_width, marks=marks),
+            f"{shapes.count(waiting)}/{shapes.count(capacity)}",
+            shapes.sparkline(trail, trail_width, full=max(most, 4.0)),
+            _thresholds(row),
+            Text(shapes.per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
+        ]
+        if wide:
+            cells.append(_schemes(row))
+        table.add_row(*cells)
+    return table
+
+
+def _thresholds(row: PortRow) -> str:
+    given = [str(p.qthresh_packets) for p in row.policies if p.qthresh_packets is not None and p.scheme == "qthresh"]
+    return " ".join(given[:3]) + ("…" if len(given) > 3 else "") if given else "-"
+
+
+def _schemes(row: PortRow) -> Text:
+    if row.scheme is not None:
+        return Text(row.scheme)
+    if not row.policies:
+        return Text("not managed" if not row.managed else "drop_tail", "dim")
+    manual = any(p.mode == "manual" for p in row.policies)
+    names = sorted({p.scheme for p in row.policies})
+    return Text(", ".join(names) + (" (manual)" if manual else ""))
+
+
+def _title(row: PortRow) -> Text:
+    interface = f" {row.interface}" if row.interface else ""
+    line = f", {shapes.rate(row.rate_bps)}" if row.rate_bps else ""
+    return Text(f"{row.switch} port {row.port}{interface}{line}")
+
+
+def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[RenderableType]:
+    parts: list[RenderableType] = [Rule("events", align="left", style="dim")]
+    for event in list(events)[-room:]:
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(_clock(str(event.get("time", ""))), "dim")
+        name = str(event.get("event"))
+        bad = name in ("error", "disconnected", "flow_refused")
+        text.append(f" {place_of(dict(event)):<5} ").append(name, "red" if bad else "cyan")
+        if event.get("dry_run"):
+            text.append(" (dry run)", "yellow")
+        text.append(f" {sentence_of(dict(event))}")
+        text.truncate(width, overflow="ellipsis")
+        parts.append(text)
+    if not events:
+        parts.append(Text("none yet", "dim"))
+    return parts
+
+
+def _clock(moment: str) -> str:
+    """Local time of an ISO time; what cannot be understood stays as it is."""
+    try:
+        return datetime.fromisoformat(moment).astimezone().strftime("%H:%M:%S")
+    except ValueError:
+        return moment[:8]
+
+
+def _window(rows: list[PortRow], chosen: PortRow | None, room: int) -> list[PortRow]:
+    """At most `room` rows around the chosen one."""
+    at = rows.index(chosen) if chosen in rows else 0
+    first = max(0, min(at - room // 2, len(rows) - room))
+    return rows[first : first + room]
+
+
+def _of(what: str, shown: int, there: int) -> Text:
+    return Text(what if shown == there else f"{what}: {shown} of {there}")
