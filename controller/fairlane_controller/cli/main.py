@@ -30,6 +30,7 @@ COMMANDS = [
     LazyCommand("status", f"{_HERE}.show:status_command", "The loop, the switches, their managed ports and counters.", LOOK),
     LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows that have an entry, their queues and rates.", LOOK),
     LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),
+    LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
     LazyCommand("plan", f"{_HERE}.plan:plan_command", "A threshold on paper: equations (5) to (9), no switch needed.", LOOK),
     LazyCommand("threshold", f"{_HERE}.threshold:threshold_app", "Thresholds: show, set by hand, or leave to the loop.", TUNE),
     LazyCommand("scheme", f"{_HERE}.scheme:scheme_app", "Queue scheme of (egress port, class): drop_tail or qthresh.", TUNE),
