@@ -7,7 +7,10 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
+
+from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop import changes, why
@@ -24,6 +27,7 @@ from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import pipeline_of, set_up
 
@@ -92,9 +96,14 @@ class SwitchAgent(SwitchSession):
             timeout_s=self._connect_timeout_s,
         )
         async with loader:
-            result = await set_up(loader, self._run_state, self._switch_state, None)
-            if self._policies:
-                await loader.put_entries([policy.entry for policy in self._policies.values()])
+            result = await set_up(
+                loader,
+                self._run_state,
+                self._switch_state,
+                None,
+                policies=self._policies.values(),
+                on_refused=self._put_later,
+            )
         self._event(
             "restored",
             routes=result.routes,
@@ -102,6 +111,21 @@ class SwitchAgent(SwitchSession):
             why=why.of_restore(result.routes, len(self._policies)),
         )
         await client.__aenter__()
+
+    def _put_later(self, entry: P4TableEntry, refusal: Refusal) -> None:
+        """The switch refused an entry that it should hold: the others are there, this one is tried again."""
+
+        async def put(client: SwitchClient) -> None:
+            async with self._writes:
+                await client.put_entries([entry])
+                await self._read_again(client)
+
+        self.retries.note(f"table {entry.table_id}, {_match_text(entry)}", str(refusal), put)
+
+    async def _observe(self, client: SwitchClient) -> None:
+        """As the backup: the policies that the switch would need after a restart."""
+        if program.check_tables(set(client.table_names())) is None:
+            self._policies = await read_policies(client)
 
     async def _take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
@@ -118,7 +142,8 @@ class SwitchAgent(SwitchSession):
         self._outcomes.clear()
         flows = await self._flows.take_over(client)
         for name in (program.DIGEST_NEW_FLOW, program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
-            await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
+            enable = partial(_enable_digest, name=name)
+            await self.retries.attempt(client, f"digest {name}", enable)
         self._event(
             "took_over",
             flows=flows,
@@ -252,7 +277,11 @@ class SwitchAgent(SwitchSession):
             self._planned[key] = decision.exact_packets
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
             new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
-            await client.write([~new.entry])
+            write = partial(SwitchClient.write, updates=[~new.entry])
+            if not await self.retries.attempt(
+                client, f"the threshold of port {port} class {traffic_class}", write, keep=False
+            ):
+                return
             self._policies[key] = new
             decider.written(now, decision.qthresh_packets)
             told = "threshold"
@@ -351,6 +380,8 @@ class SwitchAgent(SwitchSession):
             "error": self.last_error.to_json() if self.last_error else None,
             "flows": len(self._flows.table),
             "flows_missed": self._flows.table.missed,
+            "new_flows": self._flows.digests(),
+            "refused": self.retries.names(),
             "policies": [
                 {**policy_json(p), "mode": self._store.policy(self.endpoint.name, *p.key).mode.value}
                 for _, p in sorted(self._policies.items())
@@ -367,6 +398,15 @@ class SwitchAgent(SwitchSession):
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+async def _enable_digest(client: SwitchClient, name: str) -> None:
+    await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
+
+
+def _match_text(entry: P4TableEntry) -> str:
+    match: dict[str, Any] = dict(entry.match or {})
+    return ", ".join(f"{name} {value}" for name, value in match.items())
 
 
 def policy_json(policy: Policy) -> dict[str, Any]:

@@ -4,20 +4,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flows import FlowKey, FlowTable
+from fairlane_controller.loop.new_flows import FlowPauses, MissedFlows, NewFlowCounts
 from fairlane_controller.loop.shares import FlowCount
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.faults import Refusal
 
 FlowWeight = Callable[[FlowKey], "float | None"]
 """The weight that a flow should have; None: its class's."""
 
+
+MAX_WAITING = 8192
+"Notifications of new flows that may wait for their entries."
+BATCH_FLOWS = 500
+"Flows of one request; each takes two updates."
+EVENTS_AT_ONCE = 100
+"Flows of one request that get an event each."
+FULL_PAUSE_S = 1.0
+"No entries are tried for so long after the switch said that its table is full."
 
 TUNED = b"tuned"
 """Metadata of an entry whose weight in the switch is ours (`FlowKeeper.tune`); behind it the flow's own weight, if it has one."""
@@ -54,6 +67,7 @@ class FlowKeeper:
 
     def __init__(self, log: EventLog, idle_timeout_s: float, weight_of_new: FlowWeight | None = None) -> None:
         self.table = FlowTable()
+        self.counts_of_new = NewFlowCounts()
         self.places: dict[FlowKey, tuple[int, int]] = {}
         "(egress port, class) of the flows whose digest we saw; not of adopted ones."
         self._log = log
@@ -64,6 +78,11 @@ class FlowKeeper:
         "The flows' own weights; the others have their class's."
         self._tuned: dict[FlowKey, int] = {}
         "Weights in 1/256 that tuning put into the switch."
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._some_waiting = asyncio.Event()
+        self._missed = MissedFlows(log)
+        self._pauses = FlowPauses()
+        self._full_until_s = 0.0
 
     async def take_over(self, client: SwitchClient) -> int:
         """Adopt the switch's entries; those that share a slot with another, or aged out meanwhile, are deleted."""
@@ -72,16 +91,50 @@ class FlowKeeper:
         keyed = {flow_of(entry)[0]: entry for entry in entries}
         self._own = {key: own for key, entry in keyed.items() if (own := weight_of(entry)) is not None}
         self._tuned = {key: tuned for key, entry in keyed.items() if (tuned := tuned_weight_of(entry)) is not None}
+        self.places = {key: place for key, place in self.places.items() if key in self.table}
+        self._pauses.clear()
+        self._full_until_s = 0.0
         await self._delete(client, doubled)
         await self._sweep(client, entries)
         return len(self.table)
 
     async def listen_new(self, client: SwitchClient) -> None:
-        """Give every new flow a slot and an entry, until cancelled."""
-        async for values in client.digests(program.DIGEST_NEW_FLOW):
-            places = {FlowKey.from_digest(v): (int(v["egress_port"]), int(v["traffic_class"])) for v in values}
-            await self.add(client, places)
-            self.places.update({key: place for key, place in places.items() if key in self.table})
+        """Give every new flow a slot and an entry, until cancelled. A flood waits in bounded memory; the rest is counted."""
+        inserting = asyncio.create_task(self._insert_forever(client))
+        seen_lost = 0
+        try:
+            async for values in client.digests(program.DIGEST_NEW_FLOW):
+                if inserting.done():
+                    inserting.result()
+                all_lost = client.digests_lost(program.DIGEST_NEW_FLOW)
+                lost, seen_lost = all_lost - seen_lost, all_lost
+                room = MAX_WAITING - len(self._waiting)
+                self._waiting.extend(values[:room])
+                self.counts_of_new.told += len(values[:room])
+                self._count_lost(client, lost + len(values[room:]))
+                self._some_waiting.set()
+        finally:
+            inserting.cancel()
+            await asyncio.gather(inserting, return_exceptions=True)
+            self.counts_of_new.told -= len(self._waiting)
+            self._waiting.clear()
+
+    def _count_lost(self, client: SwitchClient, lost: int) -> None:
+        if lost > 0:
+            self.counts_of_new.lost += lost
+            self.counts_of_new.told += lost
+            self._missed.tell(client.endpoint.name, lost, "they came faster than their entries could be written")
+
+    async def _insert_forever(self, client: SwitchClient) -> None:
+        while True:
+            await self._some_waiting.wait()
+            self._some_waiting.clear()
+            while self._waiting:
+                values = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_FLOWS))]
+                places = {FlowKey.from_digest(v): (int(v["egress_port"]), int(v["traffic_class"])) for v in values}
+                self.counts_of_new.known += len(values) - len(places)
+                await self.add(client, places)
+                self.places.update({key: place for key, place in places.items() if key in self.table})
 
     async def listen_idle(self, client: SwitchClient) -> None:
         """Delete the entries that aged out, until cancelled."""
@@ -96,12 +149,21 @@ class FlowKeeper:
             await self._sweep(client, await self._read(client))
 
     async def add(self, client: SwitchClient, keys: Iterable[FlowKey]) -> None:
-        """Insert entries for the flows that have none; one batch. A refused one stays in its fallback slot."""
+        """Insert entries for the flows that have none; one batch. A refused one stays in its fallback slot, and is tried
+        again when it is new once more and its pause is over."""
         added: list[FlowKey] = []
         updates: list[Any] = []
+        now_s, counts, missed = asyncio.get_running_loop().time(), self.counts_of_new, 0
         for key in keys:
-            slot = self.table.allocate(key)
+            if key in self.table:
+                counts.known += 1
+                continue
+            if self._pauses.holds(key, now_s):
+                counts.refused += 1
+                continue
+            slot = self.table.allocate(key) if now_s >= self._full_until_s else None
             if slot is None:
+                missed += 1
                 continue
             added.append(key)
             updates.append(~P4CounterEntry(program.COUNTER_FLOW_DROPS, index=slot, data=P4CounterData()))
@@ -109,21 +171,59 @@ class FlowKeeper:
             if weight is not None:
                 self._own[key] = weight
             updates.append(+key.entry(slot, self._idle_timeout_s, weight))
-        failed = await client.write_each(updates)
+        failed = await client.write_each_told(updates)
+        taken: list[FlowKey] = []
         for position, key in enumerate(added):
-            code = failed.get(2 * position + 1)
-            if code is None:
-                self._log.write("flow", switch=client.endpoint.name, flow=str(key), slot=self.table.slot(key))
+            refusal = failed.get(2 * position + 1)
+            if refusal is None:
+                taken.append(key)
                 continue
             self._forget(key)
-            if code is GRPCStatusCode.RESOURCE_EXHAUSTED:
-                self.table.missed += 1
-            self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)
+            if refusal.code is GRPCStatusCode.RESOURCE_EXHAUSTED:
+                self._full_until_s = now_s + FULL_PAUSE_S
+                missed += 1
+                continue
+            counts.refused += 1
+            self._tell_refused(client, key, refusal, now_s)
+        counts.entries += len(taken)
+        self._tell_flows(client, "flow", taken)
+        if missed:
+            counts.missed += missed
+            self.table.missed = counts.missed
+            self._missed.tell(client.endpoint.name, missed, "every slot for a flow is taken")
+
+    def digests(self) -> dict[str, int]:
+        """What became of the notifications of new flows so far: `told` is the sum of the others and of those that wait."""
+        return {**asdict(self.counts_of_new), "waiting": len(self._waiting)}
+
+    def _tell_refused(self, client: SwitchClient, key: FlowKey, refusal: Refusal, now_s: float) -> None:
+        pause_s = self._pauses.refused(key, now_s)
+        self._log.write(
+            "flow_refused",
+            switch=client.endpoint.name,
+            flow=str(key),
+            code=refusal.code.name,
+            again_s=pause_s,
+            why=f"the switch refused the entry of {key}, which is tried again after {pause_s:g} s at the earliest: {refusal}",
+        )
+
+    def _tell_flows(self, client: SwitchClient, event: str, keys: Sequence[FlowKey]) -> None:
+        """One event a flow; of many flows at once one event for all."""
+        if len(keys) > EVENTS_AT_ONCE:
+            self._log.write(f"{event}s", switch=client.endpoint.name, flows=len(keys), first=str(keys[0]))
+            return
+        for key in keys:
+            slot = self.table.slot(key)
+            more = {} if slot is None else {"slot": slot}
+            self._log.write(event, switch=client.endpoint.name, flow=str(key), **more)
 
     async def tune(self, client: SwitchClient, weights: Mapping[FlowKey, int]) -> int:
         """Put these weights (1/256) into the flows' entries, one batch of those that differ; returns how many were written."""
+        now_s = asyncio.get_running_loop().time()
         changed = {
-            key: weight for key, weight in weights.items() if self._tuned.get(key) != weight and key in self.table
+            key: weight
+            for key, weight in weights.items()
+            if self._tuned.get(key) != weight and key in self.table and not self._pauses.holds(key, now_s)
         }
         updates: list[Any] = []
         for key, weight in changed.items():
@@ -131,8 +231,13 @@ class FlowKeeper:
             own = self._own.get(key)
             entry.metadata = TUNED + (b"" if own is None else str(program.encode_weight(own)).encode())
             updates.append(~entry)
-        failed = await client.write_each(updates)
+        failed = await client.write_each_told(updates)
         written = [key for position, key in enumerate(changed) if position not in failed]
+        for position, key in enumerate(changed):
+            if position in failed:
+                self._tell_refused(client, key, failed[position], now_s)
+            else:
+                self._pauses.accepted(key)
         self._tuned.update({key: changed[key] for key in written})
         return len(written)
 
@@ -189,14 +294,20 @@ class FlowKeeper:
         if not keys:
             return
         ordered = sorted(keys, key=str)
-        failed = await client.write_each([-key.entry() for key in ordered])
-        for position, key in enumerate(ordered):
-            code = failed.get(position)
-            if code in (None, GRPCStatusCode.NOT_FOUND):
-                self._forget(key)
-                self._log.write("flow_gone", switch=client.endpoint.name, flow=str(key))
-            else:
-                self._log.write("flow_refused", switch=client.endpoint.name, flow=str(key), code=code.name)
+        gone: list[FlowKey] = []
+        for start in range(0, len(ordered), BATCH_FLOWS):
+            piece = ordered[start : start + BATCH_FLOWS]
+            failed = await client.write_each_told([-key.entry() for key in piece])
+            for position, key in enumerate(piece):
+                refusal = failed.get(position)
+                if refusal is None or refusal.code is GRPCStatusCode.NOT_FOUND:
+                    gone.append(key)
+                else:
+                    self._tell_refused(client, key, refusal, asyncio.get_running_loop().time())
+        for key in gone:
+            self._forget(key)
+        self._full_until_s = 0.0
+        self._tell_flows(client, "flow_gone", gone)
 
     def _forget(self, key: FlowKey) -> None:
         self.table.release(key)

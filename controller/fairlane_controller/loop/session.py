@@ -59,6 +59,8 @@ class SwitchSession:
         "Set while this is connected as the backup."
         self._may_lead = asyncio.Event()
         self._may_lead.set()
+        self._half_restored = False
+        "The connection was lost while a restarted switch got its program and entries back."
         self._failures = 0
         self._served = False
 
@@ -120,8 +122,10 @@ class SwitchSession:
                 return
             if not client.is_primary:
                 await self._wait_for_promotion(client)
-            if not client.has_pipeline:
+            if not client.has_pipeline or self._half_restored:
+                self._half_restored = True
                 await self._restore(client)
+                self._half_restored = False
             await self._take_over(client)
             self.client, self.last_error, self._served = client, None, True
             try:
