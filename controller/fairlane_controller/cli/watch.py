@@ -57,7 +57,7 @@ def watch_command(
 
 
 def _tail(targets: Targets) -> EventTail:
-    return EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=50)
+    return EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
 
 
 async def _once(targets: Targets, interval_s: float) -> None:

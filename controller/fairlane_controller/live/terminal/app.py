@@ -19,7 +19,7 @@ from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.terminal.frame import WatchView, render
 from fairlane_controller.live.terminal.keys import keyboard
 
-EVENTS_KEPT = 50
+EVENTS_KEPT = 300
 
 
 async def watch_once(source: LiveSource, tail: EventTail, interval_s: float) -> WatchView:

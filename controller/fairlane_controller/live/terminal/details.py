@@ -78,7 +78,7 @@ def _measured(measured: Mapping[str, Any], width: int) -> Text:
         value: Any = got  # pyright: ignore[reportUnknownVariableType]
         text.append(" · " if text else "").append(f"{name} {form(value['value'])}")
         old = value.get("age_s")
-        if old is not None and (width >= 70):
+        if old is not None and (width >= 100 or float(old) >= 1.0):
             text.append(f" ({shapes.age(float(old))})", "yellow" if float(old) > STALE_S else "dim")
     return text
 
@@ -87,6 +87,7 @@ def rows_of(snapshot: Snapshot, row: PortRow, width: int, room: int | None) -> l
     """The port's VCs, or its flows; at most `room` lines besides the header (None: all)."""
     vcs = snapshot.vcs_of(row)
     if vcs:
+        vcs = tuple(sorted(vcs, key=lambda vc: -(vc.goodput_bps or 0.0)))
         return _fit(vcs, room, lambda shown: _vc_table(shown, width))
     flows = snapshot.flows_of(row)
     if not flows:
@@ -99,7 +100,7 @@ def rows_of(snapshot: Snapshot, row: PortRow, width: int, room: int | None) -> l
 
 def _fit(rows: tuple[Row, ...], room: int | None, table: Callable[[tuple[Row, ...]], Table]) -> list[RenderableType]:
     if room is None or len(rows) <= room:
-        return [table(rows)]
+        return [table(tuple(sorted(rows, key=lambda row: row.slot or 0)))]  # rows that stay where they are
     shown = rows[: max(1, room - 1)]
     return [table(shown), Text(f"… and {len(rows) - len(shown)} more, which send less", "dim")]
 
@@ -113,11 +114,11 @@ def _table(columns: tuple[tuple[str, str], ...]) -> Table:
 
 def _flow_table(flows: tuple[FlowRow, ...], total_bps: float, width: int) -> Table:
     name_width = 31 if width < 100 else 44
-    bar_width = max(8, min(40, width - name_width - 42))
+    bar_width = max(17, min(40, width - name_width - 42))
     table = _table(
         (
             ("flow", "left"),
-            ("queue, ┃ threshold", "left"),
+            ("queue ┃ threshold", "left"),
             ("", "right"),
             ("goodput", "right"),
             ("share", "right"),
@@ -136,7 +137,7 @@ def _flow_table(flows: tuple[FlowRow, ...], total_bps: float, width: int) -> Tab
             Text(_middle(name, name_width)),
             shapes.bar(flow.waiting_packets, full, bar_width, marks=marks),
             f"{shapes.count(flow.waiting_packets)}/{threshold}",
-            shapes.rate(flow.goodput_bps),
+            shapes.rate(flow.goodput_bps, unit=width >= 100),
             shapes.percent(share),
             Text(shapes.per_second(flow.drops_per_s), "red" if flow.drops_per_s else ""),
         )

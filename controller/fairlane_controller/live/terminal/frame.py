@@ -98,7 +98,7 @@ def render(view: WatchView, width: int, height: int | None) -> RenderableType:
     if left is not None:
         left -= 2 + len(shown) if ports else 2
     chosen = view.chosen()
-    events = 5 if left is None else max(2, min(len(view.events), left // 3))
+    events = 8 if left is None else max(2, min(len(_worth_showing(view.events)), left // 3))
     if chosen is not None:
         about = describe(chosen, width)
         parts.append(Rule(_title(chosen), align="left", style="dim"))
@@ -128,7 +128,8 @@ def _head(view: WatchView, width: int) -> list[RenderableType]:
             title.append("loop runs", "green")
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_s))
     every = "" if snapshot.interval_s is None else f"every {snapshot.interval_s:.1f} s"
-    right = Text("PAUSED " if view.paused else "", "bold yellow", no_wrap=True)
+    right = Text(no_wrap=True)
+    right.append("PAUSED " if view.paused else "", "bold yellow")
     right.append(f"{every} " if width >= 70 and not view.paused else "", "dim").append(clock)
     grid = Table.grid(expand=True)
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -215,7 +216,7 @@ def _title(row: PortRow) -> Text:
 
 def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [Rule("events", align="left", style="dim")]
-    for event in list(events)[-room:]:
+    for event in _worth_showing(events)[-room:]:
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(_clock(str(event.get("time", ""))), "dim")
         name = str(event.get("event"))
@@ -229,6 +230,20 @@ def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[
     if not events:
         parts.append(Text("none yet", "dim"))
     return parts
+
+
+def _worth_showing(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of what comes every second (`tuned`) only the newest of each place: it would push all else off the screen."""
+    kept: list[Mapping[str, Any]] = []
+    told: set[str] = set()
+    for event in reversed(events):
+        if event.get("event") == "tuned":
+            place = place_of(dict(event))
+            if place in told:
+                continue
+            told.add(place)
+        kept.append(event)
+    return kept[::-1]
 
 
 def _clock(moment: str) -> str:

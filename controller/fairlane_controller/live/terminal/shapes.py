@@ -26,7 +26,7 @@ def bar(
         if part:
             cells.append((_EIGHTHS[part], style))
         cells += [("·", "dim")] * (width - len(cells))
-        if value > full:
+        if value > 1.05 * full:
             cells[-1] = ("▶", style)
     for at, mark_style in (marks or {}).items():
         if full > 0 and 0 <= at <= full:
