@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gfr.p4: minimum rates per VC and fair sharing of the rest (Chae & Kim, GFR), with the schemes it is compared with.
 //
-//   parser ─► ingress: validate ─► route ─► port_scheme ─► vc, mark, share ─► edge ─► the scheme's admission ─► rate
+//   parser ─► ingress: validate (or probe) ─► route ─► port_scheme ─► vc, mark, share ─► edge ─► the scheme's admission ─► rate
 //                                               │ no scheme: straight on                     │ refused: drop
 //             queue ◄───────────────────────────┴────────────────────────────────────────────┘
 //               └────► egress: count out ─► deparser
@@ -15,6 +15,7 @@
 #include "include/headers.p4"
 #include "include/parser.p4"
 #include "include/control/validate.p4"
+#include "include/control/probe.p4"
 #include "include/control/route.p4"
 #include "include/gfr/state.p4"
 #include "include/gfr/port_scheme.p4"
@@ -28,11 +29,13 @@
 #include "include/gfr/scheme/proposed.p4"
 #include "include/gfr/rate.p4"
 #include "include/gfr/dequeue.p4"
+#include "include/gfr/report.p4"
 
 control GfrIngress(inout headers_t hdr,
                    inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     Validate() validate;
+    ProbeArrival() probe_arrival;
     Route() route;
     PortScheme() port_scheme;
     Vc() vc;
@@ -44,12 +47,14 @@ control GfrIngress(inout headers_t hdr,
     PerVcThreshold() pervc_threshold;
     Proposed() proposed;
     Rate() rate;
+    GfrReport() report;
 
     // A packet-out needs room in its port's buffer like any other packet, but is of no VC.
     @hidden action take_packet_out() {
         meta.port = hdr.packet_out.egress_port;
         meta.length = meta.length - 2;
         hdr.packet_out.setInvalid();
+        meta.probe = hdr.probe.isValid() ? PROBE_SENT : PROBE_NONE;
     }
 
     apply {
@@ -59,6 +64,8 @@ control GfrIngress(inout headers_t hdr,
 
         if (hdr.packet_out.isValid()) {
             take_packet_out();
+        } else if (hdr.probe.isValid()) {
+            probe_arrival.apply(hdr, meta, standard_metadata);
         } else {
             validate.apply(hdr, meta, standard_metadata);
             if (meta.reason == REASON_NONE) {
@@ -68,7 +75,12 @@ control GfrIngress(inout headers_t hdr,
 
         if (meta.reason == REASON_NONE) {
             port_scheme.apply(meta);
-            if (meta.scheme != SCHEME_NONE) {
+            if (meta.scheme != SCHEME_NONE && meta.probe != PROBE_NONE) {
+                // Of no VC, and in nobody's verdicts: only room counts.
+                meta.slot = VC_SLOTS + (bit<16>)meta.port;
+                meta.cells = PROBE_CELLS;
+                drop_tail.apply(meta);
+            } else if (meta.scheme != SCHEME_NONE) {
                 vc.apply(hdr, meta, standard_metadata);
                 if (meta.vc != 0) {
                     edge.apply(hdr, meta, standard_metadata);
@@ -96,15 +108,22 @@ control GfrIngress(inout headers_t hdr,
                     }
                 }
                 vc_verdicts.count((bit<32>)(meta.slot ++ meta.clp ++ meta.verdict));
+                report.apply(meta);
             }
         }
 
         if (meta.reason != REASON_NONE) {
-            drops.count((bit<32>)(meta.port ++ meta.reason));
+            if (hdr.probe.isValid()) {
+                probes.count((bit<32>)(meta.port ++ PROBE_NONE));
+            } else {
+                drops.count((bit<32>)(meta.port ++ meta.reason));
+            }
             mark_to_drop(standard_metadata);
         } else {
             standard_metadata.egress_spec = meta.port;
-            if (meta.scheme != SCHEME_NONE) {
+            if (meta.probe != PROBE_NONE) {
+                probes.count((bit<32>)(((meta.probe == PROBE_HOME) ? standard_metadata.ingress_port : meta.port) ++ meta.probe));
+            } else if (meta.scheme != SCHEME_NONE) {
                 admitted.count((bit<32>)meta.port);
             } else {
                 passed.count((bit<32>)meta.port);
@@ -117,10 +136,14 @@ control GfrEgress(inout headers_t hdr,
                   inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     Dequeue() dequeue;
+    ProbeDeparture() probe_departure;
 
     apply {
+        if (meta.probe != PROBE_NONE) {
+            probe_departure.apply(hdr, meta, standard_metadata);
+        }
         if (meta.scheme != SCHEME_NONE) {
-            dequeue.apply(meta);
+            dequeue.apply(meta, standard_metadata);
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // qthresh.p4: routes IP and gives every TCP flow its lane at a limited port (Chae & Choi, Qthresh).
 //
-//   parser ─► ingress: validate ─► T_res match ─► route ─► port_limit ─► class ─► flow ─► policy ─► admit ─► digests
+//   parser ─► ingress: validate (or probe) ─► T_res match ─► route ─► port_limit ─► class ─► flow ─► policy ─► admit ─► digests
 //                                                              │ no limit: straight on                 │ refused: drop
 //             queue ◄──────────────────────────────────────────┴───────────────────────────────────────┘
 //               └────► egress: count out ─► T_res probe ─► deparser
@@ -15,6 +15,7 @@
 #include "include/parser.p4"
 #include "include/control/state.p4"
 #include "include/control/validate.p4"
+#include "include/control/probe.p4"
 #include "include/control/route.p4"
 #include "include/control/policy.p4"
 #include "include/control/flow.p4"
@@ -28,6 +29,7 @@ control LaneIngress(inout headers_t hdr,
                     inout standard_metadata_t standard_metadata) {
     Validate() validate;
     TResMatch() t_res_match;
+    ProbeArrival() probe_arrival;
     Route() route;
     PortLimit() port_limit;
     Classify() classify;
@@ -41,6 +43,7 @@ control LaneIngress(inout headers_t hdr,
         meta.port = hdr.packet_out.egress_port;
         meta.length = meta.length - 2;
         hdr.packet_out.setInvalid();
+        meta.probe = hdr.probe.isValid() ? PROBE_SENT : PROBE_NONE;
     }
 
     apply {
@@ -52,6 +55,8 @@ control LaneIngress(inout headers_t hdr,
 
         if (hdr.packet_out.isValid()) {
             take_packet_out();
+        } else if (hdr.probe.isValid()) {
+            probe_arrival.apply(hdr, meta, standard_metadata);
         } else {
             validate.apply(hdr, meta, standard_metadata);
             if (meta.reason == REASON_NONE) {
@@ -73,19 +78,25 @@ control LaneIngress(inout headers_t hdr,
                 admit.apply(meta);
             }
         }
-        if (meta.tell == 1) {
+        if (meta.tell == 1 && meta.probe == PROBE_NONE) {
             report.apply(hdr, meta);
         }
 
         if (meta.reason != REASON_NONE) {
-            drops.count((bit<32>)(meta.port ++ meta.reason));
-            if (meta.counted == 1) {
+            if (hdr.probe.isValid()) {
+                probes.count((bit<32>)(meta.port ++ PROBE_NONE));
+            } else {
+                drops.count((bit<32>)(meta.port ++ meta.reason));
+            }
+            if (meta.counted == 1 && meta.probe == PROBE_NONE) {
                 flow_drops.count(meta.slot);
             }
             mark_to_drop(standard_metadata);
         } else {
             standard_metadata.egress_spec = meta.port;
-            if (meta.counted == 1) {
+            if (meta.probe != PROBE_NONE) {
+                probes.count((bit<32>)(((meta.probe == PROBE_HOME) ? standard_metadata.ingress_port : meta.port) ++ meta.probe));
+            } else if (meta.counted == 1) {
                 admitted.count((bit<32>)(meta.port ++ meta.traffic_class));
             } else {
                 passed.count((bit<32>)meta.port);
@@ -98,9 +109,13 @@ control LaneEgress(inout headers_t hdr,
                    inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     Dequeue() dequeue;
+    ProbeDeparture() probe_departure;
     TResProbe() t_res_probe;
 
     apply {
+        if (meta.probe != PROBE_NONE) {
+            probe_departure.apply(hdr, meta, standard_metadata);
+        }
         if (meta.counted == 1) {
             dequeue.apply(meta, standard_metadata);
             if (hdr.tcp.isValid() && meta.tcp_payload_len != 0) {

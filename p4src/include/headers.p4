@@ -9,6 +9,11 @@
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_IPV6 = 0x86DD;
 const bit<16> ETHERTYPE_VLAN = 0x8100;
+@noWarn("unused") const bit<16> ETHERTYPE_LOCAL = 0x88B5;    // IEEE 802 local experimental EtherType 1
+
+@noWarn("unused") const bit<16> PROBE_MAGIC = 0xFA1A;        // begins our frames of that EtherType
+@noWarn("unused") const bit<8> PROBE_OUT = 1;                // from the switch whose link it measures
+@noWarn("unused") const bit<8> PROBE_BACK = 2;               // turned round by the one at the other end
 
 const bit<8> PROTOCOL_TCP = 6;
 const bit<8> PROTOCOL_UDP = 17;
@@ -35,6 +40,17 @@ header ethernet_t {
     bit<48> dst;
     bit<48> src;
     bit<16> ether_type;
+}
+
+// A probe of the link behind a port (control/probe.p4), right behind the Ethernet header.
+header probe_t {
+    bit<16> magic;
+    bit<8>  kind;
+    bit<8>  _reserved;
+    bit<32> nonce;            // the controller's, not 0; its low 3 bits are the place among those outstanding at the port
+    bit<48> departed_us;      // when its transmission began, on the clock of the switch that measures
+    bit<48> returned_us;      // when it was back there
+    bit<32> turn_us;          // what it stayed at the other end, on that one's clock
 }
 
 // IEEE 802.1Q, one tag.
@@ -113,6 +129,7 @@ struct headers_t {
     packet_in_t    packet_in;
     packet_out_t   packet_out;
     ethernet_t     ethernet;
+    probe_t        probe;
     vlan_t         vlan;
     ipv4_t         ipv4;
     ipv4_options_t ipv4_options;

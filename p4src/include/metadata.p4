@@ -42,6 +42,7 @@ struct metadata_t {
     time_us_t now;                // ingress time
     bit<1>    report_due;         // the port's report period is over
     bit<1>    tell;               // there may be something to tell the controller
+    probe_kind_t probe;           // what the packet is to the switch, PROBE_NONE for all but probes
 
     // A T_res sample that this packet, an ACK, completes (control/t_res.p4).
     bit<1>    t_res_valid;
@@ -49,5 +50,10 @@ struct metadata_t {
     bit<32>   t_res_flow_hash;
     bit<32>   t_res_about;        // 4 unused ++ port ++ class ++ frame length of the probe
 }
+
+const probe_kind_t PROBE_NONE   = 0;
+const probe_kind_t PROBE_SENT   = 1;   // the controller's, on its way out
+const probe_kind_t PROBE_TURNED = 2;   // a neighbour's, on its way back
+const probe_kind_t PROBE_HOME   = 3;   // ours, on its way to the controller
 
 #endif

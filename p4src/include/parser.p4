@@ -18,9 +18,18 @@ parser LaneParser(packet_in packet,
         }
     }
 
-    // What follows the header goes out as it is: the frame is not looked at.
+    // What follows the header goes out as it is: only whether it is a probe is looked at.
     state parse_packet_out {
         packet.extract(hdr.packet_out);
+        transition select(packet.lookahead<bit<136>>()[39:0]) {
+            ETHERTYPE_LOCAL ++ PROBE_MAGIC ++ PROBE_OUT: parse_probe_out;
+            default: accept;
+        }
+    }
+
+    state parse_probe_out {
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.probe);
         transition accept;
     }
 
@@ -31,8 +40,22 @@ parser LaneParser(packet_in packet,
             ETHERTYPE_IPV4: parse_ipv4;
             ETHERTYPE_IPV6: parse_ipv6;
             ETHERTYPE_VLAN: parse_vlan;
+            ETHERTYPE_LOCAL: parse_local;
             default: accept;
         }
+    }
+
+    state parse_local {
+        transition select(packet.lookahead<bit<24>>()) {
+            PROBE_MAGIC ++ PROBE_OUT: parse_probe;
+            PROBE_MAGIC ++ PROBE_BACK: parse_probe;
+            default: accept;
+        }
+    }
+
+    state parse_probe {
+        packet.extract(hdr.probe);
+        transition accept;
     }
 
     state parse_vlan {
@@ -125,6 +148,7 @@ control LaneDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
+        packet.emit(hdr.probe);
         packet.emit(hdr.vlan);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.ipv4_options);

@@ -39,6 +39,13 @@
 #define T_RES_PORT_PERIOD_US 2000     // at most one T_res report a port in this time
 #define T_RES_TIMEOUT_US 10000000     // a probe without an answer is given up
 
+// ---- Probes (control/probe.p4) -----------------------------------------------------------------------
+#define PROBES_OUT 4096               // PORTS * 8 outstanding, index = port ++ low bits of the nonce
+#define PROBE_COUNTERS 2048           // PORTS * 4, index = port ++ what became of it
+#define PROBE_TURN_PERIOD_US 10000    // a port turns at most one in this time
+#define PROBE_MAX_BYTES 64            // a longer frame is no probe of ours
+#define PROBE_CELLS 2                 // of such a frame (gfr.p4)
+
 // ---- GFR (gfr.p4) ------------------------------------------------------------------------------------
 //      0 .. VC_SLOTS-1              a VC at a port, the slot of its entry in vc_share
 //      VC_SLOTS + port              what belongs to no VC at that port
@@ -48,6 +55,7 @@
 #define CLP_RULES 128
 #define VERDICTS 147456    // GFR_SLOTS * 2 CLP * 16 verdicts, index = slot ++ clp ++ verdict
 #define RATE_BURST_US 64   // paper's form of (2): frames closer than this count as one
+#define GFR_REPORT_PERIOD_US 200000   // at most one report a managed port in this time
 #define RATE_DT_MAX_US 0x7FFFFFF   // longer silences count as this, 134 s: the end of the tables of eq. (2)
 
 // ---- ENA (ena.p4) ------------------------------------------------------------------------------------
@@ -67,6 +75,7 @@
 
 typedef bit<9>  port_t;
 @noWarn("unused") typedef bit<3>  class_t;
+@noWarn("unused") typedef bit<2>  probe_kind_t;
 typedef bit<4>  reason_t;
 @noWarn("unused") typedef bit<32> slot_t;
 typedef bit<48> time_us_t;
@@ -90,10 +99,13 @@ const reason_t REASON_PARSER         = 10;  // any other parser error
 @noWarn("unused") const reason_t REASON_GFR            = 13;  // the GFR scheme in force
 @noWarn("unused") const reason_t REASON_PCR            = 14;  // above the VC's peak rate at its edge
 @noWarn("unused") const reason_t REASON_MFS            = 15;  // longer than the VC's longest frame at its edge
+// Not counted in `drops`: a probe that is neither due to be turned round nor awaited.
+@noWarn("unused") const reason_t REASON_PROBE          = 10;
 // Refused behind a satellite link (ena.p4): counted for the INGRESS port.
 @noWarn("unused") const reason_t REASON_CORRUPTED      = 13;  // TCP checksum, and nobody to tell
 
 // ---- packet-in reasons -------------------------------------------------------------------------------
-// Chosen by the table entry that sends the packet to the controller: to_cpu(reason), 0..127.
+// Chosen by the table entry that sends the packet to the controller: to_cpu(reason), 0..126.
+@noWarn("unused") const bit<7> PACKET_IN_PROBE         = 127; // a probe that came back
 
 #endif

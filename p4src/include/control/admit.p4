@@ -36,7 +36,7 @@ control Admit(inout metadata_t meta) {
             // N_C: the first admission of a flow since the interval began.
             flow_seen.read(seen, meta.slot);
             flow_seen.write(meta.slot, meta.now);
-            if (seen <= start) {
+            if (seen <= start && meta.slot != NO_FLOW_SLOT) {
                 report_flows.read(flows, (bit<32>)meta.port);
                 report_flows.write((bit<32>)meta.port, flows + 1);
             }

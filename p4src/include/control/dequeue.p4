@@ -6,7 +6,7 @@
 #include "state.p4"
 
 control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata) {
-    // 48 bit time of the port's last dequeue, us ++ 16 bit length of that frame; 0: the queue was empty then.
+    // 48 bit time of the port's last dequeue, us ++ 1: it was a probe ++ 15 bit length of that frame; 0: the queue was empty then.
     register<bit<64>>(PORTS) last_service;
 
     // When packets were waiting as the last service began, the next dequeue is the moment it ended: the
@@ -35,11 +35,14 @@ control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata)
             busy_us.read(sum, port);
             busy_us.write(port, sum + (bit<32>)(standard_metadata.egress_global_timestamp - last[63:16]));
             busy_bytes.read(sum, port);
-            busy_bytes.write(port, sum + (bit<32>)last[15:0]);
+            busy_bytes.write(port, sum + (bit<32>)last[14:0]);
+            // A probe is on the line like any frame, but says nothing of how long packets are.
             busy_packets.read(sum, port);
-            busy_packets.write(port, sum + 1);
+            busy_packets.write(port, (last[15:15] == 0) ? sum + 1 : sum);
         }
-        last_service.write(port, (port_packets != 0) ? standard_metadata.egress_global_timestamp ++ meta.length : 0);
+        bit<1> probe = (meta.probe == PROBE_NONE) ? 1w0 : 1w1;
+        last_service.write(port, (port_packets != 0)
+            ? standard_metadata.egress_global_timestamp ++ probe ++ meta.length[14:0] : 0);
     }
 
     apply {

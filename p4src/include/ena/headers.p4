@@ -55,6 +55,7 @@ struct headers_t {
     packet_in_t    packet_in;
     packet_out_t   packet_out;
     ethernet_t     ethernet;
+    probe_t        probe;           // never valid here
     vlan_t         vlan;
     ipv4_t         ipv4;
     ipv4_options_t ipv4_options;

@@ -68,11 +68,17 @@ struct metadata_t {
     // Carried through the queue, so that exactly what was counted in is counted out.
     bit<16>   slot;
     bit<16>   cells;
+    probe_kind_t probe;           // what the packet is to the switch, PROBE_NONE for all but probes
 
     // Read by the traffic manager.
     bit<16>   queue_id;
     bit<32>   queue_weight;
 }
+
+const probe_kind_t PROBE_NONE   = 0;
+const probe_kind_t PROBE_SENT   = 1;   // the controller's, on its way out
+const probe_kind_t PROBE_TURNED = 2;   // a neighbour's, on its way back
+const probe_kind_t PROBE_HOME   = 3;   // ours, on its way to the controller
 
 const scheme_t SCHEME_NONE            = 0;
 const scheme_t SCHEME_DROP_TAIL       = 1;

@@ -12,6 +12,11 @@
 register<bit<32>>(PORTS) port_cells;                 // QT, by port
 register<bit<32>>(GFR_SLOTS) vc_cells;               // Q_i, by slot
 
+// The port's running report (gfr/report.p4).
+register<bit<32>>(PORTS) busy_us;                    // time in which the line worked and frames waited, whole services only
+register<bit<32>>(PORTS) busy_bytes;                 // sent in that time
+register<bit<32>>(PORTS) busy_cells;
+
 // Eq. (2), kept by the proposed scheme (gfr/rate.p4).
 register<bit<64>>(GFR_SLOTS) vc_rate;                // r_i, bit/s in 1/256
 register<time_us_t>(GFR_SLOTS) vc_last;              // time of the VC's last accepted frame, us
