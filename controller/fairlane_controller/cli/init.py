@@ -21,6 +21,7 @@ from fairlane_controller.history.clients import UndoableClient, undo_of, will_lo
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
+from fairlane_controller.switch.many import in_one, of_each
 from fairlane_controller.switch.policies import Scheme
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of, set_up
 
@@ -80,11 +81,11 @@ def init_command(
         async with client:
             return await put(client, one), client
 
-    async def work() -> list[SetupResult]:
+    async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
-            done = await asyncio.gather(*(one_switch(one) for one in states))
+            done, errors = await of_each([one_switch(one) for one in states])
             made.undo, made.note = undo_of([client for _, client in done])
-        return [result for result, _ in done]
+        return [result for result, _ in done], errors
 
     async def all_dry() -> list[DryResult]:
         return list(await asyncio.gather(*(dry(one) for one in states)))
@@ -92,7 +93,7 @@ def init_command(
     if dry_run:
         tell_dry(asyncio.run(all_dry()), as_json)
         return
-    results = asyncio.run(work())
+    results, errors = asyncio.run(work())
     if as_json:
         print_json(
             [
@@ -100,8 +101,10 @@ def init_command(
                 for r in results
             ]
         )  # fmt: skip
-        return
-    what = "far-side ports" if is_ena(run) else "managed ports"
-    for r in results:
-        ports = ", ".join(str(p) for p in r.managed_ports) or "none"
-        print(f"{r.switch}: {r.routes} routes, {what}: {ports}; {r.entries_written} entries written")
+    else:
+        what = "far-side ports" if is_ena(run) else "managed ports"
+        for r in results:
+            ports = ", ".join(str(p) for p in r.managed_ports) or "none"
+            print(f"{r.switch}: {r.routes} routes, {what}: {ports}; {r.entries_written} entries written")
+    if errors:
+        raise in_one(errors, len(states))

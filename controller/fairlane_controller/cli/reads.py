@@ -10,7 +10,7 @@ from typing import Any
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.ena.apply import far_side_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import ask
+from fairlane_controller.loop.control import ask, ask_backup
 from fairlane_controller.loop.flow_keeper import flow_of
 from fairlane_controller.loop.flows import PROTOCOLS
 from fairlane_controller.state.loop_state import LoopState, read_loop_state
@@ -58,7 +58,9 @@ async def _thresholds(endpoint: Endpoint, state: LoopState, remembered: bool) ->
 async def read_status(targets: Targets) -> Row:
     """The loop and every switch; a switch that cannot be reached has an `error` instead of its data."""
     loop: list[Row] | None = None
+    backup: Row | None = None
     if targets.folder:
+        backup = await ask_backup(targets.folder)
         try:
             loop = await ask(targets.folder, {"op": "status"})
         except FairlaneError as ex:
@@ -70,6 +72,7 @@ async def read_status(targets: Targets) -> Row:
         "target": targets.run.target if targets.run else None,
         "loop_running": loop is not None,
         "loop": loop,
+        "backup": backup,
         "switches": list(switches),
     }
 

@@ -37,8 +37,14 @@ def run_command(
     ready_file: Annotated[
         Path | None, typer.Option("--ready-file", help="Make this file when every switch has been taken over.")
     ] = None,
+    backup: Annotated[
+        bool, typer.Option("--backup", help="Look on, and take over when the loop that runs ends, whatever way.")
+    ] = False,
 ) -> None:
-    """Run the control loop until SIGTERM or ^C. The switches keep their thresholds when it ends, whatever way."""
+    """Run the control loop until SIGTERM or ^C. The switches keep their thresholds when it ends, whatever way.
+
+    With --backup a second one waits to take over; the first, started again later, is the backup of that one.
+    """
     idle_s = parse_time(flow_idle, "--flow-idle")
     if not 1.0 <= idle_s <= 86_400.0:
         raise out_of_range("--flow-idle", flow_idle, "1s", "86400s")
@@ -50,6 +56,8 @@ def run_command(
         found = resolve(name, switch)
         targets.append(LoopTarget(found.run, found.endpoints, events))
 
+    if backup and any(target.run is None for target in targets):
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--backup: primary and backup share a run state: name it by --state")
     for target in targets:
         if target.run is not None and is_ena(target.run):
             raise FairlaneError(
@@ -72,6 +80,6 @@ def run_command(
             ready_file.write_text("ready\n", encoding="utf-8")
 
     if gfr:
-        asyncio.run(run_gfr_loop(gfr[0], [e.name for e in targets[0].endpoints], on_ready, events))
+        asyncio.run(run_gfr_loop(gfr[0], [e.name for e in targets[0].endpoints], on_ready, events, backup=backup))
         return
-    asyncio.run(run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready))
+    asyncio.run(run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready, backup=backup))

@@ -31,6 +31,10 @@ def status_command(state: StateOption = None, switch: SwitchOption = None, as_js
 def _print_status(result: dict[str, Any]) -> None:
     loop = "runs" if result["loop_running"] else "does not run"
     console.print(f"topology {result['topology'] or '-'}; control loop {loop}", markup=False)
+    if result["backup"]:
+        away = [entry["switch"] for entry in result["backup"]["switches"] if entry["error"]]
+        note = f", but does not reach {', '.join(away)}" if away else ""
+        console.print(f"backup: process {result['backup']['pid']} waits to take over{note}", markup=False)
     entries: list[dict[str, Any]] = result["loop"] or []
     for entry in entries:
         if entry["error"]:

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same for many switches at once: each on its own, so that one that fails or hangs takes nothing from the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
+
+from fairlane_controller.errors import FairlaneError
+
+_T = TypeVar("_T")
+
+
+async def of_each(works: Sequence[Awaitable[_T]]) -> tuple[list[_T], list[FairlaneError]]:
+    """Do all at once, to the end; what was done, and what failed, each in the order given. Raises what nobody foresaw."""
+    done = await asyncio.gather(*works, return_exceptions=True)
+    results: list[_T] = []
+    errors: list[FairlaneError] = []
+    for one in done:
+        if isinstance(one, FairlaneError):
+            errors.append(one)
+        elif isinstance(one, BaseException):
+            raise one
+        else:
+            results.append(one)
+    return results, errors
+
+
+def in_one(errors: Sequence[FairlaneError], of: int) -> FairlaneError:
+    """All errors as one with the first one's code; `of` is the number of switches that were asked."""
+    if len(errors) == 1 and of == 1:
+        return errors[0]
+    return FairlaneError(errors[0].code, f"{len(errors)} of {of} switches: " + "; ".join(e.message for e in errors))
