@@ -14,6 +14,7 @@ from fairlane_controller.cli.lazy import CONTEXT_SETTINGS, LazyCommand, LazyGrou
 from fairlane_controller.cli.output import print_error
 from fairlane_controller.cli.typed import remember
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.verbs.catalog import CATALOG
 
 COMMANDS_GROUP = "fairlane.commands"
 """Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""
@@ -40,7 +41,10 @@ COMMANDS = [
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
     LazyCommand("init", f"{_HERE}.init:init_command", "Load the program, write routes, port limits and schemes.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
-    LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one.", TABLES),
+    LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one, of all switches.", TABLES),
+    LazyCommand("cli", f"{_HERE}.aliases:cli_command", "A prompt for the verbs below, or lines from standard input.", TABLES),
+    LazyCommand("script", f"{_HERE}.aliases:script_command", "Lines of a file in one connection, all checked first.", TABLES),
+    *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, TABLES) for verb in CATALOG),
 ]  # fmt: skip
 
 PLUGIN_SUMMARIES = {

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fairlane_controller.errors import FairlaneError
 
@@ -26,17 +27,20 @@ def print_json(data: Any) -> None:
     print(json.dumps(data, indent=2, default=str))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "none") -> None:
-    """A table for people; `empty` is said when there is no row. Numbers are right-aligned."""
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "none", wrap: bool = False
+) -> None:
+    """A table for people; `empty` is said when there is no row. Numbers are right-aligned; `wrap`: long cells take more lines."""
     if not rows:
         console.print(f"{title}: {empty}", markup=False)
         return
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=Text(title), title_justify="left", header_style="bold")
     for position, name in enumerate(columns):
-        numeric = all(isinstance(r[position], (int, float)) or str(r[position])[:1].isdigit() for r in rows)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+        known = [row[position] for row in rows if row[position] is not None and row[position] != "-"]
+        numeric = all(isinstance(cell, (int, float)) or str(cell)[:1].isdigit() for cell in known)
+        table.add_column(Text(name), justify="right" if numeric else "left", no_wrap=not wrap, overflow="fold")
     for row in rows:
-        table.add_row(*("-" if cell is None else str(cell) for cell in row))
+        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
     console.print(table)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.complete import complete_port, complete_state, complete_switch
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.control import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
@@ -19,18 +20,26 @@ from fairlane_controller.switch.setup import endpoint_of
 
 StateOption = Annotated[
     str | None,
-    typer.Option("--state", help="Running topology: its name or its run-state folder; default the one that runs."),
+    typer.Option(
+        "--state",
+        help="Running topology: its name or its run-state folder; default the one that runs.",
+        metavar="NAME",
+        autocompletion=complete_state,
+    ),
 ]
 SwitchOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--switch", "-s", help="A switch of the topology, or NAME=HOST:PORT[@DEVICE_ID] without one; default all.", metavar="SWITCH"
+        "--switch", "-s", help="A switch of the topology, or NAME=HOST:PORT\\[@DEVICE_ID] without one; default all.", metavar="SWITCH", autocompletion=complete_switch
     ),
 ]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ClassOption = Annotated[int, typer.Option("--class", "-c", help="Traffic class, 0 to 7.", metavar="CLASS")]
 PortOption = Annotated[
-    int | None, typer.Option("--port", "-p", help="Egress port; default the only managed one.", metavar="PORT")
+    int | None,
+    typer.Option(
+        "--port", "-p", help="Egress port; default the only managed one.", metavar="PORT", autocompletion=complete_port
+    ),
 ]
 
 _ADDRESS = re.compile(

@@ -28,6 +28,7 @@ from fairlane_controller.loop.run import lead_all, run_agents, tell_ready, until
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of, pipeline_of
+from fairlane_controller.verbs.updates import serve_write
 
 
 class GfrLoop:
@@ -97,7 +98,26 @@ class GfrLoop:
             return self._status()
         if request["op"] in OPS:
             return await self.change(request)
-        raise unknown_name("op", str(request["op"]), ("status", *OPS))
+        if request["op"] == "p4_write":
+            return await self._write_raw(request)
+        raise unknown_name("op", str(request["op"]), ("status", "p4_write", *OPS))
+
+    async def _write_raw(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Updates of what GFR does not keep (`verbs/updates.py`): the loop is the primary, so it writes them."""
+        name = str(request["switch"])
+        if name not in self.agents:
+            raise unknown_name("switch", name, self.agents)
+        async with self.agents[name].writes:
+            done = await serve_write(self._connected(name), request)
+        refused = f", {len(done['failed'])} refused by the switch" if done["failed"] else ""
+        self._log.write(
+            "changed",
+            switch=name,
+            written=done["written"],
+            refused=len(done["failed"]),
+            why=f"asked for by hand: {done['written']} updates of what the loop does not keep{refused}",
+        )
+        return done
 
     async def change(self, request: dict[str, Any]) -> dict[str, Any]:
         """One edit into all switches or none; returns entries written by switch."""

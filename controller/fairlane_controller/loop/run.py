@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError, unknown_name
-from fairlane_controller.loop import requests
+from fairlane_controller.loop import raw, requests
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.loop.flow_weights import WeightRules
@@ -96,6 +96,8 @@ class TopologyLoop:
                 return await self._agent(request).change(request)
             case "policy_put" | "table_write":
                 return await requests.take_back(self._agent(request), self._store, self._log, request)
+            case "p4_write":
+                return await raw.write_raw(self._agent(request), self._log, request)
             case "flow_weights":
                 rules = WeightRules.parse(request["rules"])
                 for agent in self.agents.values():
@@ -110,6 +112,7 @@ class TopologyLoop:
                     "scheme_set",
                     "policy_put",
                     "table_write",
+                    "p4_write",
                     "flow_weights",
                 )
                 raise unknown_name("op", other, ops)

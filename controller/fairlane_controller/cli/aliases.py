@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of simple_switch_CLI as commands, and `fairlane script|cli`: many of them in one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairlane_controller import history
+from fairlane_controller.cli.complete import complete_verb_words
+from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.output import console, print_error, print_json
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.typed import typed
+from fairlane_controller.cli.verb_output import print_outcome
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.verbs.catalog import BY_NAME, CATALOG, Verb
+from fairlane_controller.verbs.script import Line, Outcome, Session, read_lines
+
+MAX_SCRIPT_BYTES = 64 * 1024 * 1024
+PROMPT = "fairlane> "
+
+
+def one_endpoint(targets: Targets) -> Endpoint:
+    """The only switch that the command means; BAD_INPUT with the names when there are several."""
+    if len(targets.endpoints) != 1:
+        names = ", ".join(endpoint.name for endpoint in targets.endpoints)
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"a program's tables are one switch's: name it with --switch (there are {names})"
+        )
+    return targets.endpoints[0]
+
+
+async def _run(
+    targets: Targets,
+    lines: Sequence[Line],
+    tell: Callable[[Outcome], None],
+    *,
+    single: bool = False,
+    dry_run: bool = False,
+    keep_going: bool = False,
+) -> list[Outcome]:
+    """All lines in one session; recorded as one change when something was written."""
+    endpoint = one_endpoint(targets)
+    writes = any(line.verb in BY_NAME and BY_NAME[line.verb].writes for line in lines) and not dry_run
+    async with Session(endpoint, targets.loop_folder if writes else None, single=single) as session:
+        if not writes:
+            return await session.run(lines, tell, dry_run=dry_run, keep_going=keep_going)
+        async with history.changing(targets.folder, typed()) as change:
+            outcomes = await session.run(lines, tell, keep_going=keep_going)
+            change.undo = session.undo_requests()
+            if session.for_good and not change.undo:
+                change.note = f"{session.for_good} of its updates cannot be taken back"
+            return outcomes
+
+
+# ---- one verb a command ------------------------------------------------------------------------------------------------
+
+
+def _command_of(verb: Verb) -> Callable[..., None]:
+    metavar = verb.arguments or "[none]"
+
+    def work(
+        words: list[str] | None, state: str | None, switch: list[str] | None, as_json: bool, dry_run: bool
+    ) -> None:
+        line = Line(1, (verb.name, *(words or ())))
+        (outcome,) = asyncio.run(_run(resolve(state, switch), [line], lambda _: None, single=True, dry_run=dry_run))
+        if as_json:
+            print_json({**outcome.data, "dry_run": True} if dry_run else outcome.data)
+        else:
+            print_outcome(outcome)
+
+    words_argument = typer.Argument(
+        metavar=metavar, help=verb.summary, show_default=False, autocompletion=complete_verb_words
+    )
+
+    def write_command(
+        words: Annotated[list[str] | None, words_argument] = None,
+        state: StateOption = None,
+        switch: SwitchOption = None,
+        dry_run: DryRunOption = False,
+        as_json: JsonOption = False,
+    ) -> None:
+        work(words, state, switch, as_json, dry_run)
+
+    def read_command(
+        words: Annotated[list[str] | None, words_argument] = None,
+        state: StateOption = None,
+        switch: SwitchOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        work(words, state, switch, as_json, False)
+
+    command = write_command if verb.writes else read_command
+    example = f"fairlane {verb.name} {verb.example}".strip()
+    command.__doc__ = f"{verb.summary}\n\nExample: `{example}`"
+    if verb.writes:
+        command.__doc__ += "\n\nWith a running control loop the loop writes. `fairlane undo` takes it back."
+    # typer reads the annotations by evaluating them where the function was defined: give it the objects.
+    hints: dict[str, Any] = {
+        "words": Annotated[list[str] | None, words_argument],
+        "state": StateOption,
+        "switch": SwitchOption,
+        "dry_run": DryRunOption,
+        "as_json": JsonOption,
+        "return": None,
+    }
+    command.__annotations__ = {name: hint for name, hint in hints.items() if name in command.__annotations__}
+    return command
+
+
+def __getattr__(name: str) -> Any:
+    """The command of a verb, as `cli/main.py` names it."""
+    if name in BY_NAME:
+        return _command_of(BY_NAME[name])
+    raise AttributeError(name)
+
+
+# ---- many ----------------------------------------------------------------------------------------------------------------
+
+KeepGoingOption = Annotated[
+    bool,
+    typer.Option("--keep-going", "-k", help="Do every line that can be done, as simple_switch_CLI; default all or nothing."),
+]  # fmt: skip
+
+
+def script_command(
+    file: Annotated[Path, typer.Argument(help="Lines such as table_add …; - is standard input.", metavar="FILE")],
+    keep_going: KeepGoingOption = False,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a script of simple_switch_CLI's verbs in one connection: every line is checked before the first is written.
+
+    What the switch refuses takes back what was written before it. `#` begins a comment. Exit code: the first error's.
+
+    Example: `fairlane script s1-commands.txt --switch s1`
+    """
+    _run_lines(read_lines(_text_of(file)), resolve(state, switch), keep_going, dry_run, as_json)
+
+
+def cli_command(
+    line: Annotated[
+        list[str] | None,
+        typer.Option("--command", "-c", help="A line; repeatable. Then nothing is read.", metavar="LINE"),
+    ] = None,
+    keep_going: KeepGoingOption = False,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """As simple_switch_CLI: lines from a terminal with a prompt, each done at once, or from standard input as a script.
+
+    Examples: `fairlane cli -s s1`, `fairlane cli < commands.txt`, `fairlane cli -c "table_dump ipv4_lpm" -c show_tables`
+    """
+    targets = resolve(state, switch)
+    if line or not sys.stdin.isatty():
+        _run_lines(read_lines(line or sys.stdin), targets, keep_going, dry_run, as_json)
+        return
+    asyncio.run(_prompt(targets, dry_run))
+
+
+def _text_of(file: Path) -> list[str]:
+    if str(file) == "-":
+        return sys.stdin.read(MAX_SCRIPT_BYTES).splitlines()
+    try:
+        if file.stat().st_size > MAX_SCRIPT_BYTES:
+            raise FairlaneError(ErrorCode.BAD_FILE, f"{file}: larger than {MAX_SCRIPT_BYTES} bytes")
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {file}: {ex.strerror}") from None
+    except UnicodeDecodeError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{file}: not UTF-8 text: {ex}") from None
+
+
+def _run_lines(lines: list[Line], targets: Targets, keep_going: bool, dry_run: bool, as_json: bool) -> None:
+    if not lines:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "there is no line to do")
+
+    def tell(outcome: Outcome) -> None:
+        if as_json:
+            return
+        if outcome.error is not None:
+            print_error(outcome.error, as_json=False)
+        else:
+            print_outcome(outcome)
+
+    outcomes = asyncio.run(_run(targets, lines, tell, dry_run=dry_run, keep_going=keep_going))
+    if as_json:
+        print_json([outcome.to_json() for outcome in outcomes])
+    failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if not as_json:
+        how = "checked" if dry_run else "done"
+        console.print(f"{len(outcomes) - len(failed)} of {len(lines)} lines {how}", markup=False)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+async def _prompt(targets: Targets, dry_run: bool) -> None:
+    """Lines of a terminal; a mistake ends nothing."""
+    endpoint = one_endpoint(targets)
+    console.print(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends", markup=False)
+    async with Session(endpoint, targets.loop_folder, single=True) as session:
+        complete = _completer(session)
+        while True:
+            try:
+                text = await asyncio.to_thread(_input, complete)
+            except (EOFError, KeyboardInterrupt):
+                return
+            if text.strip() in ("quit", "exit"):
+                return
+            if text.split()[:1] == ["help"]:
+                _help(text.split()[1:])
+                continue
+            try:
+                lines = read_lines([text])
+                async with history.changing(targets.folder, f"cli: {text}") as change:
+                    already = len(session.undo), len(session.done)
+                    await session.run(lines, print_outcome, dry_run=dry_run)
+                    fresh = len(session.undo) - already[0]
+                    if fresh:
+                        session.undo, session.done = session.undo[:fresh], session.done[already[1] :]
+                        change.undo = session.undo_requests()
+                    session.undo, session.done = [], []
+            except FairlaneError as ex:
+                print_error(ex, as_json=False)
+
+
+def _help(words: Sequence[str]) -> None:
+    for verb in CATALOG:
+        if not words or verb.name in words:
+            console.print(f"{verb.usage}\n    {verb.summary}", markup=False)
+
+
+def _completer(session: Session) -> Callable[[str, int], str | None]:
+    def complete(text: str, state: int) -> str | None:
+        import readline
+
+        begun = readline.get_line_buffer()[: readline.get_begidx()].split()
+        names = verb_word_candidates(session, begun)
+        found = [name for name in names if name.startswith(text)]
+        return f"{found[state]} " if state < len(found) else None
+
+    return complete
+
+
+def verb_word_candidates(session: Session, begun: Sequence[str]) -> list[str]:
+    """What may stand behind the words `begun`."""
+    from fairlane_controller.verbs.complete import next_words
+
+    return next_words(session.context.schema, begun)
+
+
+def _input(complete: Callable[[str, int], str | None]) -> str:
+    try:
+        import readline
+    except ImportError:  # a Python without it: no history, no completion
+        return input(PROMPT)
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t")
+    readline.parse_and_bind("tab: complete")
+    return input(PROMPT)

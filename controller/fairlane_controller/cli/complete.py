@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shell completion of names: switches, ports, tables, VCs, flows, events. Quick, and silent whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+TIME_LIMIT_S = 0.7
+"""What a question to a switch may take before nothing is offered."""
+
+
+def _quiet(work: Callable[[], list[T]]) -> list[T]:
+    try:
+        return work()
+    except (Exception, SystemExit):  # whatever it is, a shell that completes must not show it
+        return []
+
+
+def _documents(chosen: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Name and run state of the topologies that run, or of the one that is named. Not validated: names are all we want."""
+    from fairlane_controller.state.run_state import STATE_FILE, find_folder, state_root
+
+    folders = [find_folder(chosen)] if chosen else sorted(path.parent for path in state_root().glob(f"*/{STATE_FILE}"))
+    return [(folder.name, json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))) for folder in folders]
+
+
+def _given(ctx: Any, name: str) -> Any:
+    params = cast("dict[str, Any] | None", getattr(ctx, "params", None))
+    return (params or {}).get(name)
+
+
+def _states(ctx: Any) -> list[dict[str, Any]]:
+    """The run states that the command line means so far."""
+    return [document for _, document in _documents(_given(ctx, "state"))]
+
+
+def _switches(ctx: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [s for state in _states(ctx) for s in state.get("switches", [])]
+    wanted = cast("list[str]", list(_given(ctx, "switch") or []))
+    return [s for s in found if s["name"] in wanted] or found
+
+
+def complete_state(incomplete: str) -> list[tuple[str, str]]:
+    """Names of the topologies that run."""
+
+    def work() -> list[tuple[str, str]]:
+        return [(name, str(document.get("name", ""))) for name, document in _documents() if name.startswith(incomplete)]
+
+    return _quiet(work)
+
+
+def complete_switch(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+    """Names of the switches."""
+
+    def work() -> list[tuple[str, str]]:
+        found = [s for state in _states(ctx) for s in state.get("switches", [])]
+        return [(s["name"], s.get("grpc", "")) for s in found if s["name"].startswith(incomplete)]
+
+    return _quiet(work)
+
+
+def complete_port(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+    """Ports of the switches that are named, those that are managed first."""
+
+    def work() -> list[tuple[str, str]]:
+        found: dict[str, str] = {}
+        ports = [(s, p) for s in _switches(ctx) for p in s.get("ports", [])]
+        for switch, port in sorted(ports, key=lambda pair: not pair[1].get("bottleneck")):
+            text = f"{switch['name']} {port.get('interface', '')}{' managed' if port.get('bottleneck') else ''}"
+            found.setdefault(str(port["port"]), text)
+        return [(number, text) for number, text in found.items() if number.startswith(incomplete)]
+
+    return _quiet(work)
+
+
+def complete_vc(ctx: Any, incomplete: str) -> list[str]:
+    """Names of the VCs in force."""
+
+    def work() -> list[str]:
+        from fairlane_controller.gfr.store import GfrStore
+        from fairlane_controller.state.run_state import find_folder
+
+        return [
+            vc.name
+            for vc in GfrStore(find_folder(_given(ctx, "state"))).state.config.vcs
+            if vc.name.startswith(incomplete)
+        ]
+
+    return _quiet(work)
+
+
+def complete_flow(ctx: Any, incomplete: str) -> list[str]:
+    """Flows that have an entry, as `flows` prints them."""
+
+    def work() -> list[str]:
+        from fairlane_controller.cli.targets import resolve
+        from fairlane_controller.live.source import LiveSource
+
+        async def ask() -> list[str]:
+            async with LiveSource(resolve(_given(ctx, "state"), _given(ctx, "switch"))) as source:
+                return [flow.flow for flow in (await source.snapshot()).flows]
+
+        return [flow for flow in _timed(ask) if flow.startswith(incomplete)]
+
+    return _quiet(work)
+
+
+def complete_table(ctx: Any, incomplete: str) -> list[str]:
+    """Tables of the program, from the file that the run state names."""
+    return _quiet(lambda: [n for n in _next_words(ctx, ["table_dump"]) if n.startswith(incomplete)])
+
+
+def complete_verb_words(ctx: Any, incomplete: str) -> list[str]:
+    """What may come next behind a verb of simple_switch_CLI."""
+
+    def work() -> list[str]:
+        begun = [str(ctx.info_name), *cast("list[str]", _given(ctx, "words") or [])]
+        return [word for word in _next_words(ctx, begun) if word.startswith(incomplete)]
+
+    return _quiet(work)
+
+
+def _next_words(ctx: Any, begun: Sequence[str]) -> list[str]:
+    from finsy import P4Schema
+
+    from fairlane_controller.verbs.complete import next_words
+
+    for switch in _switches(ctx):
+        path = switch.get("p4info")
+        if path and Path(path).is_file():
+            return next_words(P4Schema(Path(path)), begun)
+    return []
+
+
+def complete_event(ctx: Any, incomplete: str) -> list[str]:
+    """Names of events that the log holds."""
+
+    def work() -> list[str]:
+        from fairlane_controller.live.events import EventTail
+        from fairlane_controller.loop.events import EVENTS_FILE
+        from fairlane_controller.state.run_state import find_folder
+
+        events = EventTail(find_folder(_given(ctx, "state")) / EVENTS_FILE, first=5_000).new()
+        return sorted({str(e["event"]) for e in events if str(e["event"]).startswith(incomplete)})
+
+    return _quiet(work)
+
+
+def _timed(ask: Callable[[], Any]) -> list[str]:
+    import asyncio
+
+    async def work() -> list[str]:
+        return await asyncio.wait_for(ask(), TIME_LIMIT_S)
+
+    return asyncio.run(work())

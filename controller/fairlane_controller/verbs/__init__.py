@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of BMv2's simple_switch_CLI over P4Runtime, for any program on any target.
+
+| file | what |
+|---|---|
+| `catalog.py` | the verbs: names, usage, sentences; imports nothing, so that `fairlane -h` is fast |
+| `values.py` | text to numbers by width and kind of match, and back |
+| `entries.py` | a table entry from the words of a line, and as words again |
+| `context.py` | what a line needs to know: P4Info, what the switch holds, handles |
+| `tables.py`, `cells.py` | the verbs of tables; of registers, counters, meters and clone sessions |
+| `script.py` | many lines: all read and checked, then written, taken back when one is refused |
+| `updates.py` | P4Runtime updates through a running loop or as the primary, with their opposites |
+"""

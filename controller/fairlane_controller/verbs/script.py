@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many lines in one connection: all are read and checked first, then written in batches, and taken back when one is refused."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from finsy.proto import p4r
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.verbs import cells, tables
+from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
+from fairlane_controller.verbs.context import Change, Context, Data, Step
+from fairlane_controller.verbs.updates import OP, Writer, check_owned, to_text
+
+TOLD_ERRORS = 8
+
+Handler = Callable[[Context, Sequence[str]], Awaitable[Step]]
+
+
+def handler_of(verb: str) -> Handler:
+    """Who does a verb; UNKNOWN_NAME with the nearest one, or with what to do instead."""
+    if verb in BY_NAME:
+        return getattr(tables, verb, None) or getattr(cells, verb)
+    if verb in ELSEWHERE:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{verb} is none of these verbs: {ELSEWHERE[verb]}")
+    near = difflib.get_close_matches(verb.lower(), list(BY_NAME), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(BY_NAME)}"
+    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"unknown verb {verb!r}; {hint}")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a script, its words apart."""
+
+    number: int
+    words: tuple[str, ...]
+
+    @property
+    def verb(self) -> str:
+        """Its first word."""
+        return self.words[0]
+
+    @property
+    def text(self) -> str:
+        """As it would be typed."""
+        return " ".join(self.words)
+
+
+def read_lines(text: Iterable[str]) -> list[Line]:
+    """The lines that say something; `#` begins a comment at the start of a word. Raises BAD_INPUT with the line's number."""
+    lines: list[Line] = []
+    for number, raw in enumerate(text, 1):
+        try:
+            words = tuple(shlex.split(raw, comments=True))
+        except ValueError as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"line {number}: {str(ex).lower()}") from None
+        if words:
+            lines.append(Line(number, words))
+    return lines
+
+
+@dataclass
+class Outcome:
+    """What came of one line."""
+
+    line: Line
+    said: str = ""
+    data: Data = field(default_factory=dict[str, Any])
+    error: FairlaneError | None = None
+
+    def to_json(self) -> Data:
+        """Plain data."""
+        base: Data = {"line": self.line.number, "verb": self.line.verb}
+        return {**base, "error": self.error.to_json()} if self.error else {**base, **self.data}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A line and the step that it is."""
+
+    line: Line
+    step: Step
+
+
+class Session:
+    """`async with Session(endpoint) as session: await session.run(lines)`."""
+
+    def __init__(self, endpoint: Endpoint, loop_folder: Path | None = None, *, single: bool = False) -> None:
+        """`single`: one line that a shell has given; errors name no line."""
+        self.endpoint = endpoint
+        self._client = SwitchClient(endpoint)
+        self._writer = Writer(endpoint, loop_folder)
+        self._single = single
+        self._context: Context | None = None
+        self.undo: list[p4r.Update] = []
+        "Takes back what was written, in this order."
+        self.done: list[p4r.Update] = []
+        "What was written and can be taken back, in its order."
+        self.for_good = 0
+        "Updates that nothing takes back."
+
+    async def __aenter__(self) -> Session:
+        await self._client.__aenter__()
+        try:
+            self._context = Context(self._client)
+        except FairlaneError:
+            await self._client.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self._writer.close()
+        await self._client.close()
+
+    @property
+    def context(self) -> Context:
+        """What lines are checked against."""
+        assert self._context is not None
+        return self._context
+
+    def undo_requests(self) -> list[dict[str, Any]]:
+        """For the history."""
+        if not self.undo:
+            return []
+        return [{"op": OP, "switch": self.endpoint.name, "updates": to_text(self.undo), "back": to_text(self.done)}]
+
+    # ---- checking ------------------------------------------------------------------------------------------------
+
+    async def plan(self, lines: Sequence[Line]) -> tuple[list[Planned], list[Outcome]]:
+        """The steps of all lines, and those that cannot be; nothing is written."""
+        self.context.forget()
+        planned: list[Planned] = []
+        failed: list[Outcome] = []
+        for line in lines:
+            try:
+                step = await handler_of(line.verb)(self.context, line.words[1:])
+                if self._writer.through_loop and step.changes:
+                    check_owned([c.update for c in step.changes], self.context.schema, self.endpoint.name)
+                planned.append(Planned(line, step))
+            except FairlaneError as ex:
+                failed.append(Outcome(line, error=self._located(ex, line)))
+        return planned, failed
+
+    def _located(self, error: FairlaneError, line: Line) -> FairlaneError:
+        if self._single:
+            return error
+        return FairlaneError(error.code, f"line {line.number}: {error.message}")
+
+    # ---- doing -----------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        lines: Sequence[Line],
+        tell: Callable[[Outcome], None] = lambda _: None,
+        *,
+        dry_run: bool = False,
+        keep_going: bool = False,
+    ) -> list[Outcome]:
+        """Check all lines, then do them in their order; `tell` gets each outcome when it is known.
+
+        Without `keep_going` a line that cannot be is raised before anything is written, and what the switch refuses takes
+        everything back that was written before it. With it every line that can be done is.
+        """
+        planned, failed = await self.plan(lines)
+        if failed and not keep_going:
+            raise _together([outcome.error for outcome in failed if outcome.error])
+        outcomes: list[Outcome] = []
+
+        def known(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            tell(outcome)
+
+        for outcome in failed:
+            known(outcome)
+        if dry_run:
+            for each in planned:
+                known(await self._dry(each))
+            return outcomes
+        waiting: list[Planned] = []
+        for each in planned:
+            if each.step.read is None:
+                waiting.append(each)
+                continue
+            await self._flush(waiting, known, keep_going)
+            waiting = []
+            try:
+                known(Outcome(each.line, data=await each.step.read(self._client)))
+            except FairlaneError as ex:
+                problem = self._located(ex, each.line)
+                if not keep_going:
+                    raise await self._taken_back(problem) from None
+                known(Outcome(each.line, error=problem))
+        await self._flush(waiting, known, keep_going)
+        return outcomes
+
+    async def _dry(self, each: Planned) -> Outcome:
+        if each.step.read is not None:
+            return Outcome(each.line, data=await each.step.read(self._client))
+        return Outcome(
+            each.line, f"would write {len(each.step.changes)}: {each.step.said}", {**each.step.data, "dry_run": True}
+        )
+
+    async def _flush(self, waiting: Sequence[Planned], known: Callable[[Outcome], None], keep_going: bool) -> None:
+        changes = [(each, change) for each in waiting for change in each.step.changes]
+        refused = await self._write([change for _, change in changes])
+        errors: dict[int, FairlaneError] = {}
+        for index, text in sorted(refused.items()):
+            line = changes[index][0].line
+            problem = FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {text}")
+            errors.setdefault(line.number, self._located(problem, line))
+        if errors and not keep_going:
+            raise await self._taken_back(_together(list(errors.values())))
+        for each in waiting:
+            error = errors.get(each.line.number)
+            known(Outcome(each.line, error=error) if error else Outcome(each.line, each.step.said, each.step.data))
+
+    async def _write(self, changes: Sequence[Change]) -> dict[int, str]:
+        """Write, and note what takes back what was written."""
+        if not changes:
+            return {}
+        refused = await self._writer.write([change.update for change in changes])
+        written = [change for index, change in enumerate(changes) if index not in refused]
+        kept = [(change.update, change.undo) for change in written if change.undo is not None]
+        self.for_good += len(written) - len(kept)
+        self.done += [update for update, _ in kept]
+        self.undo = [undo for _, undo in reversed(kept)] + self.undo
+        return refused
+
+    async def _taken_back(self, problem: FairlaneError) -> FairlaneError:
+        """The problem, after everything that was written has been taken back."""
+        if not self.undo:
+            return problem
+        refused = await self._writer.write(self.undo)
+        count = len(self.undo)
+        self.undo, self.done = [], []
+        if refused:
+            text = (
+                f"of {count} updates before it {len(refused)} could not be taken back: {next(iter(refused.values()))}"
+            )
+        else:
+            text = f"the {count} updates before it were taken back"
+        return FairlaneError(problem.code, f"{problem.message}; {text}")
+
+
+def _together(errors: Sequence[FairlaneError]) -> FairlaneError:
+    """All of them in one, with the code of the first."""
+    texts = [error.message for error in errors[:TOLD_ERRORS]]
+    more = len(errors) - len(texts)
+    if more > 0:
+        texts.append(f"and {more} more lines cannot be done")
+    return FairlaneError(errors[0].code, "\n".join(texts))

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of tables: each takes the words of a line and gives the step that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from finsy import P4CounterData, P4TableEntry
+from finsy.p4schema import P4Table
+from finsy.proto import p4r
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.names import resolve_name
+from fairlane_controller.verbs.catalog import BY_NAME
+from fairlane_controller.verbs.context import Change, Context, Data, Step, read_entities
+from fairlane_controller.verbs.entries import (
+    entry_row,
+    entry_text,
+    needs_priority,
+    parse_action,
+    parse_keys,
+    parse_priority,
+    short_table,
+    split_arrow,
+    table_of,
+)
+
+Words = Sequence[str]
+
+
+def usage(verb: str, why: str) -> FairlaneError:
+    """BAD_INPUT with how the verb is used."""
+    return FairlaneError(ErrorCode.BAD_INPUT, f"{why}; usage: {BY_NAME[verb].usage}")
+
+
+def need(verb: str, words: Words, low: int, high: int | None = None) -> None:
+    """BAD_INPUT unless there are `low` to `high` words (None: no end)."""
+    if len(words) < low or (high is not None and len(words) > high):
+        raise usage(verb, f"{verb} does not take {len(words)} words")
+
+
+# ---- reads -------------------------------------------------------------------------------------------------------
+
+
+def table_data(ctx: Context, table: P4Table) -> Data:
+    """What the P4Info says of a table."""
+    return {
+        "table": short_table(ctx.schema, table),
+        "name": table.name,
+        "size": table.size,
+        "keys": [
+            {
+                "key": field.alias,
+                "match": getattr(field.match_type, "name", str(field.match_type)).lower(),
+                "bits": field.bitwidth,
+            }
+            for field in table.match_fields
+        ],
+        "actions": [action_data(action) for action in table.actions],
+        "priority": needs_priority(table),
+        "const": table.is_const,
+        "direct_counter": table.direct_counter.alias if table.direct_counter else None,
+        "direct_meter": table.direct_meter.alias if table.direct_meter else None,
+        "action_profile": table.action_profile.alias if table.action_profile else None,
+    }
+
+
+def action_data(action: Any) -> Data:
+    """What the P4Info says of an action."""
+    return {
+        "action": action.alias,
+        "name": action.name,
+        "arguments": [{"argument": p.name, "bits": p.bitwidth} for p in action.params],
+    }
+
+
+def _now(data: Data) -> Step:
+    async def read(_client: SwitchClient) -> Data:
+        return data
+
+    return Step(read=read)
+
+
+async def show_tables(ctx: Context, words: Words) -> Step:
+    """All tables."""
+    need("show_tables", words, 0, 0)
+    return _now({"tables": [table_data(ctx, table) for table in sorted(ctx.schema.tables, key=lambda t: t.name)]})
+
+
+async def show_actions(ctx: Context, words: Words) -> Step:
+    """All actions, or one."""
+    need("show_actions", words, 0, 1)
+    chosen = sorted(ctx.schema.actions, key=lambda a: a.name)
+    if words:
+        full = resolve_name("action", words[0], [a.name for a in chosen])
+        chosen = [a for a in chosen if a.name == full]
+    return _now({"actions": [action_data(action) for action in chosen]})
+
+
+async def table_info(ctx: Context, words: Words) -> Step:
+    """One table."""
+    need("table_info", words, 1, 1)
+    return _now({"tables": [table_data(ctx, table_of(ctx.schema, words[0]))]})
+
+
+async def table_show_actions(ctx: Context, words: Words) -> Step:
+    """The actions of one table."""
+    need("table_show_actions", words, 1, 1)
+    return _now({"actions": [action_data(action) for action in table_of(ctx.schema, words[0]).actions]})
+
+
+async def table_num_entries(ctx: Context, words: Words) -> Step:
+    """How many entries."""
+    need("table_num_entries", words, 1, 1)
+    table = table_of(ctx.schema, words[0])
+
+    async def read(client: SwitchClient) -> Data:
+        return {
+            "table": short_table(ctx.schema, table),
+            "entries": len(await client.read_table(table.alias)),
+            "size": table.size,
+        }
+
+    return Step(read=read)
+
+
+async def table_dump(ctx: Context, words: Words) -> Step:
+    """Entries and default."""
+    need("table_dump", words, 1, 1)
+    table = table_of(ctx.schema, words[0])
+
+    async def read(client: SwitchClient) -> Data:
+        entries = await client.read_table(table.alias, counters=table.direct_counter is not None)
+        rows = [entry_row(entry, ctx.schema) for entry in entries]
+        default = await read_default(client, table)
+        return {
+            "table": short_table(ctx.schema, table),
+            "keys": [field.alias for field in table.match_fields],
+            "entries": sorted(rows, key=lambda row: (row["priority"] or 0,)),
+            "default": None if default is None else entry_row(default, ctx.schema),
+        }
+
+    return Step(read=read)
+
+
+async def read_default(client: SwitchClient, table: P4Table) -> P4TableEntry | None:
+    """The default entry; None where the switch does not say."""
+    pattern = P4TableEntry(table.alias, is_default_action=True)
+    if table.direct_counter is not None:
+        pattern.counter_data = P4CounterData()
+    try:
+        found = await read_entities(client, [pattern])
+    except FairlaneError as ex:
+        if ex.code is not ErrorCode.REFUSED or table.direct_counter is None:
+            raise
+        found = await read_entities(client, [P4TableEntry(table.alias, is_default_action=True)])
+    return next((e for e in found if isinstance(e, P4TableEntry) and e.is_default_action), None)
+
+
+# ---- writes ------------------------------------------------------------------------------------------------------
+
+
+def _writable(ctx: Context, name: str) -> P4Table:
+    table = table_of(ctx.schema, name)
+    if table.is_const:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"table {table.alias} is constant: the program alone fills it")
+    return table
+
+
+def _encoded(ctx: Context, entry: P4TableEntry) -> p4r.TableEntry:
+    try:
+        return entry.encode_entry(ctx.schema)
+    except (ValueError, KeyError) as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, str(ex)) from None
+
+
+def update(kind: p4r.Update.Type.ValueType, entry: p4r.TableEntry) -> p4r.Update:
+    """An update of a table entry; a deletion has its key only."""
+    if kind == p4r.Update.DELETE:
+        entry = p4r.TableEntry(table_id=entry.table_id, match=entry.match, priority=entry.priority)
+    return p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry))
+
+
+def _text(ctx: Context, entry: p4r.TableEntry) -> tuple[str, Data]:
+    row = entry_row(P4TableEntry.decode_entry(entry, ctx.schema), ctx.schema)
+    return entry_text(row), row
+
+
+def _arrow(verb: str, words: Words) -> tuple[list[str], list[str]]:
+    before, after = split_arrow(words)
+    if after is not None:
+        return before, after
+    if words and words[-1] == "=":
+        raise usage(
+            verb,
+            "the shell took the > of => for itself (and made a file of the next word): write '=>' in quotes, or to",
+        )
+    raise usage(verb, "there is no => between the match and the arguments (in a shell: '=>' in quotes, or to)")
+
+
+def _arguments(table: P4Table, words: list[str]) -> tuple[list[str], int]:
+    """Arguments and P4Runtime's priority of what stands behind the arrow."""
+    if not needs_priority(table):
+        return words, 0
+    priority = parse_priority(words[-1] if words else None, table)
+    return words[:-1], priority
+
+
+async def table_add(ctx: Context, words: Words) -> Step:
+    """INSERT."""
+    need("table_add", words, 2)
+    table = _writable(ctx, words[0])
+    before, after = _arrow("table_add", words[2:])
+    action_name = resolve_name("action", words[1], [a.name for a in table.actions], f"table {table.alias}")
+    match = parse_keys(table, before)
+    arguments, priority = _arguments(table, after)
+    action = parse_action(table, action_name, arguments)
+    entry = _encoded(ctx, P4TableEntry(table.alias, match=match or None, action=action, priority=priority))
+    text, row = _text(ctx, entry)
+    held = await ctx.held(entry)
+    if held is not None:
+        raise FairlaneError(
+            ErrorCode.REFUSED,
+            f"table {table.alias} holds this entry already: {_text(ctx, held)[0]}; table_modify changes it",
+        )
+    ctx.put(entry)
+    handle = ctx.give_handle(table.name, entry)
+    name = short_table(ctx.schema, table)
+    return Step(
+        f"{name}: added {text}, handle {handle}",
+        {"table": name, "added": row, "handle": handle},
+        (Change(update(p4r.Update.INSERT, entry), update(p4r.Update.DELETE, entry)),),
+    )
+
+
+async def table_modify(ctx: Context, words: Words) -> Step:
+    """MODIFY, of the entry with this match or handle."""
+    need("table_modify", words, 3)
+    table = _writable(ctx, words[0])
+    rest = list(words[2:])
+    named = (
+        ctx.by_handle(table.name, rest[0])
+        if len(rest) == 1 or rest[1] in ("=>", "to") or len(table.match_fields) > 1
+        else None
+    )
+    if named is None and "=>" not in rest and "to" not in rest:
+        named = ctx.by_handle(table.name, rest[0])
+        if named is None and rest[0].isdecimal():
+            raise _no_handle("table_modify", rest[0])
+    if named is not None:
+        arguments = rest[2:] if rest[1:2] in (["=>"], ["to"]) else rest[1:]
+        key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+    else:
+        before, after = _arrow("table_modify", rest)
+        arguments, priority = _arguments(table, after)
+        pattern = P4TableEntry(table.alias, match=parse_keys(table, before) or None, priority=priority)
+        key = _encoded(ctx, pattern)
+    action = parse_action(table, words[1], arguments)
+    held = await _must_hold(ctx, table, key)
+    entry = p4r.TableEntry()
+    entry.CopyFrom(held)
+    entry.ClearField("counter_data")
+    entry.ClearField("action")
+    entry.action.CopyFrom(action.encode_table_action(table))
+    ctx.put(entry)
+    text, row = _text(ctx, entry)
+    name = short_table(ctx.schema, table)
+    return Step(
+        f"{name}: changed {text} (was {_text(ctx, held)[0].split(' => ')[1]})",
+        {"table": name, "changed": row},
+        (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, held)),),
+    )
+
+
+def _no_handle(verb: str, word: str) -> FairlaneError:
+    return usage(
+        verb, f"no table_add of this script gave the handle {word}, and P4Runtime has none: name the entry by its match"
+    )
+
+
+async def _must_hold(ctx: Context, table: P4Table, key: p4r.TableEntry) -> p4r.TableEntry:
+    held = await ctx.held(key)
+    if held is None:
+        count = len(await ctx.entries(table))
+        row = entry_row(P4TableEntry.decode_entry(key, ctx.schema), ctx.schema)
+        said = entry_text(row).split(" => ", maxsplit=1)[0]
+        priority = "" if row["priority"] is None else f" of priority {row['priority']}"
+        raise FairlaneError(
+            ErrorCode.REFUSED,
+            f"table {table.alias} holds no entry {said}{priority} (it holds {count}): see table_dump {table.alias}",
+        )
+    if held.is_const:
+        raise FairlaneError(
+            ErrorCode.REFUSED, f"table {table.alias}: this entry is the program's own and cannot change"
+        )
+    return held
+
+
+async def table_delete(ctx: Context, words: Words) -> Step:
+    """DELETE, of the entry with this match or handle."""
+    need("table_delete", words, 2)
+    table = _writable(ctx, words[0])
+    rest = list(words[1:])
+    named = ctx.by_handle(table.name, rest[0]) if len(rest) == 1 else None
+    if named is not None:
+        key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+    else:
+        expected = len(table.match_fields) + needs_priority(table)
+        if len(rest) == 1 and expected > 1 and rest[0].isdecimal():
+            raise _no_handle("table_delete", rest[0])
+        priority = parse_priority(rest.pop() if len(rest) == expected else None, table) if needs_priority(table) else 0
+        key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, rest) or None, priority=priority))
+    held = await _must_hold(ctx, table, key)
+    return _deleted(ctx, table, [held], f"{short_table(ctx.schema, table)}: deleted {_text(ctx, held)[0]}")
+
+
+async def table_clear(ctx: Context, words: Words) -> Step:
+    """DELETE of every entry that is not the program's own."""
+    need("table_clear", words, 1, 1)
+    table = _writable(ctx, words[0])
+    entries = [entry for entry in await ctx.entries(table) if not entry.is_const]
+    return _deleted(ctx, table, entries, f"{short_table(ctx.schema, table)}: deleted {len(entries)} entries")
+
+
+def _deleted(ctx: Context, table: P4Table, entries: list[p4r.TableEntry], said: str) -> Step:
+    changes: list[Change] = []
+    for entry in entries:
+        again = p4r.TableEntry()
+        again.CopyFrom(entry)
+        for what in ("counter_data", "time_since_last_hit", "meter_counter_data"):
+            again.ClearField(what)
+        changes.append(Change(update(p4r.Update.DELETE, entry), update(p4r.Update.INSERT, again)))
+        ctx.drop(entry)
+        ctx.take_handle(table.name, entry)
+    return Step(said, {"table": short_table(ctx.schema, table), "deleted": len(entries)}, tuple(changes))
+
+
+async def table_set_default(ctx: Context, words: Words) -> Step:
+    """MODIFY of the default."""
+    need("table_set_default", words, 2)
+    table = table_of(ctx.schema, words[0])
+    rest = [word for position, word in enumerate(words[2:]) if not (position == 0 and word in ("=>", "to"))]
+    action = parse_action(table, words[1], rest, default=True)
+    return await _default(ctx, table, P4TableEntry(table.alias, action=action, is_default_action=True))
+
+
+async def table_reset_default(ctx: Context, words: Words) -> Step:
+    """MODIFY of the default to nothing: the program's own."""
+    need("table_reset_default", words, 1, 1)
+    table = table_of(ctx.schema, words[0])
+    return await _default(ctx, table, P4TableEntry(table.alias, is_default_action=True))
+
+
+async def _default(ctx: Context, table: P4Table, new: P4TableEntry) -> Step:
+    if table.const_default_action is not None:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT,
+            f"the default action of table {table.alias} is constant: {table.const_default_action.alias}",
+        )
+    entry = _encoded(ctx, new)
+    held = await ctx.held(entry)
+    if held is None:
+        held = p4r.TableEntry(table_id=table.id, is_default_action=True)
+    old = p4r.TableEntry(table_id=table.id, is_default_action=True)
+    if held.HasField("action"):
+        old.action.CopyFrom(held.action)
+    ctx.put(entry)
+    name = short_table(ctx.schema, table)
+    if entry.HasField("action"):
+        text, row = _text(ctx, entry)
+        said = f"{name}: {text}"
+    else:
+        said, row = f"{name}: the default is the program's own again", {}
+    return Step(
+        said,
+        {"table": name, "default": row or None},
+        (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, old)),),
+    )

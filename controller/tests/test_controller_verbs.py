@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of simple_switch_CLI without a switch: names by suffix, values by width, entries there and back, scripts' lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.switch.names import resolve_name, short_names
+from fairlane_controller.verbs.catalog import CATALOG, ELSEWHERE
+from fairlane_controller.verbs.complete import next_words
+from fairlane_controller.verbs.entries import (
+    PIVOT,
+    entry_row,
+    parse_action,
+    parse_keys,
+    parse_priority,
+    table_of,
+)
+from fairlane_controller.verbs.script import handler_of, read_lines
+from fairlane_controller.verbs.updates import from_text, to_text
+from fairlane_controller.verbs.values import format_match, format_value, parse_match, parse_value
+from finsy import P4Schema, P4TableEntry
+from finsy.p4schema import P4MatchType
+from finsy.proto import p4r
+
+ENTITIES = Path(__file__).resolve().parents[2] / "switch/crates/p4rt/tests/p4/entities.p4info.txtpb"
+
+
+@pytest.fixture(scope="module")
+def schema() -> P4Schema:
+    """A program that is none of ours, with every kind of match."""
+    return P4Schema(ENTITIES)
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+NAMES = ["In.route.ipv4_lpm", "In.route.drop", "In.l2.drop", "Out.mark"]
+
+
+def test_a_unique_suffix_is_a_name() -> None:
+    assert resolve_name("table", "ipv4_lpm", NAMES) == "In.route.ipv4_lpm"
+    assert resolve_name("table", "l2.drop", NAMES) == "In.l2.drop"
+    assert resolve_name("table", "In.route.drop", NAMES) == "In.route.drop"
+    assert short_names(NAMES)["In.route.drop"] == "route.drop"
+    assert short_names(["drop", "In.drop"]) == {"drop": "drop", "In.drop": "In.drop"}
+    assert resolve_name("action", "drop", ["drop", "In.drop"]) == "drop"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("drop", "table 'drop' is ambiguous: In.l2.drop, In.route.drop; say more of its name"),
+        ("ipv4_lmp", "unknown table 'ipv4_lmp'; did you mean 'ipv4_lpm'?; valid: ipv4_lpm, l2.drop, mark, route.drop"),
+        ("pv4_lpm", "did you mean 'ipv4_lpm'?"),
+        ("zzz", "unknown table 'zzz'; valid: ipv4_lpm"),
+    ],
+)
+def test_other_names_get_the_candidates_or_the_nearest(name: str, message: str) -> None:
+    with pytest.raises(FairlaneError) as caught:
+        resolve_name("table", name, NAMES)
+    assert message in caught.value.message
+    assert caught.value.exit_code == 3
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "value"),
+    [
+        ("511", 9, 511), ("0x1ff", 9, 511), ("0b101", 9, 5), ("010", 9, 10), ("10.0.1.2", 32, 0x0A000102),
+        ("08:00:00:00:01:11", 48, 0x080000000111), ("8:0:0:0:1:11", 48, 0x080000000111), ("2001:db8::1", 128, (0x20010DB8 << 96) | 1),
+        ("any text", 0, "any text"),
+    ],
+)  # fmt: skip
+def test_values_as_simple_switch_cli_takes_them(text: str, bits: int, value: Any) -> None:
+    assert parse_value(text, bits, "x") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "message"),
+    [
+        ("512", 9, "key port 512 is out of range: it must be between 0 and 511 (9 bits)"),
+        ("-1", 9, "key port -1 is out of range"),
+        ("10.0.1.256", 32, "key port: '10.0.1.256' is not a number (decimal or 0x…), an IPv4 address of 32 bits"),
+        ("10.0.1.2", 9, "is not a number (decimal or 0x…) of 9 bits"),
+        ("08:00:00:00:01", 48, "a MAC address of 48 bits"),
+        ("2001:db8::1::", 128, "an IPv6 address of 128 bits"),
+        ("0x1ffff", 16, "it must be between 0 and 65535 (16 bits)"),
+    ],
+)
+def test_values_out_of_their_width(text: str, bits: int, message: str) -> None:
+    with pytest.raises(FairlaneError) as caught:
+        parse_value(text, bits, "key port")
+    assert message in caught.value.message
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "bits", "value", "again"),
+    [
+        ("10.0.1.5/24", P4MatchType.LPM, 32, (0x0A000100, 24), "10.0.1.0/24"),
+        ("10.0.1.5", P4MatchType.LPM, 32, (0x0A000105, 32), "10.0.1.5/32"),
+        ("0/0", P4MatchType.LPM, 32, None, "*"),
+        ("0x0a&&&0x0f", P4MatchType.TERNARY, 8, (10, 15), "0xa&&&0xf"),
+        ("0xff&&&0x0f", P4MatchType.TERNARY, 8, (15, 15), "0xf&&&0xf"),
+        ("7", P4MatchType.TERNARY, 8, (7, 255), "7"),
+        ("10.0.0.0/8", P4MatchType.TERNARY, 32, (0x0A000000, 0xFF000000), "0xa000000&&&0xff000000"),
+        ("5&&&0", P4MatchType.TERNARY, 8, None, "*"),
+        ("1->5", P4MatchType.RANGE, 16, (1, 5), "1->5"),
+        ("5", P4MatchType.RANGE, 16, (5, 5), "5->5"),
+        ("0->65535", P4MatchType.RANGE, 16, None, "*"),
+        ("*", P4MatchType.OPTIONAL, 16, None, "*"),
+        ("3", P4MatchType.OPTIONAL, 16, 3, "3"),
+    ],
+)
+def test_keys_by_kind_of_match_and_back(text: str, kind: Any, bits: int, value: Any, again: str) -> None:
+    assert parse_match(text, kind, bits, "key") == value
+    assert format_match(value, kind, bits, "dst") == again
+    assert parse_match(again, kind, bits, "key") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("10.0.1.0/33", P4MatchType.LPM, "prefix length 33 is out of range: it must be between 0 and 32"),
+        ("10.0.1.0/x", P4MatchType.LPM, "is not VALUE/LENGTH, e.g. 10.0.1.0/24"),
+        ("5->1", P4MatchType.RANGE, "LOW not above HIGH"),
+        ("*", P4MatchType.EXACT, "'*' is not a number"),
+    ],
+)
+def test_keys_that_cannot_be(text: str, kind: Any, message: str) -> None:
+    with pytest.raises(FairlaneError) as caught:
+        parse_match(text, kind, 32, "key")
+    assert message in caught.value.message
+
+
+def test_addresses_are_shown_where_width_and_name_say_so() -> None:
+    assert format_value(0x0A000001, 32, "hdr.ipv4.dst_addr") == "10.0.0.1"
+    assert format_value(0x0A000001, 32, "threshold") == "167772161"
+    assert format_value(0x080000000111, 48, "dst_mac") == "08:00:00:00:01:11"
+    assert format_value(5, 48, "timestamp") == "5"
+
+
+# ---- entries ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_of_every_kind_of_match_there_and_back(schema: P4Schema) -> None:
+    table = table_of(schema, "ternary_table")
+    words = ["0x10&&&0xff", "1->5", "*", "3"]
+    action = parse_action(table, table.actions[next(iter(table.actions)).id].alias, _arguments(table))
+    entry = P4TableEntry(
+        table.alias, match=parse_keys(table, words), action=action, priority=parse_priority("10", table)
+    )
+    assert entry.priority == PIVOT - 10
+    row = entry_row(P4TableEntry.decode_entry(entry.encode_entry(schema), schema), schema)
+    assert list(row["match"].values()) == words
+    assert row["priority"] == 10
+    assert row["p4runtime_priority"] == PIVOT - 10
+
+
+def _arguments(table: Any) -> list[str]:
+    return ["1" for _ in next(iter(table.actions)).params]
+
+
+def test_words_that_make_no_entry(schema: P4Schema) -> None:
+    table = table_of(schema, "ternary_table")
+    with pytest.raises(FairlaneError, match="has 4 keys, not 1: value"):
+        parse_keys(table, ["1"])
+    with pytest.raises(FairlaneError, match="needs a priority as the last word"):
+        parse_priority(None, table)
+    exact = table_of(schema, "exact_table")
+    with pytest.raises(FairlaneError, match="has no priorities, so '5' is too much"):
+        parse_priority("5", exact)
+    with pytest.raises(FairlaneError, match="may only be in the default action"):
+        parse_action(exact, _scoped(exact, 2), [])
+
+
+def _scoped(table: Any, scope: int) -> str:
+    return next(action.alias for action in table.actions if action.scope.value == scope)
+
+
+def test_named_arguments_and_too_many(schema: P4Schema) -> None:
+    table = table_of(schema, "exact_table")
+    action = next(a for a in table.actions if len(a.params) == 1)
+    (param,) = action.params
+    assert parse_action(table, action.alias, [f"{param.name}=3"]).args == {param.name: 3}
+    with pytest.raises(FairlaneError, match=f"takes 1 arguments, not 2: {param.name}"):
+        parse_action(table, action.alias, ["1", "2"])
+    with pytest.raises(FairlaneError, match=f"{action.alias} takes {param.name}"):
+        parse_action(table, action.alias, ["x"])
+
+
+def test_updates_as_text_and_back() -> None:
+    update = p4r.Update(type=p4r.Update.INSERT, entity=p4r.Entity(table_entry=p4r.TableEntry(table_id=7, priority=3)))
+    assert from_text(to_text([update])) == [update]
+    with pytest.raises(FairlaneError, match="not a P4Runtime update"):
+        from_text(["no base64!"])
+
+
+# ---- lines -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_verb_has_somebody_who_does_it() -> None:
+    for verb in CATALOG:
+        assert callable(handler_of(verb.name))
+    assert not {verb.name for verb in CATALOG} & set(ELSEWHERE)
+
+
+def test_lines_have_numbers_and_comments() -> None:
+    lines = read_lines(["# all of it", "", "table_add t a 1 => 2 # why", "  show_tables"])
+    assert [(line.number, line.words) for line in lines] == [
+        (3, ("table_add", "t", "a", "1", "=>", "2")),
+        (4, ("show_tables",)),
+    ]
+    with pytest.raises(FairlaneError, match="line 1: no closing quotation"):
+        read_lines(["table_add 'x"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "message"),
+    [
+        ("table_ad", "unknown verb 'table_ad'; did you mean 'table_add'?"),
+        ("set_queue_rate", "over gNMI: `fairlane set_queue_rate`"),
+        ("swap_configs", "`fairlane init` loads the program"),
+    ],
+)
+def test_verbs_that_are_none(verb: str, message: str) -> None:
+    with pytest.raises(FairlaneError) as caught:
+        handler_of(verb)
+    assert message in caught.value.message
+
+
+def test_what_may_come_next(schema: P4Schema) -> None:
+    assert "table_add" in next_words(schema, [])
+    assert "ternary_table" in next_words(schema, ["table_add"])
+    actions = next_words(schema, ["table_add", "ternary_table"])
+    assert actions == sorted(a.alias for a in table_of(schema, "ternary_table").actions)
+    assert next_words(schema, ["table_add", "lpm_table", actions[0], "1/8"]) == ["=>"]
+    assert next_words(schema, ["table_delete", "lpm_table"]) == []
+    assert next_words(schema, ["table_add", "nonsense"]) == []

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of simple_switch_CLI on real switches of both targets: our program, one that is not ours, scripts, a running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
+from live_switch import REPOSITORY, LiveSwitch
+
+pytestmark = pytest.mark.timeout(120)
+
+ENTITIES = REPOSITORY / "switch" / "crates" / "p4rt" / "tests" / "p4"
+MAC = "08:00:00:00:09:99"
+
+
+@pytest.fixture
+def foreign_switch(bare_switch: LiveSwitch) -> LiveSwitch:
+    """A switch with a program that is none of ours."""
+
+    async def load() -> None:
+        files = PipelineFiles(ENTITIES / "entities.json", ENTITIES / "entities.p4info.txtpb")
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{bare_switch.grpc_port}"), write=True, pipeline=files):
+            pass
+
+    asyncio.run(load())
+    return bare_switch
+
+
+def routes(switch: LiveSwitch) -> dict[str, str]:
+    """Prefix → port, as table_dump says."""
+    dump = switch.json("table_dump", "ipv4_lpm")
+    return {entry["match"]["dst"]: entry["arguments"]["port"] for entry in dump["entries"]}
+
+
+def test_an_entry_comes_changes_goes_and_comes_back(switch: LiveSwitch) -> None:
+    before = {"10.0.1.0/24": "1", "10.0.3.0/24": "3"}
+    assert routes(switch) == before
+    said = switch.fairlane("table_add", "ipv4_lpm", "forward", "10.0.9.5/24", "=>", MAC, "1")
+    assert said == f"ipv4_lpm: added 10.0.9.0/24 => forward {MAC} 1, handle 0\n"
+    again = switch.fairlane("table_add", "route.ipv4_lpm", "forward", "10.0.9.0/24", "to", MAC, "1", code=5)
+    assert f"holds this entry already: 10.0.9.0/24 => forward {MAC} 1; table_modify changes it" in again
+    switch.fairlane("table_modify", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", f"dst_mac={MAC}", "port=3")
+    assert routes(switch) == {**before, "10.0.9.0/24": "3"}
+    switch.fairlane("undo")
+    assert routes(switch) == {**before, "10.0.9.0/24": "1"}
+    dry = switch.fairlane("table_delete", "ipv4_lpm", "10.0.9.0/24", "--dry-run")
+    assert dry.startswith("would write 1: ipv4_lpm: deleted 10.0.9.0/24")
+    assert len(routes(switch)) == 3
+    switch.fairlane("table_delete", "ipv4_lpm", "10.0.9.0/24")
+    assert routes(switch) == before
+    assert "holds no entry 10.0.9.0/24" in switch.fairlane("table_delete", "ipv4_lpm", "10.0.9.0/24", code=5)
+    switch.fairlane("table_clear", "ipv4_lpm")
+    assert switch.json("table_num_entries", "ipv4_lpm") == {"table": "ipv4_lpm", "entries": 0, "size": 4096}
+    switch.fairlane("undo")
+    assert routes(switch) == before
+
+
+def test_a_default_action(switch: LiveSwitch) -> None:
+    assert switch.json("table_dump", "ipv4_lpm")["default"]["action"] == "no_route"
+    switch.fairlane("table_set_default", "ipv4_lpm", "drop")
+    assert switch.json("table_dump", "ipv4_lpm")["default"]["action"] == "drop"
+    switch.fairlane("table_reset_default", "ipv4_lpm")
+    assert switch.json("table_dump", "ipv4_lpm")["default"]["action"] == "no_route"
+
+
+def test_mistakes_change_nothing_and_name_what_is_allowed(switch: LiveSwitch) -> None:
+    for words, code, message in (
+        (("table_add", "ipv4_lmp", "forward", "10.0.9.0/24", "=>", MAC, "1"), 3, "did you mean 'ipv4_lpm'?"),
+        (("table_add", "ipv4_lpm", "forwrd", "10.0.9.0/24", "=>", MAC, "1"), 3, "did you mean 'forward'?"),
+        (("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "512"), 2, "port 512 is out of range: it must be between 0 and 511"),
+        (("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC), 2, "takes 2 arguments, not 1: dst_mac (48 bits), port (9 bits)"),
+        (("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "="), 2, "the shell took the > of => for itself"),
+        (("table_add", "ipv4_lpm"), 2, "usage: table_add TABLE ACTION"),
+        (("counter_read", "drops", "8192"), 2, "index of drops 8192 is out of range: it must be between 0 and 8191"),
+        (("counter_read", "admited"), 3, "did you mean 'admitted'?"),
+    ):  # fmt: skip
+        assert message in switch.fairlane(*words, code=code)
+    assert len(routes(switch)) == 2
+
+
+def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
+    switch.fairlane("counter_write", "collisions", "3", "5", "0")
+    assert switch.json("counter_read", "collisions")["cells"] == [{"index": 3, "packets": 5, "bytes": None}]
+    switch.fairlane("counter_reset", "collisions")
+    assert switch.json("counter_read", "collisions", "3")["cells"][0]["packets"] == 0
+    switch.fairlane("mirroring_add", "5", "3")
+    assert switch.json("mirroring_get", "5") == {"session": 5, "ports": "3"}
+    switch.fairlane("undo")
+    assert switch.json("mirroring_get", "5")["ports"] is None
+    if switch.target == "bmv2":
+        for words in (("register_read", "port_occupancy", "3"), ("register_write", "port_occupancy", "3", "7")):
+            assert "reads and writes no registers over P4Runtime" in switch.fairlane(*words, code=5)
+        return
+    switch.fairlane("register_write", "port_occupancy", "3", "7")
+    assert switch.json("register_read", "port_occupancy", "3")["values"] == [7]
+    switch.fairlane("register_reset", "port_occupancy")
+    assert switch.json("register_read", "port_occupancy", "3")["values"] == [0]
+
+
+def test_a_script_is_checked_before_it_writes_and_one_change(switch: LiveSwitch, tmp_path: Path) -> None:
+    good = tmp_path / "good.txt"
+    good.write_text(
+        "# routes\n"
+        f"table_add ipv4_lpm forward 10.9.1.0/24 => {MAC} 1\n"
+        f"table_add ipv4_lpm forward 10.9.2.0/24 => {MAC} 1  # the second, so handle 1\n"
+        f"table_modify ipv4_lpm forward 0 {MAC} 3\n"
+        "table_delete ipv4_lpm 1\n"
+        "table_num_entries ipv4_lpm\n",
+        encoding="utf-8",
+    )
+    done = switch.json("script", str(good))
+    assert [(one["line"], one["verb"]) for one in done][-1] == (6, "table_num_entries")
+    assert done[-1]["entries"] == 3
+    assert routes(switch)["10.9.1.0/24"] == "3"
+    switch.fairlane("undo")
+    assert sorted(routes(switch)) == ["10.0.1.0/24", "10.0.3.0/24"]
+    bad = tmp_path / "bad.txt"
+    bad.write_text(
+        f"table_add ipv4_lpm forward 10.9.1.0/24 => {MAC} 1\n\ntable_ad x\ntable_delete ipv4_lpm 10.7.0.0/16\n",
+        encoding="utf-8",
+    )
+    text = switch.fairlane("script", str(bad), code=3)
+    assert "line 3: unknown verb 'table_ad'; did you mean 'table_add'?" in text
+    assert "line 4: table ipv4_lpm holds no entry 10.7.0.0/16" in text
+    assert len(routes(switch)) == 2
+    assert "1 of 3 lines done" in switch.fairlane("script", str(bad), "--keep-going", code=3)
+    assert len(routes(switch)) == 3
+
+
+def test_what_the_switch_refuses_takes_the_script_back(switch: LiveSwitch, tmp_path: Path) -> None:
+    lines = [f"table_add ipv4_lpm forward 10.{i // 250}.{i % 250}.0/32 => {MAC} 1" for i in range(4200)]
+    file = tmp_path / "full.txt"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    text = switch.fairlane("script", str(file), code=5)
+    if "RESOURCE_EXHAUSTED" not in text:
+        assert switch.target == "bmv2"
+    assert "line 4096" in text or "line 4095" in text
+    assert "updates before it were taken back" in text
+    assert sorted(routes(switch)) == ["10.0.1.0/24", "10.0.3.0/24"]
+
+
+def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> None:
+    with switch.loop():
+        switch.fairlane("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "1")
+        assert routes(switch)["10.0.9.0/24"] == "1"
+        refused = switch.fairlane("table_add", "policy", "drop_tail", "3", "1", "=>", code=7)
+        assert "the running control loop keeps the table policy of s1: use `fairlane threshold`" in refused
+        assert switch.loop_status()["connected"] is True
+        switch.fairlane("undo")
+        assert "10.0.9.0/24" not in routes(switch)
+    (one, _two) = switch.events("changed")
+    assert "1 updates of what the loop does not keep" in one["why"]
+
+
+def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> None:
+    tables = {t["table"]: t for t in foreign_switch.json("show_tables")["tables"]}
+    ternary = tables["ternary_table"]
+    assert [key["match"] for key in ternary["keys"]] == ["ternary", "range", "optional", "exact"]
+    action = ternary["actions"][0]
+    arguments = ["1" for _ in action["arguments"]]
+    add = ("table_add", "ternary_table", action["action"], "0x10&&&0xf0", "1->5", "*", "3", "=>", *arguments)
+    assert "needs a priority as the last word" in foreign_switch.fairlane(*add[:8], code=2)
+    foreign_switch.fairlane(*add, "20")
+    foreign_switch.fairlane(*add, "10")
+    entries = foreign_switch.json("table_dump", "ternary_table")["entries"]
+    assert [entry["priority"] for entry in entries] == [10, 20]
+    assert list(entries[0]["match"].values()) == ["0x10&&&0xf0", "1->5", "*", "3"]
+    foreign_switch.fairlane("table_delete", "ternary_table", "0x10&&&0xf0", "1->5", "*", "3", "20")
+    assert [e["priority"] for e in foreign_switch.json("table_dump", "ternary_table")["entries"]] == [10]
+    assert "is constant" in foreign_switch.fairlane("table_clear", "const_table", code=2)
+    if foreign_switch.target == "bmv2" and shutil.which("simple_switch_CLI"):
+        told = subprocess.run(
+            ["simple_switch_CLI", "--thrift-port", str(foreign_switch.thrift_port)],
+            input="table_dump ternary_table\n", capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        assert "Priority: 10" in told.stdout, told.stdout + told.stderr
