@@ -129,6 +129,8 @@ class Control:
     """Packets: fixed. `model`: the control loop, eq. (9) alone. `auto`: the control loop, tuning itself."""
     measure: bool = False
     """Run the control loop for its measurements also where it decides nothing."""
+    probes: bool = False
+    """Sim: the loop probes the links behind managed ports for τ, as `fairlane run` always does (Mininet); off in the papers' experiments."""
     gfr: GfrOptions | None = None
     """With program `gfr`."""
 

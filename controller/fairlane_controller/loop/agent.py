@@ -21,7 +21,9 @@ from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.session import SwitchSession
 from fairlane_controller.loop.shares import FlowCount, ShareOptions, ShareTuner
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
+from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import listen_reports, listen_t_res
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState, SwitchState
@@ -48,6 +50,8 @@ class AgentOptions:
     connect_timeout_s: float = 2.0
     retry_s: float = 0.2
     "Between two attempts to reach a switch that does not answer."
+    probes: bool = True
+    "Whether the links behind the managed ports are probed for τ."
     flow_weight: FlowWeight | None = None
     "The weight of a new flow's entry; without, every flow has its class's."
 
@@ -162,6 +166,8 @@ class SwitchAgent(SwitchSession):
             self._evaluate_forever(client),
             self._tune_forever(client),
         ]
+        if self._options.probes:
+            jobs += [send_probes(client, self._managed_meters), listen_probes(client, self._meter)]
         await self._serve_together(client, jobs)
 
     # ---- thresholds ------------------------------------------------------------------------------------------
@@ -171,8 +177,21 @@ class SwitchAgent(SwitchSession):
             return None
         meter = self._meters.get(port)
         if meter is None:
-            meter = self._meters[port] = PortMeter(self._options.measure)
+            meter = self._meters[port] = PortMeter(
+                self._options.measure, line_bps=self._line_bps(port), tell=partial(self._link_changed, port)
+            )
         return meter
+
+    def _managed_meters(self) -> dict[int, PortMeter]:
+        return {port: meter for port in self._limits if (meter := self._meter(port)) is not None}
+
+    def _line_bps(self, port: int) -> float | None:
+        """The port's rate in the run state, where it says one."""
+        ports = self._switch_state.ports if self._switch_state else ()
+        return next((float(state.rate_bps) for state in ports if state.port == port and state.rate_bps), None)
+
+    def _link_changed(self, port: int, change: LinkChange) -> None:
+        self._event("link_changed", port=port, why=change.why, **change.to_json())
 
     async def _evaluate_forever(self, client: SwitchClient) -> None:
         while True:

@@ -16,11 +16,21 @@ def of_measurement(measured: PortMeasurement) -> str:
     """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
     known = (
         ("BW", measured.bw_bps, format_rate),
-        ("T_res", measured.t_res_s, _millis),
+        ("T_res", measured.t_res_s, lambda seconds: _millis(seconds) + _source(measured)),
         ("L_D", measured.l_d_bytes, _bytes),
         ("N_C", measured.n_c, "{:g}".format),
     )
     return ", ".join(f"{name} {form(estimate.value)}" for name, estimate, form in known if estimate is not None)
+
+
+def _source(measured: PortMeasurement) -> str:
+    """Behind T_res, where it is not of the ACKs alone: ` (2τ 4 ms of the probes + T_ACK 2.9 ms)`."""
+    if not measured.t_res_source.startswith("probes") or measured.tau_s is None:
+        return ""
+    two_tau = f"2τ {_millis(2 * measured.tau_s.value)} of the probes"
+    if measured.t_res_source == "probes_alone" or measured.t_ack_s is None:
+        return f" ({two_tau}; no ACK was timed)"
+    return f" ({two_tau} + T_ACK {_millis(measured.t_ack_s.value)})"
 
 
 def of_decision(decision: Decision, measured: PortMeasurement, k: float) -> str:

@@ -52,6 +52,10 @@ class QuantileWindow:
     max_samples: int = 512
     shift_count: int = 4
     shift_ratio: float = 0.15
+    shift_quantile: float = 0.5
+    "Beyond this quantile of the old ones, upwards, or its mirror downwards, the new ones must lie as well."
+    shift_floor: float = 0.0
+    "A smaller difference, in the unit of the values, is no shift."
     resets: int = 0
     "How often a shift was seen."
     _samples: deque[_Sample] = field(default_factory=lambda: deque[_Sample]())
@@ -106,6 +110,11 @@ class QuantileWindow:
         while self._samples and self._samples[0].time_s < time_s:
             self._samples.popleft()
 
+    def forget_since(self, time_s: float) -> None:
+        """What was observed at `time_s` or later does not count."""
+        while self._samples and self._samples[-1].time_s >= time_s:
+            self._samples.pop()
+
     def clear(self) -> None:
         """Forget everything."""
         self._samples.clear()
@@ -119,14 +128,26 @@ class QuantileWindow:
             return
         samples = list(self._samples)
         old, new = samples[: -self.shift_count], samples[-self.shift_count :]
-        ordered = _Ordered(old)
-        # Upwards it is not enough to lie above a low quantile: the new ones must lie above the old median as well.
-        middle, usual = ordered.at(0.5), ordered.at(self.quantile)
-        above = all(s.value > max(middle, usual) * (1.0 + self.shift_ratio) for s in new)
-        below = all(s.value < min(middle, usual) * (1.0 - self.shift_ratio) for s in new)
-        if above or below:
+        low, high = self._usual(old)
+        if all(s.value > high for s in new) or all(s.value < low for s in new):
             self._samples = deque(new)
             self.resets += 1
+
+    def _usual(self, held: Iterable[_Sample]) -> tuple[float, float]:
+        """Below and above which a value is beyond what was observed; `held` has one sample at least."""
+        ordered = _Ordered(held)
+        # Upwards it is not enough to lie above a low quantile: a new one must lie above the old median as well.
+        usual = ordered.at(self.quantile)
+        most, least = max(ordered.at(self.shift_quantile), usual), min(ordered.at(1.0 - self.shift_quantile), usual)
+        ratio, floor = self.shift_ratio, self.shift_floor
+        return min(least * (1.0 - ratio), least - floor), max(most * (1.0 + ratio), most + floor)
+
+    def beyond(self, value: float) -> bool:
+        """Whether a value, before it is added, lies beyond what was observed; three observations are needed to tell."""
+        if len(self._samples) < 3:
+            return False
+        low, high = self._usual(self._samples)
+        return not low <= value <= high
 
 
 class _Ordered:

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BW, T_res, L_D and N_C of one egress port out of the data plane's reports and T_res samples; no I/O, no clock."""
+"""BW, T_res, τ, T_ACK, L_D and N_C of one egress port out of the data plane's reports, T_res samples and probes; no I/O, no clock."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
+from fairlane_controller.measure.probe import Probe
+from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,15 @@ class MeasureOptions:
     sample_includes_t_d: bool = True
     """Whether a frame's own serialisation is in its T_res sample: yes where the dequeue is the start of the
     transmission (embedded switch), no where a frame is sent at once when it is dequeued (BMv2)."""
+    probe: ProbeOptions = field(default_factory=ProbeOptions)
+    t_res_min_count: int = 3
+    "With fewer samples than this the ACKs' T_res says nothing of T_ACK."
+    t_ack_quantile: float = 0.1
+    "Lower than T_res's: where probes tell of the link's changes, what remains are delayed-ACK timers, which last for seconds,"
+    t_ack_window_s: float = 30.0
+    "and T_ACK may take its time."
+    no_acks_s: float = 3.0
+    "BW is known for so long, and no ACK was ever timed: this link carries no TCP, and T_res is 2τ."
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,13 @@ class PortMeasurement:
     l_d_bytes: Estimate | None
     n_c: Estimate | None
     waiting_packets: int | None = None
+    tau_s: Estimate | None = None
+    "One way on the link, of probes."
+    t_ack_s: Estimate | None = None
+    "T_res - 2τ: all delay behind the link and the way back from there (6)."
+    t_res_source: str = ""
+    """What `t_res_s` is of: `acks`, `probes` (2τ of the probes and the usual T_ACK of the ACKs, as old as that is), `probes_alone`
+    (2τ: no ACK was ever timed); empty without it."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with units in the names; an infinite uncertainty is null."""
@@ -93,6 +113,9 @@ class PortMeasurement:
             "l_d_bytes": plain(self.l_d_bytes),
             "n_c": plain(self.n_c),
             "waiting_packets": self.waiting_packets,
+            "tau_s": plain(self.tau_s),
+            "t_ack_s": plain(self.t_ack_s),
+            "t_res_source": self.t_res_source,
         }
 
 
@@ -101,6 +124,11 @@ class PortMeter:
     """Takes the observations of one port; times are seconds of any one clock."""
 
     options: MeasureOptions
+    line_bps: float | None = None
+    "Rate of the port as configured, for what a probe takes on the line while BW is not known."
+    tell: Callable[[LinkChange], None] = lambda _: None
+    "Hears of every change of the link as soon as it is sure."
+    link: LinkProbe = field(init=False)
     discarded: int = 0
     "Observations that could not be true (no time, T_res below the frame's own serialisation)."
     _waiting: int | None = None
@@ -117,11 +145,17 @@ class PortMeter:
     _run_side: int = 0
     _port_s: float | None = None
     "The port's T_res when it was last looked at, and no run was on."
+    _t_ack: QuantileWindow = field(init=False)
+    _last_t_ack: tuple[float, Estimate] | None = None
+    "When T_ACK was last known, and what it was."
+    _bw_begins_s: float | None = None
     _usual_s: float = -math.inf
     "When a sample was last as expected, or the run's count began anew."
 
     def __post_init__(self) -> None:
         window = self.options.window_s
+        self.link = LinkProbe(self.options.probe)
+        self._t_ack = QuantileWindow(self.options.t_ack_quantile, self.options.t_ack_window_s, shift_count=1_000_000)
         self._bw = QuantileWindow(self.options.bw_quantile, window, shift_count=3, shift_ratio=0.05)
         self._l_d = QuantileWindow(0.5, window)
         self._n_c = QuantileWindow(self.options.n_c_quantile, self.options.n_c_window_s, shift_count=1_000_000)
@@ -135,16 +169,51 @@ class PortMeter:
             return  # nothing ever waited: the interval says nothing about the line
         bw_bps, resets = 8e6 * report.busy_bytes / report.busy_us, self._bw.resets
         begins, disagrees = self._bw.since_s is None, self._bw.side(bw_bps) not in (None, 0)
+        before = self._bw.estimate(now_s)
+        if self._bw_begins_s is None:
+            self._bw_begins_s = now_s
         self._bw.add(now_s, bw_bps, weight=float(report.busy_us))
         self._l_d.add(now_s, report.busy_bytes / report.busy_packets, weight=float(report.busy_packets))
         if begins or self._bw.resets != resets:
             # What came before has another T_D and, after a hand-over, another path; what came since is right.
             self._t_res.clear()
+            after, since_s = self._bw.estimate(now_s), self._bw.since_s or now_s
+            if before is not None and after is not None and not begins:
+                self.link.forget_since(since_s)  # their own serialisation was reckoned with the old rate
+                self._t_ack.clear()  # holds the way back, and timers that are usual at one rate are not at another
+                self.tell(LinkChange("rate", before.value, after.value, since_s, after.count))
             self._take_again(-math.inf if begins else self._bw.since_s or now_s)
         elif disagrees:
             self._doubt_s = now_s if self._doubt_s is None else self._doubt_s
         elif self._doubt_s is not None:
             self._take_again(self._doubt_s)
+
+    def on_probe(self, now_s: float, probe: Probe) -> None:
+        """A probe that came back."""
+        rate_bps = None
+        if self.options.sample_includes_t_d:
+            bw = self._bw.estimate(now_s)
+            rate_bps = bw.value if bw is not None else self.line_bps
+        shift = self.link.on_home(now_s, probe, rate_bps)
+        if shift is not None:
+            # T_res of the old delay says nothing now; until there are samples of the new one, 2τ and T_ACK stand for it.
+            for window in self._t_res.values():
+                window.forget_before(shift.since_s)
+            while self._recent and self._recent[0][0] < shift.since_s:
+                self._recent.popleft()
+            self._end_run(now_s)
+            self._port_s = None
+            count = self.options.probe.shift_count
+            self.tell(LinkChange("delay", shift.before_s / 2, shift.after_s / 2, shift.since_s, count))
+            return
+        two_tau_s = self.link.two_tau_s(now_s)
+        t_res_s = None if self._run or self._doubt_s is not None else self._port_t_res(now_s)
+        if t_res_s is None or two_tau_s is None or t_res_s.count < self.options.t_res_min_count:
+            return
+        self._t_ack.add(now_s, max(0.0, t_res_s.value - two_tau_s.value))
+        t_ack = self._t_ack.estimate(now_s)
+        if t_ack is not None:
+            self._last_t_ack = now_s, t_ack
 
     def _take_again(self, since_s: float) -> None:
         """BW is known (again): what was held back since then counts."""
@@ -198,13 +267,19 @@ class PortMeter:
         options = self.options
         if len(self._run) < 2:
             return
+        probed = self.link.two_tau_s(now_s) is not None
+        if probed and self._run_side > 0:
+            return  # the link is as it was: delayed-ACK timers
         many = len(self._run) >= options.t_res_shift_count and now_s - self._run[0] >= options.t_res_shift_s
         if many or now_s - self._usual_s >= options.t_res_shift_s:
             # The first may have been on its way in the change.
-            since_s = self._run[1 if len(self._run) > 2 else 0]
+            since_s, count, before_s = self._run[1 if len(self._run) > 2 else 0], len(self._run), self._port_s
             for window in self._t_res.values():
                 window.forget_before(since_s)
             self._end_run(now_s)
+            after = self._port_t_res(now_s)
+            if not probed and before_s is not None and after is not None:
+                self.tell(LinkChange("path", before_s, after.value, since_s, count))
 
     def _end_run(self, now_s: float) -> None:
         self._run, self._run_side, self._usual_s = [], 0, now_s
@@ -212,16 +287,43 @@ class PortMeter:
     def measurement(self, now_s: float) -> PortMeasurement:
         """Everything that is known at `now_s`."""
         self._look_for_shift(now_s)
-        t_res_s = self._port_t_res(now_s)
+        of_acks = self._port_t_res(now_s)
         if not self._run:
-            self._port_s = None if t_res_s is None else t_res_s.value
+            self._port_s = None if of_acks is None else of_acks.value
+        two_tau_s, t_ack_s = self.link.two_tau_s(now_s), self._t_ack_now(now_s)
+        t_res_s, source = self._best_t_res(now_s, of_acks, two_tau_s, t_ack_s)
         return PortMeasurement(
             bw_bps=self._bw.estimate(now_s),
             t_res_s=t_res_s,
             l_d_bytes=self._l_d.estimate(now_s),
             n_c=self._n_c.estimate(now_s),
             waiting_packets=self._waiting,
+            tau_s=None if two_tau_s is None else _half(two_tau_s),
+            t_ack_s=t_ack_s,
+            t_res_source=source,
         )
+
+    def _t_ack_now(self, now_s: float) -> Estimate | None:
+        """T_ACK; where no ACK was timed within the window the last one, as old as it is."""
+        if self._last_t_ack is None:
+            return None
+        since_s, last = self._last_t_ack
+        return self._t_ack.estimate(now_s) or replace(last, age_s=now_s - since_s)
+
+    def _best_t_res(
+        self, now_s: float, of_acks: Estimate | None, two_tau_s: Estimate | None, t_ack_s: Estimate | None
+    ) -> tuple[Estimate | None, str]:
+        """T_res and its source: (6) with τ of the probes and the usual T_ACK where both are known, for ACKs come with delayed-ACK
+        timers of their own; else the ACKs alone."""
+        options = self.options
+        if two_tau_s is not None:
+            if t_ack_s is not None:
+                both = math.hypot(two_tau_s.uncertainty, t_ack_s.uncertainty)
+                value = two_tau_s.value + t_ack_s.value
+                return replace(two_tau_s, value=value, uncertainty=both), "probes"
+            if of_acks is None and self._bw_begins_s is not None and now_s - self._bw_begins_s >= options.no_acks_s:
+                return two_tau_s, "probes_alone"
+        return of_acks, "" if of_acks is None else "acks"
 
     def _port_t_res(self, now_s: float) -> Estimate | None:
         """The median of the flows' own values: flows of one port may have different paths behind it."""
@@ -243,3 +345,7 @@ class PortMeter:
             age_s=min(e.age_s for e in trusted),
             uncertainty=middle.uncertainty,
         )
+
+
+def _half(two: Estimate) -> Estimate:
+    return replace(two, value=two.value / 2, uncertainty=two.uncertainty / 2)

@@ -152,6 +152,7 @@ class ControlSpec(Strict):
     scheme: Scheme = "drop_tail"
     threshold: Annotated[int | Literal["model", "auto"], BeforeValidator(_threshold)] = "auto"
     measure: bool = False
+    probes: bool = False
     scheduler: Literal["fifo", "wrr"] | None = None
     lbo_cells: Cells | None = None
     hbo_cells: Cells | None = None

@@ -34,7 +34,7 @@ def make_control(body: Body) -> Control:
     """The scenario's control."""
     spec = body.control
     gfr = GfrOptions(**spec.gfr_options()) if body.topology.program == "gfr" else None
-    return Control(spec.scheme, spec.threshold, spec.measure, gfr)
+    return Control(spec.scheme, spec.threshold, spec.measure, spec.probes, gfr)
 
 
 def make_vcs(body: Body) -> tuple[Vc, ...]:

@@ -80,6 +80,8 @@ class SimSwitch:
         self._transport = transport
         self._error = error
         self._digests: dict[int, asyncio.Queue[DigestList]] = {}
+        self._packets: tuple[frozenset[int], asyncio.Queue[Any]] | None = None
+        "EtherTypes that somebody listens for, and where their packet-ins go."
         self._idle: asyncio.Queue[Any] | None = None
 
     async def __aexit__(self, *_: object) -> None:
@@ -128,6 +130,10 @@ class SimSwitch:
                         queue.put_nowait(self._decode_digest(message.digest))
                 case "idle_timeout_notification" if self._idle is not None:
                     self._idle.put_nowait(decode_stream(message, self.p4info))
+                case "packet" if self._packets is not None:
+                    types, packets = self._packets
+                    if int.from_bytes(message.packet.payload[12:14], "big") in types:
+                        packets.put_nowait(decode_stream(message, self.p4info))
                 case "error":
                     raise RuntimeError(f"switch {self.name} refused a stream message: {message.error.message}")
                 case _:
@@ -154,6 +160,18 @@ class SimSwitch:
                 yield await queue.get()
         finally:
             del self._digests[number]
+
+    async def read_packets(self, *, queue_size: int = 0, eth_types: Iterable[int] | None = None) -> AsyncIterator[Any]:
+        """Packet-ins of these EtherTypes from now on; one listener."""
+        if self._packets is not None:
+            raise ValueError("packet queue already open")
+        queue = asyncio.Queue[Any](queue_size)
+        self._packets = frozenset(eth_types or ()), queue
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._packets = None
 
     async def read_idle_timeouts(self, *, queue_size: int = 0) -> AsyncIterator[Any]:
         """Idle notifications from now on; one listener."""
