@@ -21,14 +21,19 @@ FRAME_SCHEDULERS = ("wrr", "drr")
 
 def check_config(config: GfrConfig, source: str, run: RunState | None = None) -> None:
     """BAD_FILE with the first problems; `run` is the topology where it is known, and adds its own bounds."""
-    problems = [
+    problems = problems_of(config, run)
+    if problems:
+        raise bad_config(source, problems)
+
+
+def problems_of(config: GfrConfig, run: RunState | None = None) -> list[str]:
+    """Everything that is wrong with it, each `ports[0].lbo_cells: what, and what is allowed`."""
+    return [
         *_ports(config, run),
         *_vcs(config, run),
         *_matches(config),
         *_rates(config, run),
     ]
-    if problems:
-        raise bad_config(source, problems)
 
 
 # ---- ports -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,16 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+)
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.match import IpNetwork, Ternary, parse_dscp, parse_prefix, ternaries
@@ -43,7 +52,17 @@ def _rate(value: Any) -> float:
     return float(value)
 
 
-Rate = Annotated[float, BeforeValidator(_rate), Field(ge=0, le=MAX_40)]
+_RATE_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "number", "minimum": 0},
+            {"type": "string", "pattern": r"^\s*[0-9.]+\s*[kKmMgG]?([bB][iI][tT](/s)?|[bB][pP][sS]|[bB]/s)?\s*$"},
+        ],
+        "description": "bit/s",
+        "examples": ["2Mbit", "51.84Mbit"],
+    }
+)
+Rate = Annotated[float, BeforeValidator(_rate), Field(ge=0, le=MAX_40), _RATE_SCHEMA]
 """Bits on the line a second: `2Mbit`, `51.84Mbit`, or a number of bit/s."""
 Dscp = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
@@ -76,7 +95,7 @@ class RateForm(str, Enum):
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class PortConfig(_Model):
@@ -268,7 +287,7 @@ def bad_config(source: str, problems: list[str]) -> FairlaneError:
 
 def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:
     """Each of pydantic's problems as `ports[0].lbo_cells: …`."""
-    return [_describe_one(cast("dict[str, Any]", item), model) for item in error.errors()]
+    return [describe_one(cast("dict[str, Any]", item), model) for item in error.errors()]
 
 
 def key_path(steps: tuple[int | str, ...]) -> str:
@@ -279,7 +298,8 @@ def key_path(steps: tuple[int | str, ...]) -> str:
     return text or "the configuration"
 
 
-def _describe_one(item: dict[str, Any], model: type[BaseModel]) -> str:
+def describe_one(item: dict[str, Any], model: type[BaseModel]) -> str:
+    """One of pydantic's problems as `ports[0].lbo_cells: …`."""
     steps: tuple[int | str, ...] = item["loc"]
     where, kind, given = key_path(steps), str(item["type"]), item.get("input")
     context: dict[str, Any] = item.get("ctx") or {}

@@ -52,6 +52,7 @@ MODULES: dict[str, str] = {
     "table_write": _STANDARD,
     "far_side_put": _STANDARD,
     "gfr_apply": _STANDARD,
+    "config_note": "fairlane_controller.config.apply",
     "p4_write": "fairlane_controller.verbs.updates",
 }
 """Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it."""

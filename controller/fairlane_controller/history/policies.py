@@ -9,6 +9,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.history.entries import write_entries
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.state.loop_state import PolicyState
 from fairlane_controller.switch import program
@@ -68,3 +69,24 @@ async def put_policy(client: SwitchClient, store: LoopStore, request: Request) -
             if entry_key(bare) in held:
                 await client.write([-bare])
     return policy
+
+
+async def write_with_settings(client: SwitchClient, store: LoopStore, request: Request) -> Request:
+    """`table_write`: entries and, by `port/class`, settings of policies, all or none; returns the request that undoes it."""
+    name = client.endpoint.name
+    asked = cast("dict[str, Any]", request.get("settings") or {})
+    wanted = {_key(text): settings_of({"settings": given}) for text, given in asked.items()}
+    before = {
+        f"{key[0]}/{key[1]}": store.policy(name, *key).model_dump(mode="json", exclude_defaults=True) for key in wanted
+    }
+    with store.all_changed(name, wanted):
+        updates = await write_entries(client, request["updates"])
+    undo = {**request, "updates": updates}
+    return {**undo, "settings": before} if before else undo
+
+
+def _key(text: str) -> tuple[int, int]:
+    port, slash, traffic_class = text.partition("/")
+    if not slash or not port.isdecimal() or not traffic_class.isdecimal():
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"settings of {text!r}: must be PORT/CLASS, e.g. 3/0")
+    return program.check_port(int(port)), program.check_class(int(traffic_class))

@@ -10,9 +10,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.change import change_config
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.history.entries import write_entries
 from fairlane_controller.history.ops import Context, Request, register
-from fairlane_controller.history.policies import policy_before, put_policy
+from fairlane_controller.history.policies import policy_before, put_policy, write_with_settings
 from fairlane_controller.loop.store import LoopStore
 
 
@@ -29,7 +28,7 @@ async def apply_policy_put(context: Context, request: Request) -> list[Request]:
 
 
 async def apply_table_write(context: Context, request: Request) -> list[Request]:
-    """`{"op": "table_write", "switch", "updates": […]}`, updates as `switch/updates.py` has them."""
+    """`{"op": "table_write", "switch", "updates": […], "settings": {"3/0": {…}}}`, updates as `switch/updates.py` has them."""
     switch = str(request["switch"])
     if context.loop_runs:
         if is_gfr(context.run):
@@ -39,8 +38,7 @@ async def apply_table_write(context: Context, request: Request) -> list[Request]
             )
         return list(await context.ask(request))
     async with context.writer(switch) as client:
-        updates = await write_entries(client, request["updates"])
-    return [{**request, "updates": updates}]
+        return [await write_with_settings(client, LoopStore(context.folder), request)]
 
 
 async def apply_far_side_put(context: Context, request: Request) -> list[Request]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlane_controller.history.entries import write_entries
-from fairlane_controller.history.policies import policy_before, put_policy
+from fairlane_controller.history.policies import policy_before, put_policy, write_with_settings
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.session import Log
 from fairlane_controller.loop.store import LoopStore
@@ -24,7 +23,7 @@ async def take_back(agent: SwitchAgent, store: LoopStore, log: Log, request: Req
             before = await policy_before(client, store, port, traffic_class)
             await put_policy(client, store, request)
             return [before]
-        return [{**request, "updates": await write_entries(client, request["updates"])}]
+        return [await write_with_settings(client, store, request)]
 
     undo = await agent.exclusively(change)
     what = "1 policy" if request["op"] == "policy_put" else f"{len(request['updates'])} table entries"

@@ -7,7 +7,7 @@ before anything is decided.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -42,13 +42,24 @@ class LoopStore:
     @contextmanager
     def changed(self, switch: str, port: int, traffic_class: int, policy: PolicyState) -> Generator[None, None, None]:
         """Store the settings first, then run the body (the write to the switch); take them back if it fails."""
+        with self.all_changed(switch, {(port, traffic_class): policy}):
+            yield
+
+    @contextmanager
+    def all_changed(self, switch: str, policies: Mapping[tuple[int, int], PolicyState]) -> Generator[None, None, None]:
+        """As `changed`, of several (egress port, class) of a switch."""
         self._read_newer()
         before = self._state
-        self._put(before.with_policy(switch, port, traffic_class, policy))
+        if policies:
+            state = before
+            for (port, traffic_class), policy in policies.items():
+                state = state.with_policy(switch, port, traffic_class, policy)
+            self._put(state)
         try:
             yield
         except BaseException:
-            self._put(before)
+            if policies:
+                self._put(before)
             raise
 
     def _put(self, state: LoopState) -> None:

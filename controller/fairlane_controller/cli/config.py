@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane config check|show|apply|reload|schema`: the one configuration file."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.dry import DryResult, DryRunOption, tell_dry
+from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.targets import JsonOption, StateOption
+from fairlane_controller.cli.typed import typed
+from fairlane_controller.config.apply import apply
+from fairlane_controller.config.check import check
+from fairlane_controller.config.compare import Comparison, compare
+from fairlane_controller.config.emit import to_toml
+from fairlane_controller.config.read import read_file
+from fairlane_controller.config.show import in_force
+from fairlane_controller.config.target import find_run, running
+from fairlane_controller.loop.control import ask
+from fairlane_controller.state.run_state import find_folder, read_run_state
+
+config_app = typer.Typer(help="The configuration file: check, show, apply, reload.", no_args_is_help=True)
+
+FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configuration.md).", metavar="FILE")]
+
+
+@config_app.command("check")
+def check_command(file: FileArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Check FILE: keys, values, and, where its topology runs, names, places, capacities. Nothing is read from a switch."""
+    loaded = read_file(file)
+    run = running(loaded, state)
+    check(loaded, run)
+    if as_json:
+        print_json({"valid": True, "file": str(file), "topology": run.name if run else None})
+        return
+    where = f" for the topology {run.name}" if run else "; no topology runs that it could be checked against"
+    console.print(f"{file}: valid{where}", markup=False, soft_wrap=True)
+
+
+@config_app.command("show")
+def show_command(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Show what is in force as such a file: save it, and apply it again later."""
+    run = read_run_state(find_folder(state))
+    config, notes = asyncio.run(in_force(run))
+    if as_json:
+        print_json({"config": config.plain(), "left_out": notes})
+        return
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    print(to_toml(config, [f"What is in force on {run.name}, {now}", *(f"Left out: {n}" for n in notes)]), end="")
+    for note in notes:
+        error_console.print(f"fairlane: {note}", markup=False, soft_wrap=True)
+
+
+@config_app.command("apply")
+def apply_command(
+    file: FileArgument,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the switches hold what FILE says, touching only what differs: all of them, or none."""
+    loaded = read_file(file)
+    run = find_run(loaded, state)
+    if dry_run:
+        check(loaded, run)
+        found = asyncio.run(compare(loaded.config, run))
+        tell_dry(_dry(found), as_json)
+        return
+    done = asyncio.run(apply(loaded, run, typed()))
+    if as_json:
+        print_json(done.to_json())
+        return
+    counts = [f"{name}: {count} entries" for name, count in done.written.items()]
+    counts += [f"{done.settings} settings of policies"] if done.settings else []
+    counts += [f"{done.ports} ports"] if done.ports else []
+    print(f"{file} applied ({', '.join(counts) or 'the switches held it already'})")
+
+
+def _dry(found: Comparison) -> list[DryResult]:
+    results: list[DryResult] = []
+    for one in found.switches:
+        notes = [f"{row.what} {row.place}: {row.held} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port")]  # fmt: skip
+        results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
+    return results
+
+
+@config_app.command("reload")
+def reload_command(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Let the running loop read its file again (`fairlane run --config FILE`); a file with a mistake changes nothing."""
+    folder = find_folder(state)
+    done = asyncio.run(ask(folder, {"op": "config_reload"}))
+    if as_json:
+        print_json(done)
+        return
+    counts = ", ".join(f"{name}: {count} entries" for name, count in done["written"].items())
+    print(f"{done['file']} reloaded ({counts or 'the switches held it already'})")
+
+
+@config_app.command("schema")
+def schema_command() -> None:
+    """Print the JSON schema of the file, for editors."""
+    from fairlane_controller.config.schema import json_schema_text
+
+    print(json_schema_text(), end="")

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one configuration file: its model, its JSON schema, comparison with the switches, reconciliation, reload.
+
+| file | what |
+|---|---|
+| `model.py`, `values.py` | `fairlane.toml` as values |
+| `read.py`, `positions.py` | the file to values, or an error with line, column, key and what is allowed |
+| `check.py` | what a file must fulfil as a whole and on the topology that runs |
+| `wanted.py` | the entries that it means |
+| `compare.py` | what the file says beside what the switches hold |
+| `apply.py` | the difference into all switches, or into none |
+| `show.py`, `emit.py` | what is in force as such a file |
+| `schema.py` | the JSON schema for editors |
+| `reload.py` | the file of a running loop: SIGHUP, a change of the file, `fairlane config reload` |
+"""

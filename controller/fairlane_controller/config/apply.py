@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A configuration into all switches, or into none: the difference only, as requests of the history, so that it can be undone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller import history
+from fairlane_controller.config.check import check
+from fairlane_controller.config.compare import Comparison, compare
+from fairlane_controller.config.model import FairlaneConfig
+from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history.ops import Context, Request, apply_all
+from fairlane_controller.state.files import write_json_atomically
+from fairlane_controller.state.run_state import RunState
+
+CONFIG_FILE = "config.json"
+"""In the run-state folder: the configuration that was applied last."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What an application did."""
+
+    written: dict[str, int]
+    "Table entries written, by switch."
+    settings: int = 0
+    "Policies whose settings of the loop changed."
+    ports: int = 0
+    "Ports whose settings changed."
+    rows: list[Any] = field(default_factory=lambda: list[Any]())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"written": self.written, "settings": self.settings, "ports": self.ports}
+
+
+async def apply(loaded: Loaded, run: RunState, command: str) -> Applied:
+    """Check, compare, write what differs: in all switches or in none; recorded in the history when something was written.
+
+    Raises BAD_FILE before anything is read, or what a switch refused, with everything as it was.
+    """
+    check(loaded, run)
+    async with history.changing(run.folder, command) as made:
+        found = await compare(loaded.config, run)
+        undo = await apply_all(Context(run.folder, run), requests_of(found, loaded, run))
+        if not found.same:
+            made.undo = undo
+    return _applied(found)
+
+
+def requests_of(found: Comparison, loaded: Loaded, run: RunState) -> list[Request]:
+    """What is to be done, in its order."""
+    requests: list[Request] = []
+    ports = {one.switch: one.ports for one in found.switches if one.ports}
+    if ports:
+        requests += [{"op": "ports_put", "switch": name, "ports": by_port} for name, by_port in ports.items()]
+    if found.plan is not None:
+        if found.forgotten or any(one.updates for one in found.switches):
+            config = found.plan.state.config.model_dump(mode="json")
+            requests.append({"op": "gfr_apply", "config": config, "source": loaded.source.name})
+    else:
+        for one in found.switches:
+            if one.updates or one.settings:
+                settings = {key: state.model_dump(mode="json") for key, state in one.settings.items()}
+                requests.append(
+                    {"op": "table_write", "switch": one.switch, "updates": one.updates, "settings": settings}
+                )
+    note = note_of(loaded)
+    if note != read_note(run.folder):
+        requests.append({"op": "config_note", **note})
+    return requests
+
+
+def _applied(found: Comparison) -> Applied:
+    written = {one.switch: len([u for u in one.updates if "table" in u]) for one in found.switches if one.updates}
+    settings = sum(len(one.settings) for one in found.switches)
+    return Applied(written, settings, sum(len(one.ports) for one in found.switches), found.rows)
+
+
+# ---- what was applied last -------------------------------------------------------------------------------------------
+
+
+def note_of(loaded: Loaded) -> dict[str, Any]:
+    """What is remembered of a file."""
+    return {"source": str(loaded.path or loaded.source.name), "config": loaded.config.plain()}
+
+
+def read_note(folder: Path) -> dict[str, Any] | None:
+    """What was applied last; None when nothing was. Raises BAD_FILE."""
+    path = folder / CONFIG_FILE
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return {"source": str(data["source"]), "config": dict(data["config"])}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {ex}; remove it and apply a configuration again") from None
+
+
+def last_applied(folder: Path) -> Loaded:
+    """The configuration that was applied last; BAD_INPUT when none was."""
+    note = read_note(folder)
+    if note is None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"no configuration was applied to {folder} yet: name a FILE")
+    config: FairlaneConfig = parse(note["config"], Source(str(folder / CONFIG_FILE)))
+    return Loaded(config, Source(f"what was applied last ({note['source']})"), Path(note["source"]))
+
+
+async def put_note(context: Context, request: Request) -> list[Request]:
+    """`{"op": "config_note", "source", "config"}`; both None: nothing was applied."""
+    before = read_note(context.folder) or {"source": None, "config": None}
+    path = context.folder / CONFIG_FILE
+    try:
+        if request["config"] is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_json_atomically(path, {"source": request["source"], "config": request["config"]})
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror}") from None
+    return [{"op": "config_note", **before}]
+
+
+history.register("config_note", put_note)

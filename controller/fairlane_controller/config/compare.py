@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a configuration says beside what the switches hold: per entry missing, different or extra; reads only."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from finsy import P4Schema, P4TableEntry
+
+from fairlane_controller.config.model import FairlaneConfig, PortConfig
+from fairlane_controller.config.wanted import (
+    TABLE_CLASS,
+    class_entries,
+    far_side_entries,
+    limit_of_port,
+    managed_places,
+    policy_entry,
+    settings_said,
+)
+from fairlane_controller.ena.apply import is_ena
+from fairlane_controller.gfr.apply import difference, read_held, wanted_by_key
+from fairlane_controller.gfr.deploy import Plan, make_plan
+from fairlane_controller.gfr.reads import read_active
+from fairlane_controller.gfr.setup import is_gfr
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.loop.control import loop_runs
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.loop_state import PolicyState
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch import ena_program, program
+from fairlane_controller.switch.client import SwitchClient, entry_key
+from fairlane_controller.switch.policies import PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_updates
+
+MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that is not as the file says."""
+
+    switch: str
+    what: str
+    "A table, `settings` of the loop, or `port`."
+    place: str
+    status: str
+    "missing: the switch has not got it; different; extra: the file has not got it."
+    wanted: str
+    held: str
+
+    def to_json(self) -> dict[str, str]:
+        """Plain data."""
+        return {
+            "switch": self.switch,
+            "what": self.what,
+            "place": self.place,
+            "status": self.status,
+            "file": self.wanted,
+            "switch_holds": self.held,
+        }
+
+
+@dataclass
+class SwitchDiff:
+    """One switch: what differs, and the updates that bring it to what the file says."""
+
+    switch: str
+    rows: list[Row] = field(default_factory=lambda: list[Row]())
+    updates: list[Plain] = field(default_factory=lambda: list[Plain]())
+    settings: dict[str, PolicyState] = field(default_factory=lambda: dict[str, PolicyState]())
+    "By `port/class`."
+    ports: dict[int, Plain] = field(default_factory=lambda: dict[int, Plain]())
+    "Settings of ports that differ, by port."
+    schema: P4Schema | None = None
+
+
+@dataclass
+class Comparison:
+    """All switches of a topology beside a configuration."""
+
+    switches: list[SwitchDiff]
+    plan: Plan | None = None
+    "GFR: what would be in force."
+    forgotten: bool = False
+    "GFR: the switches hold it, but what is remembered is another configuration."
+
+    @property
+    def rows(self) -> list[Row]:
+        """Everything that is not as the file says."""
+        return [row for one in self.switches for row in one.rows]
+
+    @property
+    def same(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.rows
+
+
+async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
+    """Read all switches and compare; the configuration was checked on `run`. Raises what a switch answers."""
+    store = LoopStore(run.folder)
+    plan: Plan | None = None
+    gfr_store = GfrStore(run.folder) if is_gfr(run) else None
+    active = None
+    if gfr_store is not None:
+        part = config.gfr_part(gfr_store.state.config)
+        if part is not None:
+            plan = make_plan(part, gfr_store.state, time.time(), run, "the configuration")
+            active = await read_active(run.folder if loop_runs(run.folder) else None)
+
+    async def one(name: str) -> SwitchDiff:
+        found = SwitchDiff(name)
+        async with SwitchClient(endpoint_of(run.switch(name))) as client:
+            if plan is not None and name in plan.switches:
+                held = await read_held(client)
+                _entries(client, found, held, wanted_by_key(client, plan.entries(name, active)).values(), by_gfr=True)
+            elif is_ena(run):
+                await _ena(client, found, config)
+            elif gfr_store is None:
+                await _qthresh(client, found, config, run, store)
+        return found
+
+    switches = list(await asyncio.gather(*(one(switch.name) for switch in run.switches)))
+    forgotten = plan is not None and gfr_store is not None and plan.state.config != gfr_store.state.config
+    return Comparison(switches, plan, forgotten)
+
+
+# ---- the programs ----------------------------------------------------------------------------------------------------
+
+
+async def _ena(client: SwitchClient, found: SwitchDiff, config: FairlaneConfig) -> None:
+    if config.far_sides is None:
+        return
+    wrong = ena_program.check_tables(set(client.table_names()))
+    if wrong:
+        raise wrong
+    held = [entry for table in ena_program.TABLES for entry in await client.read_table(table)]
+    _entries(client, found, _by_key(held), far_side_entries(config, found.switch))
+
+
+async def _qthresh(
+    client: SwitchClient, found: SwitchDiff, config: FairlaneConfig, run: RunState, store: LoopStore
+) -> None:
+    limits = await read_limits(client)
+    _limits(client, found, config.ports or (), limits, run)
+    if config.policies is not None:
+        await _policies(client, found, config, run, store, limits)
+    if config.classes is not None:
+        held = await client.read_table(TABLE_CLASS)
+        _entries(client, found, _by_key(held), class_entries(config, found.switch))
+
+
+def _limits(
+    client: SwitchClient, found: SwitchDiff, ports: Iterable[PortConfig], held: dict[int, PortLimit], run: RunState
+) -> None:
+    """Limits of the ports that the file speaks of; of others nothing is said."""
+    wanted: list[P4TableEntry] = []
+    there: list[P4TableEntry] = []
+    for port in ports:
+        if port.switch != found.switch or port.managed is None:
+            continue
+        old = held.get(port.port)
+        if old is not None:
+            there.append(old.entry)
+        limit = limit_of_port(port, run) if port.managed else None
+        if limit is not None:
+            if old is not None:  # what the file leaves out stays
+                if port.limit_packets is None and port.queue_packets is None:
+                    limit = replace(limit, max_packets=old.max_packets)
+                if port.limit_bytes is None:
+                    limit = replace(limit, max_bytes=old.max_bytes)
+                if port.report_period is None:
+                    limit = replace(limit, report_period_us=old.report_period_us)
+            wanted.append(limit.entry)
+    _entries(client, found, _by_key([client.canonical(entry) for entry in there]), wanted)
+
+
+async def _policies(
+    client: SwitchClient,
+    found: SwitchDiff,
+    config: FairlaneConfig,
+    run: RunState,
+    store: LoopStore,
+    limits: dict[int, PortLimit],
+) -> None:
+    held = await read_policies(client)
+    managed = managed_places(config, run)
+    entries: list[P4TableEntry] = []
+    said: set[tuple[int, int]] = set()
+    for one in config.policies or ():
+        if one.switch != found.switch:
+            continue
+        key = (one.port, one.traffic_class)
+        said.add(key)
+        limit = managed.get((one.switch, one.port)) or limits.get(one.port)
+        before = store.policy(one.switch, *key)
+        wanted = policy_entry(one, held.get(key), limit, before)
+        if wanted.settings is None and key not in held:
+            continue  # drop-tail is what is in force without an entry
+        entries.append(wanted.policy.entry)
+        if wanted.settings is not None:
+            _settings(found, key, wanted.settings, before)
+    # Drop-tail without a word in the file is what an entry that nobody wrote would be.
+    rest = [policy for key, policy in held.items() if key not in said and policy.scheme is Scheme.DROP_TAIL]
+    _entries(
+        client, found, _by_key(await client.read_table(program.TABLE_POLICY)), [*entries, *(p.entry for p in rest)]
+    )
+
+
+def _settings(found: SwitchDiff, key: tuple[int, int], wanted: PolicyState, held: PolicyState) -> None:
+    new, old = settings_said(wanted), settings_said(held)
+    names = [name for name in {**new, **old} if new.get(name) != old.get(name) and name != "weight"]
+    if not names:
+        if wanted.weight != held.weight:  # the entry says it too, and is what counts
+            found.settings[f"{key[0]}/{key[1]}"] = wanted
+        return
+    found.settings[f"{key[0]}/{key[1]}"] = wanted
+
+    def words(data: dict[str, Any]) -> str:
+        return ", ".join(f"{name}={_word(data.get(name))}" for name in names)
+
+    place = f"port={key[0]} class={key[1]}"
+    found.rows.append(Row(found.switch, "settings", place, DIFFERENT, words(new), words(old)))
+
+
+def _word(value: object) -> str:
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# ---- entries ---------------------------------------------------------------------------------------------------------
+
+
+def _by_key(entries: Iterable[P4TableEntry]) -> dict[str, P4TableEntry]:
+    return {entry_key(entry): entry for entry in entries if not entry.is_const}
+
+
+def _entries(
+    client: SwitchClient,
+    found: SwitchDiff,
+    held: dict[str, P4TableEntry],
+    wanted: Iterable[P4TableEntry],
+    *,
+    by_gfr: bool = False,
+) -> None:
+    """Rows and updates that lead from `held` to exactly `wanted`; GFR's own updates are made when it is applied."""
+    schema = found.schema = client.switch.p4info
+    made = {entry_key(entry): entry for entry in map(client.canonical, wanted)}
+
+    def row(status: str, new: P4TableEntry | None, old: P4TableEntry | None) -> None:
+        shown = new or old
+        assert shown is not None
+        place = match_text(shown, schema)
+        texts = [action_text(entry, schema) if entry is not None else "" for entry in (new, old)]
+        found.rows.append(Row(found.switch, shown.table_id, place, status, *texts))
+
+    inserts = [entry for key, entry in made.items() if key not in held]
+    modifies = [
+        (entry, held[key])
+        for key, entry in made.items()
+        if key in held and (entry.action, entry.meter_config) != (held[key].action, held[key].meter_config)
+    ]
+    deletes = [entry for key, entry in held.items() if key not in made]
+    for entry in inserts:
+        row(MISSING, entry, None)
+    for entry, old in modifies:
+        row(DIFFERENT, entry, old)
+    for entry in deletes:
+        row(EXTRA, None, entry)
+    if by_gfr:
+        found.updates += plain_updates(difference(held, made).updates, schema)
+        return
+    updates: list[Any] = [+replace(entry) for entry in inserts]
+    updates += [~replace(entry) for entry, _ in modifies]
+    updates += [-replace(entry, action=None, counter_data=None) for entry in deletes]
+    found.updates += plain_updates(updates, schema)
