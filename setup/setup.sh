@@ -27,6 +27,23 @@ packages() {
         || { tail -n 5 .setup/apt.log >&2; fail "apt could not install:$missing (whole log: .setup/apt.log)"; }
 }
 
+# The tests of the live page look at it in a browser; without one they are skipped, and say so.
+browser() {
+    local name
+    for name in chromium chromium-browser google-chrome; do
+        if command -v "$name" >/dev/null; then return 0; fi
+    done
+    # Ubuntu's package of that name only fetches a snap, which needs snapd: not for a container.
+    apt-cache show chromium >/dev/null 2>&1 || as_root apt-get update -qq || true
+    if apt-cache show chromium 2>/dev/null | grep '^Depends: .*libc6' >/dev/null; then
+        say "installing chromium with apt (needs root): the tests of the live page need a browser"
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > .setup/browser.log 2>&1 \
+            || say "apt could not install chromium (see .setup/browser.log): the tests of the live page will be skipped"
+    else
+        say "no chromium in apt: the tests of the live page will be skipped"
+    fi
+}
+
 find_uv() {
     if [ -x .setup/uv/bin/uv ]; then UV=.setup/uv/bin/uv
     elif command -v uv >/dev/null; then UV=$(command -v uv)
@@ -108,11 +125,12 @@ bpf() {
 
 case "${1:-all}" in
     packages) packages ;;
+    browser) browser ;;
     python) packages; python_env ;;
     rust) rust ;;
     binaries) binaries ;;
     all)
-        packages; python_env; binaries; bpf
+        packages; browser; python_env; binaries; bpf
         say "ready" ;;
-    *) fail "unknown step '$1'; allowed: packages, python, rust, binaries, all" ;;
+    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, all" ;;
 esac

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane web`: the live page, in the foreground until ^C."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.output import console
+from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
+from fairlane_controller.cli.watch import parse_interval
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.live.source import LiveTargets
+from fairlane_controller.state.run_state import STATE_FILE, state_root
+from fairlane_controller.web.hub import LONELY, Hub, HubOptions
+from fairlane_controller.web.listen import Listen, parse_listen
+from fairlane_controller.web.server import PageServer, served
+
+ListenTlsCert = Annotated[
+    Path | None, typer.Option("--tls-cert", help="Certificate (PEM) of this server; needed beyond loopback.")
+]
+ListenTlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its key (PEM).")]
+ListenTlsClientCa = Annotated[
+    Path | None, typer.Option("--tls-client-ca", help="Only clients with a certificate of this CA (PEM).")
+]
+NameOption = Annotated[
+    list[str] | None, typer.Option("--name", help="A host name that clients may call this server by.", metavar="HOST")
+]
+
+
+def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[], dict[str, LiveTargets]]:
+    """What gives the topologies by name: those named, or all that run at the moment."""
+    if states or switches:
+        fixed = {target.run.name if target.run else LONELY: target for target in _named(states, switches)}
+        return lambda: dict(fixed)
+    return _running
+
+
+def _named(states: list[str] | None, switches: list[str] | None) -> list[Targets]:
+    return [resolve(state, switches) for state in states or [None]]
+
+
+def _running() -> dict[str, LiveTargets]:
+    found: dict[str, LiveTargets] = {}
+    root = state_root()
+    for path in sorted(root.glob(f"*/{STATE_FILE}")) if root.is_dir() else ():
+        try:
+            target = resolve(str(path.parent), None)
+        except FairlaneError:
+            continue  # it ended meanwhile, or is not whole: the next look decides
+        if target.run is not None:
+            found[target.run.name] = target
+    return found
+
+
+def web_command(
+    listen: Annotated[
+        str, typer.Option("--listen", "-l", help="Address of the page; port 0: any.", metavar="HOST:PORT")
+    ] = "127.0.0.1:8080",
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="Running topology; repeat for several; default all that run.")
+    ] = None,
+    switch: SwitchOption = None,
+    interval: Annotated[str, typer.Option("--interval", "-i", help="Between two samples.", metavar="TIME")] = "0.5s",
+    tls_cert: ListenTlsCert = None,
+    tls_key: ListenTlsKey = None,
+    tls_client_ca: ListenTlsClientCa = None,
+    name: NameOption = None,
+) -> None:
+    """Serve a live page with queues, thresholds, goodput, drops and decisions over time. Read-only; until ^C."""
+    interval_s = parse_interval(interval)
+    address = parse_listen(
+        listen, "--listen", tls_cert=tls_cert, tls_key=tls_key, tls_client_ca=tls_client_ca, names=tuple(name or ())
+    )
+    if switch and state and len(state) > 1:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: name one --state, or none")
+    hub = Hub(finder(state, switch), HubOptions(period_s=interval_s))
+    asyncio.run(_serve(hub, address))
+
+
+async def _serve(hub: Hub, address: Listen) -> None:
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with served(PageServer(hub, address).app(), address) as port:
+        console.print(f"fairlane web: {address.url(port)} (^C ends it)", markup=False, soft_wrap=True)
+        for one in hub.names() if len(hub.names()) == 1 else ():
+            await hub.feed(one)  # its history begins now, not with the first look
+        await ended.wait()

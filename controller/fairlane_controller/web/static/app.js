@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: takes the stream of one topology, keeps its history, and draws the chosen port.
+
+import { clock, count, perSecond, plain, rate } from "./format.js";
+import { Chart, repaintAll } from "./plot.js";
+import { drawEvents, drawFlows, drawTiles } from "./tables.js";
+
+const $ = (id) => document.getElementById(id);
+const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#8a5a2b", "#7a6ff0", "#5f9e2f", "#c04040", "#3aa6a0", "#9a7fb0"];
+const REASONS = { qthresh: "#d55e00", port_full: "#b8528f", vcs: "#d55e00" };
+
+const state = { topology: null, port: null, points: [], events: [], picture: null, problem: null, ended: false, historyS: 600, source: null, connected: false, lastS: 0 };
+const saved = (key, fallback) => { try { return localStorage.getItem(key) ?? fallback; } catch { return fallback; } };
+const save = (key, value) => { try { localStorage.setItem(key, value); } catch { /* private window */ } };
+let paused = false, pausedAt = 0;
+
+const charts = {
+  queue: new Chart($("charts"), { title: "Queue", unit: count, axis: count, least: 5 }),
+  goodput: new Chart($("charts"), { title: "Goodput", unit: rate, axis: (v) => rate(v).replace("bit/s", ""), least: 1000 }),
+  thresholds: new Chart($("charts"), { title: "Thresholds", unit: plain, axis: plain, least: 4 }),
+  drops: new Chart($("charts"), { title: "Drops", unit: (v) => `${perSecond(v)} /s`, axis: plain, least: 2 }),
+};
+
+// ---- colours: a flow keeps its colour for as long as the page is open -----------------------------------------------
+
+const given = new Map();
+function colorOf(name) {
+  if (!given.has(name)) given.set(name, COLORS[given.size % COLORS.length]);
+  return given.get(name);
+}
+
+function setTheme(theme) {
+  const dark = theme === "dark" || (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  $("theme").textContent = { auto: "Theme: auto", dark: "Theme: dark", light: "Theme: light" }[theme];
+  $("theme").dataset.theme = theme;
+  repaintAll();
+}
+$("theme").addEventListener("click", () => {
+  const next = { auto: "light", light: "dark", dark: "auto" }[$("theme").dataset.theme];
+  save("fairlane-theme", next);
+  setTheme(next);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme($("theme").dataset.theme));
+setTheme(["auto", "light", "dark"].includes(saved("fairlane-theme", "auto")) ? saved("fairlane-theme", "auto") : "auto");
+
+// ---- the stream ------------------------------------------------------------------------------------------------------
+
+function connect(topology) {
+  state.source?.close();
+  Object.assign(state, { topology, points: [], events: [], picture: null, problem: null, ended: false, connected: false });
+  draw();
+  const source = new EventSource(`/api/stream?topology=${encodeURIComponent(topology)}`);
+  state.source = source;
+  source.addEventListener("hello", (event) => {
+    const said = JSON.parse(event.data);
+    Object.assign(state, { points: said.points, events: said.events, historyS: said.history_s, connected: true });
+    take(said);
+  });
+  source.addEventListener("frame", (event) => {
+    const said = JSON.parse(event.data);
+    state.points.push(...said.points);
+    state.events.push(...said.events);
+    const oldest = (state.points.at(-1)?.t ?? 0) - state.historyS;
+    while (state.points.length && state.points[0].t < oldest) state.points.shift();
+    if (state.events.length > 500) state.events.splice(0, state.events.length - 500);
+    take(said);
+  });
+  source.addEventListener("error", () => {
+    state.connected = false;
+    draw();
+    if (source.readyState === EventSource.CLOSED) setTimeout(refreshTopologies, 2000);
+  });
+}
+
+function take(said) {
+  state.picture = said.picture; state.problem = said.problem; state.ended = said.ended; state.lastS = Date.now() / 1000;
+  draw();
+}
+
+async function refreshTopologies() {
+  let names = [];
+  try {
+    names = (await (await fetch("/api/topologies")).json()).topologies;
+  } catch { setTimeout(refreshTopologies, 2000); return; }
+  fill($("topology"), names, state.topology);
+  if (!names.length) {
+    state.topology = null;
+    setTimeout(refreshTopologies, 2000);
+    draw();
+    return;
+  }
+  const wanted = new URLSearchParams(location.search).get("topology");
+  const name = names.includes(state.topology) ? state.topology : names.includes(wanted) ? wanted : names[0];
+  if (name !== state.topology || state.source?.readyState === EventSource.CLOSED) { $("topology").value = name; connect(name); }
+}
+
+function fill(select, names, chosen) {
+  if ([...select.options].map((o) => o.value).join("|") !== names.join("|")) {
+    select.replaceChildren(...names.map((name) => new Option(name, name)));
+  }
+  if (names.includes(chosen)) select.value = chosen;
+  select.disabled = names.length < 2;
+}
+
+// ---- drawing ---------------------------------------------------------------------------------------------------------
+
+function portRow() {
+  const managed = (state.picture?.ports ?? []).filter((p) => p.managed);
+  return managed.find((p) => `${p.switch}:${p.port}` === state.port) ?? managed[0] ?? null;
+}
+
+function draw() {
+  drawState();
+  const managed = (state.picture?.ports ?? []).filter((p) => p.managed).map((p) => `${p.switch}:${p.port}`);
+  const known = [...new Set([...managed, ...(state.points.at(-1) ? Object.keys(state.points.at(-1).ports) : [])])];
+  if (!known.includes(state.port) && known.length) state.port = known[0];
+  if (known.length) fill($("port"), known, state.port);
+  if (paused) return;
+  const row = portRow();
+  drawTiles($("tiles"), row, state.picture);
+  drawCharts(row);
+  drawFlows($("flows"), $("flows-title"), row, state.picture, colorOf);
+  drawEvents($("events"), state.events, $("filter").value, $("tuning").checked);
+  const switches = state.picture?.switches ?? [];
+  $("foot").textContent = switches.map((s) => `${s.switch} ${s.grpc} ${s.program ?? "no program"}${s.read_ms == null ? "" : `, read in ${s.read_ms.toFixed(1)} ms`}`).join(" · ");
+}
+
+function drawState() {
+  const bad = [], warn = [];
+  const gone = (state.picture?.switches ?? []).filter((s) => !s.reachable);
+  if (!state.topology) bad.push("No topology is running. Start one; this page finds it.");
+  else if (!state.connected && state.lastS) bad.push(`The server of this page does not answer (since ${clock(state.lastS)}).`);
+  if (state.ended) bad.push(`Topology ${state.topology} has ended.`);
+  if (state.problem) bad.push(state.problem);
+  for (const s of gone) bad.push(`${s.switch} is gone: ${s.error?.message ?? "it does not answer"}`);
+  for (const s of state.picture?.switches ?? []) {
+    if (s.reachable && s.program == null) warn.push(`${s.switch} has no program yet: run fairlane init`);
+    else if (s.reachable && s.error) warn.push(s.error.message);
+  }
+  if (state.picture?.loop_error) warn.push(state.picture.loop_error.message);
+  const banner = $("banner");
+  banner.hidden = !bad.length && !warn.length;
+  banner.classList.toggle("warn", !bad.length);
+  const text = [...bad, ...warn].join("\n");
+  if (banner.textContent !== text) banner.textContent = text;
+  const loop = state.picture?.loop;
+  const status = $("state");
+  const waits = (loop ?? []).filter((l) => !l.connected).map((l) => l.switch);
+  const [kind, words] = bad.length ? ["bad", "trouble"] : !state.picture ? ["", "connecting"]
+    : !loop ? ["warn", "no control loop"] : waits.length ? ["warn", `loop waits for ${waits.join(", ")}`]
+    : loop.some((l) => l.details?.dry_run) ? ["warn", "loop in dry run"] : ["good", "loop runs"];
+  status.className = `state ${kind}`;
+  status.textContent = paused ? `paused at ${clock(pausedAt)}` : words;
+}
+
+function column(pick) { return state.points.map((p) => { const port = p.ports[state.port]; return [p.t, port ? pick(port) ?? null : null]; }); }
+
+function drawCharts(row) {
+  const to = state.points.at(-1)?.t ?? Date.now() / 1000, from = to - Number($("window").value);
+  const seen = new Map(), classes = new Set(), reasons = new Set();
+  let gfr = row?.scheme != null;
+  for (const p of state.points) {
+    const port = p.ports[state.port];
+    if (!port || p.t < from) continue;
+    if (Object.keys(port.vcs).length) gfr = true;
+    for (const name of Object.keys(gfr ? port.vcs : port.flows)) seen.set(name, p.t);
+    for (const name of Object.keys(port.thresholds)) classes.add(name);
+    for (const [name, value] of Object.entries(port.drops)) if (value > 0) reasons.add(name);
+  }
+  const names = [...seen.keys()].sort((a, b) => seen.get(b) - seen.get(a)).slice(0, 16).sort();
+  const of = (name, index) => column((p) => (gfr ? p.vcs : p.flows)[name]?.[index]);
+  const css = getComputedStyle(document.documentElement);
+  const ink = css.getPropertyValue("--muted").trim(), gold = css.getPropertyValue("--threshold").trim();
+  const lines = (index, more = {}) => names.map((name) => ({ name, color: colorOf(name), points: of(name, index), ...more }));
+  const bounds = gfr ? [{ name: "LBO", color: gold, dashed: true, points: column((p) => p.lbo) }, { name: "HBO", color: gold, dashed: true, points: column((p) => p.hbo) }] : [];
+  charts.queue.draw(gfr ? "Queue, cells" : "Queue, packets", [{ name: "all", color: ink, points: column((p) => p.waiting), fill: true, wide: true }, ...lines(0), ...bounds.filter((b) => b.points.some((q) => q[1] != null))], from, to);
+  charts.goodput.draw("Goodput", [{ name: "sent", color: ink, points: column((p) => p.tx), fill: true, wide: true }, { name: "line", color: ink, dashed: true, points: column((p) => p.rate ?? p.bw) }, ...lines(2)], from, to);
+  if (gfr) charts.thresholds.draw("Shares w (dashed) and rates r, bit/s", [...names.map((name) => ({ name: `${name} w`, color: colorOf(name), dashed: true, step: true, points: of(name, 1) })), ...names.map((name) => ({ name: `${name} r`, color: colorOf(name), points: of(name, 4) }))], from, to);
+  else charts.thresholds.draw("Thresholds, packets", [...[...classes].sort().map((c) => ({ name: `class ${c}`, color: gold, step: true, wide: true, dashed: true, points: column((p) => p.thresholds[c]) })), ...lines(1, { step: true })], from, to);
+  charts.thresholds.unit = gfr ? rate : plain;
+  charts.thresholds.axis = gfr ? (v) => rate(v).replace("bit/s", "") : plain;
+  charts.drops.draw("Drops by reason, packets/s", [...reasons].sort().map((name) => ({ name: name.replaceAll("_", " "), color: REASONS[name] ?? colorOf(`drop ${name}`), step: true, fill: true, points: column((p) => p.drops[name] ?? (Object.keys(p.drops).length || p.waiting != null ? 0 : null)) })), from, to);
+}
+
+// ---- controls --------------------------------------------------------------------------------------------------------
+
+$("topology").addEventListener("change", () => { state.port = null; connect($("topology").value); });
+$("port").addEventListener("change", () => { state.port = $("port").value; const was = paused; paused = false; draw(); paused = was; });
+$("window").value = ["60", "120", "300", "600"].includes(saved("fairlane-window", "120")) ? saved("fairlane-window", "120") : "120";
+$("window").addEventListener("change", () => { save("fairlane-window", $("window").value); const was = paused; paused = false; draw(); paused = was; });
+for (const [id, kind] of [["filter", "input"], ["tuning", "change"]]) $(id).addEventListener(kind, () => drawEvents($("events"), state.events, $("filter").value, $("tuning").checked));
+$("pause").addEventListener("click", () => {
+  paused = !paused;
+  pausedAt = Date.now() / 1000;
+  $("pause").textContent = paused ? "Go on" : "Pause";
+  $("pause").setAttribute("aria-pressed", String(paused));
+  draw();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "p" && !["INPUT", "SELECT"].includes(document.activeElement?.tagName)) $("pause").click();
+});
+setInterval(refreshTopologies, 5000);
+refreshTopologies();

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// A time chart on a canvas: lines, steps and fills over one window of time, a legend that switches lines off, a crosshair shared by all charts.
+
+import { clock } from "./format.js";
+
+const LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 20;
+const charts = new Set();
+let hoverTime = null;
+
+function niceStep(span, most) {
+  const raw = span / Math.max(1, most), power = 10 ** Math.floor(Math.log10(raw));
+  for (const m of [1, 2, 2.5, 5, 10]) if (m * power >= raw) return m * power;
+  return 10 * power;
+}
+
+function timeStep(span, most) {
+  for (const s of [5, 10, 15, 30, 60, 120, 300]) if (span / s <= most) return s;
+  return 600;
+}
+
+function nearest(points, t) {
+  // Points are ordered by time: the last at or before t, or the one after it when that is nearer.
+  let low = 0, high = points.length - 1;
+  if (high < 0) return null;
+  while (low < high) {
+    const mid = (low + high + 1) >> 1;
+    if (points[mid][0] <= t) low = mid; else high = mid - 1;
+  }
+  const next = points[low + 1];
+  return next && Math.abs(next[0] - t) < Math.abs(points[low][0] - t) ? next : points[low];
+}
+
+export class Chart {
+  constructor(parent, { title, unit, axis, least = 1 }) {
+    this.axis = axis; this.unit = unit; this.least = least;
+    this.off = new Set(); this.series = []; this.from = 0; this.to = 1;
+    this.card = document.createElement("section");
+    this.card.className = "card";
+    const head = document.createElement("h2");
+    head.textContent = title;
+    this.head = head;
+    this.legend = document.createElement("div");
+    this.legend.className = "legend";
+    this.canvas = document.createElement("canvas");
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", title);
+    this.tip = document.createElement("div");
+    this.tip.className = "tip";
+    this.tip.hidden = true;
+    this.card.append(head, this.legend, this.canvas, this.tip);
+    parent.append(this.card);
+    this.canvas.addEventListener("pointermove", (event) => {
+      const box = this.canvas.getBoundingClientRect();
+      const part = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
+      hoverTime = this.from + Math.min(1, Math.max(0, part)) * (this.to - this.from);
+      this.showTip(event.clientX - box.left, event.clientY - box.top);
+      charts.forEach((c) => c.paint());
+    });
+    this.canvas.addEventListener("pointerleave", () => {
+      hoverTime = null; this.tip.hidden = true;
+      charts.forEach((c) => c.paint());
+    });
+    new ResizeObserver(() => this.paint()).observe(this.canvas);
+    charts.add(this);
+  }
+
+  // series: [{name, color, points: [[t, v|null]], fill, step, dashed, wide, quiet}]
+  draw(title, series, from, to) {
+    this.head.textContent = title;
+    this.canvas.setAttribute("aria-label", title);
+    this.series = series; this.from = from; this.to = to;
+    this.drawLegend();
+    this.paint();
+  }
+
+  drawLegend() {
+    const key = this.series.map((s) => `${s.name}${s.color}${s.dashed}`).join("|");
+    if (key !== this.legendKey) {
+      this.legendKey = key;
+      this.legend.replaceChildren(...this.series.map((s) => {
+        const item = document.createElement("button"), swatch = document.createElement("span");
+        item.type = "button";
+        swatch.className = s.dashed ? "swatch dashed" : "swatch";
+        swatch.style.borderTopColor = s.color;
+        item.append(swatch, document.createTextNode(s.name));
+        item.classList.toggle("off", this.off.has(s.name));
+        item.title = "show or hide";
+        item.addEventListener("click", () => {
+          if (!this.off.delete(s.name)) this.off.add(s.name);
+          item.classList.toggle("off", this.off.has(s.name));
+          this.paint();
+        });
+        return item;
+      }));
+    }
+  }
+
+  shown() { return this.series.filter((s) => !this.off.has(s.name)); }
+
+  showTip(x, y) {
+    const rows = [];
+    for (const s of this.shown()) {
+      const hit = nearest(s.points, hoverTime);
+      if (hit && hit[1] != null && Math.abs(hit[0] - hoverTime) < 5) rows.push([s, hit[1]]);
+    }
+    if (!rows.length) { this.tip.hidden = true; return; }
+    const when = document.createElement("b");
+    when.textContent = clock(hoverTime);
+    this.tip.replaceChildren(when, ...rows.slice(0, 14).map(([s, v]) => {
+      const line = document.createElement("div"), swatch = document.createElement("span"), end = document.createElement("span");
+      swatch.className = s.dashed ? "swatch dashed" : "swatch";
+      swatch.style.borderTopColor = s.color;
+      end.className = "end";
+      end.textContent = this.unit(v);
+      line.append(swatch, document.createTextNode(s.name), end);
+      return line;
+    }));
+    this.tip.hidden = false;
+    const room = this.card.clientWidth, wide = this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(4, x + 24 + wide > room ? x - wide : x + 24)}px`;
+    this.tip.style.top = `${this.canvas.offsetTop + Math.min(y, 60)}px`;
+  }
+
+  paint() {
+    const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth, height = this.canvas.clientHeight;
+    if (!width || !height) return;
+    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+      this.canvas.width = Math.round(width * ratio);
+      this.canvas.height = Math.round(height * ratio);
+    }
+    const style = getComputedStyle(document.documentElement), ink = (name) => style.getPropertyValue(name).trim();
+    const g = this.canvas.getContext("2d");
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.clearRect(0, 0, width, height);
+    const shown = this.shown();
+    let top = this.least;
+    for (const s of shown) for (const [t, v] of s.points) if (v != null && t >= this.from && t <= this.to && v > top) top = v;
+    top *= 1.06;
+    const innerW = width - LEFT - RIGHT, innerH = height - TOP - BOTTOM;
+    const x = (t) => LEFT + ((t - this.from) / (this.to - this.from)) * innerW;
+    const y = (v) => TOP + (1 - v / top) * innerH;
+    g.font = "11px system-ui, sans-serif";
+    g.lineWidth = 1;
+    g.textBaseline = "middle";
+    g.textAlign = "right";
+    const stepY = niceStep(top, innerH / 38);
+    for (let v = 0; v <= top; v += stepY) {
+      g.strokeStyle = ink("--grid");
+      g.beginPath(); g.moveTo(LEFT, y(v)); g.lineTo(width - RIGHT, y(v)); g.stroke();
+      g.fillStyle = ink("--muted");
+      g.fillText(this.axis(v), LEFT - 6, y(v));
+    }
+    g.textAlign = "center";
+    g.textBaseline = "alphabetic";
+    const stepX = timeStep(this.to - this.from, innerW / 80);
+    for (let t = Math.ceil(this.from / stepX) * stepX; t <= this.to; t += stepX) {
+      if (x(t) < LEFT + 22 || x(t) > width - RIGHT - 22) continue;
+      g.fillStyle = ink("--muted");
+      g.fillText(clock(t), x(t), height - 5);
+    }
+    g.save();
+    g.beginPath(); g.rect(LEFT, 0, innerW, height - BOTTOM + 1); g.clip();
+    for (const s of shown) this.trace(g, s, x, y);
+    if (hoverTime != null && hoverTime >= this.from && hoverTime <= this.to) {
+      g.strokeStyle = ink("--muted"); g.setLineDash([2, 3]); g.lineWidth = 1;
+      g.beginPath(); g.moveTo(x(hoverTime), TOP); g.lineTo(x(hoverTime), height - BOTTOM); g.stroke();
+      g.setLineDash([]);
+    }
+    g.restore();
+    this.drawn = shown.reduce((n, s) => n + s.points.filter((p) => p[1] != null && p[0] >= this.from).length, 0);
+    this.canvas.dataset.points = String(this.drawn);
+  }
+
+  trace(g, s, x, y) {
+    g.strokeStyle = s.color;
+    g.lineWidth = s.wide ? 2 : 1.5;
+    g.setLineDash(s.dashed ? [5, 4] : []);
+    g.lineJoin = "round";
+    let run = [];
+    const flush = () => {
+      if (run.length) {
+        g.beginPath();
+        run.forEach(([px, py], i) => {
+          if (i === 0) g.moveTo(px, py);
+          else { if (s.step) g.lineTo(px, run[i - 1][1]); g.lineTo(px, py); }
+        });
+        if (run.length === 1) g.lineTo(run[0][0] + 2, run[0][1]);
+        g.stroke();
+        if (s.fill) {
+          g.lineTo(run[run.length - 1][0], y(0)); g.lineTo(run[0][0], y(0)); g.closePath();
+          g.globalAlpha = 0.13; g.fillStyle = s.color; g.fill(); g.globalAlpha = 1;
+        }
+      }
+      run = [];
+    };
+    let before = null;
+    for (const [t, v] of s.points) {
+      if (v == null || (before != null && t - before > 5)) flush();
+      if (v != null) run.push([x(t), y(v)]);
+      before = t;
+    }
+    flush();
+    g.setLineDash([]);
+  }
+}
+
+export function repaintAll() { charts.forEach((c) => c.paint()); }
