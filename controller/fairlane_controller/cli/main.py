@@ -33,6 +33,7 @@ COMMANDS = [
     LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),
     LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", LOOK),
+    LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", LOOK),
     LazyCommand("plan", f"{_HERE}.plan:plan_command", "A threshold on paper: equations (5) to (9), no switch needed.", LOOK),
     LazyCommand("threshold", f"{_HERE}.threshold:threshold_app", "Thresholds: show, set by hand, or leave to the loop.", TUNE),
     LazyCommand("scheme", f"{_HERE}.scheme:scheme_app", "Queue scheme of (egress port, class): drop_tail or qthresh.", TUNE),

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every metric by its stable name: type, labels besides `topology`, unit and meaning. docs/metrics.md shows this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric."""
+
+    name: str
+    "As Prometheus stores it; a counter's ends in `_total`."
+    labels: tuple[str, ...]
+    "After `topology`, which all have."
+    help: str
+
+    @property
+    def kind(self) -> str:
+        """counter or gauge."""
+        return "counter" if self.name.endswith("_total") else "gauge"
+
+
+_PORT = ("switch", "port")
+_FLOW = (*_PORT, "flow")
+_VC = (*_PORT, "vc")
+
+METRICS: tuple[Metric, ...] = (
+    Metric("fairlane_up", ("switch",), "1 when the switch answers a read, else 0."),
+    Metric("fairlane_switch_info", ("switch", "program", "target", "grpc"), "Always 1; what runs where."),
+    Metric("fairlane_read_seconds", ("switch",), "How long the last reading of the switch took."),
+    Metric("fairlane_queue_packets", _PORT, "Packets that wait at the port."),
+    Metric("fairlane_queue_bytes", _PORT, "Bytes that wait at the port."),
+    Metric("fairlane_queue_cells", _PORT, "Cells that wait at a port that GFR manages (QT)."),
+    Metric("fairlane_queue_capacity_packets", _PORT, "Packets that may wait at the port."),
+    Metric("fairlane_queue_capacity_cells", _PORT, "Cells that may wait at a port that GFR manages (QMAX)."),
+    Metric("fairlane_threshold_packets", (*_PORT, "class"), "Qthresh in force; no series with drop-tail."),
+    Metric("fairlane_threshold_manual", (*_PORT, "class"), "1 when a person set the threshold, 0 when the loop decides."),
+    Metric("fairlane_port_rate_bits_per_second", _PORT, "Rate of the port's shaper; no series when unlimited."),
+    Metric("fairlane_port_utilisation_ratio", _PORT, "What was sent since the scrape before, of the rate (or of the measured BW)."),
+    Metric("fairlane_port_sent_packets_total", _PORT, "Packets sent."),
+    Metric("fairlane_port_sent_bytes_total", _PORT, "Bytes of frames sent."),
+    Metric("fairlane_drops_total", (*_PORT, "reason", "by"), "Packets dropped, by reason and by whom: program, queue, link."),
+    Metric("fairlane_measured_bandwidth_bits_per_second", _PORT, "BW: drain rate while packets waited."),
+    Metric("fairlane_measured_t_res_seconds", _PORT, "T_res: from a packet's departure to the return of its ACK."),
+    Metric("fairlane_measured_tau_seconds", _PORT, "Propagation delay of the link behind the port, by probes."),
+    Metric("fairlane_measured_t_ack_seconds", _PORT, "T_ACK: what of T_res is not the link."),
+    Metric("fairlane_measured_frame_bytes", _PORT, "L_D: mean frame in the queue."),
+    Metric("fairlane_measured_flows", _PORT, "N_C: flows that were active."),
+    Metric("fairlane_measurement_age_seconds", (*_PORT, "quantity"), "Since the newest observation of the quantity."),
+    Metric("fairlane_measurement_uncertainty", (*_PORT, "quantity"), "95 % half-width, in the quantity's unit."),
+    Metric("fairlane_flows", _PORT, "Flows that have an entry and leave by this port."),
+    Metric("fairlane_flow_queue_packets", _FLOW, "Packets of the flow that wait; the busiest flows only."),
+    Metric("fairlane_flow_threshold_packets", _FLOW, "What the flow may have waiting; the busiest flows only."),
+    Metric("fairlane_flow_goodput_bits_per_second", _FLOW, "Frames admitted since the scrape before; the busiest flows only."),
+    Metric("fairlane_flow_drops_per_second", _FLOW, "Packets refused since the scrape before; the busiest flows only."),
+    Metric("fairlane_vc_queue_cells", _VC, "Cells of the VC that wait (Q_i)."),
+    Metric("fairlane_vc_mcr_bits_per_second", _VC, "MCR, bits on the line."),
+    Metric("fairlane_vc_share_bits_per_second", _VC, "w_i, bits on the line."),
+    Metric("fairlane_vc_rate_bits_per_second", _VC, "r_i as the data plane has it, bits on the line."),
+    Metric("fairlane_vc_goodput_bits_per_second", _VC, "Frames accepted since the scrape before."),
+    Metric("fairlane_vc_active", _VC, "1 when the loop counts the VC among the active ones."),
+    Metric("fairlane_vc_refused_frames_total", _VC, "Frames refused, by any verdict."),
+    Metric("fairlane_loop_up", (), "1 when a control loop runs for the topology."),
+    Metric("fairlane_loop_primary", ("switch",), "1 when the loop is connected to the switch as its primary."),
+    Metric("fairlane_loop_dry_run", (), "1 when the loop writes nothing."),
+    Metric("fairlane_loop_flows", ("switch",), "Flow entries that the loop keeps."),
+    Metric("fairlane_loop_flows_missed_total", ("switch",), "New flows that found no free slot."),
+    Metric("fairlane_loop_writes_total", _PORT, "Thresholds and weights that the loop has written, by its event log."),
+    Metric("fairlane_loop_events_total", ("event",), "Lines of the loop's event log: decisions, changes, faults."),
+)  # fmt: skip
+
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+QUANTITIES: dict[str, str] = {
+    "bw_bps": "fairlane_measured_bandwidth_bits_per_second",
+    "t_res_s": "fairlane_measured_t_res_seconds",
+    "tau_s": "fairlane_measured_tau_seconds",
+    "t_ack_s": "fairlane_measured_t_ack_seconds",
+    "l_d_bytes": "fairlane_measured_frame_bytes",
+    "n_c": "fairlane_measured_flows",
+}
+"""What the loop measures, by its own name → the metric of its value."""
