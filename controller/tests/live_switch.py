@@ -85,9 +85,10 @@ class LiveSwitch:
         log = (self.folder / "switch.log").open("ab")
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         log.close()
-        wait_until(f"{self.target} to serve", self._accepts)
+        wait_until(f"{self.target} to serve", self.accepts)
 
-    def _accepts(self) -> bool:
+    def accepts(self) -> bool:
+        """Whether it serves; AssertionError with its log when it has ended."""
         assert self.process is not None
         assert self.process.poll() is None, (self.folder / "switch.log").read_text(encoding="utf-8", errors="replace")
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.grpc_port), 1.0):

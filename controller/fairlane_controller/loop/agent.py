@@ -81,6 +81,11 @@ class SwitchAgent(SwitchSession):
         self._planned: dict[tuple[int, int], float] = {}
         "(9) of each policy in packets, not rounded."
         self._tuners: dict[tuple[int, int], ShareTuner[FlowKey]] = {}
+        self._tuned_s: dict[tuple[int, int], float] = {}
+        "When the flows' weights of a policy were last written."
+        self._waiting: set[tuple[int, int]] = set()
+        "Policies whose new threshold waits for its turn."
+        self._link_changed_s: dict[int, float] = {}
         self._meters: dict[int, PortMeter] = {}
         self._flows = FlowKeeper(log, options.flow_idle_timeout_s, options.flow_weight)
         self._writes = asyncio.Lock()
@@ -105,7 +110,7 @@ class SwitchAgent(SwitchSession):
                 self._run_state,
                 self._switch_state,
                 None,
-                policies=self._policies.values(),
+                policies=self._policies.values() or self._store.held(self.endpoint.name),
                 on_refused=self._put_later,
             )
         self._event(
@@ -191,11 +196,13 @@ class SwitchAgent(SwitchSession):
         return next((float(state.rate_bps) for state in ports if state.port == port and state.rate_bps), None)
 
     def _link_changed(self, port: int, change: LinkChange) -> None:
+        self._link_changed_s[port] = _now_s()
         self._event("link_changed", port=port, why=change.why, **change.to_json())
 
     async def _evaluate_forever(self, client: SwitchClient) -> None:
         while True:
             await asyncio.sleep(self._options.evaluate_period_s)
+            self._store.remember(self.endpoint.name, self._policies.values())
             async with self._writes:
                 for key in sorted(self._deciders):
                     await self._evaluate(client, key)
@@ -216,6 +223,8 @@ class SwitchAgent(SwitchSession):
         decider, limit = self._deciders.get(key), self._limits.get(key[0])
         if decider is None or decider.in_force_packets is None or limit is None:
             return
+        if key in self._waiting or not decider.may_write(_now_s()):
+            return  # one write a second and port: the threshold's comes first, and the tuner counts on from its last reading
         tuner = self._tuners.setdefault(key, ShareTuner(self._options.shares))
         of_class = self._policies[key].weight
         mine = {
@@ -241,6 +250,7 @@ class SwitchAgent(SwitchSession):
         weights = {flow: program.weight_for(packets, in_force) for flow, packets in wanted.items()}
         written = await self._flows.tune(client, weights)
         if written:
+            self._tuned_s[key] = _now_s()
             self._policy_event(
                 "tuned",
                 key,
@@ -294,6 +304,10 @@ class SwitchAgent(SwitchSession):
         )
         if decision.exact_packets is not None:
             self._planned[key] = decision.exact_packets
+        if decision.outcome is Outcome.WRITE and self._has_just_tuned(key, now):
+            self._waiting.add(key)
+            return
+        self._waiting.discard(key)
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
             new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
             write = partial(SwitchClient.write, updates=[~new.entry])
@@ -312,6 +326,13 @@ class SwitchAgent(SwitchSession):
             text = why.of_decision(decision, measured, settings.k)
             self._policy_event(told, key, why=text, **decision.to_json(), measured=measured.to_json())
         self._outcomes[key] = decision.outcome
+
+    def _has_just_tuned(self, key: tuple[int, int], now_s: float) -> bool:
+        """Whether the flows' weights were written less than a second ago: where the link has not just changed, a threshold waits."""
+        interval_s = self._options.decide.min_write_interval_s
+        if now_s - self._link_changed_s.get(key[0], -math.inf) <= 2 * interval_s:
+            return False
+        return now_s - self._tuned_s.get(key, -math.inf) < interval_s - 1e-6
 
     def _policy_event(self, event: str, key: tuple[int, int], **fields: Any) -> None:
         self._event(event, **{"port": key[0], "class": key[1], **fields})
@@ -353,6 +374,7 @@ class SwitchAgent(SwitchSession):
                 new = await changes.set_scheme(client, self._store, port, traffic_class, Scheme(request["scheme"]))
             self._limits = await read_limits(client)
             self._policies[new.key] = new
+            self._store.remember(self.endpoint.name, self._policies.values())
             if not self._tunes(new.key) or new.scheme is not Scheme.QTHRESH:
                 await self._end_tuning(client, new.key)
             if new.scheme is Scheme.QTHRESH:
@@ -386,6 +408,22 @@ class SwitchAgent(SwitchSession):
                 decider.in_force_packets = policy.qthresh_packets
         for key in [key for key in self._tuners if key not in self._deciders or not self._tunes(key)]:
             await self._end_tuning(client, key)
+
+    @property
+    def options(self) -> AgentOptions:
+        """How it works now."""
+        return self._options
+
+    def use_options(self, options: AgentOptions) -> None:
+        """Work so from now on; flows that have an entry keep its idle time and weight."""
+        if options.flow_weight is not self._options.flow_weight:
+            self._flows.weight_of_new = options.flow_weight
+        self._options = options
+        for decider in self._deciders.values():
+            decider.options = options.decide
+        for tuner in self._tuners.values():
+            tuner.options = options.shares
+        self._flows.use_idle_timeout(options.flow_idle_timeout_s)
 
     def use_flow_weights(self, weight_of_new: FlowWeight | None) -> None:
         """The weights of the flows that are new from now on; those that have an entry keep theirs."""

@@ -7,11 +7,14 @@ before anything is decided.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import json
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.files import write_json_atomically
 from fairlane_controller.state.loop_state import (
     LOOP_STATE_FILE,
     LoopState,
@@ -19,6 +22,10 @@ from fairlane_controller.state.loop_state import (
     read_loop_state,
     write_loop_state,
 )
+from fairlane_controller.switch.policies import Policy, Scheme
+
+HELD_FILE = "controller-held.json"
+"What the switches held last, by name: `[[port, class, scheme, packets, weight], …]`."
 
 
 class LoopStore:
@@ -27,6 +34,7 @@ class LoopStore:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._version = self._version_of_file()
+        self._held = self._read_held()
         self._state = read_loop_state(folder) if folder else LoopState()
 
     @property
@@ -38,6 +46,32 @@ class LoopStore:
         """The settings of a policy."""
         self._read_newer()
         return self._state.policy(switch, port, traffic_class)
+
+    def held(self, switch: str) -> list[Policy]:
+        """The policies that the switch held when a loop kept it last; none when that is not known, or not understood."""
+        try:
+            rows = [cast("list[Any]", row) for row in self._held.get(switch, [])]
+            return [Policy(row[0], row[1], Scheme(row[2]), row[3], row[4]) for row in rows]
+        except (ValueError, TypeError, IndexError, FairlaneError):
+            return []
+
+    def _read_held(self) -> dict[str, list[Any]]:
+        if self._folder is None:
+            return {}
+        try:
+            data: Any = json.loads((self._folder / HELD_FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return cast("dict[str, list[Any]]", data) if isinstance(data, dict) else {}
+
+    def remember(self, switch: str, policies: Iterable[Policy]) -> None:
+        """What the switch holds now, for a loop that finds it restarted; a disk that is full costs the memory alone."""
+        rows = [[p.port, p.traffic_class, p.scheme.value, p.qthresh_packets, p.weight] for p in policies]
+        if self._folder is None or not rows or self._held.get(switch) == rows:
+            return
+        self._held[switch] = rows
+        with suppress(OSError):
+            write_json_atomically(self._folder / HELD_FILE, self._held)
 
     @contextmanager
     def changed(self, switch: str, port: int, traffic_class: int, policy: PolicyState) -> Generator[None, None, None]:

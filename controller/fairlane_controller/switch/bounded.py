@@ -54,6 +54,9 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         ]
         return P4DigestList(name, list_id=digest.list_id, timestamp=digest.timestamp, data=data)
 
+    async def _start_gnmi(self) -> None:
+        """finsy would subscribe to every port here; ports are `gnmi/`'s, and a connection is there for P4Runtime."""
+
     async def ping(self, timeout_s: float) -> None:
         """One small request; raises SWITCH_UNREACHABLE (TimeoutError's sentence) or P4ClientError when it is not answered."""
         client = self._p4client

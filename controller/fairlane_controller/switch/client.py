@@ -485,12 +485,12 @@ class SwitchClient:
                 ack_timeout_ns=int(ack_timeout_s * 1e9),
             )
 
-        failed = await self.write_each([+entry()])
-        if GRPCStatusCode.ALREADY_EXISTS in failed.values():
-            await self.write([~entry()])
-        elif failed:
-            code = next(iter(failed.values()))
-            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {code.name}")
+        refusal = (await self.write_each_told([+entry()])).get(0)
+        if refusal is None:
+            return
+        if refusal.code is not GRPCStatusCode.ALREADY_EXISTS:
+            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {refusal}")
+        await self.write([~entry()])
 
     async def digests(self, name: str) -> AsyncIterator[list[dict[str, Any]]]:
         """Lists of one digest's values as they come; each list is acknowledged before it is handed on."""

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that break, go silent or are taken over: the loop tells it, waits, and goes on from what the switch holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller.loop import session
+from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.policies import Policy, Scheme, read_policies
+from fault_tools import cut_proxy
+from live_switch import LiveSwitch, wait_until
+from live_topology import Controller, controllers, live_topology
+
+pytestmark = pytest.mark.timeout(120)
+
+DEADLINE_S = 20.0
+
+
+async def until(what: str, check: Callable[[], Any]) -> None:
+    """`wait_until` without holding the event loop."""
+    await asyncio.to_thread(wait_until, what, check, DEADLINE_S)
+
+
+@contextlib.asynccontextmanager
+async def running_agent(folder: Path, port: int) -> AsyncGenerator[SwitchAgent, None]:
+    """The loop of one switch in this process, events in `folder/controller-events.jsonl`."""
+    log = EventLog(folder / "controller-events.jsonl")
+    options = AgentOptions(connect_timeout_s=0.5)
+    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{port}"), LoopStore(folder), log, options)
+    task = asyncio.create_task(agent.run())
+    try:
+        await until("the loop to serve the switch", lambda: agent.client is not None)
+        yield agent
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        log.close()
+
+
+def waits(agent: SwitchAgent) -> bool:
+    """Whether it waits for another controller to go."""
+    return agent.client is None and agent.last_error is not None and agent.last_error.code.value == "not_primary"
+
+
+async def policy_of(switch: LiveSwitch) -> Policy:
+    async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+        return (await read_policies(client))[(3, 0)]
+
+
+@pytest.mark.parametrize("how", ["cut", "silence"])
+async def test_a_cut_connection_is_told_and_taken_up_again(
+    switch: LiveSwitch, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken, or silent as when a cable is pulled. The times are a tenth of the real ones; so 3 s stand for 30."""
+    monkeypatch.setattr(session, "PING_PERIOD_S", 0.2)
+    monkeypatch.setattr(session, "PING_TIMEOUT_S", 0.5)
+    with cut_proxy(switch.grpc_port) as proxy:
+        async with running_agent(switch.folder, proxy.port) as agent:
+            await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 9, "weight": 1.5})
+            getattr(proxy, how)()
+            await until("the loop to notice", lambda: agent.client is None)
+            await asyncio.sleep(3.0)  # the cut itself, no readiness
+            assert agent.client is None
+            assert agent.last_error is not None
+            assert agent.last_error.code.value == "switch_unreachable"
+            # The switch goes on as it was told last.
+            held = await policy_of(switch)
+            assert (held.scheme, held.qthresh_packets, held.weight) == (Scheme.QTHRESH, 9, 1.5)
+            proxy.heal()
+            await until("the loop to serve again", lambda: agent.client is not None)
+            await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 10})
+    assert (await policy_of(switch)).qthresh_packets == 10
+    # Told once for the whole cut, not with every attempt.
+    assert 1 <= len(switch.events("error")) <= 3
+    assert len(switch.events("took_over")) == 2
+    assert not switch.events("restored")
+
+
+async def test_a_stranger_with_a_higher_id_comes_and_goes(switch: LiveSwitch) -> None:
+    async with running_agent(switch.folder, switch.grpc_port) as agent:
+        for turn, packets in enumerate((7, 8, 9)):
+            async with SwitchClient(
+                Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True, election_id=2**62 + turn
+            ) as stranger:
+                await until("the loop to wait for its end", lambda: waits(agent))
+                await stranger.put_entries([Policy(3, 0, Scheme.QTHRESH, packets).entry])
+                assert stranger.is_primary
+            await until("the loop to be primary again", lambda: agent.client is not None)
+            policies = agent.status()["policies"]
+            assert [policy["qthresh_packets"] for policy in policies] == [packets]
+    assert len(switch.events("promoted")) == 3
+    assert len(switch.events("took_over")) == 4
+    assert not switch.events("threshold")
+
+
+async def test_of_two_controllers_without_a_folder_the_newest_leads_and_nobody_takes_turns(
+    switch: LiveSwitch, tmp_path: Path
+) -> None:
+    folders = [tmp_path / name for name in ("older", "newer")]
+    for folder in folders:
+        folder.mkdir()
+    async with running_agent(folders[0], switch.grpc_port) as older:
+        async with running_agent(folders[1], switch.grpc_port) as newer:
+            await until("the older one to step back", lambda: older.client is None)
+            await asyncio.sleep(1.0)  # time enough to take turns
+            assert newer.client is not None
+            assert (folders[0] / "controller-events.jsonl").read_text().count('"backup"') == 1
+            assert (folders[1] / "controller-events.jsonl").read_text().count('"took_over"') == 1
+        await until("the older one to lead again", lambda: older.client is not None)
+
+
+def test_of_two_that_are_started_at_once_one_runs(tmp_path: Path) -> None:
+    with live_topology(tmp_path, "dumbbell.json") as topology:
+        both = [Controller(tmp_path, f"run{number}") for number in range(2)]
+        with controllers(*both):
+            wait_until("one to run and one to give up", lambda: all(c.is_settled() for c in both))
+            assert sorted(c.process.poll() is None for c in both) == [False, True]
+            loser = next(c for c in both if c.process.poll() is not None)
+            assert loser.process.returncode == 7
+            assert "a control loop runs for" in loser.log.read_text(encoding="utf-8")
+            assert topology.connected() == {"s1", "s2"}
+
+
+def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveSwitch) -> None:
+    """kill -9, and a start with the same command: entry by entry the switch holds the same."""
+    with switch.loop() as process:
+        switch.fairlane("threshold", "set", "8", "-w", "1.5")
+        process.kill()
+        process.wait(timeout=10)
+    add_flows = (
+        "import asyncio\n"
+        "from fairlane_controller.loop.flows import FlowKey\n"
+        "from fairlane_controller.switch.client import Endpoint, SwitchClient\n"
+        "async def add():\n"
+        f"    async with SwitchClient(Endpoint('s1', '127.0.0.1:{switch.grpc_port}'), write=True) as client:\n"
+        "        digest = dict(ip_version=4, src=0x0a000101, dst=0x0a000301, protocol=6, dst_port=5001)\n"
+        "        await client.write([+FlowKey.from_digest({**digest, 'src_port': n}).entry(n, 300.0) for n in range(50)])\n"
+        "asyncio.run(add())\n"
+    )
+    subprocess.run([sys.executable, "-c", add_flows], check=True, timeout=60)
+    before = {table: switch.json("table", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")}
+    with switch.loop():
+        assert switch.events("took_over")[-1]["flows"] == 50
+        assert {table: switch.json("table", table) for table in before} == before
+        assert switch.loop_status()["flows"] == 50

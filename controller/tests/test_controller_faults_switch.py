@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switches that fail: killed and restarted, full, refusing some updates; nothing stale, nothing lost, nothing told 10,000 times."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller.loop import flow_keeper, new_flows, retries
+from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.flow_keeper import FlowKeeper
+from fairlane_controller.loop.flows import FlowKey, FlowTable
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.run_state import read_run_state
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.policies import Policy, Scheme, read_policies
+from fault_tools import Refuses, RefusingSwitch, refusing_switch
+from finsy import GRPCStatusCode, P4Schema
+from finsy.proto import p4r
+from live_switch import COMPILED, LiveSwitch, wait_until
+from live_topology import live_topology
+
+pytestmark = pytest.mark.timeout(120)
+
+SCHEMA = P4Schema(COMPILED / "qthresh.p4info.txtpb")
+
+
+def key(number: int) -> FlowKey:
+    """A flow of its own for each number."""
+    digest = {"ip_version": 4, "src": 0x0A000101 + (number >> 15), "dst": 0x0A000301, "protocol": 6}
+    return FlowKey.from_digest({**digest, "src_port": 1024 + (number & 0x7FFF), "dst_port": 5001})
+
+
+def table_of(update: p4r.Update) -> str | None:
+    """The table of an update, None for another entity."""
+    if not update.entity.HasField("table_entry"):
+        return None
+    return SCHEMA.tables[update.entity.table_entry.table_id].alias
+
+
+async def until(what: str, check: Callable[[], Any]) -> None:
+    """`wait_until` without holding the event loop."""
+    await asyncio.to_thread(wait_until, what, check)
+
+
+@contextlib.asynccontextmanager
+async def agent_through(
+    switch: LiveSwitch, refuses: Refuses
+) -> AsyncGenerator[tuple[SwitchAgent, RefusingSwitch], None]:
+    """The loop of one switch in this process, behind a server that refuses."""
+    log = EventLog(switch.folder / "controller-events.jsonl")
+    run = read_run_state(switch.folder)
+    with refusing_switch(f"127.0.0.1:{switch.grpc_port}", refuses) as (server, port):
+        endpoint = Endpoint("s1", f"127.0.0.1:{port}")
+        agent = SwitchAgent(endpoint, LoopStore(switch.folder), log, AgentOptions(), run, run.switch("s1"))
+        task = asyncio.create_task(agent.run())
+        try:
+            await until("the loop to serve the switch", lambda: agent.client is not None)
+            yield agent, server
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            log.close()
+
+
+def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSwitch) -> None:
+    with switch.loop():
+        switch.fairlane("threshold", "set", "8", "-w", "1.5")
+        switch.fairlane("threshold", "set", "5", "-c", "2")
+        before = {table: switch.json("table", table) for table in ("policy", "port_limit", "ipv4_lpm", "ipv6_lpm")}
+        switch.kill()
+        wait_until("the loop to notice", lambda: switch.loop_status()["error"])
+        switch.start()
+        started = time.monotonic()
+        wait_until("the switch to be served", lambda: switch.loop_status()["connected"])
+        restored_s = time.monotonic() - started
+        assert restored_s < 10  # 3 s is the aim on a machine with time for it
+        assert {table: switch.json("table", table) for table in before} == before
+        assert switch.json("flows") == []
+        assert switch.loop_status()["flows"] == 0
+        (status,) = switch.json("status")["switches"]
+        assert [port["admitted_packets"] for port in status["ports"]] == [0]
+        (restored,) = switch.events("restored")
+        assert "restart" in restored["why"]
+        # It is still the loop that writes: a change goes through it.
+        assert switch.json("threshold", "set", "9")[0]["via"] == "loop"
+
+
+async def test_a_refused_update_stops_no_other_and_is_tried_again_with_growing_pauses(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = retries.RetryOptions(first_pause_s=0.2, longest_pause_s=1.6)
+    monkeypatch.setattr(retries, "RetryOptions", lambda: options)
+    refusing = {"policy": "table policy is being repaired", "digest_entry": "no digests today"}
+
+    def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
+        words = refusing.get(table_of(update) or str(update.entity.WhichOneof("entity")))
+        return (GRPCStatusCode.UNAVAILABLE, words) if words else None
+
+    await asyncio.to_thread(switch.fairlane, "threshold", "set", "8")
+    async with agent_through(switch, refuses) as (agent, server):
+        # The digests are refused from the beginning: the loop serves the switch all the same, and says why.
+        assert agent.status()["refused"] == ["digest new_flow_t", "digest port_report_t", "digest t_res_t"]
+        refused = switch.events("refused")
+        assert {event["update"] for event in refused} == set(agent.status()["refused"])
+        assert all("no digests today" in event["why"] for event in refused)
+        await until("a third attempt", lambda: attempts(switch, "digest t_res_t") >= 3)
+        pauses = [event["again_s"] for event in switch.events("refused") if event["update"] == "digest t_res_t"]
+        assert pauses[:3] == [0.2, 0.4, 0.8]
+
+        # The switch restarts: its routes and limits come back though its policies are refused.
+        switch.kill()
+        await until("the loop to notice", lambda: agent.client is None)
+        del refusing["digest_entry"]
+        switch.start()
+        await until("the loop to serve it again", lambda: agent.client is not None)
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as reader:
+            assert len(await reader.read_table("ipv4_lpm")) == 2
+            assert len(await reader.read_table("port_limit")) == 1
+            assert await read_policies(reader) == {}
+            (name,) = agent.status()["refused"]
+            assert name == "table policy, egress_port 3, traffic_class 0"
+            writes = server.writes
+            del refusing["policy"]
+            await until("the policy to be accepted", lambda: not agent.status()["refused"])
+            assert (await read_policies(reader))[(3, 0)] == Policy(3, 0, Scheme.QTHRESH, 8)
+        assert server.writes - writes < 10
+        (accepted,) = [event for event in switch.events("accepted") if event["update"] == name]
+        assert "the switch has taken table policy" in accepted["why"]
+        assert [policy["qthresh_packets"] for policy in agent.status()["policies"]] == [8]
+
+
+def attempts(switch: LiveSwitch, update: str) -> int:
+    """How often it was refused."""
+    return sum(1 for event in switch.events("refused") if event["update"] == update)
+
+
+async def test_pauses_grow_to_their_bound_and_what_is_remembered_is_bounded(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "controller-events.jsonl")
+    options = retries.RetryOptions(first_pause_s=1.0, longest_pause_s=5.0, most=2)
+    refused = retries.Retries(log, "s1", options)
+    for _ in range(5):
+        refused.note("a", "no", None)
+    for name in ("b", "c", "d"):
+        refused.note(name, "no", None)
+    log.close()
+    assert refused.names() == ["a", "b"]
+    lines = (tmp_path / "controller-events.jsonl").read_text(encoding="utf-8").splitlines()
+    told = [json.loads(line) for line in lines]
+    assert [event["again_s"] for event in told] == [1.0, 2.0, 4.0, 5.0, 5.0, 1.0, None, None]
+    assert "c was refused and is not tried again: 2 others wait already" in told[6]["why"]
+
+
+async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The switch takes ten flows and says RESOURCE_EXHAUSTED to all others; 3,000 come, many of them again and again."""
+    monkeypatch.setattr(flow_keeper, "FULL_PAUSE_S", 0.2)
+    taken: set[bytes] = set()
+
+    def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
+        if table_of(update) != "flow_v4" or update.type != p4r.Update.INSERT:
+            return None
+        if len(taken) < 10:
+            taken.add(update.SerializeToString())
+            return None
+        return GRPCStatusCode.RESOURCE_EXHAUSTED, "the table is full"
+
+    log = EventLog(switch.folder / "controller-events.jsonl")
+    with refusing_switch(f"127.0.0.1:{switch.grpc_port}", refuses) as (server, port):
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{port}"), write=True) as client:
+            keeper = FlowKeeper(log, 30.0)
+            for turn in range(20):
+                for start in range(0, 3000, 500):
+                    await keeper.add(client, [key(number) for number in range(start, start + 500)])
+                if turn == 10:
+                    await asyncio.sleep(0.3)  # longer than the pause: it may ask once more
+            assert len(keeper.table) == 10
+            digests = keeper.digests()
+            assert digests["entries"] == 10
+            assert digests["missed"] == 20 * 2990
+            assert digests["known"] == 19 * 10
+            assert digests["refused"] == 0
+            assert server.writes < 20
+            # One of them goes, and there is room again.
+            taken.pop()
+            await keeper._delete(client, {key(0)})  # pyright: ignore[reportPrivateUsage]
+            await keeper.add(client, [key(2999)])
+            assert key(2999) in keeper.table
+    log.close()
+    told = switch.events("flows_missed")
+    assert len(told) == 1
+    assert "share the fallback slots by hash" in told[0]["why"]
+    assert "every slot for a flow is taken" in told[0]["why"]
+    assert len(switch.events("flow")) == 11
+
+
+async def test_the_last_slot_is_the_last(switch: LiveSwitch) -> None:
+    log = EventLog(None)
+    async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
+        keeper = FlowKeeper(log, 30.0)
+        keeper.table = FlowTable(capacity=100)
+        await keeper.add(client, [key(number) for number in range(250)])
+        assert len(keeper.table) == 100
+        assert keeper.table.missed == 150
+        assert len(await client.read_table("flow_v4")) == 100
+
+
+async def test_a_refused_flow_pauses_and_the_memory_of_refused_ones_is_bounded(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new_flows, "MAX_PAUSES", 50)
+
+    def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
+        return (GRPCStatusCode.INVALID_ARGUMENT, "not this one") if table_of(update) == "flow_v4" else None
+
+    log = EventLog(switch.folder / "controller-events.jsonl")
+    with refusing_switch(f"127.0.0.1:{switch.grpc_port}", refuses) as (server, port):
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{port}"), write=True) as client:
+            keeper = FlowKeeper(log, 30.0)
+            for _ in range(30):
+                await keeper.add(client, [key(1), key(2)])
+            assert server.writes == 1
+            assert keeper.digests()["refused"] == 60
+            await keeper.add(client, [key(number) for number in range(10, 200)])
+            assert len(keeper._pauses._pauses) == 50  # pyright: ignore[reportPrivateUsage]
+            assert len(keeper.table) == 0
+    log.close()
+    first = switch.events("flow_refused")[0]
+    assert first["code"] == "INVALID_ARGUMENT"
+    assert "not this one" in first["why"]
+
+
+def test_both_controller_and_switch_may_die(tmp_path: Path) -> None:
+    """With nobody left who remembers, the topology's file and what people asked for by hand come back."""
+    with live_topology(tmp_path, "dumbbell.json") as topology:
+        with topology.loop() as loop:
+            topology.set_thresholds(13)
+            loop.kill()
+            loop.wait(timeout=10)
+        topology.switches["s1"].kill()
+        topology.restart("s1")
+        with topology.loop():
+            wait_until("s1 to be restored", lambda: topology.connected() == {"s1", "s2"})
+            (row,) = topology.json("threshold", "show")
+            assert (row["scheme"], row["qthresh_packets"], row["mode"]) == ("qthresh", 13, "manual")

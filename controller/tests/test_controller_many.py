@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One controller for a whole topology: dumbbell, parking lot, a line of 20; a switch that is away or slow delays no other."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from live_topology import Controller, LiveTopology, controllers, live_topology, wait_until
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def thresholds(topology: LiveTopology) -> dict[tuple[str, int], int]:
+    """(switch, port) -> threshold in packets, as the switches hold it."""
+    return {(row["switch"], row["port"]): row["qthresh_packets"] for row in topology.json("threshold", "show")}
+
+
+@pytest.mark.parametrize(("file", "bottlenecks"), [("dumbbell.json", 1), ("parking.json", 3), ("line20.json", 19)])
+def test_one_controller_keeps_a_whole_topology(tmp_path: Path, file: str, bottlenecks: int) -> None:
+    with live_topology(tmp_path, file) as topology, controllers(Controller(tmp_path, "run")) as (loop,):
+        loop.wait_ready()
+        assert len(thresholds(topology)) == bottlenecks
+        statuses = topology.statuses()
+        assert set(statuses) == set(topology.switches)
+        assert all(status["connected"] and not status["refused"] for status in statuses.values())
+        topology.set_thresholds(9)
+        assert set(thresholds(topology).values()) == {9}
+        # The topology's longest way has a route in every switch.
+        routes = topology.entries("ipv4_lpm")["ipv4_lpm"]
+        assert {row["switch"] for row in routes} == set(topology.switches)
+
+        killed = next(
+            name for name, ports in topology.topology.ports.items() if any(p.bottleneck for p in ports.values())
+        )
+        others = [name for name in topology.switches if name != killed]
+        topology.switches[killed].kill()
+        wait_until("the loop to notice", lambda: not topology.json_of_loop()[killed]["connected"])
+        assert all(topology.json_of_loop()[name]["connected"] for name in others)
+        topology.restart(killed)
+        started = time.monotonic()
+        wait_until("the switch to be restored", lambda: topology.json_of_loop()[killed]["connected"])
+        restored_s = time.monotonic() - started
+        assert set(thresholds(topology).values()) == {9}
+        assert restored_s < 10  # 0.4 s on a machine with nothing else to do
+
+
+def test_switches_that_are_away_or_silent_delay_no_other(tmp_path: Path) -> None:
+    """s1 and s2 serve; s3 is not there; s4 takes connections and never says a word."""
+    silent = socket.socket()
+    silent.bind(("127.0.0.1", 0))
+    silent.listen()
+    with silent, live_topology(tmp_path, "parking.json", only=("s1", "s2")) as topology:
+        topology.addresses["s4"] = f"127.0.0.1:{silent.getsockname()[1]}"
+        topology.write_state()
+        topology.fairlane("init", "--scheme", "qthresh", "--timeout", "2", code=4)
+        message = topology.fairlane("init", "--timeout", "1", "-s", "s3", "-s", "s4", code=4)
+        assert "2 of 2 switches: switch s3 at" in message
+        assert "switch s4 at" in message
+        rows = topology.json("threshold", "show", "-s", "s1", "-s", "s2")
+        assert [row["scheme"] for row in rows] == ["qthresh", "qthresh"]
+        with controllers(Controller(tmp_path, "run")):
+            wait_until("the loop", topology.has_loop)
+            wait_until("s1 and s2 to be kept", lambda: topology.connected() == {"s1", "s2"})
+            away = dict.fromkeys(("s3", "s4"), "switch_unreachable")
+            wait_until("the loop to say what is wrong with s3 and s4", lambda: topology.errors() == away)
+            topology.fairlane("threshold", "set", "7", "-s", "s1")
+            status = topology.json("status", code=4)
+            assert [switch["reachable"] for switch in status["switches"]] == [True, True, False, False]
+            topology.restart("s3")
+            wait_until("s3 to be kept too", lambda: topology.connected() == {"s1", "s2", "s3"})
