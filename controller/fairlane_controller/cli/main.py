@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +36,7 @@ COMMANDS = [
     LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", LOOK),
     LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", LOOK),
+    LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
     LazyCommand("plan", f"{_HERE}.plan:plan_command", "A threshold on paper: equations (5) to (9), no switch needed.", LOOK),
     LazyCommand("threshold", f"{_HERE}.threshold:threshold_app", "Thresholds: show, set by hand, or leave to the loop.", TUNE),
     LazyCommand("scheme", f"{_HERE}.scheme:scheme_app", "Queue scheme of (egress port, class): drop_tail or qthresh.", TUNE),
@@ -45,6 +48,7 @@ COMMANDS = [
     LazyCommand("config", f"{_HERE}.config:config_app", "The configuration file: check, show, apply, reload.", OPERATE),
     LazyCommand("diff", f"{_HERE}.diff:diff_command", "What a configuration says beside what the switches hold.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
+    LazyCommand("certs", f"{_HERE}.certs:certs_app", "Test certificates for TLS: CA, switch, controller, observer.", OPERATE),
     LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one, of all switches.", TABLES),
     LazyCommand("cli", f"{_HERE}.aliases:cli_command", "A prompt for the verbs below, or lines from standard input.", TABLES),
     LazyCommand("script", f"{_HERE}.aliases:script_command", "Lines of a file in one connection, all checked first.", TABLES),
@@ -90,8 +94,23 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option("--tls-ca", help="CA of the switches (PEM): they are spoken to by TLS.", envvar="FAIRLANE_TLS_CA"),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option("--tls-cert", help="Own certificate, for switches that ask for one.", envvar="FAIRLANE_TLS_CERT"),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", help="Private key of that certificate.", envvar="FAIRLANE_TLS_KEY")
+    ] = None,
 ) -> None:
     del version  # its callback has acted
+    # Through the environment, for all that this process and its children open; `switch/security.py` reads them there.
+    for name, path in (("CA", tls_ca), ("CERT", tls_cert), ("KEY", tls_key)):
+        if path is not None:
+            os.environ[f"FAIRLANE_TLS_{name}"] = str(path)
 
 
 def plugins() -> list[LazyCommand]:

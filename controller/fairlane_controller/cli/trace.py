@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane trace`: one packet's way through a switch: parser, tables, actions, queue, what becomes of it and why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.targets import JsonOption, StateOption, resolve
+from fairlane_controller.cli.trace_tree import tree
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range, unknown_name
+from fairlane_controller.switch import frames
+from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.tracing import trace, trace_live
+from fairlane_controller.units import parse_time
+
+COUNT_MAX = 1000
+TIMEOUT_MAX_S = 3600
+PORT_MAX = 510
+_PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58}
+_MATCH = ("src", "dst", "sport", "dport", "protocol", "port")
+
+
+def trace_command(
+    switch: Annotated[
+        str, typer.Argument(help="A switch of the topology, or NAME=HOST:PORT[@DEVICE_ID].", metavar="SWITCH")
+    ],
+    port: Annotated[int | None, typer.Argument(help="Port at which the packet comes in.", metavar="[PORT]")] = None,
+    packet: Annotated[
+        str | None,
+        typer.Option(
+            "--packet",
+            help=f"A packet such as {frames.EXAMPLE}; options len, ttl, dscp, ecn, flags, seq, ack, vlan, smac, dmac.",
+        ),
+    ] = None,
+    hexadecimal: Annotated[str | None, typer.Option("--hex", help="A frame as hexadecimal digits.")] = None,
+    pcap: Annotated[str | None, typer.Option("--pcap", help="A frame of a pcap file: FILE#N, N from 1.")] = None,
+    live: Annotated[bool, typer.Option("--live", help="The next real packets that match, instead.")] = False,
+    match: Annotated[
+        str | None, typer.Option("--match", help=f"With --live: KEY=VALUE,…; keys {', '.join(_MATCH)}.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", help="With --live: so many packets.")] = 1,
+    timeout: Annotated[str, typer.Option("--timeout", help="With --live: wait at most so long.")] = "60s",
+    full: Annotated[
+        bool, typer.Option("--full", help="Also what changed nothing, and conditions that were false.")
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch."""
+    (endpoint,) = resolve(state, [switch]).endpoints
+    given = [
+        name for name, value in (("--packet", packet), ("--hex", hexadecimal), ("--pcap", pcap)) if value is not None
+    ]
+    if live:
+        if given or port is not None:
+            raise FairlaneError(
+                ErrorCode.BAD_INPUT,
+                f"--live waits for real packets: leave {' and '.join(given) or 'the port'} away (--match port=N names a port)",
+            )
+        asyncio.run(_live(endpoint, _filter(match), _count(count), _timeout_s(timeout), full=full, as_json=as_json))
+        return
+    if match is not None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--match goes with --live")
+    if len(given) != 1 or port is None:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT,
+            f"name the port and one of --packet, --hex, --pcap, e.g. fairlane trace s1 1 --packet '{frames.EXAMPLE}'",
+        )
+    if not 0 <= port <= PORT_MAX:
+        raise out_of_range("port", port, 0, PORT_MAX)
+    if packet is not None:
+        frame = frames.packet(packet)
+    elif hexadecimal is not None:
+        frame = frames.from_hex(hexadecimal)
+    else:
+        frame = frames.from_pcap(pcap or "")
+    result = asyncio.run(trace(endpoint, port, frame))
+    if as_json:
+        print_json(result)
+    else:
+        console.print(tree(endpoint.name, result, full=full))
+
+
+async def _live(
+    endpoint: Endpoint, match: dict[str, str | int], count: int, timeout_s: int, *, full: bool, as_json: bool
+) -> None:
+    seen = 0
+    async for result in trace_live(endpoint, match, count, timeout_s):
+        seen += 1
+        if as_json:
+            print(json.dumps(result), flush=True)
+        else:
+            console.print(tree(endpoint.name, result, full=full))
+    if seen < count:
+        raise FairlaneError(
+            ErrorCode.TIMED_OUT, f"{endpoint}: {seen} of {count} packets that match came within {timeout_s} s"
+        )
+
+
+def _count(count: int) -> int:
+    if not 1 <= count <= COUNT_MAX:
+        raise out_of_range("--count", count, 1, COUNT_MAX)
+    return count
+
+
+def _timeout_s(text: str) -> int:
+    value = parse_time(text, "--timeout")
+    if not 1 <= value <= TIMEOUT_MAX_S:
+        raise out_of_range("--timeout", text, "1s", f"{TIMEOUT_MAX_S}s")
+    return math.ceil(value)
+
+
+def _filter(text: str | None) -> dict[str, str | int]:
+    """`src=10.0.1.1,dport=5001` as the switch takes it."""
+    found: dict[str, str | int] = {}
+    for part in (text or "").split(",") if text else ():
+        key, equals, value = part.strip().partition("=")
+        if key not in _MATCH:
+            raise unknown_name("key of --match", key, _MATCH)
+        if not equals or not value:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--match: {key} needs a value, e.g. src=10.0.1.1,dport=5001")
+        if key in ("src", "dst"):
+            found[key] = value.strip("[]")
+        elif key == "protocol" and value in _PROTOCOLS:
+            found[key] = _PROTOCOLS[value]
+        elif value.isdigit():
+            found["ingress_port" if key == "port" else key] = int(value)
+        else:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--match: {key}: {value!r} is no number")
+    return found

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of `fairlane.v1.Switch`: one packet's way through the pipeline, of a given frame or of the next real ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, cast
+
+import grpc
+from finsy import GRPCStatusCode
+from finsy.grpcutil import grpc_channel
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.client import CONNECT_TIMEOUT_S, Endpoint, SwitchClient
+
+ANSWER_TIMEOUT_S = 20.0
+"""The first trace of a program compiles it."""
+
+_SERVICE = "/fairlane.v1.Switch"
+
+Trace = dict[str, Any]
+
+
+async def trace(endpoint: Endpoint, ingress_port: int, frame: bytes) -> Trace:
+    """What would happen to `frame` at `ingress_port`; nothing is sent nor changed. docs/trace.md has the keys.
+
+    Raises UNKNOWN_NAME for a port that is not there, REFUSED by a switch without this service (BMv2), NO_PIPELINE,
+    SWITCH_UNREACHABLE, TLS_FAILED.
+    """
+    request = Struct()
+    request.update({"ingress_port": ingress_port, "frame": frame.hex()})
+    await _check(endpoint)
+    async with _channel(endpoint) as channel:
+        call = _unary(channel.unary_unary, "Trace")
+        try:
+            return _decode(await call(request, timeout=ANSWER_TIMEOUT_S))
+        except grpc.aio.AioRpcError as ex:
+            raise _translate(ex, endpoint) from None
+
+
+async def trace_live(
+    endpoint: Endpoint, match: Mapping[str, str | int], count: int, timeout_s: int
+) -> AsyncIterator[Trace]:
+    """The next `count` real packets that match, as they come; fewer when `timeout_s` is over. Raises as `trace`."""
+    request = Struct()
+    request.update({"match": dict(match), "count": count, "timeout_s": timeout_s})
+    await _check(endpoint)
+    async with _channel(endpoint) as channel:
+        call = _unary(channel.unary_stream, "TraceLive")
+        try:
+            async for message in call(request, timeout=timeout_s + ANSWER_TIMEOUT_S):
+                yield _decode(message)
+        except grpc.aio.AioRpcError as ex:
+            raise _translate(ex, endpoint) from None
+
+
+async def _check(endpoint: Endpoint) -> None:
+    """Connect as a reader first: it says in a sentence what is wrong with address, TLS or program."""
+    async with SwitchClient(endpoint, timeout_s=CONNECT_TIMEOUT_S) as client:
+        client.table_names()
+
+
+def _channel(endpoint: Endpoint) -> grpc.aio.Channel:
+    return grpc_channel(endpoint.grpc, credentials=endpoint.tls.credentials() if endpoint.tls else None)
+
+
+def _unary(method: Callable[..., Any], name: str) -> Any:
+    return method(
+        f"{_SERVICE}/{name}", request_serializer=Struct.SerializeToString, response_deserializer=Struct.FromString
+    )
+
+
+def _decode(message: Struct) -> Trace:
+    return cast("Trace", _whole(MessageToDict(message))["trace"])
+
+
+def _whole(value: Any) -> Any:
+    """Doubles that are whole become integers: a Struct has no others."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in cast("list[Any]", value)]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _translate(error: grpc.aio.AioRpcError, endpoint: Endpoint) -> FairlaneError:
+    code = GRPCStatusCode.from_status_code(error.code())
+    details = error.details() or code.name
+    if code == GRPCStatusCode.UNIMPLEMENTED:
+        return FairlaneError(
+            ErrorCode.REFUSED,
+            f"{endpoint} cannot trace packets: only the embedded switch does (BMv2 writes them to its own log: --log-console)",
+        )
+    if code == GRPCStatusCode.NOT_FOUND:
+        return FairlaneError(ErrorCode.UNKNOWN_NAME, f"{endpoint}: {details}")
+    if code == GRPCStatusCode.INVALID_ARGUMENT:
+        return FairlaneError(ErrorCode.BAD_INPUT, f"{endpoint}: {details}")
+    if code == GRPCStatusCode.DEADLINE_EXCEEDED:
+        return FairlaneError(ErrorCode.TIMED_OUT, f"{endpoint}: no trace within {ANSWER_TIMEOUT_S:g} s")
+    if code == GRPCStatusCode.UNAVAILABLE:
+        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{endpoint} does not answer: {details}")
+    return FairlaneError(ErrorCode.REFUSED, f"{endpoint}: {code.name}: {details}")
