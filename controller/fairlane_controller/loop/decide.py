@@ -120,6 +120,10 @@ class ThresholdDecider:
         self._last_write_s = now_s
         self._candidate, self._agreed = None, 0
 
+    def may_write(self, now_s: float) -> bool:
+        """Whether the last write is a minimum interval ago."""
+        return self._last_write_s is None or now_s - self._last_write_s >= self.options.min_write_interval_s - 1e-6
+
     def _ready(self, measured: PortMeasurement) -> tuple[bool, str]:
         options = self.options
         needs = (
@@ -156,7 +160,7 @@ class ThresholdDecider:
         self._candidate, self._agreed = wanted, self._agreed + 1 if agrees else 1
         if self._agreed < self.options.samples:
             return say(Outcome.HOLD, f"{self._agreed} of {self.options.samples} evaluations agree on {wanted}")
-        if self._last_write_s is not None and now_s - self._last_write_s < self.options.min_write_interval_s:
+        if not self.may_write(now_s):
             return say(Outcome.HOLD, "written less than the minimum interval ago")
         return say(Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}")
 

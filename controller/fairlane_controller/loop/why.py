@@ -14,13 +14,13 @@ from fairlane_controller.units import format_rate, format_size, format_time
 
 def of_measurement(measured: PortMeasurement) -> str:
     """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
-    known = (
-        ("BW", measured.bw_bps, format_rate),
-        ("T_res", measured.t_res_s, lambda seconds: _millis(seconds) + _source(measured)),
-        ("L_D", measured.l_d_bytes, _bytes),
-        ("N_C", measured.n_c, "{:g}".format),
+    texts = (
+        ("BW", measured.bw_bps, format_rate, ""),
+        ("T_res", measured.t_res_s, _millis, _source(measured)),
+        ("L_D", measured.l_d_bytes, _bytes, ""),
+        ("N_C", measured.n_c, _plain, ""),
     )
-    return ", ".join(f"{name} {form(estimate.value)}" for name, estimate, form in known if estimate is not None)
+    return ", ".join(f"{name} {form(known.value)}{more}" for name, known, form, more in texts if known is not None)
 
 
 def _source(measured: PortMeasurement) -> str:
@@ -123,3 +123,7 @@ def _millis(seconds: float) -> str:
 
 def _bytes(size: float) -> str:
     return format_size(round(size))
+
+
+def _plain(number: float) -> str:
+    return f"{number:g}"
