@@ -3,6 +3,7 @@
 //
 // The includer has `struct fl_algorithm` with a member `ena` (struct ena_sender) and defines, each as there:
 //   ENA_BASE_INIT(st, tcp)   ENA_BASE_ON_ACK(st, tcp)   ENA_BASE_SET_STATE(st, tcp, state)
+// and ENA_BASE_SACK: 1 where the connection has SACK.
 // What the receiver named comes from the host program `ena` through the socket's storage. A host without the program
 // has no names: then this is the base algorithm.
 #ifndef FAIRLANE_BPF_ENA_H
@@ -44,6 +45,7 @@ static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path
 	path->mss_bytes = tp->mss_cache;
 	path->window_packets = tp->mss_cache ? tp->snd_wnd / tp->mss_cache : 0;
 	path->srtt_us = tp->srtt_us >> 3;
+	path->sack = ENA_BASE_SACK;
 }
 
 static __always_inline __u32 ena_hook_ssthresh(struct sock *sk, struct ena_sender *st, const struct cc_tcp *tcp) {

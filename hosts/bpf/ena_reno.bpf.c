@@ -8,6 +8,7 @@ struct fl_algorithm {
 	struct reno base;
 };
 
+#define ENA_BASE_SACK 0
 #define ENA_BASE_INIT(st, tcp) reno_init(&(st)->base, tcp)
 #define ENA_BASE_ON_ACK(st, tcp) reno_on_ack(&(st)->base, tcp)
 #define ENA_BASE_SET_STATE(st, tcp, state) reno_set_state(&(st)->base, tcp, state)

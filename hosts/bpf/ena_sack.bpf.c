@@ -7,6 +7,7 @@ struct fl_algorithm {
 	struct ena_sack base;
 };
 
+#define ENA_BASE_SACK 1
 #define ENA_BASE_INIT(st, tcp) ena_sack_init(&(st)->base, tcp)
 #define ENA_BASE_ON_ACK(st, tcp) ena_sack_on_ack(&(st)->base, tcp)
 #define ENA_BASE_SET_STATE(st, tcp, state) (void)(tcp)

@@ -8,6 +8,7 @@ struct fl_algorithm {
 	struct tahoe base;
 };
 
+#define ENA_BASE_SACK 0
 #define ENA_BASE_INIT(st, tcp) tahoe_init(&(st)->base, tcp)
 #define ENA_BASE_ON_ACK(st, tcp) tahoe_on_ack(&(st)->base, tcp)
 #define ENA_BASE_SET_STATE(st, tcp, state) tahoe_set_state(&(st)->base, tcp, state)
