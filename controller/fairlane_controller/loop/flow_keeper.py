@@ -79,10 +79,16 @@ class FlowKeeper:
         self._tuned: dict[FlowKey, int] = {}
         "Weights in 1/256 that tuning put into the switch."
         self._waiting: deque[dict[str, Any]] = deque()
+        self._inserting = 0
+        "Flows of the request that is on its way."
         self._some_waiting = asyncio.Event()
         self._missed = MissedFlows(log)
         self._pauses = FlowPauses()
         self._full_until_s = 0.0
+
+    def use_idle_timeout(self, idle_timeout_s: float) -> None:
+        """The time after which entries that are made from now on age out."""
+        self._idle_timeout_s = idle_timeout_s
 
     async def take_over(self, client: SwitchClient) -> int:
         """Adopt the switch's entries; those that share a slot with another, or aged out meanwhile, are deleted."""
@@ -116,8 +122,9 @@ class FlowKeeper:
         finally:
             inserting.cancel()
             await asyncio.gather(inserting, return_exceptions=True)
-            self.counts_of_new.told -= len(self._waiting)
+            self.counts_of_new.told -= len(self._waiting) + self._inserting
             self._waiting.clear()
+            self._inserting = 0
 
     def _count_lost(self, client: SwitchClient, lost: int) -> None:
         if lost > 0:
@@ -133,7 +140,9 @@ class FlowKeeper:
                 values = [self._waiting.popleft() for _ in range(min(len(self._waiting), BATCH_FLOWS))]
                 places = {FlowKey.from_digest(v): (int(v["egress_port"]), int(v["traffic_class"])) for v in values}
                 self.counts_of_new.known += len(values) - len(places)
+                self._inserting = len(places)
                 await self.add(client, places)
+                self._inserting = 0
                 self.places.update({key: place for key, place in places.items() if key in self.table})
 
     async def listen_idle(self, client: SwitchClient) -> None:
@@ -194,7 +203,7 @@ class FlowKeeper:
 
     def digests(self) -> dict[str, int]:
         """What became of the notifications of new flows so far: `told` is the sum of the others and of those that wait."""
-        return {**asdict(self.counts_of_new), "waiting": len(self._waiting)}
+        return {**asdict(self.counts_of_new), "waiting": len(self._waiting) + self._inserting}
 
     def _tell_refused(self, client: SwitchClient, key: FlowKey, refusal: Refusal, now_s: float) -> None:
         pause_s = self._pauses.refused(key, now_s)

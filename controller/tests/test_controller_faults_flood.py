@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ten thousand new flows a second on the wire: bounded memory, no missed election, and every notification accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from fairlane_controller.loop import flow_keeper
+from fairlane_controller.loop.control import ask
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.flow_keeper import FlowKeeper
+from fairlane_controller.switch import program
+from fairlane_controller.switch.bounded import BoundedSwitch
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from finsy import SwitchOptions
+from finsy.p4entity import P4DigestList
+from finsy.proto import p4d, p4r
+from live_switch import COMPILED, LiveSwitch, wait_until
+from live_topology import Controller, controllers
+from test_controller_frames import ipv4_frame
+
+pytestmark = pytest.mark.timeout(120)
+
+FLOWS_PER_S = 10_000
+FLOOD_S = 2.0
+RSS_GROWTH_MB = 200.0
+
+
+class Flood(threading.Thread):
+    """A datagram of another flow each time, `FLOWS_PER_S` for `FLOOD_S`; what the machine stalled in is made up for."""
+
+    def __init__(self, switch: LiveSwitch) -> None:
+        super().__init__(daemon=True)
+        self.sent = 0
+        self._interface = switch.interfaces[1] + "x"
+        payload = struct.pack("!HHHH", 1, 5001, 20, 0) + bytes(12)
+        self._frame = bytearray(ipv4_frame(17, "10.0.1.1", "10.0.3.1", payload))
+
+    def run(self) -> None:
+        started = time.monotonic()
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+            wire.bind((self._interface, 0))
+            while (elapsed := time.monotonic() - started) < FLOOD_S:
+                for _ in range(max(0, min(500, int(elapsed * FLOWS_PER_S) - self.sent))):
+                    self._frame[34:36] = struct.pack("!H", 1 + self.sent % 65_000)  # UDP source port
+                    wire.send(self._frame)
+                    self.sent += 1
+                time.sleep(0.002)
+
+
+def test_a_flood_of_new_flows_is_kept_or_counted(wired_switch: LiveSwitch) -> None:
+    switch = wired_switch
+    if switch.target != "embedded":
+        pytest.skip("BMv2 takes fewer packets than this flood has")
+    with controllers(Controller(switch.folder, "run", "--flow-idle", "300s")) as (loop,):
+        loop.wait_ready()
+        switch.fairlane("threshold", "set", "8")
+        before_mb = most_mb = loop.resident_mb()
+        flood = Flood(switch)
+        flood.start()
+        slowest_s = 0.0
+        while flood.is_alive():
+            asked = time.monotonic()
+            asyncio.run(ask(switch.folder, {"op": "status"}))
+            slowest_s = max(slowest_s, time.monotonic() - asked)
+            most_mb = max(most_mb, loop.resident_mb())
+            flood.join(0.1)
+        wait_until("the last entry to be written", lambda: settled(switch), 60)
+        most_mb = max(most_mb, loop.resident_mb())
+        status = switch.loop_status()
+        counts = status["new_flows"]
+        print(
+            f"flood: sent {flood.sent}, {counts}, RSS {before_mb:.0f} to {most_mb:.0f} MB, answers within {slowest_s:.2f} s"
+        )
+
+        # Handled and missed together are what the switch has told.
+        handled = counts["entries"] + counts["known"]
+        assert handled + counts["missed"] + counts["refused"] + counts["lost"] == counts["told"]
+        assert 0 < counts["told"] <= flood.sent
+        assert counts["entries"] == status["flows"] == len(switch.json("table", "flow_v4"))
+        assert status["flows_missed"] == counts["missed"]
+        # Nobody was thrown out, and people were answered meanwhile.
+        assert status["connected"]
+        assert not switch.events("error") + switch.events("disconnected") + switch.events("backup")
+        assert slowest_s < 10
+        # Bounded: memory, and what the log says of it.
+        assert most_mb - before_mb < RSS_GROWTH_MB
+        assert len(switch.events("flow")) + len(switch.events("flows")) < counts["told"] / 5 + 200
+        assert len(switch.events("flows_missed")) <= 2
+        # The loop is as alive as before.
+        assert switch.json("threshold", "set", "9")[0]["via"] == "loop"
+
+
+class FullClient:
+    """A connection that tells flows faster than anybody writes, and loses some itself."""
+
+    endpoint = Endpoint("s1", "memory")
+
+    def __init__(self, lists: int) -> None:
+        self.lists = lists
+        self.written = 0
+
+    async def digests(self, name: str) -> AsyncIterator[list[dict[str, int]]]:
+        """Lists of 64 flows each, then silence."""
+        assert name == program.DIGEST_NEW_FLOW
+        for number in range(self.lists):
+            yield [
+                {"ip_version": 4, "src": 1, "dst": 2, "protocol": 6, "src_port": 64 * number + n, "dst_port": 5001}
+                | {"egress_port": 3, "traffic_class": 0}
+                for n in range(64)
+            ]
+        await asyncio.Event().wait()
+
+    def digests_lost(self, _name: str) -> int:
+        """What the connection had no room for."""
+        return 7
+
+    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, Any]:
+        """Takes everything, in its time."""
+        await asyncio.sleep(0)
+        self.written += len(updates) // 2
+        return {}
+
+
+async def test_what_finds_no_room_is_counted_and_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_keeper, "MAX_WAITING", 100)
+    log = EventLog(tmp_path / "events.jsonl")
+    keeper, client = FlowKeeper(log, 30.0), FullClient(lists=50)
+    listening = asyncio.create_task(keeper.listen_new(cast("SwitchClient", client)))
+    for _ in range(1000):
+        await asyncio.sleep(0)
+        counts = keeper.digests()
+        if counts["told"] == 50 * 64 + 7 and counts["waiting"] == 0:
+            break
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    log.close()
+    counts = keeper.digests()
+    assert counts["told"] == 50 * 64 + 7
+    assert counts["entries"] == client.written == 100
+    assert counts["lost"] == 50 * 64 - 100 + 7
+    told = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    missed = [event for event in told if event["event"] == "flows_missed"]
+    assert len(missed) == 1
+    assert "they came faster than their entries could be written" in missed[0]["why"]
+
+
+async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = SwitchOptions(p4info=COMPILED / "qthresh.p4info.txtpb")
+    switch = BoundedSwitch("s1", "127.0.0.1:1", options)
+    digest = switch.p4info.digests[program.DIGEST_NEW_FLOW]
+    members = [p4d.P4Data(bitstring=bytes([n])) for n in (4, 1, 2, 6, 7, 8, 3, 0)]
+    value = p4d.P4Data(struct=p4d.P4StructLike(members=members))
+    message = p4r.StreamMessageResponse(digest=p4r.DigestList(digest_id=digest.id, list_id=5, data=[value, value]))
+    tell = switch._stream_digest_message  # pyright: ignore[reportPrivateUsage]
+    lists = switch.read_digests(program.DIGEST_NEW_FLOW, queue_size=2)
+    first = asyncio.ensure_future(anext(lists))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        tell(message)
+
+    def decode(*_: object) -> None:
+        pytest.fail("decoded without room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BoundedSwitch, "_decode", decode)
+        tell(message)
+    got = await first
+    assert got.list_id == 5
+    assert got.data == P4DigestList.decode(message, switch.p4info).data
+    assert switch.digests_received[program.DIGEST_NEW_FLOW] == 8
+    assert switch.digests_lost[program.DIGEST_NEW_FLOW] == 4
+    await cast("AsyncGenerator[P4DigestList, None]", lists).aclose()
+
+
+def settled(switch: LiveSwitch) -> bool:
+    """Whether nothing waits, and nothing more has come for a while."""
+    first = switch.loop_status()["new_flows"]
+    time.sleep(0.3)
+    return first["waiting"] == 0 and switch.loop_status()["new_flows"] == first
