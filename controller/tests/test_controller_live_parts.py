@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the live picture that need no switch: rates, the pace, the tail of an event log, the loop's answers, routes, queues."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from pathlib import Path
+from typing import Any
+
+import live_rows
+import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.live.events import EventTail, place_of, sentence_of
+from fairlane_controller.live.loop_view import read_loop
+from fairlane_controller.live.queues import PortQueues, with_queues
+from fairlane_controller.live.rates import RateBook
+from fairlane_controller.live.routes import Routes
+from fairlane_controller.live.sampler import Pace
+from fairlane_controller.live.view import Sample
+from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+
+def test_a_rate_is_the_difference_to_the_reading_before() -> None:
+    book = RateBook()
+    book.begin(10.0)
+    assert book.per_s("a", 100) is None
+    assert book.interval_s is None
+    book.begin(12.0)
+    assert (book.per_s("a", 300), book.per_s("b", 5), book.interval_s) == (100.0, None, 2.0)
+
+
+def test_a_counter_that_went_back_or_was_not_read_gives_no_rate() -> None:
+    book = RateBook()
+    rate = None
+    for now_s, value in ((0.0, 100), (1.0, 7), (2.0, 9)):
+        book.begin(now_s)
+        rate = book.per_s("a", value)
+    assert rate == 2.0
+    book.begin(3.0)  # a reading without it
+    book.begin(4.0)
+    assert book.per_s("a", 20) is None
+    book.begin(4.0)
+    assert book.per_s("a", 30) is None, "no time has passed"
+    book.forget()
+    book.begin(9.0)
+    assert book.per_s("a", 40) is None
+
+
+def test_pictures_that_cost_much_come_less_often() -> None:
+    pace = Pace(0.5, cpu_share=0.1)
+    assert pace.after(0.01, 0.02) == pytest.approx(0.48)
+    pause_s = 0.0
+    for _ in range(40):
+        pause_s = pace.after(0.2, 0.3)
+    assert pause_s == pytest.approx(2.0 - 0.3, rel=0.01), "200 ms of a core at 10 % of it: every 2 s"
+
+
+def _write(path: Path, *events: dict[str, Any], mode: str = "a") -> None:
+    with path.open(mode, encoding="utf-8") as file:
+        file.writelines(json.dumps(event) + "\n" for event in events)
+
+
+def test_the_tail_of_an_event_log_over_a_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    tail = EventTail(path, first=2)
+    assert tail.new() == [], "there is no log yet"
+    _write(path, *({"event": "a", "n": n} for n in range(5)))
+    assert [event["n"] for event in tail.new()] == [3, 4]
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"event": "b", "n"')
+    assert tail.new() == [], "half a line is not read"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(": 5}\nno json\n[1]\n")
+    assert [event["n"] for event in tail.new()] == [5]
+    path.rename(tmp_path / "events.jsonl.1")
+    _write(path, {"event": "c", "n": 6, "text": "longer than the next"})
+    assert [event["n"] for event in tail.new()] == [6]
+    _write(path, {"event": "d", "n": 7}, mode="w")
+    assert [event["n"] for event in tail.new()] == [7], "a log that was emptied"
+
+
+def test_a_long_log_is_read_from_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    _write(path, *({"event": "a", "n": n, "text": "x" * 100} for n in range(1000)))
+    found = EventTail(path, first=1000, first_bytes=4096).new()
+    assert 20 < len(found) < 40
+    assert found[-1]["n"] == 999
+
+
+def test_an_event_in_words() -> None:
+    event = {"time": "t", "event": "threshold", "switch": "s1", "port": 3, "class": 2, "why": "BW fell to 1 Mbit/s"}
+    assert (place_of(event), sentence_of(event)) == ("s1:3 class 2", "BW fell to 1 Mbit/s")
+    plain = {"event": "took_over", "switch": "s1", "flows": 3}
+    assert (place_of(plain), sentence_of(plain)) == ("s1", "flows 3")
+
+
+async def test_no_loop_is_no_error(tmp_path: Path) -> None:
+    assert (await read_loop(None)).rows is None
+    said = await read_loop(tmp_path)
+    assert (said.rows, said.error) == (None, None)
+
+
+async def test_a_loop_that_has_no_measurements_is_asked_all_the_same(tmp_path: Path) -> None:
+    async def answer(request: dict[str, Any]) -> Any:
+        if request["op"] == "status":
+            return [{"switch": "s1", "connected": True, "error": None, "ports": []}]
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, "unknown op")
+
+    async with ControlServer(tmp_path / SOCKET_FILE, answer):
+        said = await read_loop(tmp_path)
+    assert [row.switch for row in said.rows or ()] == ["s1"]
+    assert said.measured == {}
+
+
+def _route(table: str, field: str, prefix: str, port: int | None) -> P4TableEntry:
+    action = P4TableAction("drop") if port is None else P4TableAction("forward", dst_mac=1, port=port)
+    return P4TableEntry(table, match=P4TableMatch({field: prefix}), action=action)
+
+
+def test_a_flow_leaves_by_the_longest_prefix() -> None:
+    # As finsy decodes them: (value, prefix length).
+    value = int(ipaddress.ip_address("10.0.0.0"))
+    entries = [
+        _route("ipv4_lpm", "dst", (value, 8), 1),  # type: ignore[arg-type]
+        _route("ipv4_lpm", "dst", (value + (3 << 8), 24), 3),  # type: ignore[arg-type]
+        _route("ipv4_lpm", "dst", (0, 0), None),  # type: ignore[arg-type]
+    ]
+    routes = Routes(entries)
+    assert len(routes) == 2, "a route that drops leads nowhere"
+    assert [routes.port(ipaddress.ip_address(a)) for a in ("10.0.3.3", "10.0.4.4", "11.0.0.1", "::1")] == [3, 1, None, None]  # fmt: skip
+
+
+def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
+    managed, other = live_rows.port_row(), live_rows.port_row(port=1, managed=False, waiting_packets=None)
+    sample, book = Sample((other, managed)), RateBook()
+    queues = [
+        PortQueues(3, rate_bps=1e6, waiting_packets=99, sent_bytes=0, queue_drops={"port_full": 4}),
+        PortQueues(1, rate_bps=0, capacity_packets=7, waiting_packets=2),
+        PortQueues(9, sent_bytes=5),
+    ]
+    book.begin(0.0)
+    with_queues("s1", sample, queues, book)
+    book.begin(1.0)
+    queues[0] = PortQueues(3, rate_bps=1e6, waiting_packets=99, sent_bytes=100_000, queue_drops={"port_full": 6})
+    got = with_queues("s1", sample, queues, book)
+    first, second = got.ports
+    assert (second.rate_bps, second.tx_bps, second.utilisation) == (1e6, 8e5, 0.8)
+    assert second.waiting_packets == 9, "the program's own count stays: thresholds are compared with it"
+    assert (first.rate_bps, first.waiting_packets, first.capacity_packets) == (None, 2, 7)
+    assert [(d.port, d.reason, d.packets, d.per_s, d.by) for d in got.drops] == [(3, "port_full", 6, 2.0, "queue")]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane watch`: what is on the screen in every size, the keys, and the command in a terminal of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import pty
+import select
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import live_rows
+import pytest
+from fairlane_controller.live.model import Snapshot
+from fairlane_controller.live.terminal import shapes
+from fairlane_controller.live.terminal.frame import WatchView, render
+from fairlane_controller.live.terminal.keys import parse_keys
+from live_switch import LiveSwitch
+from rich.console import Console
+
+DEADLINE_S = 40.0
+EVENTS = [
+    {"time": "2026-11-21T21:00:00.000+00:00", "event": "tuned", "switch": "s1", "port": 3, "why": f"step {n}"}
+    for n in range(30)
+] + [{"time": "2026-11-21T21:00:31.000+00:00", "event": "threshold", "switch": "s1", "port": 3, "why": "BW fell " * 40}]
+
+
+def screen(snapshot: Snapshot, width: int, height: int | None, **changes: Any) -> list[str]:
+    """The lines of one picture."""
+    view = WatchView(snapshot, events=EVENTS)
+    for _ in range(20):
+        view.take(snapshot)
+    for key, value in changes.items():
+        setattr(view, key, value)
+    console = Console(width=width, height=height or 100, file=io.StringIO(), record=True, highlight=False)
+    console.print(render(view, width, height))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (132, 34), (200, 60), (80, 14)])
+@pytest.mark.parametrize("flows", [0, 1, 3, 300])
+def test_the_picture_fits_its_window(size: tuple[int, int], flows: int) -> None:
+    width, height = size
+    lines = screen(live_rows.picture(flows), width, height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+def test_what_is_in_the_picture() -> None:
+    text = "\n".join(screen(live_rows.picture(), 132, 40))
+    for said in ("60", "loop runs", "s1:3", "9/50", "qthresh 5 packets", "auto", "BW 2.00 Mbit/s", "T_res 7.26 ms (12 s)", "N_C 3", "tcp 10.0.1.1:40000 > 10.0.3.3:5001", "2/5", "5.9", "BW fell", "step 29"):  # fmt: skip
+        assert said in text
+    assert "step 28" not in text, "of what comes every second only the newest"
+    assert "s2:1" not in text, "nobody manages it"
+    assert "s2:1" in "\n".join(screen(live_rows.picture(), 132, 40, all_ports=True))
+
+
+def test_a_switch_that_is_gone_is_said_above_all() -> None:
+    lines = screen(live_rows.picture(switches=(live_rows.switch_row(), live_rows.gone()), loop=None), 100, 30)
+    assert "✗ s2 is gone: switch s2 at 127.0.0.1:50052 does not answer" in lines[2]
+    assert "no control loop runs" in lines[0]
+
+
+def test_vcs_are_shown_where_gfr_is() -> None:
+    text = "\n".join(screen(live_rows.gfr_picture(), 132, 40))
+    for said in (
+        "proposed: QT 1,200 cells · LBO 1,000 · HBO 3,000 · QMAX 4,000 · N 4",
+        "● vc0",
+        "○ vc2",
+        "9.20 Mbit/s",
+    ):
+        assert said in text
+
+
+def test_many_ports_are_shown_around_the_chosen_one() -> None:
+    ports = tuple(live_rows.port_row(f"s{n}", 3) for n in range(1, 21))
+    view_lines = screen(live_rows.picture(ports=ports), 80, 24, selected=("s15", 3))
+    text = "\n".join(view_lines)
+    assert "▸ s15:3" in text
+    assert "of 20" in text
+    assert len(view_lines) <= 24
+    view = WatchView(live_rows.picture(ports=ports))
+    view.move(-1)
+    assert view.selected == ("s20", 3)
+    view.move(1)
+    assert view.selected == ("s1", 3)
+
+
+def test_a_bar_is_filled_to_an_eighth_and_marked() -> None:
+    assert shapes.bar(0.5, 1.0, 4).plain == "██··"
+    assert shapes.bar(0.53125, 1.0, 4).plain == "██▏·"
+    assert shapes.bar(None, 1.0, 4).plain == "····"
+    assert shapes.bar(3.0, 1.0, 4).plain == "███▶"
+    assert shapes.bar(1.0, 4.0, 4, marks={2.0: "red"}).plain == "█·┃·"
+    assert shapes.sparkline([None, 0, 4, 8], 5, full=8).plain == " ·▁▄█"
+
+
+def test_keys() -> None:
+    assert parse_keys(b"q") == ["quit"]
+    assert parse_keys(b"\x1b[A\x1b[Bp\tx\x1b[5~") == ["up", "down", "pause", "down"]
+    assert parse_keys(b"\x1b") == ["quit"]
+
+
+def test_one_picture_for_a_pipe(switch: LiveSwitch) -> None:
+    text = switch.fairlane("watch", "--once", "--interval", "0.1s")
+    assert "s1:3" in text
+    assert "no control loop runs" in text
+    got = json.loads(switch.fairlane("watch", "--once", "--json", "--interval", "0.1s"))
+    assert [row["port"] for row in got["ports"] if row["managed"]] == [3]
+    assert got["interval_s"] > 0
+    assert "is out of range: it must be between 0.1s and 60s" in switch.fairlane("watch", "--interval", "1ms", code=2)
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_live_in_a_terminal(switch: LiveSwitch) -> None:
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}
+    process = subprocess.Popen(
+        switch.command("watch", "--interval", "0.2s"),
+        stdin=slave,
+        stdout=slave,
+        env={**environment, "TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(slave)
+    shown = b""
+
+    def read(deadline_s: float) -> None:
+        nonlocal shown
+        if select.select([master], [], [], deadline_s)[0]:
+            with contextlib.suppress(OSError):  # the other end is closed
+                shown += os.read(master, 65_536)
+
+    def read_until(wanted: bytes) -> None:
+        end = time.monotonic() + DEADLINE_S
+        while wanted not in shown:
+            assert time.monotonic() < end, f"{wanted!r} was not shown: {shown[-2000:]!r}"
+            read(0.1)
+
+    try:
+        read_until(b"\x1b[?1049h")  # the other screen
+        read_until(b"s1:3")
+        began_s, cpu_s = time.monotonic(), _cpu_s(process.pid)
+        while time.monotonic() < began_s + 2.0:
+            read(0.1)
+        share = (_cpu_s(process.pid) - cpu_s) / (time.monotonic() - began_s)
+        print(f"fairlane watch at 5 pictures a second: {100 * share:.1f} % of a core")
+        os.write(master, b"p")
+        read_until(b"PAUSED")
+        os.write(master, b"q")
+        read_until(b"\x1b[?1049l")
+        assert process.wait(timeout=DEADLINE_S) == 0
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+        os.close(master)
+
+
+def _cpu_s(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
