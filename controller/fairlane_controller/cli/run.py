@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,10 @@ import typer
 
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import SwitchOption, resolve
+from fairlane_controller.config.check import check
+from fairlane_controller.config.model import LoopConfig
+from fairlane_controller.config.read import read_file
+from fairlane_controller.config.target import addressed
 from fairlane_controller.ena.apply import is_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.gfr.loop import run_gfr_loop
@@ -18,6 +23,7 @@ from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.loop.agent import AgentOptions
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.switch.program import FLOW_IDLE_TIMEOUT_S
+from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import parse_time
 
 
@@ -37,6 +43,14 @@ def run_command(
     ready_file: Annotated[
         Path | None, typer.Option("--ready-file", help="Make this file when every switch has been taken over.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="Configuration (docs/configuration.md); read again when it changes, on SIGHUP, and by `config reload`.",
+            metavar="FILE",
+        ),
+    ] = None,
     backup: Annotated[
         bool, typer.Option("--backup", help="Look on, and take over when the loop that runs ends, whatever way.")
     ] = False,
@@ -54,7 +68,9 @@ def run_command(
     targets: list[LoopTarget] = []
     for name in state or [None]:
         found = resolve(name, switch)
-        targets.append(LoopTarget(found.run, found.endpoints, events))
+        targets.append(LoopTarget(found.run, found.endpoints, event_log=events))
+    if config is not None:
+        targets = [configured(targets, config, idle_s)]
 
     if backup and any(target.run is None for target in targets):
         raise FairlaneError(ErrorCode.BAD_INPUT, "--backup: primary and backup share a run state: name it by --state")
@@ -80,6 +96,26 @@ def run_command(
             ready_file.write_text("ready\n", encoding="utf-8")
 
     if gfr:
-        asyncio.run(run_gfr_loop(gfr[0], [e.name for e in targets[0].endpoints], on_ready, events, backup=backup))
+        names, only = [e.name for e in targets[0].endpoints], targets[0]
+        asyncio.run(
+            run_gfr_loop(
+                gfr[0], names, on_ready, events, backup=backup, config=only.config, loop_config=only.loop_config
+            )
+        )
         return
     asyncio.run(run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready, backup=backup))
+
+
+def configured(targets: list[LoopTarget], path: Path, idle_s: float) -> LoopTarget:
+    """The one target with its file, which is checked before anything starts; `idle_s` is what holds where the file says nothing."""
+    if len(targets) != 1 or targets[0].run is None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--config is of one topology: name one --state, and no addresses")
+    loaded = read_file(path)
+    run = addressed(loaded.config, targets[0].run)
+    check(loaded, run)
+    loop = loaded.config.loop or LoopConfig()
+    if "flow_idle" not in loop.model_fields_set:
+        loop = loop.model_copy(update={"flow_idle": idle_s})
+    chosen = {endpoint.name for endpoint in targets[0].endpoints}
+    endpoints = tuple(endpoint_of(switch) for switch in run.switches if switch.name in chosen)
+    return replace(targets[0], run=run, endpoints=endpoints, config=path.absolute(), loop_config=loop)

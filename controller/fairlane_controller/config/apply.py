@@ -70,6 +70,8 @@ def requests_of(found: Comparison, loaded: Loaded, run: RunState) -> list[Reques
                 requests.append(
                     {"op": "table_write", "switch": one.switch, "updates": one.updates, "settings": settings}
                 )
+    if found.loop is not None:
+        requests.append({"op": "loop_put", "loop": found.loop})
     note = note_of(loaded)
     if note != read_note(run.folder):
         requests.append({"op": "config_note", **note})
@@ -125,4 +127,10 @@ async def put_note(context: Context, request: Request) -> list[Request]:
     return [{"op": "config_note", **before}]
 
 
+async def put_loop(context: Context, request: Request) -> list[Request]:
+    """`{"op": "loop_put", "loop": {…}}`: options of the running loop; without one there is nothing to change."""
+    return list(await context.ask(request)) if context.loop_runs else []
+
+
 history.register("config_note", put_note)
+history.register("loop_put", put_loop)

@@ -27,7 +27,7 @@ from fairlane_controller.gfr.deploy import Plan, make_plan
 from fairlane_controller.gfr.reads import read_active
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.loop.control import loop_runs
+from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.state.loop_state import PolicyState
 from fairlane_controller.state.run_state import RunState
@@ -86,6 +86,8 @@ class Comparison:
     switches: list[SwitchDiff]
     plan: Plan | None = None
     "GFR: what would be in force."
+    loop: Plain | None = None
+    "Options that the running loop should have; None: it has them, or there is no loop, or the file says nothing."
     forgotten: bool = False
     "GFR: the switches hold it, but what is remembered is another configuration."
 
@@ -125,8 +127,24 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
         return found
 
     switches = list(await asyncio.gather(*(one(switch.name) for switch in run.switches)))
+    loop, row = await _loop(config, run)
+    if row is not None:
+        switches.append(SwitchDiff("loop", [row]))
     forgotten = plan is not None and gfr_store is not None and plan.state.config != gfr_store.state.config
-    return Comparison(switches, plan, forgotten)
+    return Comparison(switches, plan, loop, forgotten)
+
+
+async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Row | None]:
+    """What the file says of the running loop, beside its options."""
+    if config.loop is None or not loop_runs(run.folder):
+        return None, None
+    held: Plain = await ask(run.folder, {"op": "loop_options"})
+    wanted = {**held, **config.loop.model_dump(mode="json", exclude_unset=True)}
+    names = [name for name in wanted if wanted[name] != held.get(name)]
+    if not names:
+        return None, None
+    words = [", ".join(f"{name}={_word(data.get(name))}" for name in names) for data in (wanted, held)]
+    return wanted, Row("loop", "options", "", DIFFERENT, *words)
 
 
 # ---- the programs ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fairlane_controller.config.loop_options import activity_options, loop_of_activity
+from fairlane_controller.config.model import LoopConfig
+from fairlane_controller.config.reload import OPS as CONFIG_OPS
+from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
 from fairlane_controller.gfr.deploy import deploy_to, make_plan
@@ -42,8 +46,11 @@ class GfrLoop:
         event_log: Path | None = None,
         *,
         backup: bool = False,
+        config: Path | None = None,
+        loop_config: LoopConfig | None = None,
     ) -> None:
-        """`switches` are those that it keeps, all when none is named; `backup`: as `FolderRole` has it.
+        """`switches` are those that it keeps, all when none is named; `backup`: as `FolderRole` has it;
+        `config`: the file to watch, read once already into `loop_config`.
 
         Raises LOOP_RUNNING when a loop runs for the folder, BAD_FILE when what is remembered cannot be in force."""
         self.role = FolderRole(run.folder, backup=backup)
@@ -64,6 +71,12 @@ class GfrLoop:
             for switch in run.switches
             if not switches or switch.name in switches
         }
+        said = loop_config or loop_of_activity(self._options)
+        self._config = ConfigService(
+            run, self._log, self._use_loop, said, config, lambda: self.role.role is Role.PRIMARY
+        )
+        if loop_config is not None:
+            self._use_loop(loop_config)
         if self.role.role is Role.BACKUP:
             for agent in self.agents.values():
                 agent.stand_by()
@@ -76,7 +89,8 @@ class GfrLoop:
         guard = partial(change_lock, self._run.folder)
         people = self.role.serve(self.handle, self._status, self._lead, guard)
         try:
-            await run_agents(self.agents.values(), [people, tell_ready(self.agents.values(), on_ready)], self._log)
+            ready = tell_ready(self.agents.values(), on_ready)
+            await run_agents(self.agents.values(), [people, ready, self._config.watch()], self._log)
         finally:
             self.close()
 
@@ -89,6 +103,11 @@ class GfrLoop:
         if was_backup:
             lead_all(self.agents.values(), self._log)
 
+    def _use_loop(self, config: LoopConfig) -> None:
+        self._options = activity_options(config, self._options)
+        for agent in self.agents.values():
+            agent.use_options(self._options)
+
     def _status(self) -> list[dict[str, Any]]:
         return [agent.status() for agent in self.agents.values()]
 
@@ -96,11 +115,15 @@ class GfrLoop:
         """One request of the control socket: an edit of the configuration, or `status`."""
         if request["op"] == "status":
             return self._status()
+        if request["op"] == "measure":
+            return [row for agent in self.agents.values() for row in agent.measurements()]
         if request["op"] in OPS:
             return await self.change(request)
+        if request["op"] in CONFIG_OPS:
+            return await self._config.handle(request)
         if request["op"] == "p4_write":
             return await self._write_raw(request)
-        raise unknown_name("op", str(request["op"]), ("status", "p4_write", *OPS))
+        raise unknown_name("op", str(request["op"]), ("status", "measure", "p4_write", *OPS, *CONFIG_OPS))
 
     async def _write_raw(self, request: dict[str, Any]) -> dict[str, Any]:
         """Updates of what GFR does not keep (`verbs/updates.py`): the loop is the primary, so it writes them."""
@@ -188,7 +211,9 @@ async def run_gfr_loop(
     event_log: Path | None = None,
     *,
     backup: bool = False,
+    config: Path | None = None,
+    loop_config: LoopConfig | None = None,
 ) -> None:
     """Run the loop of a topology's `switches` until SIGTERM or SIGINT."""
-    everything = asyncio.ensure_future(GfrLoop(run, switches, event_log=event_log, backup=backup).run(on_ready))
-    await until_signalled(everything)
+    loop = GfrLoop(run, switches, event_log=event_log, backup=backup, config=config, loop_config=loop_config)
+    await until_signalled(asyncio.ensure_future(loop.run(on_ready)))

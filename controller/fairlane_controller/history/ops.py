@@ -52,6 +52,7 @@ MODULES: dict[str, str] = {
     "table_write": _STANDARD,
     "far_side_put": _STANDARD,
     "gfr_apply": _STANDARD,
+    "loop_put": "fairlane_controller.config.apply",
     "config_note": "fairlane_controller.config.apply",
     "p4_write": "fairlane_controller.verbs.updates",
 }

@@ -27,11 +27,15 @@ class EventLog:
         self._clock_ns = clock_ns
         self._max_bytes = max_bytes
         self._file: TextIO | None = None
+        self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
+        "Called with each event and its fields."
         self.lost = 0
         "Events that could not be written (disk full); the loop goes on."
 
     def write(self, event: str, **fields: Any) -> None:
         """One event; `event` is its stable name."""
+        for listener in self.listeners:
+            listener(event, fields)
         if self._path is None:
             return
         record = {

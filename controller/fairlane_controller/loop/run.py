@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fairlane_controller.config.loop_options import agent_options, loop_of_agent
+from fairlane_controller.config.model import LoopConfig
+from fairlane_controller.config.reload import OPS as CONFIG_OPS
+from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import FairlaneError, unknown_name
 from fairlane_controller.loop import raw, requests
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
@@ -32,6 +36,9 @@ class LoopTarget:
 
     run: RunState | None = None
     endpoints: tuple[Endpoint, ...] = ()
+    config: Path | None = None
+    "The configuration file, watched and reloaded; read once already into `loop_config`."
+    loop_config: LoopConfig | None = None
     event_log: Path | None = None
     "Where events go; `controller-events.jsonl` in the run-state folder unless given."
 
@@ -63,6 +70,12 @@ class TopologyLoop:
         self.agents = {
             e.name: SwitchAgent(e, self._store, self._log, options, target.run, states.get(e.name)) for e in endpoints
         }
+        said = target.loop_config or loop_of_agent(options)
+        self._config = ConfigService(
+            target.run, self._log, self._use_loop, said, target.config, lambda: self.role.role is Role.PRIMARY
+        )
+        if target.loop_config is not None:
+            self._use_loop(target.loop_config)
         if self.role.role is Role.BACKUP:
             for agent in self.agents.values():
                 agent.stand_by()
@@ -73,7 +86,8 @@ class TopologyLoop:
         self._log.write("started", switches=sorted(self.agents), role=self.role.role.value)
         people = self.role.serve(self.handle, self._status, self._lead)
         try:
-            await run_agents(self.agents.values(), [people, tell_ready(self.agents.values(), on_ready)], self._log)
+            ready = tell_ready(self.agents.values(), on_ready)
+            await run_agents(self.agents.values(), [people, ready, self._config.watch()], self._log)
         finally:
             self.close()
 
@@ -81,6 +95,10 @@ class TopologyLoop:
         """This is the primary from now on."""
         if was_backup:
             lead_all(self.agents.values(), self._log)
+
+    def _use_loop(self, config: LoopConfig) -> None:
+        for agent in self.agents.values():
+            agent.use_options(agent_options(config, agent.options))
 
     def _status(self) -> list[dict[str, Any]]:
         return [agent.status() for agent in self.agents.values()]
@@ -98,6 +116,8 @@ class TopologyLoop:
                 return await requests.take_back(self._agent(request), self._store, self._log, request)
             case "p4_write":
                 return await raw.write_raw(self._agent(request), self._log, request)
+            case "loop_options" | "loop_put" | "config_reload":
+                return await self._config.handle(request)
             case "flow_weights":
                 rules = WeightRules.parse(request["rules"])
                 for agent in self.agents.values():
@@ -114,6 +134,7 @@ class TopologyLoop:
                     "table_write",
                     "p4_write",
                     "flow_weights",
+                    *CONFIG_OPS,
                 )
                 raise unknown_name("op", other, ops)
 

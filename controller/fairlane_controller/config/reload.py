@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration of a running loop: read again on SIGHUP, when the file changes, or when somebody asks; in force whole or not at all.
+
+A file with a mistake, or one that a switch refuses, changes nothing: the error is an event, and the answer to whoever asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.config.apply import CONFIG_FILE, apply, last_applied
+from fairlane_controller.config.loop_options import parse_loop
+from fairlane_controller.config.model import LoopConfig
+from fairlane_controller.config.read import Loaded, read_file
+from fairlane_controller.config.target import addressed
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.loop.control import loop_runs
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.state.run_state import RunState
+
+LOOK_S = 0.5
+"""Between two looks at the file."""
+RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Pauses while a switch is away or refuses; the last one again and again."""
+OPS = ("loop_options", "loop_put", "config_reload")
+_AGAIN = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.NO_PIPELINE, ErrorCode.NO_LOOP)
+
+Stamp = tuple[int, int, int]
+
+
+class ConfigService:
+    """What a loop knows of its configuration; `watch` runs beside its agents."""
+
+    def __init__(
+        self,
+        run: RunState | None,
+        log: EventLog,
+        use: Callable[[LoopConfig], None],
+        loop: LoopConfig | None = None,
+        path: Path | None = None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`use` takes options of the loop into use; `path` is the file of `fairlane run --config`, already read once into `loop`.
+
+        `leads` is whether this process is the primary: a backup applies nothing.
+        """
+        self._run = run
+        self._log = log
+        self._use = use
+        self._loop = loop or LoopConfig()
+        self._path = path
+        self._leads = leads
+        self._wake = asyncio.Event()
+        self._why = ""
+        self._busy = asyncio.Lock()
+        log.listeners.append(self._told)
+
+    # ---- requests of the control socket --------------------------------------------------------------------------
+
+    async def handle(self, request: dict[str, Any]) -> Any:
+        """`loop_options`, `loop_put` (returns what undoes it) or `config_reload`."""
+        match request["op"]:
+            case "loop_options":
+                return self._loop.model_dump(mode="json")
+            case "loop_put":
+                before = self._loop.model_dump(mode="json")
+                loop = parse_loop(request["loop"])
+                self._use(loop)
+                self._loop = loop
+                return [{"op": "loop_put", "loop": before}]
+            case "config_reload":
+                if self._path is None:
+                    raise FairlaneError(
+                        ErrorCode.BAD_INPUT,
+                        "the loop was started without a file: use `fairlane config apply FILE`, or start it with --config FILE",
+                    )
+                return await self.reload("asked for by `fairlane config reload`")
+            case other:
+                raise unknown_name("op", str(other), OPS)
+
+    # ---- reading it again ----------------------------------------------------------------------------------------
+
+    async def reload(self, why: str) -> dict[str, Any]:
+        """Read the file and apply what differs; raises what is wrong, with everything as it was, after an event of it."""
+        assert self._path is not None
+        return await self._apply(lambda: read_file(self._path or Path()), why, "fairlane config reload")
+
+    async def _apply(self, load: Callable[[], Loaded], why: str, command: str) -> dict[str, Any]:
+        assert self._run is not None
+        name = str(self._path or CONFIG_FILE)
+        async with self._busy:
+            try:
+                loaded = load()
+                name = loaded.source.name
+                done = await apply(loaded, addressed(loaded.config, self._run), command)
+            except FairlaneError as ex:
+                self._log.write(
+                    "config_refused",
+                    file=name,
+                    code=ex.code.value,
+                    message=ex.message,
+                    why=f"{why}: refused, and what was in force stays: {ex.message}",
+                )
+                raise
+        count = sum(done.written.values())
+        self._log.write(
+            "config_applied",
+            file=name,
+            **done.to_json(),
+            why=f"{why}: {count} table entries, {done.settings} settings of policies and {done.ports} ports differed",
+        )
+        return {"file": name, **done.to_json()}
+
+    # ---- beside the agents ---------------------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Until cancelled: apply the file at the start, on SIGHUP, when it changes, and after a switch has restarted."""
+        if self._run is None:
+            await asyncio.Event().wait()
+        running = asyncio.get_running_loop()
+        if self._path is not None:
+            with contextlib.suppress(NotImplementedError, ValueError):  # another thread's loop, in tests
+                running.add_signal_handler(signal.SIGHUP, self._ask_for, "SIGHUP")
+            self._ask_for("the loop has started")
+        seen = self._stamp()
+        failures = 0
+        while True:
+            pause_s = RETRY_S[min(failures, len(RETRY_S)) - 1] if failures else LOOK_S
+            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause_s)
+            now = self._stamp()
+            if now is not None and now != seen:
+                self._ask_for("the file has changed")
+            seen = now if now is not None else seen
+            if not self._wake.is_set():
+                continue
+            if failures or not self._leads():
+                await asyncio.sleep(pause_s)  # `wait` above has not paused
+            if not self._leads():
+                continue
+            self._wake.clear()
+            failures = 0 if await self._try() else failures + 1
+            if failures:
+                self._wake.set()
+
+    async def _try(self) -> bool:
+        """Whether that was all: False when it should be tried again, because a switch was away, or we are not there yet."""
+        if self._run is None or not loop_runs(self._run.folder):
+            return False  # writes go through our own socket, to whoever keeps the switch
+        try:
+            if self._path is not None:
+                await self.reload(self._why)
+            elif (self._run.folder / CONFIG_FILE).exists():
+                folder = self._run.folder
+                await self._apply(lambda: last_applied(folder), self._why, "fairlane config apply, again")
+        except FairlaneError as ex:
+            return ex.code not in _AGAIN
+        return True
+
+    def _ask_for(self, why: str) -> None:
+        self._why = why
+        self._wake.set()
+
+    def _told(self, event: str, fields: dict[str, Any]) -> None:
+        """A switch that has restarted lacks what a set-up does not write: classes, limits by hand."""
+        if event == "restored":
+            self._ask_for(f"switch {fields.get('switch')} has restarted")
+
+    def _stamp(self) -> Stamp | None:
+        """Changes with every new version of the file, written in place or replaced; None while it is away."""
+        if self._path is None:
+            return None
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A P4Runtime proxy in front of a real switch that counts what is written at the server's side: updates of every Write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Generator
+from concurrent.futures import Future
+from typing import Any
+
+import grpc
+import grpc.aio
+from finsy.proto import p4r
+
+SERVICE = "p4.v1.P4Runtime"
+_UNARY = ("Write", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+class CountingProxy(grpc.GenericRpcHandler):
+    """Hands every call on as it is."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._channel: Any = None
+        self.updates: list[p4r.Update] = []
+        self.port = 0
+
+    def service(self, handler_call_details: Any) -> Any:
+        """A handler for each method of P4Runtime; finds the channel when the first call comes."""
+        path = str(handler_call_details.method)
+        name = path.rsplit("/", 1)[-1]
+        if self._channel is None:
+            self._channel = grpc.aio.insecure_channel(self._target)
+        if name in _UNARY:
+
+            async def unary(request: bytes, context: Any) -> bytes:
+                if name == "Write":
+                    self.updates += p4r.WriteRequest.FromString(request).updates
+                call = self._channel.unary_unary(path, _same, _same)
+                return await self._relayed(call(request), context)
+
+            return grpc.unary_unary_rpc_method_handler(unary, _same, _same)
+        if name == "Read":
+
+            async def read(request: bytes, context: Any) -> AsyncIterator[bytes]:
+                call = self._channel.unary_stream(path, _same, _same)(request)
+                async for answer in call:
+                    yield answer
+                await self._end(call, context)
+
+            return grpc.unary_stream_rpc_method_handler(read, _same, _same)
+
+        async def stream(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+            call = self._channel.stream_stream(path, _same, _same)(requests)
+            async for answer in call:
+                yield answer
+            await self._end(call, context)
+
+        return grpc.stream_stream_rpc_method_handler(stream, _same, _same)
+
+    async def _relayed(self, call: Any, context: Any) -> bytes:
+        try:
+            return await call
+        except grpc.aio.AioRpcError as ex:
+            await context.abort(ex.code(), ex.details(), ex.trailing_metadata() or ())
+            raise
+
+    async def _end(self, call: Any, context: Any) -> None:
+        code = await call.code()
+        if code is not grpc.StatusCode.OK:
+            await context.abort(code, await call.details())
+
+
+@contextlib.contextmanager
+def counting(target: str) -> Generator[CountingProxy, None, None]:
+    """A proxy in a thread of its own while the body runs; `port` is where it listens on loopback."""
+    proxy = CountingProxy(target)
+    started: Future[int] = Future()
+    loop = asyncio.new_event_loop()
+    over = asyncio.Event()
+
+    async def serve() -> None:
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((proxy,))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        started.set_result(port)
+        await over.wait()
+        await server.stop(0)
+        if proxy._channel is not None:  # pyright: ignore[reportPrivateUsage]
+            await proxy._channel.close()  # pyright: ignore[reportPrivateUsage]
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    proxy.port = started.result(timeout=10)
+    try:
+        yield proxy
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join(timeout=10)
+        loop.close()

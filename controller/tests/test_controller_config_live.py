@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration file on real switches: compared, applied where it differs and nowhere else, all or nothing, shown, reloaded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from counting_proxy import counting
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from finsy import P4CounterData, P4DirectCounterEntry, P4TableAction, P4TableEntry, P4TableMatch
+from finsy.proto import p4r
+from live_switch import LiveSwitch, binary, wait_until
+
+pytestmark = pytest.mark.timeout(120)
+
+TWO_CLASSES = """
+program = "qthresh"
+[[ports]]
+switch = "s1"
+port = 3
+managed = true
+limit_packets = 40
+[[policies]]
+switch = "s1"
+port = 3
+threshold = "9packets"
+[[policies]]
+switch = "s1"
+port = 3
+class = 2
+mode = "auto"
+k = 2.0
+min_packets = 3
+max_packets = 20
+[[classes]]
+class = 2
+dscp = "EF"
+"""
+FLOW = {"src": 0x0A00_0101, "dst": 0x0A00_0302, "protocol": 6, "src_port": 40_000, "dst_port": 5_001}
+
+
+def write(switch: LiveSwitch, text: str, name: str = "fairlane.toml") -> str:
+    """A file in the run-state folder."""
+    path = switch.folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def held(switch: LiveSwitch) -> dict[str, list[str]]:
+    """Everything in the tables."""
+
+    async def read() -> dict[str, list[str]]:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+            return {name: sorted(map(str, await client.read_table(name))) for name in client.table_names()}
+
+    return asyncio.run(read())
+
+
+def differences(switch: LiveSwitch, *arguments: str, code: int = 10) -> list[tuple[str, str]]:
+    """(table, status) of each difference."""
+    return [(row["what"], row["status"]) for row in switch.json("diff", *arguments, code=code)["differences"]]
+
+
+def count_flow(switch: LiveSwitch) -> None:
+    """A flow entry whose direct counter stands at 77 packets."""
+
+    async def work() -> None:
+        entry = P4TableEntry("flow_v4", match=P4TableMatch(FLOW), action=P4TableAction("set_flow", flow_id=7))
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
+            await client.write([+entry])
+            bare = P4TableEntry("flow_v4", match=P4TableMatch(FLOW))
+            counter = P4DirectCounterEntry("flow_v4_counter", table_entry=bare)
+            schema = client.switch.p4info
+            name = next(c.alias for c in schema.direct_counters if c.direct_table_id == schema.tables["flow_v4"].id)
+            counter = P4DirectCounterEntry(name, table_entry=bare, data=P4CounterData(byte_count=7700, packet_count=77))
+            await client.write([~counter])
+
+    asyncio.run(work())
+
+
+def counted_packets(switch: LiveSwitch) -> int:
+    """What the flow's counter says."""
+
+    async def work() -> int:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+            (entry,) = await client.read_table("flow_v4", counters=True)
+            assert entry.counter_data is not None
+            return entry.counter_data.packet_count
+
+    return asyncio.run(work())
+
+
+def test_what_is_in_force_is_a_file_that_changes_nothing(switch: LiveSwitch) -> None:
+    switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
+    file = write(switch, switch.fairlane("config", "show"), "shown.toml")
+    assert "valid for the topology" in " ".join(switch.fairlane("config", "check", file).split())
+    assert "the switches hold what it says" in switch.fairlane("diff", file)
+    before, settings = held(switch), (switch.folder / "controller.json").read_bytes()
+    assert switch.json("config", "apply", file) == {"written": {}, "settings": 0, "ports": 0}
+    assert (held(switch), (switch.folder / "controller.json").read_bytes()) == (before, settings)
+    again = switch.fairlane("config", "show").splitlines()[1:]
+    assert again == Path(file).read_text(encoding="utf-8").splitlines()[1:]
+
+
+def test_a_saved_file_brings_everything_back(switch: LiveSwitch) -> None:
+    switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
+    saved = write(switch, switch.fairlane("config", "show"), "saved.toml")
+    before, rows = held(switch), switch.json("threshold", "show")
+    switch.fairlane("scheme", "set", "drop_tail")
+    switch.fairlane("scheme", "set", "drop_tail", "--class", "2")
+    switch.fairlane("config", "apply", write(switch, "classes = []\n", "none.toml"))
+    assert held(switch) != before
+    switch.fairlane("config", "apply", saved)
+    assert held(switch) == before
+    assert switch.json("threshold", "show") == rows
+
+
+def test_diff_says_missing_different_extra(switch: LiveSwitch) -> None:
+    file = write(switch, TWO_CLASSES)
+    assert "was applied to" in switch.fairlane("diff", code=2)
+    assert differences(switch, file) == [
+        ("port_limit", "different"), ("settings", "different"), ("settings", "different"),
+        ("policy", "missing"), ("policy", "different"), ("flow_class", "missing"),
+    ]  # fmt: skip
+    text = switch.fairlane("diff", file, code=10)
+    for words in ("+ s1 flow_class dscp=46", "~ s1 policy egress_port=3 traffic_class=0: different", "file set_qthresh(qthresh=9 packets, weight=1)", "now  set_qthresh(qthresh=6 packets, weight=1)"):  # fmt: skip
+        assert words in text
+    before = held(switch)
+    updates = switch.json("config", "apply", file, "--dry-run")["updates"]
+    assert [(one["update"], one["table"]) for one in updates] == [
+        ("modify", "port_limit"), ("insert", "policy"), ("modify", "policy"), ("insert", "flow_class"),
+    ]  # fmt: skip
+    assert held(switch) == before
+    switch.fairlane("config", "apply", file)
+    assert differences(switch, code=0) == []
+    switch.fairlane("threshold", "set", "7")
+    assert differences(switch) == [("settings", "different"), ("policy", "different")]
+    assert differences(switch, write(switch, "classes = []\npolicies = []", "less.toml")) == [
+        ("policy", "extra"), ("policy", "extra"), ("flow_class", "extra"),
+    ]  # fmt: skip
+
+
+def test_only_what_differs_is_written(switch: LiveSwitch) -> None:
+    switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
+    count_flow(switch)
+    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    with counting(f"127.0.0.1:{switch.grpc_port}") as proxy:
+        state["switches"][0]["grpc"] = f"127.0.0.1:{proxy.port}"
+        (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
+        assert proxy.updates == []
+        switch.fairlane("diff")
+        changed = TWO_CLASSES.replace("9packets", "8packets") + "[[classes]]\nclass = 3\npcp = 5\n"
+        switch.fairlane("config", "apply", write(switch, changed))
+        kinds = [(p4r.Update.Type.Name(u.type), u.entity.WhichOneof("entity")) for u in proxy.updates]
+        assert kinds == [("MODIFY", "table_entry"), ("INSERT", "table_entry")]
+        del proxy.updates[:]
+        switch.fairlane("undo")
+        assert len(proxy.updates) == 2
+    assert counted_packets(switch) == 77
+
+
+def test_a_refused_file_changes_nothing(switch: LiveSwitch) -> None:
+    before = held(switch)
+    twice = TWO_CLASSES + '[[classes]]\nclass = 3\ndscp = "EF"\n'
+    message = " ".join(switch.fairlane("config", "apply", write(switch, twice), code=3).split())
+    assert "line 23, column 1: classes[1]: matches the same packets as classes[0]" in message
+    assert held(switch) == before
+    assert not (switch.folder / "controller.json").exists()
+    message = " ".join(switch.fairlane("config", "apply", write(switch, TWO_CLASSES + "x = 1"), code=3).split())
+    assert "unknown key" in message
+    assert "line 23, column 1" in message
+    assert not (switch.folder / "config.json").exists()
+
+
+def test_undo_of_a_configuration(switch: LiveSwitch) -> None:
+    before, rows = held(switch), switch.json("threshold", "show")
+    switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
+    assert "change 2 taken back: config apply" in switch.fairlane("undo")
+    assert held(switch) == before
+    assert switch.json("threshold", "show") == rows
+    assert "was applied to" in switch.fairlane("diff", code=2)
+
+
+# ---- two switches ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[LiveSwitch, LiveSwitch]]:
+    """Two embedded switches, s1 and s2, in one run state, without entries of policies."""
+    if binary("embedded") is None:
+        pytest.skip("the embedded switch is not on this machine")
+    switches = [LiveSwitch("embedded", tmp_path), LiveSwitch("embedded", tmp_path)]
+    states: list[dict[str, Any]] = []
+    for number, one in enumerate(switches, 1):
+        one.write_state()
+        (state,) = json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))["switches"]
+        states.append({**state, "name": f"s{number}"})
+        one.start()
+    whole = json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))
+    (tmp_path / "state.json").write_text(json.dumps({**whole, "switches": states}), encoding="utf-8")
+    try:
+        switches[0].fairlane("init", "--scheme", "qthresh")
+        yield switches[0], switches[1]
+    finally:
+        for one in switches:
+            one.kill()
+
+
+def test_all_switches_or_none(pair: tuple[LiveSwitch, LiveSwitch]) -> None:
+    one, two = pair
+    before = held(one), held(two)
+    policy = '[[policies]]\nswitch = "{}"\nport = 3\nthreshold = 5\n'
+    file = write(one, policy.format("s1") + policy.format("s2"))
+    two.kill()
+    assert "switch s2" in one.fairlane("config", "apply", file, code=4)
+    assert held(one) == before[0]
+    two.start()
+    one.fairlane("init")
+    fill(two)
+    many = "".join(f'[[classes]]\nclass = 1\nswitch = "s2"\ndscp = {n}\n' for n in range(64))
+    message = one.fairlane("config", "apply", write(one, policy.format("s1") + policy.format("s2") + many), code=5)
+    assert "switch s2" in message
+    assert held(one) == before[0]
+    assert "flow_class" in held(two)
+    assert (
+        not (one.folder / "controller.json").exists()
+        or json.loads((one.folder / "controller.json").read_text(encoding="utf-8"))["policies"]
+        .get("s1/3/0", {})
+        .get("mode", "auto")
+        == "auto"
+    )
+
+
+def fill(switch: LiveSwitch) -> None:
+    """Fill the table of classes to its last entry with rules that no file can say, so that nothing more fits in."""
+
+    async def work() -> None:
+        async with SwitchClient(Endpoint("s2", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
+            size = client.switch.p4info.tables["flow_class"].size
+            entries = [
+                P4TableEntry(
+                    "flow_class",
+                    match=P4TableMatch(ingress_port=(1, 0x1FF)),
+                    action=P4TableAction("set_class", traffic_class=1),
+                    priority=100 + n,
+                )
+                for n in range(size)
+            ]
+            await client.write([+entry for entry in entries])
+
+    asyncio.run(work())
+
+
+# ---- the loop --------------------------------------------------------------------------------------------------------
+
+
+def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
+    file = write(switch, TWO_CLASSES)
+    with switch.loop("--config", file) as process:
+        wait_until("the file to be in force", lambda: switch.events("config_applied"))
+        assert differences(switch, file, code=0) == []
+        slower = TWO_CLASSES.replace("9packets", "8packets") + '[loop]\nevaluate_period = "500ms"\n'
+        write(switch, slower)
+        wait_until("the changed file to be seen", lambda: len(switch.events("config_applied")) == 2)
+        assert "the file has changed: 1 table entries" in switch.events("config_applied")[1]["why"]
+        assert switch.json("config", "show")["config"]["loop"]["evaluate_period"] == "500ms"
+        policies = {p["class"]: p["qthresh_packets"] for p in switch.loop_status()["policies"]}
+        assert policies[0] == 8
+
+        write(switch, slower.replace("dscp", "dcsp"))
+        wait_until("the refusal", lambda: switch.events("config_refused"))
+        refusal = switch.events("config_refused")[0]
+        assert "unknown key; did you mean 'dscp'?" in refusal["message"]
+        assert "what was in force stays" in refusal["why"]
+        assert "did you mean 'dscp'" in " ".join(switch.fairlane("config", "reload", code=3).split())
+        assert switch.loop_status()["policies"][0]["qthresh_packets"] == 8
+
+        seen = len(switch.events("config_applied"))
+        process.send_signal(signal.SIGHUP)
+        wait_until("SIGHUP", lambda: len(switch.events("config_refused")) >= 3)
+        write(switch, slower.replace("8packets", "7packets"))
+        wait_until("the good file", lambda: len(switch.events("config_applied")) > seen)
+        assert switch.json("config", "reload")["written"] == {}
+        assert switch.json("undo")["command"] == "fairlane config reload"
+        wait_until("the undo", lambda: switch.loop_status()["policies"][0]["qthresh_packets"] == 8)
+        assert process.poll() is None
+
+
+def test_a_restarted_switch_gets_its_configuration_again(switch: LiveSwitch) -> None:
+    switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
+    before = held(switch)
+    with switch.loop():
+        switch.kill()
+        switch.start()
+        wait_until("classes and limits to be back", lambda: switch.events("config_applied"))
+        now = held(switch)
+        assert {name: now[name] for name in ("flow_class", "port_limit", "policy")} == {
+            name: before[name] for name in ("flow_class", "port_limit", "policy")
+        }
+
+
+def test_a_loop_does_not_start_with_a_bad_file(switch: LiveSwitch) -> None:
+    message = switch.fairlane("run", "--config", write(switch, "[loop]\nflow_idel = '3s'"), code=3)
+    assert "line 2, column 1: loop.flow_idel: unknown key; did you mean 'flow_idle'?" in " ".join(message.split())
+    assert "no control loop runs" in " ".join(switch.fairlane("config", "reload", code=7).split())
