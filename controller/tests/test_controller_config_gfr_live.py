@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration file on switches that run gfr.p4 and ena.p4: compared, applied, shown, undone; a VC that stays keeps its state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from counting_proxy import counting
+from fairlane_controller.gfr.apply import read_held
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from finsy import P4CounterData, P4DirectCounterEntry, P4TableEntry, P4TableMatch
+from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
+from test_controller_gfr_live import FIFO, write_state
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def started(request: pytest.FixtureRequest, folder: Path, program: str) -> LiveSwitch:
+    """A running switch of the target whose run state says the program."""
+    target = str(request.param)
+    if binary(target) is None:
+        pytest.skip(f"the {target} switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
+    if not (COMPILED / f"{program}.json").is_file():
+        pytest.skip(f"p4src/compiled/{program}.json is not there")
+    made = LiveSwitch(target, folder)
+    write_state(made)
+    if program != "gfr":
+        text = (folder / "state.json").read_text(encoding="utf-8").replace("/gfr.", f"/{program}.")
+        (folder / "state.json").write_text(json.dumps({**json.loads(text), "program": program}), encoding="utf-8")
+    made.start()
+    return made
+
+
+@pytest.fixture(params=TARGETS)
+def gfr_switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveSwitch]:
+    """A switch with gfr.p4 and its routes, and the configuration `gfr.toml`."""
+    made = started(request, tmp_path, "gfr")
+    (tmp_path / "gfr.toml").write_text(FIFO, encoding="utf-8")
+    try:
+        made.fairlane("init")
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest.fixture(params=TARGETS)
+def ena_switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveSwitch]:
+    """A switch with ena.p4 and its routes."""
+    made = started(request, tmp_path, "ena")
+    try:
+        made.fairlane("init")
+        yield made
+    finally:
+        made.kill()
+
+
+def tables(switch: LiveSwitch) -> dict[str, str]:
+    """All that the switch holds of GFR's tables."""
+
+    async def read() -> dict[str, str]:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+            return {key: str(entry) for key, entry in (await read_held(client)).items()}
+
+    return asyncio.run(read())
+
+
+def arrived(switch: LiveSwitch, vc: int, packets: int | None = None) -> int:
+    """Frames that a VC's counter says have arrived at port 6; `packets` writes it first."""
+
+    async def work() -> int:
+        match = P4TableMatch(egress_port=6, vc=vc)
+        where = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+        async with SwitchClient(where, write=packets is not None) as client:
+            schema = client.switch.p4info
+            name = next(c.alias for c in schema.direct_counters if c.direct_table_id == schema.tables["vc_share"].id)
+            if packets is not None:
+                entry = P4TableEntry("vc_share", match=match)
+                data = P4CounterData(byte_count=packets, packet_count=packets)
+                await client.write([~P4DirectCounterEntry(name, table_entry=entry, data=data)])
+            entries = await client.read_table("vc_share", counters=True)
+            (found,) = [entry for entry in entries if entry["vc"] == vc]
+            assert found.counter_data is not None
+            return found.counter_data.packet_count
+
+    return asyncio.run(work())
+
+
+def test_a_gfr_file_is_a_configuration(gfr_switch: LiveSwitch) -> None:
+    switch, file = gfr_switch, str(gfr_switch.folder / "gfr.toml")
+    rows = switch.json("diff", file, code=10)["differences"]
+    assert {row["status"] for row in rows} == {"missing"}
+    assert switch.json("config", "apply", file)["written"] == {"s1": len(rows)}
+    assert switch.json("diff", code=0)["same"] is True
+    shown = switch.folder / "shown.toml"
+    shown.write_text(switch.fairlane("config", "show"), encoding="utf-8")
+    assert 'mcr = "2Mbit"' in shown.read_text(encoding="utf-8")
+    before, remembered = tables(switch), (switch.folder / "gfr.json").read_bytes()
+    assert switch.json("config", "apply", str(shown))["written"] == {}
+    assert (tables(switch), (switch.folder / "gfr.json").read_bytes()) == (before, remembered)
+    switch.fairlane("undo")
+    assert switch.json("vc", "list") == []
+    switch.fairlane("config", "apply", str(shown))
+    assert tables(switch) == before
+
+
+def test_a_vc_that_stays_is_not_touched(gfr_switch: LiveSwitch) -> None:
+    switch, path = gfr_switch, gfr_switch.folder / "gfr.toml"
+    switch.fairlane("config", "apply", str(path))
+    assert arrived(switch, 1, packets=77) == 77
+    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    with counting(f"127.0.0.1:{switch.grpc_port}") as proxy:
+        state["switches"][0]["grpc"] = f"127.0.0.1:{proxy.port}"
+        (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        switch.fairlane("config", "apply", str(path))
+        assert proxy.updates == []
+        path.write_text(FIFO.replace('dscp = "AF21"', 'dscp = "AF31"'), encoding="utf-8")
+        updates = switch.json("config", "apply", str(path), "--dry-run")["updates"]
+        assert [(one["update"], one["table"]) for one in updates] == [
+            ("insert", "vc_classify"),
+            ("delete", "vc_classify"),
+        ]
+        switch.fairlane("config", "apply", str(path))
+        assert len(proxy.updates) == 2
+    assert arrived(switch, 1) == 77
+
+
+def test_drift_is_seen_and_mended(gfr_switch: LiveSwitch) -> None:
+    switch, file = gfr_switch, str(gfr_switch.folder / "gfr.toml")
+    switch.fairlane("config", "apply", file)
+
+    async def spoil() -> None:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
+            (entry,) = [one for one in await client.read_table("vc_share") if one["vc"] == 2]
+            await client.write([-P4TableEntry("vc_share", match=entry.match)])
+
+    asyncio.run(spoil())
+    (row,) = switch.json("diff", code=10)["differences"]
+    assert (row["what"], row["place"], row["status"]) == ("vc_share", "egress_port=6 vc=2", "missing")
+    assert switch.json("config", "apply", file)["written"] == {"s1": 1}
+    assert switch.json("diff")["same"] is True
+
+
+def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
+    switch = gfr_switch
+    switch.fairlane("gfr", "apply", str(switch.folder / "gfr.toml"))
+    before = tables(switch)
+    plan = switch.json("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "--dry-run")
+    assert [one["table"] for one in plan["updates"] if one["update"] == "insert"] == [
+        "vc_share",
+        "vc_classify",
+        "vc_classify_v6",
+    ]
+    text = switch.fairlane("gfr", "set", "--scheme", "dfba", "--dry-run")
+    assert "dfba(" in text
+    assert "lbo=1000 cells" in text
+    refusal = switch.fairlane("vc", "add", "x", "--mcr", "60Mbit", "-m", "s1,ingress_port=3", "-n", code=2)
+    assert "more than the capacity" in " ".join(refusal.split())
+    assert tables(switch) == before
+    switch.fairlane("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
+    switch.fairlane("undo")
+    assert tables(switch) == before
+    assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
+
+
+def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
+    switch, path = gfr_switch, gfr_switch.folder / "gfr.toml"
+    path.write_text('[loop]\nactive_time = "3s"\n' + FIFO, encoding="utf-8")
+    with switch.loop("--config", str(path)):
+        wait_until("the file to be in force", lambda: switch.events("config_applied"))
+        assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
+        path.write_text(
+            '[loop]\nactive_time = "4s"\n' + FIFO.replace('mcr = "4Mbit"', 'mcr = "5Mbit"'), encoding="utf-8"
+        )
+        assert switch.json("config", "reload")["file"] == str(path)
+        assert switch.json("vc", "list")[1]["mcr"] == 5e6
+        assert switch.json("config", "show")["config"]["loop"]["active_time"] == "4s"
+        path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "60Mbit"'), encoding="utf-8")
+        message = " ".join(switch.fairlane("config", "reload", code=3).split())
+        assert "vcs[1].mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity of s1 port 6" in message
+        assert "line 14, column 1" in message
+        assert switch.json("vc", "list")[1]["mcr"] == 5e6
+
+
+def test_far_sides(ena_switch: LiveSwitch) -> None:
+    switch = ena_switch
+    file = switch.folder / "ena.toml"
+    file.write_text('far_sides = [{ switch = "s1", port = 2 }, { switch = "s1", port = 4 }]\n', encoding="utf-8")
+    assert len(switch.json("diff", str(file), code=10)["differences"]) == 4
+    switch.fairlane("config", "apply", str(file))
+    assert [row["port"] for row in switch.json("ena", "show")] == [2, 4]
+    switch.fairlane("ena", "unmark", "4")
+    assert switch.json("diff", code=10)["differences"][0]["status"] == "missing"
+    switch.fairlane("undo")
+    assert switch.json("diff")["same"] is True
+    assert [one["table"] for one in switch.json("ena", "mark", "5", "--dry-run")["updates"]] == [
+        "far_side_in",
+        "far_side_out",
+    ]
+    shown = switch.json("config", "show")["config"]
+    assert shown["far_sides"] == [{"switch": "s1", "port": 2}, {"switch": "s1", "port": 4}]
