@@ -13,13 +13,23 @@ _NUMBER = re.compile(r"^\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-zµ/]*)\s*$")
 _SI = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE_UNITS: dict[str, float] = {f"{p}{u}": f for p, f in _SI.items() for u in ("bit", "bps", "bit/s", "b/s")}
 _RATE_UNITS[""] = 1.0
-_TIME_UNITS: dict[str, float] = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_TIME_UNITS: dict[str, float] = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 _SIZE_UNITS: dict[str, float] = {
     "": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30,
 }  # fmt: skip
 
 RATE_EXAMPLES = "512kbit, 2Mbit, 2Mbps, 1.5Gbit (k, M, G are powers of 1000; bits, never bytes)"
-TIME_EXAMPLES = "200us, 5ms, 1.5s"
+TIME_EXAMPLES = "200us, 5ms, 1.5s, 5m (minutes)"
 SIZE_EXAMPLES = "1000, 1000B, 64KB (1000), 64KiB (1024)"
 
 
@@ -68,9 +78,39 @@ def parse_size(text: str, what: str = "size") -> int:
     return int(value)
 
 
+_COUNT_UNITS = {"packets": ("", "packet", "packets", "pkt", "pkts"), "cells": ("", "cell", "cells")}
+
+
+def parse_count(text: str, unit: str, what: str = "number") -> int:
+    """A whole number of `unit` (packets or cells): `50`, `50packets`, `100 cells`. Raises BAD_INPUT."""
+    examples = f"50, 50{unit}"
+    number, found = _split(text, what, examples)
+    if found.lower() not in _COUNT_UNITS[unit]:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"{what} {text!r} must be in {unit}, not {found!r}; examples: {examples}"
+        )
+    if number != int(number):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"{what} {text!r} is not a whole number of {unit}; examples: {examples}"
+        )
+    return int(number)
+
+
 def _trim(number: float, digits: int) -> str:
     text = f"{number:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def format_per_s(number: float | None, unit: str = "") -> str:
+    """`3.2/s`, `1.5k/s`; `-` for None, `0` for none at all."""
+    if number is None:
+        return "-"
+    if number == 0:
+        return "0"
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if number >= factor:
+            return f"{_trim(number / (factor if prefix != 'k' else 1e3), 2)}{prefix}{unit}/s"
+    return f"{_trim(number, 1 if number >= 0.1 else 3)}{unit}/s"
 
 
 def format_rate(rate_bps: float | None) -> str:

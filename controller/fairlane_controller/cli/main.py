@@ -30,13 +30,17 @@ _HERE = "fairlane_controller.cli"
 
 # Name, where it is (imported only when called), one sentence for the list, panel. Order is the order of `fairlane -h`.
 COMMANDS = [
-    LazyCommand("status", f"{_HERE}.show:status_command", "The loop, the switches, their managed ports and counters.", LOOK),
+    LazyCommand("status", f"{_HERE}.status:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
     LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows that have an entry, their queues and rates.", LOOK),
+    LazyCommand("vcs", f"{_HERE}.vcs:vcs_command", "VCs: what each asks, gets and is owed.", LOOK),
+    LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
     LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),
     LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", LOOK),
     LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", LOOK),
     LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
+    LazyCommand("log", f"{_HERE}.log:log_command", "Why did what change when: the loop's event log.", LOOK),
+    LazyCommand("export", f"{_HERE}.export:export_command", "A time series of all this: CSV, Parquet or JSON lines.", LOOK),
     LazyCommand("plan", f"{_HERE}.plan:plan_command", "A threshold on paper: equations (5) to (9), no switch needed.", LOOK),
     LazyCommand("threshold", f"{_HERE}.threshold:threshold_app", "Thresholds: show, set by hand, or leave to the loop.", TUNE),
     LazyCommand("scheme", f"{_HERE}.scheme:scheme_app", "Queue scheme of (egress port, class): drop_tail or qthresh.", TUNE),

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.ena.apply import far_side_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.live.events import EventTail
+from fairlane_controller.live.loop_view import read_loop
 from fairlane_controller.loop.control import ask, ask_backup
-from fairlane_controller.loop.flow_keeper import flow_of
-from fairlane_controller.loop.flows import PROTOCOLS
+from fairlane_controller.loop.events import EVENTS_FILE
 from fairlane_controller.state.loop_state import LoopState, read_loop_state
 from fairlane_controller.switch import ena_program, gfr_program, program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -59,26 +59,40 @@ async def read_status(targets: Targets) -> Row:
     """The loop and every switch; a switch that cannot be reached has an `error` instead of its data."""
     loop: list[Row] | None = None
     backup: Row | None = None
-    if targets.folder:
-        backup = await ask_backup(targets.folder)
+    measured: dict[tuple[str, int], Row] = {}
+    last_event: Row | None = None
+    state = LoopState()
+    folder = targets.folder
+    if folder:
+        backup = await ask_backup(folder)
         try:
-            loop = await ask(targets.folder, {"op": "status"})
+            loop = await ask(folder, {"op": "status"})
         except FairlaneError as ex:
             if ex.code is not ErrorCode.NO_LOOP:
                 raise
+        measured = (await read_loop(folder)).measured if loop is not None else {}
+        last_event = next(iter(EventTail(folder / EVENTS_FILE, first=1).new()), None)
+        state = read_loop_state(folder)
     switches = await asyncio.gather(*(_status(e) for e in targets.endpoints))
+    for switch in switches:
+        for port in switch["ports"]:
+            port["measured"] = measured.get((switch["switch"], port["port"]))
+            settings = {c: state.policy(switch["switch"], port["port"], int(c)) for c in port["schemes"]}
+            tuned = [c for c in settings if folder and port["qthresh_packets"].get(c) is not None]
+            port["modes"] = {c: settings[c].mode.value if c in tuned else None for c in settings}
     return {
         "topology": targets.run.name if targets.run else None,
         "target": targets.run.target if targets.run else None,
         "loop_running": loop is not None,
         "loop": loop,
         "backup": backup,
+        "last_event": last_event,
         "switches": list(switches),
     }
 
 
 async def _status(endpoint: Endpoint) -> Row:
-    base: Row = {"switch": endpoint.name, "grpc": endpoint.grpc, "device_id": endpoint.device_id}
+    base: Row = {"switch": endpoint.name, "grpc": endpoint.grpc, "device_id": endpoint.device_id, "program_kind": None}
     try:
         async with SwitchClient(endpoint, timeout_s=2.0) as client:
             if not client.has_pipeline:
@@ -87,14 +101,29 @@ async def _status(endpoint: Endpoint) -> Row:
             if gfr_program.check_tables(names) is None:
                 schemes = await client.read_table(gfr_program.TABLE_PORT_SCHEME)
                 managed = sorted(int(entry["egress_port"]) for entry in schemes)
-                return {**base, "reachable": True, "program": client.program, "ports": [], "gfr_ports": managed}
+                return {
+                    **base,
+                    "reachable": True,
+                    "program": client.program,
+                    "program_kind": "gfr",
+                    "ports": [],
+                    "gfr_ports": managed,
+                }
             if ena_program.check_tables(names) is None:
                 far = await far_side_ports(client)
-                return {**base, "reachable": True, "program": client.program, "ports": [], "ena_ports": far}
+                return {
+                    **base,
+                    "reachable": True,
+                    "program": client.program,
+                    "program_kind": "ena",
+                    "ports": [],
+                    "ena_ports": far,
+                }
             wrong = program.check_tables(names)
             if wrong:
                 return {**base, "reachable": True, "program": client.program, "ports": [], "error": wrong.to_json()}
-            return {**base, "reachable": True, "program": client.program, "ports": await _ports(client)}
+            ports = await _ports(client)
+            return {**base, "reachable": True, "program": client.program, "program_kind": "qthresh", "ports": ports}
     except FairlaneError as ex:
         unreachable = ex.code is ErrorCode.SWITCH_UNREACHABLE
         return {**base, "reachable": not unreachable, "program": None, "ports": [], "error": ex.to_json()}
@@ -120,6 +149,9 @@ async def _ports(client: SwitchClient) -> list[Row]:
             "capacity_packets": limits[port].max_packets,
             "schemes": {str(c): p.scheme.value for (n, c), p in sorted(policies.items()) if n == port},
             "qthresh_packets": {str(c): p.qthresh_packets for (n, c), p in sorted(policies.items()) if n == port},
+            "weights": {
+                str(c): p.weight if p.qthresh_packets else None for (n, c), p in sorted(policies.items()) if n == port
+            },
             "admitted_packets": sum(c.packet_count for c in cells if c),
             "admitted_bytes": sum(c.byte_count for c in cells if c),
             "drops": {},
@@ -130,52 +162,3 @@ async def _ports(client: SwitchClient) -> list[Row]:
             row["drops"][reason.name.lower()] = cell.packet_count if cell else 0
         rows.append(row)
     return rows
-
-
-async def read_flows(targets: Targets, interval_s: float) -> list[Row]:
-    """One row a flow entry; with `interval_s` the rate of arrival between two reads that far apart."""
-    lists = await asyncio.gather(*(_flows(e, interval_s) for e in targets.endpoints))
-    return [row for rows in lists for row in rows]
-
-
-async def _flows(endpoint: Endpoint, interval_s: float) -> list[Row]:
-    async with SwitchClient(endpoint) as client:
-        before: dict[tuple[str, int], int] = {}
-        started = time.monotonic()
-        if interval_s > 0:
-            before = {(row["flow"], row["slot"]): row["bytes"] for row in await _flow_rows(client)}
-            await asyncio.sleep(interval_s)
-        elapsed_s = time.monotonic() - started
-        rows = await _flow_rows(client)
-    for row in rows:
-        first = before.get((row["flow"], row["slot"]))
-        row["rate_bps"] = None if first is None else 8 * (row["bytes"] - first) / elapsed_s
-        row["switch"] = endpoint.name
-    return rows
-
-
-async def _flow_rows(client: SwitchClient) -> list[Row]:
-    rows: list[Row] = []
-    for table in program.TABLE_FLOW.values():
-        for entry in await client.read_table(table, counters=True, idle=True):
-            key, slot = flow_of(entry)
-            counted = entry.counter_data
-            rows.append(
-                {
-                    "flow": str(key),
-                    "slot": slot,
-                    "protocol": PROTOCOLS.get(key.protocol, str(key.protocol)),
-                    "src": str(key.src),
-                    "src_port": key.src_port,
-                    "dst": str(key.dst),
-                    "dst_port": key.dst_port,
-                    "packets": counted.packet_count if counted else 0,
-                    "bytes": counted.byte_count if counted else 0,
-                    "idle_s": None if entry.time_since_last_hit is None else entry.time_since_last_hit / 1e9,
-                }
-            )
-    drops = await client.read_counters(program.COUNTER_FLOW_DROPS, [row["slot"] for row in rows])
-    for row in rows:
-        cell = drops.get(row["slot"])
-        row["dropped_packets"] = cell.packet_count if cell else 0
-    return sorted(rows, key=lambda row: row["slot"])

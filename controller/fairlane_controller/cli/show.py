@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane status`, `flows`, `measure` and `table`: what the switches and the loop know."""
+"""`fairlane flows`, `measure` and `table`: what the switches and the loop know."""
 
 from __future__ import annotations
 
@@ -8,99 +8,63 @@ from typing import Annotated, Any
 
 import typer
 
+from fairlane_controller.cli.live_options import IntervalOption, parse_interval
 from fairlane_controller.cli.measuring import measure
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.reads import read_flows, read_status
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
-from fairlane_controller.errors import ErrorCode
+from fairlane_controller.cli.targets import JsonOption, PortOption, StateOption, SwitchOption, resolve
+from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.units import format_rate, format_size, format_time, parse_time
-
-
-def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    """Show the loop, the switches, their managed ports and counters. Exit code 4 when a switch does not answer."""
-    result = asyncio.run(read_status(resolve(state, switch)))
-    if as_json:
-        print_json(result)
-    else:
-        _print_status(result)
-    if not all(s["reachable"] for s in result["switches"]):
-        raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
-
-
-def _print_status(result: dict[str, Any]) -> None:
-    loop = "runs" if result["loop_running"] else "does not run"
-    console.print(f"topology {result['topology'] or '-'}; control loop {loop}", markup=False)
-    if result["backup"]:
-        away = [entry["switch"] for entry in result["backup"]["switches"] if entry["error"]]
-        note = f", but does not reach {', '.join(away)}" if away else ""
-        console.print(f"backup: process {result['backup']['pid']} waits to take over{note}", markup=False)
-    entries: list[dict[str, Any]] = result["loop"] or []
-    for entry in entries:
-        if entry["error"]:
-            console.print(f"loop: {entry['error']['message']}", markup=False)
-    rows: list[tuple[object, ...]] = []
-    for switch in result["switches"]:
-        if "error" in switch:
-            console.print(f"{switch['switch']}: {switch['error']['message']}", markup=False)
-        elif switch["program"] is None:
-            console.print(f"{switch['switch']}: no program yet; run `fairlane init`", markup=False)
-        elif "gfr_ports" in switch:
-            ports = ", ".join(str(port) for port in switch["gfr_ports"]) or "none"
-            console.print(
-                f"{switch['switch']}: ready; ports that GFR manages: {ports}; see `fairlane gfr show`", markup=False
-            )
-        elif "ena_ports" in switch:
-            ports = ", ".join(str(port) for port in switch["ena_ports"]) or "none"
-            console.print(
-                f"{switch['switch']}: ready; far sides of satellite links: {ports}; see `fairlane ena show`",
-                markup=False,
-            )
-        elif not switch["ports"]:
-            console.print(f"{switch['switch']}: ready, no managed port", markup=False)
-        for port in switch["ports"]:
-            schemes = ", ".join(f"{c}:{s}" for c, s in port["schemes"].items())
-            packets = ", ".join("-" if q is None else str(q) for q in port["qthresh_packets"].values())
-            drops = port["drops"]
-            rows.append(
-                (switch["switch"], port["port"], schemes, packets, port["admitted_packets"], format_size(port["admitted_bytes"]), drops["qthresh"], drops["port_full"], port["collisions"])
-            )  # fmt: skip
-    columns = (
-        "switch",
-        "port",
-        "class:scheme",
-        "Qthresh",
-        "admitted",
-        "bytes",
-        "drop qthresh",
-        "drop full",
-        "collisions",
-    )
-    if rows:
-        print_table("managed ports", columns, rows)
+from fairlane_controller.units import format_per_s, format_rate, format_size, format_time, parse_time
 
 
 def flows_command(
+    interval: IntervalOption = "1s",
+    port: PortOption = None,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Also flows that send nothing now.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
-    interval: Annotated[str, typer.Option("--interval", "-i", help="Also the rate over this time, e.g. 1s.", metavar="TIME")] = "0",
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
-    """Show the flows that have an entry: slot, packets and bytes that arrived, packets refused, time idle."""
-    interval_s = parse_time(interval, "--interval")
-    rows = asyncio.run(read_flows(resolve(state, switch), interval_s))
+) -> None:
+    """Show the flows that have an entry: what waits of each, how much may (its threshold), what arrives, what is admitted, what is refused.
+
+    Rates are over --interval. In a terminal only flows that send are shown, the fastest first; --json has all, by slot.
+
+    Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows -s s1 -p 3 --json`
+    """
+    interval_s = parse_interval(interval)
+    snapshot, _ = asyncio.run(take_two(resolve(state, switch), interval_s))
+    rows = [flow for flow in need_switches(snapshot, "qthresh").flows if port is None or flow.port == port]
     if as_json:
-        print_json(rows)
+        by_slot = sorted(rows, key=lambda flow: (flow.switch, flow.slot))
+        print_json([{**flow.to_json(), "rate_bps": flow.offered_bps} for flow in by_slot])
         return
-    columns = ["switch", "slot", "flow", "packets", "bytes", "dropped", "idle"]
-    if interval_s:
-        columns.append("rate")
+    quiet = 0
+    if interval_s and not every:
+        sending = [flow for flow in rows if flow.offered_bps or flow.waiting_packets]
+        quiet = len(rows) - len(sending)
+        rows = sending
+    rows.sort(key=lambda flow: (flow.switch, flow.port or 0, -(flow.goodput_bps or 0.0), flow.slot))
+    columns = (
+        "switch",
+        "port",
+        "flow",
+        "waiting",
+        "Qthresh",
+        "weight",
+        "offered",
+        "goodput",
+        "drops/s",
+        "dropped",
+        "idle",
+    )
     table = [
-        (r["switch"], r["slot"], r["flow"], r["packets"], format_size(r["bytes"]), r["dropped_packets"], format_time(r["idle_s"]))
-        + ((format_rate(r["rate_bps"]),) if interval_s else ())
-        for r in rows
+        (f.switch, f.port, f.flow, f.waiting_packets, f.qthresh_packets, None if f.weight is None else f"{f.weight:.4g}", format_rate(f.offered_bps), format_rate(f.goodput_bps), format_per_s(f.drops_per_s), f.dropped_packets, format_time(f.idle_s))
+        for f in rows
     ]  # fmt: skip
-    print_table("flows", columns, table, empty="no flow has an entry (the loop makes them)")
+    empty = "no flow sends now" if quiet else "no flow has an entry (the loop makes them: `fairlane run`)"
+    print_table("flows (packets that wait, and may; frames' bits)", columns, table, empty=empty)
+    if quiet:
+        console.print(f"{quiet} more with nothing to send (--all shows them)", markup=False)
 
 
 def _plain(value: float) -> str:

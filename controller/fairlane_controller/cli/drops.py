@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane drops`: what was dropped where, why, and how fast."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.live_options import IntervalOption, parse_interval, queue_sources
+from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.targets import JsonOption, PortOption, StateOption, SwitchOption, resolve
+from fairlane_controller.live.drop_list import drop_lines
+from fairlane_controller.live.pictures import need_switches, take_two
+from fairlane_controller.units import format_per_s
+
+
+def drops_command(
+    interval: IntervalOption = "1s",
+    port: PortOption = None,
+    now: Annotated[bool, typer.Option("--now", help="Only what drops during the interval.")] = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the packets that were dropped, by reason: how many since the counters began, and how many a second now.
+
+    Reasons of the program (an entry, a threshold, a bad packet), of the queue and of the link. A port of a reason 1 to 10 is where
+    the packet came in, of the others where it should have gone out.
+
+    Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops -s s1 -p 3 --json`
+    """
+    interval_s = parse_interval(interval)
+    targets = resolve(state, switch)
+    after, before = asyncio.run(take_two(targets, interval_s, queue_sources(targets)))
+    lines = [line for line in drop_lines(need_switches(after), before) if port is None or line.port == port]
+    if now:
+        lines = [line for line in lines if line.per_s]
+    if as_json:
+        print_json([line.to_json() for line in lines])
+        return
+    with_vc = any(line.vc for line in lines)
+    columns = ["switch", "port", *(["VC"] if with_vc else []), "reason", "packets", "rate", "by", "meaning"]
+    rows = [
+        [one.switch, one.port, *([one.vc] if with_vc else []), one.reason, one.packets, format_per_s(one.per_s), one.by, one.meaning]
+        for one in (replace(line) for line in lines)
+    ]  # fmt: skip
+    empty = "nothing is dropped" if now else "nothing was dropped"
+    print_table("drops", columns, rows, empty=empty, wrap=True)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane export`: a time series of snapshots into a file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fairlane_controller.cli.live_options import queue_sources
+from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.errors import out_of_range
+from fairlane_controller.export.rows import TABLES
+from fairlane_controller.export.writers import Writer, open_writers
+from fairlane_controller.live.pictures import need_switches
+from fairlane_controller.live.source import LiveSource
+from fairlane_controller.units import format_time, parse_time
+
+MIN_PERIOD_S, MAX_PERIOD_S = 0.05, 3600.0
+MAX_DURATION_S = 7 * 86_400.0
+
+
+def export_command(
+    file: Annotated[Path, typer.Argument(help="NAME.csv, NAME.parquet or NAME.jsonl.", metavar="FILE")],
+    duration: Annotated[str, typer.Option("--for", help="How long.", metavar="TIME")] = "10s",
+    period: Annotated[str, typer.Option("--every", help="Between two snapshots.", metavar="TIME")] = "0.5s",
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--rows", "-r", help=f"Of a CSV or Parquet file: {', '.join(TABLES)}; repeatable.", metavar="KIND", autocompletion=lambda: list(TABLES)),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Write what happens into a file: a row a port, flow, VC or drop reason every half second. ^C keeps what is there.
+
+    CSV and Parquet hold the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
+    line is a whole snapshot.
+
+    Examples: `fairlane export run.csv --for 1m`, `fairlane export run.parquet --rows flows --every 0.1s`, `fairlane export run.jsonl`
+    """
+    duration_s, period_s = parse_time(duration, "--for"), parse_time(period, "--every")
+    if not MIN_PERIOD_S <= period_s <= MAX_PERIOD_S:
+        raise out_of_range("--every", period, f"{MIN_PERIOD_S:g}s", f"{MAX_PERIOD_S:g}s")
+    if not 0 <= duration_s <= MAX_DURATION_S:
+        raise out_of_range("--for", duration, "0", f"{MAX_DURATION_S:g}s")
+    targets = resolve(state, switch)
+    writers = open_writers(file, rows or ["ports"], overwrite=overwrite)
+    try:
+        taken, ended_early = asyncio.run(_export(targets, writers, duration_s, period_s))
+    finally:
+        for writer in writers:
+            writer.close()
+    result = [{"file": str(writer.path), "rows": writer.rows} for writer in writers]
+    if as_json:
+        print_json({"snapshots": taken, "ended_early": ended_early, "files": result})
+        return
+    for one in result:
+        console.print(f"{one['file']}: {one['rows']} rows of {taken} snapshots", markup=False, soft_wrap=True)
+
+
+async def _export(targets: Targets, writers: list[Writer], duration_s: float, period_s: float) -> tuple[int, bool]:
+    """How many snapshots were written, and whether ^C ended it. The first has no rates, so it is taken before."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    wanted = max(1, math.floor(duration_s / period_s + 1e-9))
+    columns = (
+        TextColumn("export"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} snapshots"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as progress:
+        task = progress.add_task("export", total=wanted)
+        async with LiveSource(targets, queues_of=queue_sources(targets)) as source:
+            need_switches(await source.snapshot())
+            begun_s = loop.time()
+            for done in range(1, wanted + 1):
+                wait_s = begun_s + done * period_s - loop.time()
+                if wait_s > 0:
+                    with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                        await asyncio.wait_for(stop.wait(), wait_s)
+                if stop.is_set():
+                    error_console.print(f"ended after {format_time(round(loop.time() - begun_s, 1))}", markup=False)
+                    return done - 1, True
+                snapshot = await source.snapshot()
+                for writer in writers:
+                    writer.add(snapshot)
+                progress.update(task, completed=done)
+    return wanted, False

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands that look at the living topology share: the interval of rates, and where queues are asked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.targets import Targets
+from fairlane_controller.errors import out_of_range
+from fairlane_controller.live.queues import QueueSourceOf
+from fairlane_controller.units import parse_time
+
+MAX_INTERVAL_S = 600.0
+
+IntervalOption = Annotated[
+    str, typer.Option("--interval", "-i", help="Rates are over this time; 0: no rates, at once.", metavar="TIME")
+]
+
+
+def parse_interval(text: str) -> float:
+    """Seconds; BAD_INPUT or OUT_OF_RANGE."""
+    interval_s = parse_time(text, "--interval")
+    if interval_s > MAX_INTERVAL_S:
+        raise out_of_range("--interval", text, "0", f"{MAX_INTERVAL_S:g}s")
+    return interval_s
+
+
+def queue_sources(_targets: Targets) -> QueueSourceOf | None:
+    """Who knows the queues of a switch beside P4Runtime; None: nobody yet."""
+    return None

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane log`: why did what change when; the control loop's event log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from fairlane_controller.cli.complete import complete_event, complete_vc
+from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.targets import JsonOption, PortOption, StateOption, SwitchOption
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
+from fairlane_controller.live.events import EventTail, place_of, sentence_of
+from fairlane_controller.loop.events import EVENTS_FILE
+from fairlane_controller.state.run_state import find_folder, read_run_state
+
+FOLLOW_PERIOD_S = 0.2
+DEFAULT_LAST = 20
+MAX_LAST = 1_000_000
+
+_STYLES = {
+    "threshold": "green", "tuned": "cyan", "decision": "dim", "link_changed": "magenta", "error": "red", "disconnected": "red",
+    "restored": "yellow", "took_over": "yellow", "changed": "bold",
+}  # fmt: skip
+
+
+def log_command(
+    last: Annotated[int | None, typer.Option("--last", "-l", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
+    since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; 12:03:07 or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until ^C.")] = False,
+    event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT", autocompletion=complete_event)] = None,
+    port: PortOption = None,
+    vc: Annotated[str | None, typer.Option("--vc", help="Only of this VC.", metavar="VC", autocompletion=complete_vc)] = None,
+    switch: SwitchOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Show the event log: time (UTC), place, event, and why. With --json all inputs; with --follow one JSON object a line.
+
+    Examples: `fairlane log`, `fairlane log --since 5m --event threshold`, `fairlane log -f -s s1 -p 3`
+    """
+    if last is not None and not 1 <= last <= MAX_LAST:
+        raise out_of_range("--last", last, 1, MAX_LAST)
+    folder = find_folder(state)
+    if switch:
+        run = read_run_state(folder)
+        for name in switch:
+            run.switch(name)
+    wanted = EventFilter(
+        tuple(event or ()), tuple(switch or ()), port, vc, parse_since(since) if since is not None else None
+    )
+    path = folder / EVENTS_FILE
+    if not path.exists() and not follow:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"there is no event log yet ({path}): `fairlane run` writes one")
+    # The tail begins before the file is read, so that no event falls between them.
+    tail = EventTail(path, first=0)
+    if follow:
+        tail.new()
+    count = last if last is not None or since is not None else DEFAULT_LAST
+    events = read_events(path, wanted, count, check_names=not follow)
+    if as_json and not follow:
+        print_json(events)
+        return
+    _tell(events, as_json)
+    if not events and not follow:
+        error_console.print("no such event", markup=False)
+    if follow:
+        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+            asyncio.run(_follow(tail, wanted, as_json))
+
+
+def _tell(events: list[dict[str, Any]], as_json: bool) -> None:
+    for event in events:
+        if as_json:
+            print(json.dumps(event, default=str), flush=True)
+            continue
+        name = str(event["event"])
+        line = Text()
+        line.append(str(event.get("time", ""))[11:23] + "  ", "dim")
+        line.append(f"{place_of(event):<10} ")
+        line.append(f"{name:<12} ", _STYLES.get(name, ""))
+        line.append(("(dry run) " if event.get("dry_run") else "") + sentence_of(event))
+        console.print(line, soft_wrap=True)
+
+
+async def _follow(tail: EventTail, wanted: EventFilter, as_json: bool) -> None:
+    while True:
+        _tell([event for event in tail.new() if wanted.takes(event)], as_json)
+        await asyncio.sleep(FOLLOW_PERIOD_S)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane status`: is everything as it should be? Loop and backup, switches, managed ports, how old the measurements are, the last event."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import typer
+
+from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.reads import read_status
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.errors import ErrorCode
+from fairlane_controller.live.events import place_of, sentence_of
+from fairlane_controller.units import format_rate, format_size, format_time
+
+Row = dict[str, Any]
+
+
+def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+    """Show the loop and its backup, the switches, each managed port with its scheme, threshold, measurements and drops, and the last event.
+
+    Exit code 4 when a switch does not answer; what the others say is shown all the same.
+
+    Examples: `fairlane status`, `fairlane status -s s1 --json`
+    """
+    result = asyncio.run(read_status(resolve(state, switch)))
+    if as_json:
+        print_json(result)
+    else:
+        _print_status(result)
+    if not all(s["reachable"] for s in result["switches"]):
+        raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
+
+
+def _say(text: str) -> None:
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def _print_status(result: Row) -> None:
+    programs = {s["program_kind"] for s in result["switches"] if s["program_kind"]}
+    about = [result["topology"] or "no run state", result["target"], ", ".join(sorted(programs)) or "no program"]
+    _say(f"topology {', '.join(str(part) for part in about if part)}; control loop {_loop(result)}")
+    _print_backup(result["backup"])
+    entries: list[Row] = result["loop"] or []
+    for entry in entries:
+        if entry["error"]:
+            _say(f"loop: {entry['error']['message']}")
+    ports: list[tuple[object, ...]] = []
+    for switch in result["switches"]:
+        _print_switch(switch)
+        for port in switch["ports"]:
+            ports += _port_rows(switch["switch"], port)
+    columns = (
+        "switch", "port", "class", "scheme", "mode", "Qthresh", "weight", "capacity", "BW", "T_res", "age", "admitted", "drop qthresh", "drop full", "collisions",
+    )  # fmt: skip
+    if ports:
+        print_table("managed ports", columns, ports)
+    event = result["last_event"]
+    if event:
+        place = place_of(event)
+        _say(
+            f"last event {str(event.get('time', ''))[11:19]} UTC {place + ' ' if place else ''}{event['event']}: {sentence_of(event)}"
+        )
+
+
+def _loop(result: Row) -> str:
+    if not result["loop_running"]:
+        return "does not run: thresholds stay as they are (start it with `fairlane run`)"
+    entries: list[Row] = result["loop"] or []
+    away = [entry["switch"] for entry in entries if not entry.get("connected", True)]
+    reaches = f"does not reach {', '.join(away)}" if away else f"reaches {len(entries)} of {len(entries)} switches"
+    flows = [int(entry["flows"]) for entry in entries if entry.get("flows") is not None]
+    return f"runs, {reaches}{f', {sum(flows)} flows' if flows else ''}"
+
+
+def _print_backup(backup: Row | None) -> None:
+    if not backup:
+        return
+    away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
+    note = f", but does not reach {', '.join(away)}" if away else ""
+    _say(f"backup: process {backup['pid']} waits to take over{note}")
+
+
+def _print_switch(switch: Row) -> None:
+    name = switch["switch"]
+    if "error" in switch:
+        _say(f"{name}: {switch['error']['message']}")
+    elif switch["program"] is None:
+        _say(f"{name}: no program yet; run `fairlane init`")
+    elif "gfr_ports" in switch:
+        ports = ", ".join(str(port) for port in switch["gfr_ports"]) or "none"
+        _say(f"{name}: ready; ports that GFR manages: {ports}; see `fairlane vcs` and `fairlane gfr show`")
+    elif "ena_ports" in switch:
+        ports = ", ".join(str(port) for port in switch["ena_ports"]) or "none"
+        _say(f"{name}: ready; far sides of satellite links: {ports}; see `fairlane ena show`")
+    elif not switch["ports"]:
+        _say(f"{name}: ready, no managed port")
+
+
+def _port_rows(switch: str, port: Row) -> list[tuple[object, ...]]:
+    """One row a class; what is of the whole port stands in the first."""
+    measured: Row = port["measured"] or {}
+    bw: Row | None = measured.get("bw_bps")
+    t_res: Row | None = measured.get("t_res_s")
+    ages = [float(found["age_s"]) for found in (bw, t_res) if found]
+    of_port: tuple[object, ...] = (
+        f"{port['admitted_packets']} ({format_size(port['admitted_bytes'])})",
+        port["drops"]["qthresh"],
+        port["drops"]["port_full"],
+        port["collisions"],
+    )
+    line = (
+        format_rate(bw["value"]) if bw else None,
+        format_time(t_res["value"]) if t_res else None,
+        format_time(round(max(ages), 1)) if ages else None,
+    )
+    rows: list[tuple[object, ...]] = []
+    for number, (name, scheme) in enumerate(port["schemes"].items()):
+        first = number == 0
+        weight = port["weights"].get(name)
+        rows.append(
+            (
+                switch, port["port"], name, scheme, port["modes"].get(name), port["qthresh_packets"].get(name),
+                None if weight is None else f"{weight:g}", port["capacity_packets"], *(line if first else ("", "", "")),
+                *(of_port if first else ("", "", "", "")),
+            )
+        )  # fmt: skip
+    return rows

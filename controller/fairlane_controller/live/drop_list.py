@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that a topology dropped, by reason, from two snapshots: the drop counters, and of GFR's ports the verdicts of each VC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairlane_controller.live.model import Snapshot
+from fairlane_controller.switch.gfr_program import Verdict
+from fairlane_controller.switch.reasons import meaning
+
+_REFUSING = {verdict.name.lower() for verdict in Verdict if not verdict.accepted}
+
+
+@dataclass(frozen=True)
+class DropLine:
+    """Packets that ended for one reason."""
+
+    switch: str
+    port: int | None
+    reason: str
+    meaning: str
+    packets: int
+    "Since the counters began."
+    per_s: float | None
+    "None without a second snapshot."
+    by: str
+    "`program`, `queue` or `link`."
+    vc: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "switch": self.switch,
+            "port": self.port,
+            "vc": self.vc,
+            "reason": self.reason,
+            "meaning": self.meaning,
+            "packets": self.packets,
+            "per_s": None if self.per_s is None else round(self.per_s, 3),
+            "by": self.by,
+        }
+
+
+def drop_lines(now: Snapshot, before: Snapshot | None = None) -> list[DropLine]:
+    """One line a (switch, port, VC, reason), those that drop most first; `before` gives the rates."""
+    earlier = _counts(before) if before is not None else None
+    elapsed_s = now.time_s - before.time_s if before is not None else 0.0
+    lines: list[DropLine] = []
+    for key, packets in _counts(now).items():
+        switch, port, vc, reason, by = key
+        per_s = None
+        if earlier is not None and elapsed_s > 0:
+            per_s = max(0, packets - earlier.get(key, 0)) / elapsed_s
+        lines.append(DropLine(switch, port, reason, meaning(reason, by), packets, per_s, by, vc))
+    return sorted(
+        lines, key=lambda line: (-(line.per_s or 0.0), -line.packets, line.switch, line.port or 0, line.reason)
+    )
+
+
+_Key = tuple[str, "int | None", "str | None", str, str]
+
+
+def _counts(snapshot: Snapshot) -> dict[_Key, int]:
+    found: dict[_Key, int] = {(row.switch, row.port, None, row.reason, row.by): row.packets for row in snapshot.drops}
+    for vc in snapshot.vcs:
+        for verdict, cells in vc.verdicts.items():
+            packets = sum(cells.values())
+            if verdict in _REFUSING and packets:
+                found[(vc.switch, vc.port, vc.vc, verdict, "program")] = packets
+    return found

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reading commands on real switches with frames on the wire: status, flows, drops, vcs, log, export."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+from live_switch import LiveSwitch, wait_until
+from test_controller_frames import ipv4_frame, send, udp_frame
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def expired_frame() -> bytes:
+    """An IPv4 packet whose TTL is used up, checksum right."""
+    frame = bytearray(ipv4_frame(17, "10.0.1.1", "10.0.3.1", bytes(40)))
+    frame[22] = 1
+    check = int.from_bytes(frame[24:26], "big") + (63 << 8)
+    frame[24:26] = ((check & 0xFFFF) + (check >> 16)).to_bytes(2, "big")
+    return bytes(frame)
+
+
+def drops_of(switch: LiveSwitch, *options: str) -> dict[str, dict[str, Any]]:
+    """Reason → line."""
+    return {line["reason"]: line for line in switch.json("drops", *options)}
+
+
+def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitch) -> None:
+    switch = wired_switch
+    assert "nothing was dropped" in switch.fairlane("drops", "--interval", "0")
+    assert "no flow has an entry" in switch.fairlane("flows", "--interval", "0")
+    assert "there is no event log yet" in switch.fairlane("log", code=3)
+    with switch.loop():
+        send(
+            switch,
+            udp_frame(1001),
+            udp_frame(1002),
+            *[expired_frame()] * 3,
+            ipv4_frame(17, "10.0.1.1", "10.9.9.9", bytes(40)),
+        )
+        wait_until("two flows", lambda: len(switch.json("flows", "--interval", "0")) == 2)
+        send(switch, *[udp_frame(1001)] * 5)
+        wait_until("5 packets", lambda: switch.json("flows", "--interval", "0")[0]["packets"] == 5)
+        flows = switch.json("flows", "--interval", "50ms")
+        assert [(f["src_port"], f["port"], f["packets"], f["offered_bps"]) for f in flows] == [
+            (1001, 3, 5, 0.0),
+            (1002, 3, 0, 0.0),
+        ]
+        assert flows[0]["qthresh_packets"] == switch.json("threshold", "show")[0]["qthresh_packets"]
+        assert "udp 10.0.1.1:1001 > 10.0.3.1:5001" in switch.fairlane("flows", "--all", "-i", "50ms")
+        assert "2 more with nothing to send" in switch.fairlane("flows", "-i", "50ms")
+
+        found = drops_of(switch, "--interval", "0")
+        assert (found["ttl"]["packets"], found["ttl"]["port"], found["ttl"]["per_s"], found["ttl"]["by"]) == (
+            3,
+            1,
+            None,
+            "program",
+        )
+        assert found["no_route"]["meaning"] == "no route to the destination"
+        assert drops_of(switch, "--interval", "50ms")["ttl"]["per_s"] == 0
+        assert "TTL or hop limit used up" in switch.fairlane("drops", "-i", "0")
+        assert "nothing is dropped" in switch.fairlane("drops", "-i", "50ms", "--now")
+        assert drops_of(switch, "-p", "3", "-i", "0") == {}
+
+        status = switch.json("status")
+        (row,) = status["switches"]
+        (port,) = row["ports"]
+        assert (row["program_kind"], port["modes"], port["weights"]) == ("qthresh", {"0": "auto"}, {"0": 1.0})
+        assert status["last_event"]["event"] in {"flow", "decision", "threshold"}
+        text = switch.fairlane("status")
+        assert "control loop runs, reaches 1 of 1 switches, 2 flows" in text
+        assert "last event" in text
+
+        file = switch.folder / "run.csv"
+        done = switch.json("export", str(file), "--for", "0.2s", "--every", "0.1s")
+        assert done == {"snapshots": 2, "ended_early": False, "files": [{"file": str(file), "rows": 4}]}
+    rows = list(csv.DictReader(file.open(encoding="utf-8")))
+    assert [(r["switch"], r["port"], r["managed"]) for r in rows[:2]] == [("s1", "1", "False"), ("s1", "3", "True")]
+    assert float(rows[3]["qthresh_packets"]) == flows[0]["qthresh_packets"]
+    assert float(rows[3]["tx_bps"]) == 0
+
+    names = [event["event"] for event in switch.json("log", "--last", "1000")]
+    assert names[0] == "started"
+    assert names.count("flow") == 2
+    assert [e["event"] for e in switch.json("log", "--event", "flow", "--since", "1h")] == ["flow", "flow"]
+    assert switch.json("log", "--since", "2035-01-01") == []
+    assert len(switch.json("log", "--last", "3", "-s", "s1")) == 3
+    assert "unknown event 'flwo'; did you mean 'flow'?" in switch.fairlane("log", "-e", "flwo", code=3)
+    assert "flow" in switch.fairlane("log", "--event", "flow")
+
+
+def test_a_followed_log_tells_what_comes(switch: LiveSwitch) -> None:
+    out = switch.folder / "followed"
+    with switch.loop(), out.open("wb") as file:
+        follower = subprocess.Popen(switch.command("log", "--follow", "--last", "1", "--json", "--event", "started", "--event", "changed"), stdout=file)  # fmt: skip
+        try:
+            wait_until("the event before", lambda: b"started" in out.read_bytes())
+            switch.fairlane("threshold", "set", "7")
+            wait_until("the event that came", lambda: b"changed" in out.read_bytes())
+            follower.send_signal(signal.SIGINT)
+            assert follower.wait(timeout=20) == 0
+        finally:
+            follower.kill()
+    events = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [event["event"] for event in events] == ["started", "changed"]
+
+
+def test_an_export_that_is_ended_keeps_what_is_there(switch: LiveSwitch) -> None:
+    file = switch.folder / "run.jsonl"
+    export = subprocess.Popen(switch.command("export", str(file), "--for", "1h", "--every", "0.1s"), stdout=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        wait_until("two snapshots", lambda: file.exists() and file.read_bytes().count(b"\n") >= 2)
+        export.send_signal(signal.SIGINT)
+        printed, _ = export.communicate(timeout=20)
+    finally:
+        export.kill()
+    assert export.returncode == 0
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert f"{len(lines)} rows of {len(lines)} snapshots" in " ".join(printed.split())
+    assert lines[0]["switches"][0]["program"] == "qthresh"
+    assert "is there already: another name, or --overwrite" in switch.fairlane("export", str(file), code=2)
+    assert "the suffix says the format: .csv, .parquet, .jsonl, not '.txt'" in switch.fairlane(
+        "export", "run.txt", code=2
+    )
+    assert "did you mean 'flows'?" in switch.fairlane("export", "run.csv", "--rows", "flow", code=3)
+
+
+def test_parquet_has_a_file_a_kind_of_rows(switch: LiveSwitch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = switch.folder / "run.parquet"
+    options = ("--rows", "ports", "--rows", "drops", "--for", "0.1s", "--every", "0.1s")
+    files = switch.json("export", str(file), *options)["files"]
+    assert [one["file"] for one in files] == [str(switch.folder / f"run-{kind}.parquet") for kind in ("ports", "drops")]
+    table: Any = parquet.read_table(files[0]["file"])
+    assert table.num_rows == 2
+    assert str(table.schema.field("waiting_packets").type) == "int64"
+    assert importlib.import_module("fairlane_controller.export.rows").columns_of("drops").keys() == set(
+        parquet.read_table(files[1]["file"]).column_names
+    )
