@@ -20,13 +20,14 @@ from types import TracebackType
 from typing import Any
 
 import fl_state
+from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
 from fairlane_switch.wire import LinkOptions
 from fairlane_switch.wire import WireLink as WireSettings
 from fl_link_spec import NO_TRACE
 from fl_links import VethLink, WireLink
-from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SwitchOptions
+from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
 from fl_topology import CPU_PORT, Endpoint, Topology
 from mininet.net import Mininet
 
@@ -47,6 +48,8 @@ class NetworkOptions:
     """P4 program below `p4src/compiled/`."""
     seed: int = 1
     """Seed of the wire's random numbers."""
+    tls: bool = False
+    """Mutual TLS between controller and switches, with certificates of this run."""
 
     @property
     def name(self) -> str:
@@ -133,6 +136,7 @@ class Network:
 
     def _build(self) -> None:
         topology = self.topology
+        tls = self._certificates() if self.options.tls else None
         for name in topology.hosts:
             self.hosts[name] = self.mininet.addHost(
                 self.prefix + name, cls=FairlaneHost, ip=None, mac=topology.mac(name)
@@ -146,6 +150,7 @@ class Network:
                 ports=topology.ports[name],
                 log_dir=self.folder / "log",
                 control=self.folder / f"{name}.sock",
+                tls=tls,
             )
             self.switches[name] = self.mininet.addSwitch(
                 self.prefix + name, cls=SWITCH_CLASSES[self.options.target], options=options
@@ -252,6 +257,13 @@ class Network:
         }
         fl_state.write(self.options.name, state)
 
+    def _certificates(self) -> Path:
+        """A CA and certificates of this run, in the run-state folder, which goes when the run ends."""
+        folder = self.folder / "tls"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        make_certificates(folder, force=True)
+        return folder
+
     def _mtu(self, switch: str, port: int) -> int:
         end = Endpoint(switch, port)
         return next(link.mtu for link in self.topology.links if end in (link.a, link.b))
@@ -266,8 +278,15 @@ class Network:
             "name": name,
             "device_id": switch.options.device_id,
             "grpc": switch.options.grpc,
+            "tls": switch.options.tls
+            and {
+                "ca": str(switch.options.tls / "ca.pem"),
+                "cert": str(switch.options.tls / "controller.pem"),
+                "key": str(switch.options.tls / "controller.key"),
+            },
             "cpu_port": CPU_PORT,
             "control": str(switch.options.control),
+            **({"thrift": switch.thrift_port} if isinstance(switch, SimpleSwitchGrpc) else {}),
             "json": str(files.json),
             "p4info": str(files.p4info),
             "ports": [

@@ -94,6 +94,8 @@ class SwitchOptions:
     log_dir: Path
     control: Path
     """Control socket of the embedded switch."""
+    tls: Path | None = None
+    """Folder with the files of `fairlane certs make`: P4Runtime and gNMI speak mutual TLS."""
 
 
 class P4Switch(Switch):
@@ -186,6 +188,9 @@ class EmbeddedSwitch(P4Switch):
             "--control",
             str(options.control),
         ]
+        if options.tls is not None:
+            for option, file in (("cert", "server.pem"), ("key", "server.key"), ("client-ca", "ca.pem")):
+                command += [f"--tls-{option}", str(options.tls / file)]
         for port, interface in self.interfaces().items():
             command += ["-i", f"{port}@{interface}"]
             spec = options.ports.get(port, PortSpec())
@@ -215,7 +220,12 @@ class SimpleSwitchGrpc(P4Switch):
         ]
         for port, interface in self.interfaces().items():
             command += ["-i", f"{port}@{interface}"]
-        return [*command, "--", "--grpc-server-addr", options.grpc, "--cpu-port", str(CPU_PORT)]
+        command += ["--", "--grpc-server-addr", options.grpc, "--cpu-port", str(CPU_PORT)]
+        if options.tls is not None:
+            for option, file in (("cert", "server.pem"), ("key", "server.key"), ("cacert", "ca.pem")):
+                command += [f"--grpc-server-{option}", str(options.tls / file)]
+            command += ["--grpc-server-ssl", "--grpc-server-with-client-auth"]
+        return command
 
     def launch(self) -> None:
         """Says aloud which settings of the topology file do not hold on this target, then starts it."""

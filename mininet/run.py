@@ -14,6 +14,7 @@ from pathlib import Path
 import fl_runtime
 import fl_topology
 from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.security import TlsFiles
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fl_changes import Player
@@ -59,6 +60,9 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--no-controller", action="store_true", help="leave the switches without entries and without a control loop"
     )
+    parser.add_argument(
+        "--tls", action="store_true", help="mutual TLS between controller and switches, with certificates of this run"
+    )
     parser.add_argument("--script", type=Path, help="read Mininet CLI commands from a file instead of the terminal")
     return parser.parse_args()
 
@@ -66,7 +70,9 @@ def options() -> argparse.Namespace:
 def endpoint(network: Network, name: str) -> Endpoint:
     """Where the P4Runtime server of a switch is."""
     options = network.switches[name].options
-    return Endpoint(name, options.grpc, options.device_id)
+    folder = options.tls
+    tls = folder and TlsFiles(folder / "ca.pem", folder / "controller.pem", folder / "controller.key")
+    return Endpoint(name, options.grpc, options.device_id, tls)
 
 
 def _close(lease: Lease | None) -> None:
@@ -80,7 +86,7 @@ def main() -> int:
     try:
         topology = fl_topology.load(chosen.topology)
         runtimes = fl_runtime.load_all(topology)
-        wanted = NetworkOptions(chosen.instance, chosen.target, chosen.program, chosen.seed)
+        wanted = NetworkOptions(chosen.instance, chosen.target, chosen.program, chosen.seed, chosen.tls)
         pipelines = {name: runtime.pipeline for name, runtime in runtimes.items()}
         with ExitStack() as stack, Network(topology, wanted, pipelines) as network:
             stack.callback(_close, apply_variants(network))

@@ -41,7 +41,8 @@ def outcome(trace: Row) -> list[str]:
         if drop:
             place = _part(drop, "place")
             at = _at(place.get("source"))
-            inside = f" in {place.get('action') or place.get('step')}{f' ({at})' if at else ''}" if place else ""
+            name = place.get("action") or place.get("step") or ""
+            inside = (f" in {name}" if "." in name else "") + (f" at {at}" if at else "")
             said.append(f"dropped by {_subject(drop['by'])}{where}: {drop['reason']}{inside}{_reason(trace)}")
         elif part["fate"] == "transmit":
             size = len(part["frame"]) // 2
@@ -147,7 +148,7 @@ def _step(parent: Tree, step: Row, full: bool) -> None:
         headers = ", ".join(header["header"] for header in step["extracted"])
         branch = parent.add(f"{escape(step['name'])}{f': {escape(headers)}' if headers else ''}")
         for header in step["extracted"]:
-            branch.add(f"{escape(header['header'])}: {_values(header['fields'])}")
+            branch.add(f"{escape(header['header'])}: {_values(header['fields'], header['header'] + '.')}")
     elif kind == "condition":
         text = _part(step, "source").get("text") or step["name"]
         held = step["result"]
@@ -162,11 +163,12 @@ def _step(parent: Tree, step: Row, full: bool) -> None:
         action = step.get("action")
         branch.add(f"→ {escape(action)}({_values(step['args'])})" if action else "→ no action")
     elif kind == "action":
-        text = _part(step, "source").get("text") or step["action"]
         shown = [line for line in step.get("lines", ()) if full or _is_news(line)]
         if not shown and not full:
             return
-        branch = parent.add(f"{escape(_short(text))}{at}")
+        # Of statements that stand in the control itself p4c makes actions with names of its own.
+        named = "." in step["action"]
+        branch = parent.add(f"action [bold]{escape(step['action'])}[/bold]{at}") if named else parent
     else:
         branch = parent
     for one in step.get("uses", ()):
@@ -186,7 +188,9 @@ def _line(branch: Tree, line: Row) -> None:
     text = _part(line, "source").get("text") or line["op"]
     parts = [_change(change) for change in line.get("changes", ())] + [_use(use) for use in line.get("uses", ())]
     done = f"  [cyan]{'; '.join(parts)}[/cyan]" if parts else ""
-    branch.add(f"{escape(_short(text))}{done}{_dim(_at(line.get('source')))}")
+    # For a constant p4c names the place where it was declared, not the assignment.
+    told = _short(text) if "=" in text or "(" in text else line["op"]
+    branch.add(f"{escape(told)}{done}{_dim(_at(line.get('source')))}")
 
 
 def _use(use: Row) -> str:
@@ -218,9 +222,9 @@ def _change(change: Row) -> str:
     return f"{escape(name.removeprefix('metadata_t.'))}: {before} → {after}"
 
 
-def _values(values: Iterable[Row]) -> str:
+def _values(values: Iterable[Row], prefix: str = "metadata_t.") -> str:
     return ", ".join(
-        f"{escape(value['name'].removeprefix('metadata_t.'))}={show_value(value['name'], value['width'], value['value'])}"
+        f"{escape(value['name'].removeprefix(prefix))}={show_value(value['name'], value['width'], value['value'])}"
         for value in values
     )
 

@@ -97,11 +97,20 @@ async def check_handshake(where: str, host: str, port: int, tls: TlsFiles, timeo
         raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{where} does not answer within {timeout_s:.2g} s") from None
     except ssl.SSLError as ex:
         raise FairlaneError(ErrorCode.TLS_FAILED, f"{where}: {_explain(ex, host, tls)}") from None
+    except ConnectionResetError:
+        shown = tls.cert or "none was given"
+        raise FairlaneError(
+            ErrorCode.TLS_FAILED,
+            f"{where}: it closed the connection in the TLS handshake, as BMv2 does when it does not take the client's "
+            f"certificate ({shown})",
+        ) from None
     except OSError as ex:
-        reason = (
-            os.strerror(ex.errno) if ex.errno and ex.errno > 0 else "the connection was closed in the TLS handshake"
-        )
+        reason = os.strerror(ex.errno) if ex.errno and ex.errno > 0 else str(ex)
         raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{where} does not answer: {reason.lower()}") from None
+
+
+class _ClosedError(ConnectionResetError):
+    """The server was done with its half of the handshake, and hung up."""
 
 
 async def speaks_tls(host: str, port: int, timeout_s: float) -> bool:
@@ -114,6 +123,8 @@ async def speaks_tls(host: str, port: int, timeout_s: float) -> bool:
         await asyncio.wait_for(_shake(host, port, context), timeout_s)
     except ssl.SSLError as ex:
         return "ALERT" in (ex.reason or "")  # it speaks, and refuses us
+    except _ClosedError:
+        return True  # after its half of the handshake
     except (OSError, TimeoutError, asyncio.TimeoutError):
         return False
     return True
@@ -125,7 +136,7 @@ async def _shake(host: str, port: int, context: ssl.SSLContext) -> None:
     try:
         writer.write(_PREFACE)
         if not await reader.read(1):
-            raise ConnectionResetError
+            raise _ClosedError
     finally:
         writer.transport.abort()
 
