@@ -41,7 +41,38 @@ fn generate() -> Result<(), String> {
         .bytes(".p4")
         .include_file("protocols.rs")
         .compile_fds(set)
-        .map_err(|e| format!("cannot make Rust types from {}: {e}", path.display()))
+        .map_err(|e| format!("cannot make Rust types from {}: {e}", path.display()))?;
+    own_service();
+    Ok(())
+}
+
+/// `fairlane.v1.Switch`, whose messages are `google.protobuf.Struct`: it needs no .proto file.
+fn own_service() {
+    let method = |name: &str, route: &str| {
+        tonic_build::manual::Method::builder()
+            .name(name)
+            .route_name(route)
+            .input_type("::prost_types::Struct")
+            .output_type("::prost_types::Struct")
+            .codec_path("::tonic_prost::ProstCodec")
+    };
+    let service = tonic_build::manual::Service::builder()
+        .name("Switch")
+        .package("fairlane.v1")
+        .comment("What P4Runtime and gNMI have no word for.")
+        .method(
+            method("trace", "Trace")
+                .comment("One packet's way.")
+                .build(),
+        )
+        .method(
+            method("trace_live", "TraceLive")
+                .comment("The next packets that match.")
+                .server_streaming()
+                .build(),
+        )
+        .build();
+    tonic_build::manual::Builder::new().compile(&[service]);
 }
 
 /// Runs `descriptors.py`; its output goes into the build's own folder.

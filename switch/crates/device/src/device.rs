@@ -4,6 +4,7 @@
 use crate::calendar::Calendar;
 use crate::config::{DeviceConfig, PortConfig, PORT_MAX};
 use crate::events::{Event, EventBuffer, MissedEvents};
+use crate::live_trace::LiveTrace;
 use crate::pool::Pool;
 use crate::ports::Port;
 use crate::pre::{CloneSession, MulticastGroup, Pre};
@@ -27,6 +28,8 @@ const POOL_PACKETS: usize = 256;
 pub struct Device {
     pub(crate) pipeline: Option<Pipeline>,
     pub(crate) core: Core,
+    /// While packets are shown as they come in.
+    pub(crate) live: Option<Box<LiveTrace>>,
 }
 
 /// Everything of the device but the pipeline, so that both can be borrowed at once.
@@ -67,6 +70,7 @@ impl Device {
         }
         Device {
             pipeline: None,
+            live: None,
             core: Core {
                 now: 0,
                 ports,
@@ -162,6 +166,10 @@ impl Device {
         if frame.len() > core.config.frame_bytes_max as usize {
             return core.stats.drop(DropReason::TooLong);
         }
+        if self.live.is_some() {
+            self.show(port, frame);
+        }
+        let core = &mut self.core;
         let Some(pipeline) = self.pipeline.as_mut() else {
             return core.stats.drop(DropReason::NoPipeline);
         };

@@ -11,6 +11,7 @@
 //! | `events` | what the device tells the control plane: bounded buffers, what did not fit is counted |
 //! | `stats` | counts and reasons of drops |
 //! | `pool` | packets for reuse |
+//! | `trace`, `live_trace` | one packet's way, shown and not gone; the same of the next real ones |
 //! | `handle` | closures from other threads, run between two packets |
 
 mod calendar;
@@ -18,11 +19,13 @@ pub mod config;
 mod device;
 pub mod events;
 pub mod handle;
+pub mod live_trace;
 mod path;
 mod pool;
 mod ports;
 pub mod pre;
 pub mod stats;
+pub mod trace;
 
 pub use config::{DeviceConfig, PortChange, PortConfig};
 pub use device::{Device, Transmit};

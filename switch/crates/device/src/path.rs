@@ -28,15 +28,15 @@ pub const ROUNDS_PER_CALL_MAX: u32 = 16_384;
 const LOG_BYTES_MAX: usize = 64 * 1024;
 
 // Values of `instance_type`, as simple_switch.md lists them.
-const NORMAL: u64 = 0;
-const INGRESS_CLONE: u64 = 1;
-const EGRESS_CLONE: u64 = 2;
-const RECIRCULATED: u64 = 4;
-const REPLICATION: u64 = 5;
-const RESUBMITTED: u64 = 6;
+pub(crate) const NORMAL: u64 = 0;
+pub(crate) const INGRESS_CLONE: u64 = 1;
+pub(crate) const EGRESS_CLONE: u64 = 2;
+pub(crate) const RECIRCULATED: u64 = 4;
+pub(crate) const REPLICATION: u64 = 5;
+pub(crate) const RESUBMITTED: u64 = 6;
 
 #[inline]
-fn micros(now: Nanos) -> u64 {
+pub(crate) fn micros(now: Nanos) -> u64 {
     (now / 1_000) & 0xffff_ffff_ffff
 }
 
@@ -328,12 +328,7 @@ impl Core {
                 }
             }
             Err((reason, item)) => {
-                let reason = match reason {
-                    traffic::DropReason::QueueFull => DropReason::QueueFull,
-                    traffic::DropReason::PortFull => DropReason::PortFull,
-                    traffic::DropReason::BufferFull => DropReason::BufferFull,
-                    traffic::DropReason::NoSuchQueue => DropReason::NoSuchQueue,
-                };
+                let reason = DropReason::from(reason);
                 p.stats.refuse(reason);
                 self.discard(item.packet, reason);
             }

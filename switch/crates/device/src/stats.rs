@@ -59,6 +59,17 @@ reasons! {
     TransmitFailed = "transmit_failed",
 }
 
+impl From<traffic::DropReason> for DropReason {
+    fn from(reason: traffic::DropReason) -> DropReason {
+        match reason {
+            traffic::DropReason::QueueFull => DropReason::QueueFull,
+            traffic::DropReason::PortFull => DropReason::PortFull,
+            traffic::DropReason::BufferFull => DropReason::BufferFull,
+            traffic::DropReason::NoSuchQueue => DropReason::NoSuchQueue,
+        }
+    }
+}
+
 /// Counts of the device since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {

@@ -10,8 +10,8 @@
 //! | `write`, `read` | the two calls, over `entity`: one file for each P4Runtime entity |
 //! | `target`, `soft` | what updates are applied to; what the server itself must remember |
 //! | `events`, `digests`, `clock` | what the device tells, on its way to the clients, and by which clock |
-//! | `access` | what a client may do by its certificate |
-//! | `tls` | certificates, and what a client may do by its own |
+//! | `access`, `tls` | what a client may do by its certificate; certificates |
+//! | `trace`, `structs` | the service `fairlane.v1.Switch`; JSON as messages |
 //! | `bytestring`, `error`, `proto` | values, errors and messages |
 
 mod access;
@@ -33,8 +33,10 @@ mod server;
 mod shared;
 mod soft;
 mod stream;
+mod structs;
 mod target;
 mod tls;
+mod trace;
 mod write;
 
 pub use access::Access;

@@ -6,6 +6,12 @@ mod generated {
     tonic::include_proto!("protocols");
 }
 
+/// `fairlane.v1.Switch`: client and server.
+pub mod own {
+    #![allow(clippy::all, clippy::pedantic, missing_docs)]
+    include!(concat!(env!("OUT_DIR"), "/fairlane.v1.Switch.rs"));
+}
+
 pub use generated::gnmi;
 pub use generated::gnmi_ext;
 pub use generated::google::rpc;

@@ -37,6 +37,12 @@ pub struct QueueStats {
     pub dropped_port_full: u64,
     /// Packets refused: shared buffer full.
     pub dropped_buffer_full: u64,
+    /// Bytes refused, for whatever reason.
+    pub dropped_bytes: u64,
+    /// Packets taken out by `flush`.
+    pub flushed_packets: u64,
+    /// Bytes taken out by `flush`.
+    pub flushed_bytes: u64,
     /// The most that ever waited.
     pub high_water: Usage,
 }
@@ -252,6 +258,25 @@ impl<T> PortQueues<T> {
         self.usage.packets == 0
     }
 
+    /// Why a packet of this length would not be taken now; None when it would.
+    pub fn refuses(
+        &self,
+        queue: usize,
+        len_bytes: u32,
+        buffer: &SharedBuffer,
+    ) -> Option<DropReason> {
+        let Some(q) = self.queues.get(queue) else {
+            return Some(DropReason::NoSuchQueue);
+        };
+        [
+            (DropReason::QueueFull, &q.usage, &q.limits),
+            (DropReason::PortFull, &self.usage, &self.port_limits),
+            (DropReason::BufferFull, &buffer.usage, &buffer.limits),
+        ]
+        .into_iter()
+        .find_map(|(reason, usage, limits)| (!usage.fits(len_bytes, limits)).then_some(reason))
+    }
+
     /// Takes a packet, or gives it back with the reason. `Ok` holds the packets that waited in its queue before it.
     ///
     /// # Errors
@@ -270,14 +295,17 @@ impl<T> PortQueues<T> {
         };
         if !q.usage.fits(len_bytes, &q.limits) {
             q.stats.dropped_queue_full += 1;
+            q.stats.dropped_bytes += u64::from(len_bytes);
             return Err((DropReason::QueueFull, item));
         }
         if !self.usage.fits(len_bytes, &self.port_limits) {
             q.stats.dropped_port_full += 1;
+            q.stats.dropped_bytes += u64::from(len_bytes);
             return Err((DropReason::PortFull, item));
         }
         if !buffer.usage.fits(len_bytes, &buffer.limits) {
             q.stats.dropped_buffer_full += 1;
+            q.stats.dropped_bytes += u64::from(len_bytes);
             return Err((DropReason::BufferFull, item));
         }
         let depth_at_enq = q.usage.packets as u32;
@@ -366,7 +394,11 @@ impl<T> PortQueues<T> {
     pub fn flush(&mut self, buffer: &mut SharedBuffer, mut each: impl FnMut(T)) -> u64 {
         let mut count = 0;
         while let Some(queue) = self.backlog.highest() {
+            let before = self.queues[queue].usage.bytes;
             each(self.take(queue, buffer).item);
+            let q = &mut self.queues[queue];
+            q.stats.flushed_packets += 1;
+            q.stats.flushed_bytes += before - q.usage.bytes;
             count += 1;
         }
         count

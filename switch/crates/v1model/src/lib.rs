@@ -7,6 +7,7 @@
 //! | `packet`, `effects` | what goes through it, and what it asks for |
 //! | `control`, `schema`, `entry`, `bits` | the control-plane API and its values |
 //! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the machine that runs it |
+//! | `trace` | one packet's way, step by step, without leaving a trace of its own |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 
 pub mod bits;
@@ -23,6 +24,7 @@ pub mod pipeline;
 pub mod schema;
 mod state;
 mod table;
+pub mod trace;
 
 pub use bits::Bits;
 pub use control::{ControlResult, GroupMember};

@@ -12,6 +12,7 @@ use crate::exec::{frame, Machine, Scratch};
 use crate::packet::{Packet, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
+use crate::trace::{Recorder, Step};
 
 /// Fields of `standard_metadata` that the switch itself reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,6 +146,8 @@ pub struct Pipeline {
     compiled: Arc<Compiled>,
     scratch: Scratch,
     deparser_effects: Effects,
+    /// Of a pipeline that traces; none carries packets.
+    recorder: Option<Box<Recorder>>,
 }
 
 /// Seed of `random` and of random selectors until `Pipeline::seed` is called.
@@ -178,7 +181,30 @@ impl Pipeline {
             compiled,
             scratch,
             deparser_effects: Effects::default(),
+            recorder: None,
         })
+    }
+
+    /// The same for traces: it records what packets do.
+    pub(crate) fn noted(json: &[u8]) -> Result<Pipeline, LoadError> {
+        let program = crate::compile::program_with_notes;
+        let compiled = Arc::new(crate::compile::recent::compile(json, program)?);
+        let mut pipeline = Pipeline::of(compiled)?;
+        let recorder = Recorder::new(&pipeline.compiled.layout);
+        pipeline.recorder = Some(Box::new(recorder));
+        Ok(pipeline)
+    }
+
+    /// The steps since the last call, and how many more there were than are kept; none but in a trace.
+    pub fn take_steps(&mut self) -> (Vec<Step>, u64) {
+        self.recorder.as_mut().map(|r| r.take()).unwrap_or_default()
+    }
+
+    /// Puts back what traced packets changed.
+    pub(crate) fn undo(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.undo(&mut self.state);
+        }
     }
 
     /// A packet for this pipeline, reset.
@@ -202,6 +228,8 @@ impl Pipeline {
             compiled,
             state,
             scratch,
+            schema,
+            recorder,
             ..
         } = self;
         let program = &compiled.program;
@@ -212,7 +240,10 @@ impl Pipeline {
             fx,
             now,
         };
-        machine.run(pkt, start);
+        match recorder {
+            None => machine.run(pkt, start),
+            Some(recorder) => machine.run_noted(pkt, start, schema, recorder),
+        }
         machine.sample_digests(pkt);
     }
 

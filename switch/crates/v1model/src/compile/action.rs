@@ -6,6 +6,7 @@ use super::emit::{index16, Emit, Emitter, Label};
 use super::expr::{Cond, Expr, ExprReader, HeaderRef, Value};
 use super::layout::Slot;
 use super::lower::Place;
+use super::notes::{Note, Spot};
 use crate::bits::limbs_for;
 use crate::json::{Json, Load};
 use crate::schema::{DigestId, FieldListId};
@@ -22,6 +23,7 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
     let labels: Vec<Label> = (0..=json.len()).map(|_| e.label()).collect();
     for (index, primitive) in json.iter().enumerate() {
         e.place(labels[index]);
+        e.note(|| Note::Primitive(Spot::of(primitive, "op")));
         let compiler = Compiler {
             reader,
             primitive,
@@ -31,6 +33,7 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
         e.end_statement();
     }
     e.place(labels[json.len()]);
+    e.note(|| Note::Done);
     Ok(traits)
 }
 

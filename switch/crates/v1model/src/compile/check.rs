@@ -167,6 +167,7 @@ fn parts(op: &Op) -> (Vec<Slot>, Option<Pc>) {
         | Op::Return
         | Op::ReturnOrExit
         | Op::CheckExit
+        | Op::Note { .. }
         | Op::End => (vec![], None),
     }
 }

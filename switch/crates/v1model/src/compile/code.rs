@@ -2,6 +2,7 @@
 //! The flat code that a program becomes: operations on slots, and the side tables that they point into.
 
 use super::layout::Slot;
+use super::notes::Note;
 use crate::schema::{DigestId, FieldListId};
 
 /// Index of an operation.
@@ -322,6 +323,10 @@ pub(crate) enum Op {
     ReturnOrExit,
     /// Leave the control when `exit` was called (after an inlined action).
     CheckExit,
+    /// A stop of a program compiled for traces: `Program::notes`.
+    Note {
+        note: u32,
+    },
     End,
 }
 
@@ -608,6 +613,8 @@ pub(crate) struct Program {
     pub tables: Vec<TableCode>,
     pub exits: Vec<Exits>,
     pub messages: Vec<Message>,
+    /// Empty but for traces.
+    pub notes: Vec<Note>,
     pub checksums: Vec<Checksum>,
     /// Digests: (slot, width) of the members.
     pub digests: Vec<Vec<(Slot, u32)>>,

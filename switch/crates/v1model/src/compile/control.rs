@@ -9,6 +9,7 @@ use super::emit::{index16, Emitter, Label, END};
 use super::expr::ExprReader;
 use super::layout::Layout;
 use super::names::Names;
+use super::notes::{Note, Spot};
 use super::table::{self, Direct};
 use crate::bits::limbs_for;
 use crate::json::{Json, Load};
@@ -152,11 +153,26 @@ impl Control<'_> {
                 let cond_json = json.get("expression")?;
                 let cond = reader.cond(&cond_json)?;
                 let no = self.next(json, "false_next")?;
-                e.branch(&cond, false, no).map_err(|m| cond_json.error(m))?;
-                Ok(Some(self.next(json, "true_next")?))
+                let yes = self.next(json, "true_next")?;
+                e.note(|| Note::Condition(Spot::of(json, "name")));
+                let fails = if e.noted { e.label() } else { no };
+                let emitted = e.branch(&cond, false, fails);
+                emitted.map_err(|m| cond_json.error(m))?;
+                if !e.noted {
+                    return Ok(Some(yes));
+                }
+                for (held, to) in [(true, yes), (false, no)] {
+                    e.note(|| Note::Decided(held));
+                    e.op(Op::Jump { to });
+                    if held {
+                        e.place(fails);
+                    }
+                }
+                Ok(None)
             }
             Node::Call(json) => {
                 let action = self.shared.names.action(&json.get("action_id")?)?;
+                e.note(|| Note::Call(action.0, Spot::of(json, "name")));
                 self.inline(e, action)?;
                 Ok(Some(self.next(json, "next_node")?))
             }
@@ -183,10 +199,12 @@ impl Control<'_> {
                     }
                     let next = code.next_miss[call.action.index()];
                     e.program.tables[usize::from(*index)] = code;
+                    e.note(|| Note::Call(call.action.0, Spot::of(json, "name")));
                     self.inline(e, call.action)?;
                     return Ok(Some(next));
                 }
                 e.program.tables[usize::from(*index)] = code;
+                e.note(|| Note::Table(*index, Spot::of(json, "name")));
                 e.op(Op::Apply { table: *index });
                 Ok(None)
             }
@@ -254,6 +272,7 @@ pub(crate) fn actions(e: &mut Emitter, shared: &Controls) -> Load<()> {
     for (index, json) in shared.actions.iter().enumerate() {
         let start = e.here();
         e.program.actions.push(start);
+        e.note(|| Note::Action(index as u32));
         let reader = ExprReader {
             layout: shared.layout,
             names: shared.names,

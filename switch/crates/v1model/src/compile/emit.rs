@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::code::{Element, Op, Operand, Pc, Program, WideKind, WideOp};
 use super::expr::HeaderRef;
 use super::layout::{Layout, Slot, ONE, ZERO};
+use super::notes::{touches, Note};
 
 /// A place in the code that is known later; until `finish` it stands where a `Pc` will.
 pub(crate) type Label = Pc;
@@ -19,6 +20,8 @@ pub(crate) type Emit<T> = Result<T, String>;
 pub(crate) struct Emitter<'x> {
     pub layout: &'x Layout,
     pub program: Program,
+    /// For traces: see `notes`.
+    pub noted: bool,
     /// First slot of the action args.
     pub args: Slot,
     next_slot: u32,
@@ -35,6 +38,7 @@ impl<'x> Emitter<'x> {
         let mut emitter = Emitter {
             layout,
             program: Program::default(),
+            noted: false,
             args: layout.end as Slot,
             next_slot: layout.end + arg_limbs as u32,
             constants: HashMap::from([(vec![0], ZERO), (vec![1], ONE)]),
@@ -50,6 +54,9 @@ impl<'x> Emitter<'x> {
 
     /// Appends an operation.
     pub fn op(&mut self, op: Op) {
+        if self.noted && touches(&op) {
+            self.note(|| Note::Touch(op));
+        }
         self.program.ops.push(op);
     }
 

@@ -10,6 +10,7 @@
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
+//! | `notes` | the same for traces: with stops at what a trace shows |
 //! | `check` | what the machine relies on |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
@@ -25,6 +26,7 @@ mod io;
 pub(crate) mod layout;
 mod lower;
 mod names;
+pub(crate) mod notes;
 mod optimise;
 mod parser;
 pub(crate) mod recent;
@@ -51,17 +53,32 @@ const MINOR_MAX: u64 = 24;
 
 /// A compiled program, the shapes of its objects, and where its fields are.
 pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, true)
+    compile(root, Form::Optimised)
+}
+
+/// The same for traces: the operations as they are written, with notes.
+pub(crate) fn program_with_notes(root: &Json) -> Load<(Program, Schema, Layout)> {
+    compile(root, Form::Noted)
+}
+
+/// The operations that a program becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As few as possible.
+    Optimised,
+    #[cfg(test)]
+    AsWritten,
+    Noted,
 }
 
 /// The same without optimisation.
 #[cfg(test)]
 pub(crate) fn program_as_written(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, false)
+    compile(root, Form::AsWritten)
 }
 
 /// The same, as it is written or in fewer operations.
-fn compile(root: &Json, optimised: bool) -> Load<(Program, Schema, Layout)> {
+fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
     check_version(root)?;
     let layout = Layout::from_json(root)?;
     let mut schema = Schema::default();
@@ -83,6 +100,7 @@ fn compile(root: &Json, optimised: bool) -> Load<(Program, Schema, Layout)> {
         .max()
         .unwrap_or(0);
     let mut e = Emitter::new(&layout, arg_limbs);
+    e.noted = form == Form::Noted;
     for json in root.list("calculations")? {
         let name = json.str_at("name")?.to_string();
         let calculation = calculation::calculation(&layout, &json)?;
@@ -131,10 +149,12 @@ fn compile(root: &Json, optimised: bool) -> Load<(Program, Schema, Layout)> {
         .iter()
         .map(|e| place(&program, e))
         .collect();
-    if optimised {
+    if form == Form::Optimised {
         program = optimise::optimise(program, constants, &layout, &schema);
     }
-    emit::fuse_moves(&mut program);
+    if form != Form::Noted {
+        emit::fuse_moves(&mut program);
+    }
     program.check().map_err(|message| root.error(message))?;
     Ok((program, schema, layout))
 }

@@ -9,6 +9,7 @@ use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
 use super::layout::Slot;
 use super::lower::Place;
+use super::notes::{Note, Spot};
 use crate::bits::limbs_for;
 use crate::json::{Json, Load};
 
@@ -29,6 +30,7 @@ pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<
     let compiler = Parser { reader, states };
     for state in &states_json {
         e.place(compiler.states[state.str_at("name")?]);
+        e.note(|| Note::State(Spot::of(state, "name")));
         for op in state.list("parser_ops")? {
             compiler.operation(e, &op)?;
             e.end_statement();

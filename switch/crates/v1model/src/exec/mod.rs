@@ -5,6 +5,7 @@
 pub(crate) mod calculate;
 pub(crate) mod frame;
 pub(crate) mod headers;
+mod noted;
 pub(crate) mod wide;
 
 use std::fmt::Write;
@@ -33,6 +34,34 @@ pub(crate) struct Scratch {
     any_digest: bool,
     /// By calculation: the Internet checksum, summed without writing its input down.
     sums: Vec<Option<calculate::WordSum>>,
+    /// Where the machine stopped for a trace.
+    pub pause: Option<Pause>,
+}
+
+/// A stop at a note, and how to go on from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    /// Index in `Program::notes`.
+    pub note: u32,
+    pub at: At,
+}
+
+/// Where the machine is in a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub pc: Pc,
+    exited: bool,
+    return_to: Pc,
+}
+
+impl From<Pc> for At {
+    fn from(pc: Pc) -> At {
+        At {
+            pc,
+            exited: false,
+            return_to: 0,
+        }
+    }
 }
 
 impl Scratch {
@@ -47,6 +76,7 @@ impl Scratch {
             sums: direct
                 .map(|(c, h)| calculate::WordSum::of(c).filter(|_| h.is_csum16()))
                 .collect(),
+            pause: None,
         }
     }
 }
@@ -89,7 +119,7 @@ impl Machine<'_> {
     ///
     /// # Panics
     /// When the packet was made by another pipeline.
-    pub fn run(&mut self, packet: &mut Packet, pc: Pc) {
+    pub fn run(&mut self, packet: &mut Packet, at: impl Into<At>) {
         // The slots apart from the packet, so that their place is known to be fixed.
         let mut slots = std::mem::take(&mut packet.slots);
         assert_eq!(
@@ -97,15 +127,18 @@ impl Machine<'_> {
             self.program.template.len(),
             "the packet is of another pipeline"
         );
-        self.execute(packet, &mut slots, pc);
+        self.execute(packet, &mut slots, at.into());
         packet.slots = slots;
     }
 
-    fn execute(&mut self, packet: &mut Packet, slots: &mut [u64], mut pc: Pc) {
+    fn execute(&mut self, packet: &mut Packet, slots: &mut [u64], at: At) {
         let program = self.program;
         let ops = program.ops.as_slice();
-        let mut exited = false;
-        let mut return_to: Pc = 0;
+        let At {
+            mut pc,
+            mut exited,
+            mut return_to,
+        } = at;
         // SAFETY (both): `Program::check` has seen that every slot of an operation is below the template's length, which
         // `run` compared with that of `slots`; that every jump leads to an operation; and that the last one is `End`.
         macro_rules! s {
@@ -435,6 +468,16 @@ impl Machine<'_> {
                     }
                 }
                 Op::End => return,
+                Op::Note { note } => {
+                    let pc = pc + 1;
+                    let at = At {
+                        pc,
+                        exited,
+                        return_to,
+                    };
+                    self.scratch.pause = Some(Pause { note, at });
+                    return;
+                }
             }
             pc += 1;
         }

@@ -180,6 +180,18 @@ impl Meters {
         }
     }
 
+    /// The meter at `index` as it is; `None` where none was ever configured.
+    pub(crate) fn cell(&self, index: u64) -> Option<Meter> {
+        self.cells.get(index as usize).copied()
+    }
+
+    /// Puts back what `cell` gave.
+    pub(crate) fn put(&mut self, index: u64, cell: Meter) {
+        if let Some(place) = self.cells.get_mut(index as usize) {
+            *place = cell;
+        }
+    }
+
     /// The configuration at `index`: `None` out of range, `Some(None)` if it has none.
     pub fn get(&self, index: u64) -> Option<Option<MeterConfig>> {
         if index >= self.len as u64 {

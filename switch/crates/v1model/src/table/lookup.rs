@@ -5,6 +5,7 @@ use super::call::{ActionWord, Callee};
 use super::records::EntryIndex;
 use super::{Index, Table};
 use crate::entry::Nanos;
+use crate::externs::Meter;
 use crate::schema::ActionId;
 
 /// What a packet does after a lookup.
@@ -29,6 +30,14 @@ pub struct Lookup<'a> {
     pub entry: Option<EntryIndex>,
     /// What to do.
     pub target: Target<'a>,
+}
+
+/// See `Table::touched`.
+pub(crate) struct Touched {
+    found: Option<u32>,
+    count: (u64, u64),
+    last_hit: Nanos,
+    meter: Option<Meter>,
 }
 
 impl Table {
@@ -74,6 +83,42 @@ impl Table {
                         .map_or(Target::None, |word| target(word, &default.args)),
                 }
             }
+        }
+    }
+
+    /// The entry that a lookup of `key` would find; nothing is counted.
+    pub(crate) fn peek(&self, key: &[u64]) -> Option<u32> {
+        match &self.index {
+            Index::Exact(exact) => exact.find(&self.records, key),
+            Index::Keyless => None,
+            Index::Lpm(space) => space.longest(&self.records, key),
+            Index::Priority(space) => space.best(&self.records, key),
+        }
+    }
+
+    /// All that a lookup that ends at `found`, and a direct meter, can change.
+    pub(crate) fn touched(&self, found: Option<u32>) -> Touched {
+        Touched {
+            found,
+            count: match found {
+                Some(at) => self.records.count(at),
+                None => (self.default.packets, self.default.bytes),
+            },
+            last_hit: found.map_or(0, |at| self.records.last_hit(at)),
+            meter: found.and_then(|at| self.meters.as_ref()?.cell(u64::from(at))),
+        }
+    }
+
+    /// Makes it as it was.
+    pub(crate) fn untouch(&mut self, before: &Touched) {
+        let Some(at) = before.found else {
+            (self.default.packets, self.default.bytes) = before.count;
+            return;
+        };
+        self.records.set_count(at, before.count.0, before.count.1);
+        self.records.set_last_hit(at, before.last_hit);
+        if let (Some(meters), Some(cell)) = (&mut self.meters, before.meter) {
+            meters.put(u64::from(at), cell);
         }
     }
 

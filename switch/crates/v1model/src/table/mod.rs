@@ -29,7 +29,9 @@ mod tuples;
 mod value_set;
 
 pub use call::{pack_call, unpack_call, ActionWord, Callee};
+pub(crate) use key::show as show_key;
 pub use lookup::Target;
+pub(crate) use lookup::Touched;
 pub use manage::StoredEntry;
 pub use profile::Profile;
 pub use value_set::ValueSet;

@@ -215,6 +215,7 @@ impl Effects {
             | Op::Call { .. }
             | Op::Return
             | Op::ReturnOrExit
+            | Op::Note { .. }
             | Op::End => unreachable!("{op:?} is not within a block"),
         }
     }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the machine stops when a packet is traced: notes between the operations of a program compiled for it.
+//!
+//! A program that carries packets has none, so that it pays nothing.
+
+use serde::Serialize;
+
+use super::code::Op;
+use super::emit::Emitter;
+use crate::json::Json;
+
+/// A place in the P4 source, as p4c wrote it into the JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Relative to where p4c was called.
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    /// The piece of source there; long ones are cut by p4c.
+    pub text: String,
+}
+
+impl Source {
+    fn of(json: &Json) -> Option<Source> {
+        let info = json.opt("source_info")?;
+        Some(Source {
+            file: info.str_at("filename").ok()?.to_string(),
+            line: info.get("line").ok()?.u64().ok()?,
+            text: info
+                .str_at("source_fragment")
+                .unwrap_or_default()
+                .to_string(),
+        })
+    }
+}
+
+/// A name and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Spot {
+    pub name: String,
+    pub source: Option<Source>,
+}
+
+impl Spot {
+    /// `json` has its name under `key`.
+    pub fn of(json: &Json, key: &'static str) -> Spot {
+        Spot {
+            name: json.str_at(key).unwrap_or_default().to_string(),
+            source: Source::of(json),
+        }
+    }
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Note {
+    /// A parser state.
+    State(Spot),
+    /// A condition.
+    Condition(Spot),
+    /// The condition held, or not.
+    Decided(bool),
+    /// A lookup in this table.
+    Table(u16, Spot),
+    /// An action without a lookup.
+    Call(u32, Spot),
+    /// The action that the lookup chose.
+    Action(u32),
+    /// A primitive of an action, parser state or deparser.
+    Primitive(Spot),
+    /// An operation that reads or changes what the program keeps, or asks the switch for something.
+    Touch(Op),
+    /// The end of a list of primitives.
+    Done,
+}
+
+impl Emitter<'_> {
+    /// A stop here, where the program is compiled for traces; else nothing.
+    pub fn note(&mut self, note: impl FnOnce() -> Note) {
+        if self.noted {
+            let op = Op::Note {
+                note: self.program.notes.len() as u32,
+            };
+            self.program.notes.push(note());
+            self.program.ops.push(op);
+        }
+    }
+}
+
+/// True for operations that a trace shows by themselves, or must undo.
+pub(crate) fn touches(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Count { .. }
+            | Op::Meter { .. }
+            | Op::RegisterRead { .. }
+            | Op::RegisterReadWide { .. }
+            | Op::RegisterWrite { .. }
+            | Op::RegisterWriteWide { .. }
+            | Op::Hash { .. }
+            | Op::Random { .. }
+            | Op::Digest { .. }
+            | Op::Clone { .. }
+            | Op::Resubmit { .. }
+            | Op::Recirculate { .. }
+            | Op::Truncate { .. }
+            | Op::MarkToDrop
+            | Op::Exit
+            | Op::Extract { .. }
+            | Op::ExtractVarbit { .. }
+            | Op::ExtractNext { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::ParserError { .. }
+    )
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One packet's way through a program, step by step; the program's state is afterwards as it was.
+//!
+//! The program is compiled a second time, as it is written and with notes at which the machine stops; the pipeline that
+//! carries packets is not touched, and lends its state for the time of a trace.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `mod` | `Tracer` |
+//! | `steps` | what is shown |
+//! | `record` | from the machine's stops to steps |
+//! | `undo` | what a packet changed, put back |
+
+mod record;
+mod steps;
+mod undo;
+
+pub use steps::{Change, Extracted, Kind, Line, Place, Source, Step, Use, Value};
+
+pub(crate) use record::{Recorder, Scene};
+
+use crate::error::LoadError;
+use crate::pipeline::Pipeline;
+
+/// Steps that one control shows at most; those beyond are counted.
+pub const STEPS_MAX: usize = 4096;
+
+/// A program compiled for traces.
+pub struct Tracer {
+    pipeline: Pipeline,
+}
+
+impl Tracer {
+    /// The program of this JSON.
+    ///
+    /// # Errors
+    /// As `Pipeline::from_json`.
+    pub fn from_json(json: &[u8]) -> Result<Tracer, LoadError> {
+        Ok(Tracer {
+            pipeline: Pipeline::noted(json)?,
+        })
+    }
+
+    /// Runs `f` on a pipeline that records and has the state of `real`, which has its own again afterwards, unchanged.
+    /// None when `real` is another program.
+    ///
+    /// Packets of `f` are made by the pipeline that it gets. Steps come from `Pipeline::take_steps`.
+    pub fn with<R>(
+        &mut self,
+        real: &mut Pipeline,
+        f: impl FnOnce(&mut Pipeline) -> R,
+    ) -> Option<R> {
+        let own = &mut self.pipeline;
+        if own.schema != real.schema {
+            return None;
+        }
+        std::mem::swap(&mut own.state, &mut real.state);
+        let result = f(own);
+        own.undo();
+        std::mem::swap(&mut own.state, &mut real.state);
+        Some(result)
+    }
+}

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Recorder`: what the machine's stops say becomes steps, and what follows each stop can be undone.
+
+use std::fmt::Write;
+
+use super::steps::{Change, Extracted, Kind, Line, Step, Use, Value};
+use super::undo::{undo, Undo};
+use super::STEPS_MAX;
+use crate::bits::limbs_for;
+use crate::compile::code::{Op, Program};
+use crate::compile::layout::{Layout, Slot};
+use crate::compile::notes::{Note, Spot};
+use crate::schema::Schema;
+use crate::state::State;
+
+/// A field as it is shown.
+struct Shown {
+    name: String,
+    slot: usize,
+    limbs: usize,
+    width: u32,
+    /// Validity of its header; None for metadata.
+    valid: Option<usize>,
+}
+
+/// A header's validity.
+struct ShownHeader {
+    name: String,
+    valid: usize,
+    /// Its fields in `Recorder::fields`.
+    fields: std::ops::Range<usize>,
+}
+
+/// The steps of one control at a time, and all that must be undone.
+pub(crate) struct Recorder {
+    fields: Vec<Shown>,
+    headers: Vec<ShownHeader>,
+    steps: Vec<Step>,
+    /// Steps beyond `STEPS_MAX`.
+    left_out: u64,
+    /// The slots at the last stop.
+    last: Vec<u64>,
+    /// Lines of the current step belong to an action, state or deparser that is still going on.
+    in_line: bool,
+    /// A meter whose answer is in this slot at the next stop.
+    meter: Option<usize>,
+    undo: Vec<Undo>,
+}
+
+/// What the machine has at hand at a stop.
+pub(crate) struct Scene<'s> {
+    pub program: &'s Program,
+    pub schema: &'s Schema,
+    pub slots: &'s [u64],
+}
+
+impl Recorder {
+    pub fn new(layout: &Layout) -> Recorder {
+        let (mut fields, mut headers) = (Vec::new(), Vec::new());
+        for header in &layout.headers {
+            let first = fields.len();
+            for field in &layout.types[header.ty].fields {
+                if header.name == "scalars" && is_temporary(&field.name) {
+                    continue;
+                }
+                fields.push(Shown {
+                    name: match header.name.as_str() {
+                        "scalars" => field.name.clone(),
+                        name => format!("{name}.{}", field.name),
+                    },
+                    slot: usize::from(header.base + field.offset),
+                    limbs: limbs_for(field.width),
+                    width: field.width,
+                    valid: (!header.metadata).then_some(usize::from(header.valid)),
+                });
+            }
+            if !header.metadata {
+                headers.push(ShownHeader {
+                    name: header.name.clone(),
+                    valid: usize::from(header.valid),
+                    fields: first..fields.len(),
+                });
+            }
+        }
+        Recorder {
+            fields,
+            headers,
+            steps: Vec::new(),
+            left_out: 0,
+            last: Vec::new(),
+            in_line: false,
+            meter: None,
+            undo: Vec::new(),
+        }
+    }
+
+    /// The steps since the last call, and how many more there were.
+    pub fn take(&mut self) -> (Vec<Step>, u64) {
+        (
+            std::mem::take(&mut self.steps),
+            std::mem::take(&mut self.left_out),
+        )
+    }
+
+    /// Puts back what traced packets changed.
+    pub fn undo(&mut self, state: &mut State) {
+        undo(state, &mut self.undo);
+    }
+
+    /// The machine starts to run on these slots.
+    pub fn begin(&mut self, slots: &[u64]) {
+        self.last.clear();
+        self.last.extend_from_slice(slots);
+        self.in_line = false;
+    }
+
+    /// The machine has stopped at a note, or for good: what the operations since the last stop changed.
+    pub fn settle(&mut self, slots: &[u64]) {
+        let color = self.meter.take().map(|slot| slots[slot]);
+        if self.steps.is_empty() {
+            // Before the first step nothing is done but what the machine itself prepares.
+            return self.begin(slots);
+        }
+        let mut changes = Vec::new();
+        let mut extracted = Vec::new();
+        let state = matches!(self.steps.last().map(|s| &s.kind), Some(Kind::State { .. }));
+        for header in &self.headers {
+            let (before, after) = (self.last[header.valid], slots[header.valid]);
+            if before == after {
+                continue;
+            }
+            if state && after != 0 {
+                let fields = self.fields[header.fields.clone()].iter();
+                extracted.push(Extracted {
+                    header: header.name.clone(),
+                    fields: fields
+                        .map(|f| value(&f.name, f.width, slots, f.slot))
+                        .collect(),
+                });
+            } else {
+                changes.push(Change {
+                    name: format!("{}.$valid$", header.name),
+                    width: 1,
+                    from: format!("{before:#x}"),
+                    to: format!("{after:#x}"),
+                });
+            }
+        }
+        for field in &self.fields {
+            let range = field.slot..field.slot + field.limbs;
+            let (before, after) = (&self.last[range.clone()], &slots[range]);
+            // A header that appears is shown as a whole in the parser; one that is not there has no fields.
+            let seen = field
+                .valid
+                .is_none_or(|v| slots[v] != 0 && !(state && self.last[v] == 0));
+            if before != after && seen {
+                changes.push(Change {
+                    name: field.name.clone(),
+                    width: field.width,
+                    from: hex(before),
+                    to: hex(after),
+                });
+            }
+        }
+        self.last.copy_from_slice(slots);
+        let in_line = self.in_line;
+        let Some(step) = self.steps.last_mut() else {
+            return;
+        };
+        if let Kind::State { extracted: all } = &mut step.kind {
+            all.append(&mut extracted);
+        }
+        let (all, uses) = match step.lines.last_mut() {
+            Some(line) if in_line => (&mut line.changes, &mut line.uses),
+            _ => (&mut step.changes, &mut step.uses),
+        };
+        all.append(&mut changes);
+        if let (Some(answer), Some(Use::Meter { color, .. })) = (color, uses.last_mut()) {
+            *color = Some(answer);
+        }
+    }
+
+    /// What follows; call `settle` before.
+    pub fn note(&mut self, scene: &Scene, state: &mut State, note: u32) {
+        match &scene.program.notes[note as usize] {
+            Note::State(spot) => self.step(
+                spot,
+                Kind::State {
+                    extracted: Vec::new(),
+                },
+            ),
+            Note::Condition(spot) => self.step(spot, Kind::Condition { result: false }),
+            Note::Decided(held) => {
+                if let Some(Step {
+                    kind: Kind::Condition { result },
+                    ..
+                }) = self.steps.last_mut()
+                {
+                    *result = *held;
+                }
+            }
+            Note::Table(table, spot) => self.lookup(scene, state, usize::from(*table), spot),
+            Note::Call(action, spot) => {
+                let action = scene.schema.actions[*action as usize].name.clone();
+                self.step(spot, Kind::Action { action });
+            }
+            Note::Action(index) => self.action(scene, *index as usize),
+            Note::Primitive(spot) => {
+                if self.steps.is_empty() {
+                    self.step(
+                        &Spot {
+                            name: "deparser".to_owned(),
+                            source: None,
+                        },
+                        Kind::Deparser,
+                    );
+                }
+                self.in_line = true;
+                if let Some(step) = self.steps.last_mut() {
+                    step.lines.push(Line {
+                        op: spot.name.clone(),
+                        source: spot.source.clone(),
+                        changes: Vec::new(),
+                        uses: Vec::new(),
+                    });
+                }
+            }
+            Note::Touch(op) => self.touch(scene, state, op),
+            Note::Done => self.in_line = false,
+        }
+    }
+
+    fn step(&mut self, spot: &Spot, kind: Kind) {
+        self.in_line = false;
+        if self.steps.len() >= STEPS_MAX {
+            self.steps.pop();
+            self.left_out += 1;
+        }
+        self.steps.push(Step {
+            name: spot.name.clone(),
+            source: spot.source.clone(),
+            kind,
+            changes: Vec::new(),
+            uses: Vec::new(),
+            lines: Vec::new(),
+        });
+    }
+
+    fn lookup(&mut self, scene: &Scene, state: &mut State, index: usize, spot: &Spot) {
+        let (code, schema) = (&scene.program.tables[index], &scene.schema.tables[index]);
+        let slots = code.key_slots.iter();
+        let mut key: Vec<u64> = slots.map(|&s| scene.slots[usize::from(s)]).collect();
+        for (limb, mask) in key.iter_mut().zip(code.masks.iter().flatten()) {
+            *limb &= mask;
+        }
+        let table = &state.tables[index];
+        let found = table.peek(&key);
+        let entry = found.and_then(|at| table.get_at(schema, at));
+        let mut at = 0;
+        let mut shown = Vec::new();
+        for field in &schema.keys {
+            shown.push(value(&field.name, field.width, &key, at));
+            at += limbs_for(field.width);
+        }
+        let packets = match (&schema.direct_counter, &entry) {
+            (Some(_), Some(entry)) => Some(entry.stats.packets),
+            _ => None,
+        };
+        self.undo.push(Undo::Table(index, table.touched(found)));
+        if let Some(selector) = code.selector {
+            self.save_hash(scene, state, usize::from(selector));
+        }
+        let kind = Kind::Table {
+            key: shown,
+            hit: found.is_some(),
+            entry: entry.map(|e| crate::table::show_key(&schema.keys, &e.key)),
+            action: None,
+            args: Vec::new(),
+            packets,
+        };
+        self.step(spot, kind);
+    }
+
+    fn action(&mut self, scene: &Scene, index: usize) {
+        let schema = &scene.schema.actions[index];
+        let mut at = usize::from(scene.program.args);
+        let mut values = Vec::new();
+        for param in &schema.params {
+            values.push(value(&param.name, param.width, scene.slots, at));
+            at += limbs_for(param.width);
+        }
+        if let Some(Step {
+            kind: Kind::Table { action, args, .. },
+            ..
+        }) = self.steps.last_mut()
+        {
+            *action = Some(schema.name.clone());
+            *args = values;
+        }
+    }
+
+    fn save_hash(&mut self, scene: &Scene, state: &State, calculation: usize) {
+        let algorithm = scene.program.calculations[calculation].algorithm.as_str();
+        if matches!(algorithm, "random" | "round_robin") {
+            let hash = Box::new(state.hashes[calculation].clone());
+            self.undo.push(Undo::Hash(calculation, hash));
+        }
+    }
+
+    fn touch(&mut self, scene: &Scene, state: &mut State, op: &Op) {
+        let slot = |slot: Slot| scene.slots[usize::from(slot)];
+        let register = |register: usize, index: u64| state.registers[register].get(index);
+        let register_name = |id: usize| scene.schema.registers[id].name.clone();
+        let mut before = None;
+        let used = match *op {
+            Op::Count { counter, index } => {
+                let (counter, index) = (usize::from(counter), slot(index));
+                let cell = state.counters[counter].get(index);
+                before = cell.map(|cell| Undo::Counter(counter, index, cell));
+                Use::Counter {
+                    name: scene.schema.counters[counter].name.clone(),
+                    index,
+                    packets: cell.map(|c| c.0),
+                    bytes: cell.map(|c| c.1),
+                }
+            }
+            Op::Meter {
+                meter, index, d, ..
+            } => {
+                let (meter, index) = (usize::from(meter), slot(index));
+                let cell = state.meters[meter].cell(index);
+                before = cell.map(|cell| Undo::Meter(meter, index, cell));
+                if index < state.meters[meter].len() as u64 {
+                    self.meter = Some(usize::from(d));
+                }
+                Use::Meter {
+                    name: scene.schema.meters[meter].name.clone(),
+                    index,
+                    color: None,
+                }
+            }
+            Op::RegisterRead {
+                register: id,
+                index,
+                ..
+            }
+            | Op::RegisterReadWide {
+                register: id,
+                index,
+                ..
+            } => {
+                let (id, index) = (usize::from(id), slot(index));
+                Use::RegisterRead {
+                    name: register_name(id),
+                    index,
+                    value: register(id, index).map(|limbs| hex(&limbs)),
+                }
+            }
+            Op::RegisterWrite {
+                register: id,
+                index,
+                a,
+            } => {
+                let to = [slot(a)];
+                self.register_write(scene, state, usize::from(id), slot(index), &to)
+            }
+            Op::RegisterWriteWide {
+                register: id,
+                index,
+                a,
+                limbs,
+            } => {
+                let to = &scene.slots[usize::from(a)..usize::from(a) + usize::from(limbs)];
+                self.register_write(scene, state, usize::from(id), slot(index), to)
+            }
+            Op::Hash { calculation, .. } => {
+                self.save_hash(scene, state, usize::from(calculation));
+                let calculation = &scene.program.calculations[usize::from(calculation)];
+                Use::Hash {
+                    algorithm: calculation.algorithm.clone(),
+                }
+            }
+            Op::Random { .. } => {
+                before = Some(Undo::Random(state.random.clone()));
+                Use::Random
+            }
+            Op::Digest { digest } => Use::Digest {
+                name: scene.schema.digests[digest.index()].name.clone(),
+            },
+            Op::Clone { session, .. } => Use::Clone {
+                session: slot(session),
+            },
+            Op::Resubmit { .. } => Use::Resubmit,
+            Op::Recirculate { .. } => Use::Recirculate,
+            Op::Truncate { a } => Use::Truncate { bytes: slot(a) },
+            Op::MarkToDrop => Use::MarkToDrop,
+            Op::Exit => Use::Exit,
+            Op::ParserError { .. } => Use::ParserError,
+            _ => return, // shown by what they change
+        };
+        self.undo.extend(before);
+        let in_line = self.in_line;
+        if let Some(step) = self.steps.last_mut() {
+            match step.lines.last_mut() {
+                Some(line) if in_line => line.uses.push(used),
+                _ => step.uses.push(used),
+            }
+        }
+    }
+
+    fn register_write(
+        &mut self,
+        scene: &Scene,
+        state: &State,
+        register: usize,
+        index: u64,
+        to: &[u64],
+    ) -> Use {
+        let from = state.registers[register].get(index);
+        let shown = from.as_deref().map(hex);
+        let saved = from.map(|limbs| Undo::Register(register, index, limbs));
+        self.undo.extend(saved);
+        let schema = &scene.schema.registers[register];
+        let mut to = to.to_vec();
+        to.resize(limbs_for(schema.width), 0);
+        if let (Some(last), bits @ 1..) = (to.last_mut(), schema.width % 64) {
+            *last &= crate::bits::low_mask(bits);
+        }
+        Use::RegisterWrite {
+            name: schema.name.clone(),
+            index,
+            from: shown,
+            to: hex(&to),
+        }
+    }
+}
+
+/// p4c's own intermediate results.
+fn is_temporary(field: &str) -> bool {
+    !field.contains('.') && (field.starts_with("tmp") || field.starts_with("key_"))
+}
+
+fn value(name: &str, width: u32, slots: &[u64], first: usize) -> Value {
+    Value {
+        name: name.to_owned(),
+        width,
+        value: hex(&slots[first..first + limbs_for(width)]),
+    }
+}
+
+/// Limbs, the least significant first, without leading zeros.
+fn hex(limbs: &[u64]) -> String {
+    let highest = limbs.iter().rposition(|limb| *limb != 0).unwrap_or(0);
+    let mut text = format!("{:#x}", limbs.first().map_or(0, |_| limbs[highest]));
+    for limb in limbs[..highest.min(limbs.len())].iter().rev() {
+        let _ = write!(text, "{limb:016x}");
+    }
+    text
+}
