@@ -12,7 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import __version__
-from fairlane_controller.cli.lazy import CONTEXT_SETTINGS, LazyCommand, LazyGroup, UsageError, usage_message
+from fairlane_controller.cli.lazy import (
+    CONTEXT_SETTINGS,
+    LazyCommand,
+    LazyGroup,
+    UsageError,
+    tidy,
+    usage_message,
+)
 from fairlane_controller.cli.output import print_error
 from fairlane_controller.cli.typed import remember
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -33,6 +40,7 @@ COMMANDS = [
     LazyCommand("status", f"{_HERE}.status:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
     LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows that have an entry, their queues and rates.", LOOK),
     LazyCommand("vcs", f"{_HERE}.vcs:vcs_command", "VCs: what each asks, gets and is owed.", LOOK),
+    LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
     LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
     LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),
     LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
@@ -56,6 +64,8 @@ COMMANDS = [
     LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one, of all switches.", TABLES),
     LazyCommand("cli", f"{_HERE}.aliases:cli_command", "A prompt for the verbs below, or lines from standard input.", TABLES),
     LazyCommand("script", f"{_HERE}.aliases:script_command", "Lines of a file in one connection, all checked first.", TABLES),
+    LazyCommand("set_queue_rate", f"{_HERE}.ports:set_queue_rate", "The rate of a port, with a unit: set_queue_rate 2Mbit 3.", TABLES),
+    LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", TABLES),
     *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, TABLES) for verb in CATALOG),
 ]  # fmt: skip
 
@@ -152,6 +162,7 @@ def main(argv: list[str] | None = None) -> None:
     remember(arguments)
     try:
         command = typer.main.get_command(make_app())
+        tidy(command)
         code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:
         print_error(ex, as_json="--json" in arguments)

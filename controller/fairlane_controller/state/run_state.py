@@ -96,6 +96,8 @@ class SwitchState(_Model):
     "HOST:PORT of its P4Runtime server."
     tls: TlsState | None = None
     "None: it speaks plain text."
+    thrift: int | None = Field(default=None, ge=1, le=65_535)
+    "Port of BMv2's Thrift server on the same host; None elsewhere."
     json_file: Path | None = Field(default=None, alias="json")
     "The compiled program (BMv2 JSON)."
     p4info: Path | None = None

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane ports [show|set|watch]`, and the verbs `set_queue_rate` and `set_queue_depth`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, cast
+
+import typer
+
+from fairlane_controller import history
+from fairlane_controller.cli.complete import complete_port, complete_switch
+from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.lazy import CONTEXT_SETTINGS
+from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.typed import typed
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.change import Changed, change_port
+from fairlane_controller.gnmi.embedded import describe
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo
+from fairlane_controller.loop.control import ask
+from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.units import format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
+
+ports_app = typer.Typer(
+    help="Ports and queues: rate, scheduler, capacity, what waits, counters, link state.",
+    invoke_without_command=True,
+    context_settings=CONTEXT_SETTINGS,
+)
+_NO_LIMIT = ("none", "unlimited")
+_WEIGHT = re.compile(r"^(\d+)=(\d+)$")
+_PPS = re.compile(r"^(\d+)(?:pps|packets/s)$")
+
+QueuesOption = Annotated[bool, typer.Option("--queues", "-q", help="Each queue too.")]
+IntervalOption = Annotated[
+    str | None, typer.Option("--interval", "-i", help="Look twice, so long apart, and show rates.", metavar="TIME")
+]
+PacketBytesOption = Annotated[
+    int | None,
+    typer.Option("--packet-bytes", help="BMv2: the frame length by which bit/s become packets/s.", min=1, max=65_535),
+]
+
+
+@ports_app.callback()
+def ports(
+    ctx: typer.Context,
+    queues: QueuesOption = False,
+    interval: IntervalOption = "1s",
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show ports and queues, or change them: rate, scheduler, capacity, link state.
+
+    Examples: `fairlane ports`, `fairlane ports --queues --json`, `fairlane ports set s1 3 --rate 2Mbps --queue-packets 100`
+    """
+    if ctx.invoked_subcommand is None:
+        show(queues, interval, state, switch, as_json)
+
+
+@ports_app.command("show")
+def show(
+    queues: QueuesOption = False,
+    interval: IntervalOption = "1s",
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every port: link state, rate, scheduler, capacity, what waits, what leaves, what is dropped and why."""
+    targets = resolve(state, switch)
+    interval_s = parse_time(interval, "--interval") if interval else 0.0
+    if not 0 <= interval_s <= 3600:
+        raise FairlaneError(ErrorCode.OUT_OF_RANGE, f"--interval {interval}: it must be between 0 and 1 h")
+    found = asyncio.run(_look(targets, queues, interval_s))
+    if as_json:
+        print_json(
+            [
+                {"switch": name, **now.to_json(), "tx_bps": _tx_bps(before, now, interval_s)}
+                for name, pairs in found
+                for before, now in pairs
+            ]
+        )
+        return
+    columns = (
+        "switch",
+        "port",
+        "interface",
+        "link",
+        "rate",
+        "scheduler",
+        "capacity",
+        "waiting",
+        "tx",
+        "dropped",
+        "why",
+    )
+    rows = [
+        (name, now.port, now.interface, _link(now), _rate(now), _scheduler(now), _capacity(now), _waiting(now), format_rate(_tx_bps(before, now, interval_s)), now.dropped_packets, ", ".join(f"{reason} {count}" for reason, count in now.drops.items()))
+        for name, pairs in found
+        for before, now in pairs
+    ]  # fmt: skip
+    print_table("ports", columns, rows, empty="no switch has one")
+    if queues:
+        _print_queues(found)
+
+
+def _print_queues(found: list[tuple[str, list[tuple[PortInfo, PortInfo]]]]) -> None:
+    used = [
+        (name, now.port, q.queue, q.weight, q.waiting_packets, format_size(q.waiting_bytes), q.sent_packets, q.dropped_packets)
+        for name, pairs in found
+        for _, now in pairs
+        for q in now.queue_list
+        if q.sent_packets or q.waiting_packets or q.dropped_packets or q.weight != 1
+    ]  # fmt: skip
+    columns = ("switch", "port", "queue", "weight", "waiting", "bytes", "sent", "dropped")
+    print_table("queues that had a packet or have a weight", columns, used, empty="none yet")
+
+
+async def _look(targets: Targets, queues: bool, interval_s: float) -> list[tuple[str, list[tuple[PortInfo, PortInfo]]]]:
+    async def one(endpoint: Endpoint) -> tuple[str, list[tuple[PortInfo, PortInfo]]]:
+        async with open_ports(endpoint, targets.run) as client:
+            before = await client.ports()
+            if interval_s:
+                await asyncio.sleep(interval_s)
+            now = await client.ports(queues=queues)
+        old = {port.port: port for port in before}
+        return endpoint.name, [(old.get(port.port, port), port) for port in now]
+
+    return list(await asyncio.gather(*(one(endpoint) for endpoint in targets.endpoints)))
+
+
+def _tx_bps(before: PortInfo, now: PortInfo, interval_s: float) -> float | None:
+    if not interval_s or before.sent_bytes is None or now.sent_bytes is None:
+        return None
+    return 8 * (now.sent_bytes - before.sent_bytes) / interval_s
+
+
+def _link(port: PortInfo) -> str | None:
+    if port.oper_up is None:
+        return None
+    if port.admin_up is False:
+        return "down (set)"
+    return "up" if port.oper_up else "no carrier" if port.admin_up else "down"
+
+
+def _rate(port: PortInfo) -> str | None:
+    if port.rate_bps is None:
+        return None
+    layer = f" {port.link_layer}" if port.link_layer not in (None, "none") else ""
+    return f"{format_rate(port.rate_bps)}{layer}" if port.rate_bps else "unlimited"
+
+
+def _scheduler(port: PortInfo) -> str | None:
+    if port.scheduler is None or port.queues is None:
+        return port.scheduler
+    return f"{port.scheduler}, {port.queues} queues"
+
+
+def _capacity(port: PortInfo) -> str:
+    queue = _amount(port.queue_packets, port.queue_bytes, port.queue_cells)
+    whole = _amount(port.port_packets, port.port_bytes, port.port_cells)
+    return f"{queue or '-'} a queue" + (f"; {whole} in all" if whole else "")
+
+
+def _amount(packets: int | None, size: int | None, cells: int | None) -> str:
+    parts = [
+        f"{packets} packets" if packets else "",
+        format_size(size) if size else "",
+        f"{cells} cells" if cells else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _waiting(port: PortInfo) -> str | None:
+    if port.waiting_packets is None:
+        return None
+    return f"{port.waiting_packets} ({format_size(port.waiting_bytes)})" if port.waiting_packets else "0"
+
+
+# ---- changes ---------------------------------------------------------------------------------------------------------
+
+
+@ports_app.command("set")
+def set_(
+    switch: Annotated[str, typer.Argument(help="A switch of the topology, or NAME=HOST:PORT.", autocompletion=complete_switch)],
+    port: Annotated[int, typer.Argument(help="Its port.", autocompletion=complete_port)],
+    rate: Annotated[str | None, typer.Option("--rate", "-r", help="Bits on the line: 2Mbps; none is no limit.")] = None,
+    queue_packets: Annotated[str | None, typer.Option("--queue-packets", help="Packets that may wait in each queue.")] = None,
+    queue_bytes: Annotated[str | None, typer.Option("--queue-bytes", help="Bytes that may wait in each queue: 64KB; none.")] = None,
+    queue_cells: Annotated[str | None, typer.Option("--queue-cells", help="Cells that may wait in each queue; none.")] = None,
+    port_packets: Annotated[str | None, typer.Option("--port-packets", help="Packets in all queues together; none.")] = None,
+    port_bytes: Annotated[str | None, typer.Option("--port-bytes", help="Bytes in all queues together; none.")] = None,
+    port_cells: Annotated[str | None, typer.Option("--port-cells", help="Cells in all queues together; none.")] = None,
+    queues: Annotated[int | None, typer.Option("--queues", help="Number of queues; it can only grow.")] = None,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", help="/".join(SCHEDULERS))] = None,
+    link_layer: Annotated[str | None, typer.Option("--link-layer", help="/".join(LINK_LAYERS))] = None,
+    weight: Annotated[list[str] | None, typer.Option("--weight", "-w", help="QUEUE=WEIGHT; may be given often.")] = None,
+    up: Annotated[bool | None, typer.Option("--up/--down", help="Take the port's interface up or down.")] = None,
+    packet_bytes: PacketBytesOption = None,
+    state: StateOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Change a port while it runs, all or nothing. A managed port's limit in the program follows its queue's capacity.
+
+    Examples: `fairlane ports set s1 3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1 3 --scheduler drr -w 1=3`,
+    `fairlane ports set s1 3 --down`
+    """
+    change = PortChange(
+        rate_bps=_limit(rate, lambda text: round(parse_rate(text, "--rate"))),
+        queue_packets=None if queue_packets is None else parse_count(queue_packets, "packets", "--queue-packets"),
+        queue_bytes=_limit(queue_bytes, lambda text: parse_size(text, "--queue-bytes")),
+        queue_cells=_limit(queue_cells, lambda text: parse_count(text, "cells", "--queue-cells")),
+        port_packets=_limit(port_packets, lambda text: parse_count(text, "packets", "--port-packets")),
+        port_bytes=_limit(port_bytes, lambda text: parse_size(text, "--port-bytes")),
+        port_cells=_limit(port_cells, lambda text: parse_count(text, "cells", "--port-cells")),
+        queues=queues,
+        scheduler=scheduler,
+        link_layer=link_layer,
+        enabled=up,
+        weights=_weights(weight or []),
+    )
+    if not change.named:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, "nothing to change: give --rate, --queue-packets, --scheduler, --weight, --down, …"
+        )
+    _change(resolve(state, [switch]), port, change, packet_bytes, dry_run, as_json)
+
+
+def _limit(text: str | None, parse: Callable[[str], int]) -> int | None:
+    if text is None:
+        return None
+    return 0 if text.lower() in _NO_LIMIT else parse(text)
+
+
+def _weights(texts: list[str]) -> dict[int, int]:
+    weights: dict[int, int] = {}
+    for text in texts:
+        found = _WEIGHT.match(text)
+        if not found:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
+        weights[int(found[1])] = int(found[2])
+    return weights
+
+
+def _change(
+    targets: Targets, port: int, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
+) -> None:
+    endpoint = targets.endpoints[0]
+    if len(targets.endpoints) != 1:
+        names = ", ".join(one.name for one in targets.endpoints)
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port} of which switch ({names})? Name it with --switch")
+    done = asyncio.run(_make(targets, endpoint, port, change, packet_bytes, dry_run))
+    if as_json:
+        print_json(
+            {"switch": endpoint.name, "port": port, "dry_run": dry_run, "change": change.named, "done": done.told}
+        )
+        return
+    head = "would be set" if dry_run else "set"
+    console.print(f"{endpoint.name} port {port}: {describe(change)} {head}", markup=False, soft_wrap=True)
+    for sentence in done.told:
+        console.print(f"  {sentence}", markup=False, soft_wrap=True)
+    if done.note:
+        console.print(done.note, markup=False, soft_wrap=True)
+
+
+async def _make(
+    targets: Targets, endpoint: Endpoint, port: int, change: PortChange, packet_bytes: int | None, dry_run: bool
+) -> Changed:
+    if packet_bytes is None and targets.run is not None and targets.run.target == "bmv2":
+        packet_bytes = await _measured_bytes(targets, endpoint, port)
+    if dry_run:
+        return await change_port(endpoint, targets.run, port, change, dry_run=True, packet_bytes=packet_bytes)
+    async with history.changing(targets.folder, typed()) as made:
+        done = await change_port(endpoint, targets.run, port, change, packet_bytes=packet_bytes)
+        made.undo, made.note = done.undo, done.note
+    return done
+
+
+async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> int | None:
+    """L_D that a running loop measured at the port; None without."""
+    folder = targets.loop_folder
+    if folder is None:
+        return None
+    answer = cast("list[dict[str, Any]]", await ask(folder, {"op": "measure"}))
+    for row in answer:
+        if row.get("switch") == endpoint.name and row.get("port") == port:
+            length = cast("dict[str, Any]", row.get("l_d_bytes") or {}).get("value")
+            return None if length is None else round(float(length))
+    return None
+
+
+# ---- the verbs of simple_switch_CLI ------------------------------------------------------------------------------------
+
+
+def set_queue_rate(
+    rate: Annotated[str, typer.Argument(help="With a unit: 2Mbit, or 500pps with --packet-bytes.", metavar="RATE")],
+    port: Annotated[int | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    packet_bytes: PacketBytesOption = None,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Set the rate of a port, or of all, as in simple_switch_CLI, but with a unit: there a bare number is packets/s, elsewhere bit/s.
+
+    Examples: `fairlane set_queue_rate 2Mbit 3`, `fairlane set_queue_rate 250pps 3 --packet-bytes 1014`
+    """
+    found = _PPS.match(rate.replace(" ", "").lower())
+    if found:
+        if packet_bytes is None:
+            raise FairlaneError(
+                ErrorCode.BAD_INPUT,
+                f"set_queue_rate {rate}: of which frame length? Give --packet-bytes, or the rate in bits: 2Mbit",
+            )
+        rate_bps = int(found[1]) * 8 * packet_bytes
+    elif rate.replace(".", "", 1).isdigit():
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT,
+            f"set_queue_rate {rate}: packets/s or bit/s? Write {rate}pps (with --packet-bytes) or {rate}bit",
+        )
+    else:
+        rate_bps = round(parse_rate(rate))
+    _all_ports(resolve(state, switch), port, PortChange(rate_bps=rate_bps), packet_bytes, dry_run, as_json)
+
+
+def set_queue_depth(
+    packets: Annotated[str, typer.Argument(help="Packets that may wait: 100.", metavar="PACKETS")],
+    port: Annotated[int | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Set how many packets may wait in each queue of a port, or of all, as in simple_switch_CLI.
+
+    Example: `fairlane set_queue_depth 100 3`
+    """
+    change = PortChange(queue_packets=parse_count(packets, "packets", "set_queue_depth"))
+    _all_ports(resolve(state, switch), port, change, None, dry_run, as_json)
+
+
+def _all_ports(
+    targets: Targets, port: int | None, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
+) -> None:
+    if port is not None:
+        _change(targets, port, change, packet_bytes, dry_run, as_json)
+        return
+    if len(targets.endpoints) != 1:
+        names = ", ".join(one.name for one in targets.endpoints)
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"all ports of which switch ({names})? Name it with --switch")
+    found = asyncio.run(_look(targets, queues=False, interval_s=0))
+    for name, pairs in found:
+        for _, one in pairs:
+            _change(targets, one.port, change, packet_bytes, dry_run, as_json)
+        if not pairs:
+            console.print(f"{name} has no port", markup=False)

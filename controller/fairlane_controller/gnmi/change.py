@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A change of a port with all that follows from it: the program's port limit, the run state, and what takes it back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.setup import is_gfr
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
+from fairlane_controller.history.ops import Context, Request, register
+from fairlane_controller.history.standard import apply_table_write
+from fairlane_controller.state.files import replace_atomically
+from fairlane_controller.state.run_state import STATE_FILE, RunState
+from fairlane_controller.switch import program
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.policies import PortLimit, read_limits
+from fairlane_controller.switch.setup import endpoint_of
+
+OP = "port_set"
+"""Request of the history: `{"op": "port_set", "switch", "port", "change": {…}}`, the names of `PortChange`."""
+_IN_STATE = (
+    "rate_bps",
+    "queue_packets",
+    "queue_bytes",
+    "queue_cells",
+    "port_cells",
+    "queues",
+    "scheduler",
+    "link_layer",
+)
+
+
+@dataclass
+class Changed:
+    """What was done, or would be."""
+
+    told: list[str] = field(default_factory=lambda: list[str]())
+    undo: list[Request] = field(default_factory=lambda: list[Request]())
+    note: str = ""
+    "What cannot be taken back."
+
+
+async def change_port(
+    endpoint: Endpoint,
+    run: RunState | None,
+    port: int,
+    change: PortChange,
+    *,
+    dry_run: bool = False,
+    packet_bytes: int | None = None,
+) -> Changed:
+    """Make a change, all or nothing. With a run state a managed port's limit in the program follows its queue's capacity.
+
+    The limit is never above the capacity, not even for a moment: it goes down before the queue does, and up after it.
+    """
+    async with open_ports(endpoint, run, packet_bytes=packet_bytes) as ports:
+        before = find_port(await ports.ports(queues=bool(change.weights)), port, endpoint)
+        limits = await _limits(endpoint, run, port, change)
+        done = Changed()
+        if dry_run:
+            done.told = await ports.set_port(port, change, dry_run=True)
+            done.told += [_limit_told(limits[1])] if limits else []
+            return done
+        lower = limits is not None and limits[1].max_packets <= limits[0].max_packets
+        if limits is not None and lower:
+            await _write_limit(run, endpoint, limits[1])
+        try:
+            done.told = await ports.set_port(port, change)
+        except FairlaneError:
+            if limits is not None and lower:
+                await _write_limit(run, endpoint, limits[0])
+            raise
+        if limits is not None:
+            if not lower:
+                await _raise_limit(ports, run, endpoint, limits, change.inverse(before))
+            done.told.append(_limit_told(limits[1]))
+    inverse = change.inverse(before)
+    if inverse.named:
+        done.undo = [{"op": OP, "switch": endpoint.name, "port": port, "change": inverse.named}]
+        if packet_bytes is not None:
+            done.undo[0]["packet_bytes"] = packet_bytes
+    if change.queues is not None:
+        done.note = "queues that were added stay: a switch that runs cannot take one away"
+    if run is not None:
+        remember(run.folder, endpoint.name, port, change)
+    return done
+
+
+async def _limits(
+    endpoint: Endpoint, run: RunState | None, port: int, change: PortChange
+) -> tuple[PortLimit, PortLimit] | None:
+    """The limit of a managed port as it is and as it must be; None when nothing is to be done."""
+    if run is None or is_gfr(run) or (change.queue_packets is None and change.queue_bytes is None):
+        return None
+    try:
+        async with SwitchClient(endpoint) as client:
+            now = (await read_limits(client)).get(port)
+    except FairlaneError as ex:
+        if ex.code in (ErrorCode.WRONG_PROGRAM, ErrorCode.NO_PIPELINE):
+            return None
+        raise
+    if now is None:
+        return None
+    packets = now.max_packets if change.queue_packets is None else change.queue_packets
+    size = now.max_bytes if change.queue_bytes is None else change.queue_bytes or program.UNLIMITED
+    new = PortLimit(port, packets, size, now.report_period_us)
+    return None if new == now else (now, new)
+
+
+def _limit_told(limit: PortLimit) -> str:
+    size = "" if limit.max_bytes == program.UNLIMITED else f", {limit.max_bytes} bytes"
+    return f"port_limit of port {limit.port} = {limit.max_packets} packets{size}"
+
+
+async def _write_limit(run: RunState | None, endpoint: Endpoint, limit: PortLimit) -> None:
+    if run is None:
+        return
+    update = {
+        "update": "modify",
+        "table": program.TABLE_PORT_LIMIT,
+        "match": {"egress_port": limit.port},
+        "action": program.ACTION_SET_PORT_LIMIT,
+        "args": {
+            "max_packets": limit.max_packets,
+            "max_bytes": limit.max_bytes,
+            "report_period_us": limit.report_period_us,
+        },
+    }
+    request = {"op": "table_write", "switch": endpoint.name, "updates": [update]}
+    await apply_table_write(Context(run.folder, run), request)
+
+
+async def _raise_limit(
+    ports: PortsClient,
+    run: RunState | None,
+    endpoint: Endpoint,
+    limits: tuple[PortLimit, PortLimit],
+    inverse: PortChange,
+) -> None:
+    """The queue is larger already: it gets its old size again when the limit is refused."""
+    try:
+        await _write_limit(run, endpoint, limits[1])
+    except FairlaneError:
+        await ports.set_port(limits[0].port, inverse)
+        raise
+
+
+def remember(folder: Path, switch: str, port: int, change: PortChange) -> None:
+    """Put the new values into the run-state file, in one step; what else stands there stays. Raises BAD_FILE."""
+    values = {name: value for name, value in change.named.items() if name in _IN_STATE}
+    path = folder / STATE_FILE
+    if not values:
+        return
+    try:
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        switches = cast("list[dict[str, Any]]", data.get("switches") or [])
+        entries = [entry for one in switches if one.get("name") == switch for entry in _entries(one)]
+        for entry in entries:
+            if entry.get("port") == port:
+                entry.update(values)
+        mode = path.stat().st_mode & 0o777
+        replace_atomically(path, json.dumps(data, indent=1) + "\n")
+        path.chmod(mode)
+    except (OSError, ValueError) as ex:
+        raise FairlaneError(
+            ErrorCode.BAD_FILE, f"the switch has the new values, but {path} cannot be written: {ex}"
+        ) from None
+
+
+def _entries(switch: dict[str, Any]) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", switch.get("ports") or [])
+
+
+async def apply_port_set(context: Context, request: Request) -> list[Request]:
+    """The history's side of `port_set`."""
+    endpoint = endpoint_of(context.run.switch(str(request["switch"])))
+    change = PortChange.of(request["change"])
+    length = request.get("packet_bytes")
+    packet_bytes = None if length is None else int(length)
+    done = await change_port(endpoint, context.run, int(request["port"]), change, packet_bytes=packet_bytes)
+    return done.undo
+
+
+def port_of(ports: list[PortInfo], text: str, where: object) -> PortInfo:
+    """A port by its number or its interface; UNKNOWN_NAME with those that there are."""
+    if text.isdigit():
+        return find_port(ports, int(text), where)
+    for one in ports:
+        if one.interface == text:
+            return one
+    there = ", ".join(f"{one.port} ({one.interface})" for one in ports)
+    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {text!r}; it has {there}")
+
+
+register(OP, apply_port_set)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The right client for a switch: gNMI, or Thrift where the run state says that it is a BMv2."""
+
+from __future__ import annotations
+
+from fairlane_controller.gnmi.bmv2 import ThriftPorts
+from fairlane_controller.gnmi.embedded import GnmiPorts
+from fairlane_controller.gnmi.ports import PortsClient
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import Endpoint
+
+
+def open_ports(endpoint: Endpoint, run: RunState | None = None, *, packet_bytes: int | None = None) -> PortsClient:
+    """A client that is not yet connected: use it in `async with`.
+
+    `packet_bytes` is the frame length by which bit/s become packets/s on BMv2.
+    """
+    if run is not None and run.target == "bmv2":
+        return ThriftPorts(endpoint, run.switch(endpoint.name), packet_bytes=packet_bytes)
+    return GnmiPorts(endpoint)
