@@ -13,6 +13,7 @@ from typing import Any
 import differences
 import forwarding
 import netsim
+import p4runtime
 import pipeline
 import wire
 from rich.console import Console
@@ -38,6 +39,7 @@ def main() -> None:
         "pipeline alone": pipeline.bench,
         "virtual time": netsim.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
+        "P4Runtime": lambda: p4runtime.bench(arguments.rounds),
         "links": lambda: wire.bench(arguments.seconds),
         "what BMv2 does otherwise": lambda: differences.bench(arguments.seconds),
     }

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import netsim
+import p4runtime
 import pipeline
 import pytest
 from rich.console import Console
@@ -78,6 +79,31 @@ def test_a_missed_aim_is_shown_as_missed() -> None:
     with console.capture() as captured:
         show([{"name": "x", "value": 2.0, "unit": "ns", "aim": "<= 1", "ok": False}], console)
     assert "missed" in captured.get()
+
+
+def test_p4runtime_is_judged_beside_bmv2_where_it_was_there() -> None:
+    samples = {"writes, our client: fairlane-switch": [1.0, 3.0], "writes, our client: simple_switch_grpc": [2.0, 1.0]}
+    rows = p4runtime.rows_of(samples, 65_536)
+    assert [(row["name"], row["value"], row["ok"]) for row in rows] == [
+        ("P4Runtime, 65,536 writes, our client: fairlane-switch", 3.0, True),
+        ("P4Runtime, writes, our client, beside BMv2", 1.5, True),
+        ("P4Runtime, 65,536 writes, our client: simple_switch_grpc", 2.0, True),
+    ]
+    (alone,) = p4runtime.rows_of({"reads, our client: fairlane-switch": [5.0]}, 10)
+    assert alone["aim"] == ""
+
+
+def test_p4runtime_s_entries_are_as_many_flows() -> None:
+    flows = p4runtime.flows(65_536)
+    matches = {str(flow.match) for flow in flows}
+    assert len(matches) == 65_536
+
+
+def test_what_was_written_is_read_back_by_both_clients() -> None:
+    with p4runtime.ours() as address:
+        assert min(p4runtime.by_hand(address, 1500)) > 0
+    with p4runtime.ours() as address:
+        assert min(p4runtime.by_client(address, 1500)) > 0
 
 
 def test_every_flow_has_its_entry_and_its_slot() -> None:

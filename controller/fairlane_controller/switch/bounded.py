@@ -5,15 +5,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from finsy import P4Schema, Switch
-from finsy.p4entity import P4DigestList
+import grpc
+from finsy import GRPCStatusCode, P4ClientError, P4Schema, Switch
+from finsy.grpcutil import GRPCOptions, grpc_channel
+from finsy.p4entity import P4DigestList, P4Entity, decode_entity, encode_entities
 from finsy.p4schema import P4BitsType, P4StructType
-from finsy.proto import p4r
+from finsy.proto import p4r, p4r_grpc
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+
+READ_TIMEOUT_S = 60.0
+"Until the last answer to a read."
+
+
+class _AnySize(GRPCOptions):
+    """finsy's options, without its limit of 4 MB for a message."""
+
+    def to_native(self) -> Any:
+        """As gRPC takes them."""
+        return [*super().to_native(), ("grpc.max_receive_message_length", -1)]
+
+
+async def _answers(stub: Any, request: p4r.ReadRequest) -> list[p4r.ReadResponse]:
+    call = cast("Callable[..., AsyncIterable[p4r.ReadResponse]]", stub.Read)
+    return [answer async for answer in call(request, timeout=READ_TIMEOUT_S)]
 
 
 class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "final" to type checkers only
@@ -56,6 +74,38 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
 
     async def _start_gnmi(self) -> None:
         """finsy would subscribe to every port here; ports are `gnmi/`'s, and a connection is there for P4Runtime."""
+
+    async def read_all(self, entities: Sequence[P4Entity]) -> list[P4Entity]:
+        """All that a read finds. The answers are taken in first and decoded then, a piece at a time: so a table of 65,536
+        entries neither holds up the rest of the loop nor runs into the deadline while we are at work. Raises P4ClientError."""
+        client = self._p4client
+        stub = client._stub if client is not None else None  # pyright: ignore[reportPrivateUsage]
+        if stub is None:
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {self.name} is not connected")
+        request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self.p4info))
+        self._arbitrator.complete_request(request)
+        try:
+            answers = await _answers(stub, request)
+        except grpc.RpcError as ex:
+            problem = P4ClientError(ex, "ReadRequest", msg=request, schema=self.p4info)
+            if problem.code is not GRPCStatusCode.RESOURCE_EXHAUSTED:
+                raise problem from None
+            answers = await self._read_large(request)
+        found: list[P4Entity] = []
+        for answer in answers:
+            found += [cast("P4Entity", decode_entity(entity, self.p4info)) for entity in answer.entities]
+            await asyncio.sleep(0)
+        return found
+
+    async def _read_large(self, request: p4r.ReadRequest) -> list[p4r.ReadResponse]:
+        """Again, on a channel that takes answers of any size: BMv2 sends a whole table as one message."""
+        channel = grpc_channel(self.address, credentials=self.options.channel_credentials, options=_AnySize())
+        try:
+            return await _answers(p4r_grpc.P4RuntimeStub(channel), request)
+        except grpc.RpcError as ex:
+            raise P4ClientError(ex, "ReadRequest", msg=request, schema=self.p4info) from None
+        finally:
+            await channel.close()
 
     async def ping(self, timeout_s: float) -> None:
         """One small request; raises SWITCH_UNREACHABLE (TimeoutError's sentence) or P4ClientError when it is not answered."""

@@ -394,7 +394,10 @@ class SwitchClient:
     async def _read(self, entities: Sequence[P4Entity]) -> list[P4Entity]:
         self._need_pipeline()
         try:
-            answers = cast("AsyncIterator[P4Entity]", self.switch.read(entities))
+            switch = self.switch
+            if isinstance(switch, BoundedSwitch):
+                return await switch.read_all(entities)
+            answers = cast("AsyncIterator[P4Entity]", switch.read(entities))
             return [entity async for entity in answers]
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
