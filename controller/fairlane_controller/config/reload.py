@@ -57,6 +57,7 @@ class ConfigService:
         self._leads = leads
         self._wake = asyncio.Event()
         self._why = ""
+        self._waiting = ""
         self._busy = asyncio.Lock()
         log.listeners.append(self._told)
 
@@ -90,7 +91,10 @@ class ConfigService:
         assert self._path is not None
         return await self._apply(lambda: read_file(self._path or Path()), why, "fairlane config reload")
 
-    async def _apply(self, load: Callable[[], Loaded], why: str, command: str) -> dict[str, Any]:
+    async def _apply(
+        self, load: Callable[[], Loaded], why: str, command: str, *, waits: bool = False
+    ) -> dict[str, Any]:
+        """`waits`: it is tried again when a switch is away, so that is no refusal."""
         assert self._run is not None
         name = str(self._path or CONFIG_FILE)
         async with self._busy:
@@ -99,6 +103,9 @@ class ConfigService:
                 name = loaded.source.name
                 done = await apply(loaded, addressed(loaded.config, self._run), command)
             except FairlaneError as ex:
+                if waits and ex.code in _AGAIN:
+                    self._tell_waiting(name, why, ex)
+                    raise
                 self._log.write(
                     "config_refused",
                     file=name,
@@ -107,6 +114,7 @@ class ConfigService:
                     why=f"{why}: refused, and what was in force stays: {ex.message}",
                 )
                 raise
+        self._waiting = ""
         count = sum(done.written.values())
         self._log.write(
             "config_applied",
@@ -115,6 +123,13 @@ class ConfigService:
             why=f"{why}: {count} table entries, {done.settings} settings of policies and {done.ports} ports differed",
         )
         return {"file": name, **done.to_json()}
+
+    def _tell_waiting(self, name: str, why: str, problem: FairlaneError) -> None:
+        """Once for each reason."""
+        if self._waiting != problem.message:
+            self._waiting = problem.message
+            text = f"{why}: waits, and is tried again: {problem.message}"
+            self._log.write("config_waits", file=name, code=problem.code.value, message=problem.message, why=text)
 
     # ---- beside the agents ---------------------------------------------------------------------------------------
 
@@ -154,10 +169,11 @@ class ConfigService:
             return False  # writes go through our own socket, to whoever keeps the switch
         try:
             if self._path is not None:
-                await self.reload(self._why)
+                path = self._path
+                await self._apply(lambda: read_file(path), self._why, "fairlane config reload", waits=True)
             elif (self._run.folder / CONFIG_FILE).exists():
                 folder = self._run.folder
-                await self._apply(lambda: last_applied(folder), self._why, "fairlane config apply, again")
+                await self._apply(lambda: last_applied(folder), self._why, "fairlane config apply, again", waits=True)
         except FairlaneError as ex:
             return ex.code not in _AGAIN
         return True
