@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which VCs are active, and N, w_i and weights kept current by it: a tracker that decides and an agent that reads and writes.
 
+Where the configuration lets it (`follow_capacity`), C_GFR, LBO and HBO are kept to what the line really drains (`line.py`).
+
 A VC is active on an egress port when frames of it arrived there within the last T_active. The agent reads the direct
 counters of `vc_share` once a second; where the active VCs have changed it writes that port's N and shares in one batch.
 """
@@ -8,8 +10,9 @@ counters of `vc_share` once a second; where the active VCs have changed it write
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from finsy import P4TableAction, P4TableEntry
@@ -19,11 +22,23 @@ from fairlane_controller.gfr.apply import Held, difference, restore, wanted_by_k
 from fairlane_controller.gfr.config import PortConfig
 from fairlane_controller.gfr.deploy import Plan, apply_plan
 from fairlane_controller.gfr.entries import port_entries, port_shares
+from fairlane_controller.gfr.line import (
+    DIFFERS,
+    DIGEST_REPORT,
+    MAX_AGE_S,
+    MIN_COUNT,
+    LineMeter,
+    at_capacity,
+    listen_reports,
+)
 from fairlane_controller.gfr.paths import Place, vcs_of
 from fairlane_controller.loop import why
 from fairlane_controller.loop.session import Log, SwitchSession
+from fairlane_controller.measure.changes import LinkChange
+from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
+from fairlane_controller.units import format_rate
 
 VcOnPort = tuple[int, int]
 """(egress port, VC id)."""
@@ -38,6 +53,10 @@ class ActivityOptions:
     active_s: float = 2.0
     "T_active: a VC without an arrival for so long is not active."
     connect_timeout_s: float = 2.0
+    measure: bool = True
+    "Whether the drain rate of the lines, tau and the VCs' service rates are measured."
+    max_measured_vcs: int = 256
+    "With more VCs on a switch their service rates are not read."
     retry_s: float = 0.2
     "Between two attempts to reach a switch that does not answer."
 
@@ -46,7 +65,7 @@ class ActivityTracker:
     """Arrival counters over time to the VCs that are active; no clock and no switch of its own."""
 
     def __init__(self, active_s: float) -> None:
-        self._active_s = active_s
+        self.active_s = active_s
         self._seen_s: dict[VcOnPort, float] = {}
         self._counts: dict[VcOnPort, int] = {}
 
@@ -62,7 +81,7 @@ class ActivityTracker:
 
     def active(self, now_s: float) -> set[VcOnPort]:
         """Those that had an arrival within T_active."""
-        return {key for key, seen_s in self._seen_s.items() if now_s - seen_s < self._active_s - 1e-9}
+        return {key for key, seen_s in self._seen_s.items() if now_s - seen_s < self.active_s - 1e-9}
 
 
 class ActivityAgent(SwitchSession):
@@ -89,6 +108,10 @@ class ActivityAgent(SwitchSession):
         self._restore_switch = restore_switch
         self._tracker = ActivityTracker(self._options.active_s)
         self._active: dict[int, frozenset[str]] = {}
+        self._lines: dict[int, LineMeter] = {}
+        self._capacity_bps: dict[int, float] = {}
+        "What the line of a port drains, where that is in force instead of its configured capacity."
+        self._told_bps: dict[int, float] = {}
 
     # ---- life ------------------------------------------------------------------------------------------------
 
@@ -114,7 +137,15 @@ class ActivityAgent(SwitchSession):
         )
 
     async def _serve(self, client: SwitchClient) -> None:
-        await self._serve_together(client, [self._keep_forever(client)])
+        jobs: list[Coroutine[Any, Any, Any]] = [self._keep_forever(client)]
+        if self._options.measure:
+            await client.enable_digest(DIGEST_REPORT, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
+            jobs += [
+                listen_reports(client, self._line),
+                send_probes(client, self._managed_lines),
+                listen_probes(client, self._line),
+            ]
+        await self._serve_together(client, jobs)
 
     async def _keep_forever(self, client: SwitchClient) -> None:
         while True:
@@ -138,17 +169,24 @@ class ActivityAgent(SwitchSession):
             port.port: frozenset(names[vc] for number, vc in active if number == port.port and vc in names)
             for port in self._ports()
         }
-        changed = [port for port in now_active if now_active[port] != self._active.get(port)]
+        await self._measure_services(client, now_s, entries, names)
+        now_capacity = {
+            port.port: bps for port in self._ports() if (bps := self._measured_bps(port, now_s)) is not None
+        }
+        moved = [port for port in now_active if now_capacity.get(port) != self._capacity_bps.get(port)]
+        changed = [port for port in now_active if now_active[port] != self._active.get(port) or port in moved]
         before, self._active = self._active, now_active
+        capacity_before, self._capacity_bps = self._capacity_bps, now_capacity
         if not changed:
             return False
         try:
             written = await self._write(client, changed, entries)
         except BaseException:
-            self._active = before  # it is tried again
+            self._active, self._capacity_bps = before, capacity_before  # it is tried again
             raise
         for port in changed:
-            self._tell(port, before.get(port, frozenset()))
+            if now_active[port] != before.get(port):
+                self._tell(port, before.get(port, frozenset()))
         return written
 
     async def _write(self, client: SwitchClient, ports: list[int], shares: list[P4TableEntry]) -> bool:
@@ -157,7 +195,7 @@ class ActivityAgent(SwitchSession):
         for port in self._ports():
             if port.port in ports:
                 vcs, allocation = crossing[port.place], self.plan.state.allocation
-                wanted += port_entries(allocation, port, vcs, self._active[port.port])
+                wanted += port_entries(allocation, self._in_force(port), vcs, self._active[port.port])
         held: Held = {entry_key(entry): entry for entry in shares}
         held |= {entry_key(entry): entry for entry in await client.read_table(program.TABLE_PORT_SCHEME)}
         by_key = wanted_by_key(client, wanted)
@@ -168,6 +206,11 @@ class ActivityAgent(SwitchSession):
             await restore(client, held, problem, (program.TABLE_VC_SHARE, program.TABLE_PORT_SCHEME))
             raise
         return bool(updates)
+
+    def use_options(self, options: ActivityOptions) -> None:
+        """Look so often, and count a VC as active for so long, from now on."""
+        self._options = options
+        self._tracker.active_s = options.active_s
 
     def use(self, plan: Plan) -> None:
         """From now on another configuration, which the switch has already; call it with `writes` held."""
@@ -187,10 +230,11 @@ class ActivityAgent(SwitchSession):
         ports: list[dict[str, Any]] = []
         for port in self._ports():
             names = self._active.get(port.port)
-            shares = port_shares(port, crossing[port.place], names)
+            shares = port_shares(self._in_force(port), crossing[port.place], names)
             ports.append(
                 {
                     "port": port.port,
+                    "capacity_bps": self._in_force(port).capacity,
                     "scheme": port.scheme.value,
                     "n": sum(share.active for share in shares),
                     "active": [share.vc for share in shares if share.active],
@@ -199,6 +243,101 @@ class ActivityAgent(SwitchSession):
             )
         error = self.last_error.to_json() if self.last_error else None
         return {"switch": self.endpoint.name, "connected": self.client is not None, "error": error, "ports": ports}
+
+    # ---- what is measured ----------------------------------------------------------------------------------------
+
+    def _line(self, number: int) -> LineMeter | None:
+        """The meter of a managed port."""
+        if number not in self._lines:
+            port = next((port for port in self._ports() if port.port == number), None)
+            if port is None:
+                return None
+            run = self.plan.run
+            states = run.switch(self.endpoint.name).ports if run is not None else ()
+            layer = next((state.link_layer for state in states if state.port == number), "")
+            tell = partial(self._link_changed, number)
+            self._lines[number] = LineMeter(layer, port.capacity, tell)
+        return self._lines[number]
+
+    def _managed_lines(self) -> dict[int, LineMeter]:
+        return {port.port: line for port in self._ports() if (line := self._line(port.port)) is not None}
+
+    def _link_changed(self, number: int, change: LinkChange) -> None:
+        self._event("link_changed", port=number, why=change.why, **change.to_json())
+
+    def _in_force(self, port: PortConfig) -> PortConfig:
+        """The port on the line that it has."""
+        bps = self._capacity_bps.get(port.port)
+        if bps is None:
+            return port
+        mcr = sum(vc.mcr for vc in vcs_of(self.plan.state.config, self.plan.run)[port.place])
+        return at_capacity(port, bps, mcr)
+
+    def _measured_bps(self, port: PortConfig, now_s: float) -> float | None:
+        """What should be in force instead of the configured capacity; None: nothing. An idle line keeps what it had."""
+        line, held = self._lines.get(port.port), self._capacity_bps.get(port.port)
+        rate = line.rate_bps(now_s) if line is not None else None
+        if rate is None or rate.count < MIN_COUNT or rate.age_s > MAX_AGE_S:
+            return held if port.follow_capacity else None
+        differs = abs(rate.value / port.capacity - 1.0) > DIFFERS
+        told = self._told_bps.get(port.port, port.capacity)
+        if abs(rate.value / told - 1.0) > DIFFERS:
+            self._told_bps[port.port] = rate.value if differs else port.capacity
+            followed = (
+                "C_GFR, LBO and HBO follow it" if port.follow_capacity else "the configuration does not follow it"
+            )
+            self._event(
+                "gfr_capacity",
+                port=port.port,
+                measured_bps=rate.value,
+                configured_bps=port.capacity,
+                count=rate.count,
+                age_s=round(rate.age_s, 3),
+                followed=port.follow_capacity,
+                why=f"the line drains {format_rate(rate.value)} while frames wait ({rate.count} reports), "
+                f"configured are {format_rate(port.capacity)}: {followed}",
+            )
+        if not port.follow_capacity or not differs:
+            return None
+        return held if held is not None and abs(rate.value / held - 1.0) <= DIFFERS else rate.value
+
+    async def _measure_services(
+        self, client: SwitchClient, now_s: float, shares: Iterable[P4TableEntry], names: Mapping[int, str]
+    ) -> None:
+        """Bytes that each VC has had accepted, to its port's meter."""
+        seats: dict[int, tuple[int, str]] = {}
+        for entry in shares:
+            vc = names.get(int(entry["vc"]))
+            if isinstance(entry.action, P4TableAction) and entry.action.name == program.ACTION_SET_SHARE and vc:
+                seats[int(entry.action.args["slot"])] = int(entry["egress_port"]), vc
+        if not self._options.measure or not 0 < len(seats) <= self._options.max_measured_vcs:
+            return
+        accepted = [verdict for verdict in program.Verdict if verdict.accepted]
+        indices = {slot << 5 | clp << 4 | verdict: slot for slot in seats for clp in (0, 1) for verdict in accepted}
+        counts: dict[int, dict[str, int]] = {}
+        for index, cell in (await client.read_counters(program.COUNTER_VERDICTS, indices)).items():
+            port, vc = seats[indices[index]]
+            of_port = counts.setdefault(port, {})
+            of_port[vc] = of_port.get(vc, 0) + cell.byte_count
+        for number, of_port in counts.items():
+            line = self._line(number)
+            if line is not None:
+                line.on_counts(now_s, of_port)
+
+    def measurements(self) -> list[dict[str, Any]]:
+        """One object a managed port."""
+        now_s = asyncio.get_running_loop().time()
+        return [
+            {
+                "switch": self.endpoint.name,
+                "port": number,
+                "capacity_bps": self._in_force(port).capacity,
+                **line.to_json(now_s),
+            }
+            for port in self._ports()
+            for number, line in [(port.port, self._line(port.port))]
+            if line is not None
+        ]
 
     def _ports(self) -> list[PortConfig]:
         return [port for port in self.plan.state.config.ports if port.switch == self.endpoint.name]
@@ -219,7 +358,7 @@ class ActivityAgent(SwitchSession):
                 sorted(old - now),
                 status["n"],
                 {vc: status["w_bps"][vc] for vc in status["active"]},
-                next(port.capacity for port in self._ports() if port.port == number),
+                status["capacity_bps"],
                 self._options.active_s,
             ),
         )

@@ -105,6 +105,8 @@ class PortConfig(_Model):
     port: int = Field(ge=1, lt=CPU_PORT)
     capacity: Annotated[Rate, Field(gt=0)]
     "C_GFR, bit/s on the line."
+    follow_capacity: bool = False
+    "Let C_GFR, LBO and HBO follow what the line really drains, where that is less or more than `capacity`."
     scheme: GfrScheme = GfrScheme.PROPOSED
     queues: Queues = Queues.WRR
     lbo_cells: int = Field(default=1000, ge=1, le=CELLS_MAX)

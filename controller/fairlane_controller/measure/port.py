@@ -95,18 +95,6 @@ class PortMeasurement:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with units in the names; an infinite uncertainty is null."""
-
-        def plain(estimate: Estimate | None) -> dict[str, Any] | None:
-            if estimate is None:
-                return None
-            wide = math.isinf(estimate.uncertainty)
-            return {
-                "value": estimate.value,
-                "count": estimate.count,
-                "age_s": round(estimate.age_s, 3),
-                "uncertainty": None if wide else estimate.uncertainty,
-            }
-
         return {
             "bw_bps": plain(self.bw_bps),
             "t_res_s": plain(self.t_res_s),
@@ -349,3 +337,15 @@ class PortMeter:
 
 def _half(two: Estimate) -> Estimate:
     return replace(two, value=two.value / 2, uncertainty=two.uncertainty / 2)
+
+
+def plain(estimate: Estimate | None) -> dict[str, Any] | None:
+    """An estimate as plain data; an infinite uncertainty is None."""
+    if estimate is None:
+        return None
+    return {
+        "value": estimate.value,
+        "count": estimate.count,
+        "age_s": round(estimate.age_s, 3),
+        "uncertainty": None if math.isinf(estimate.uncertainty) else estimate.uncertainty,
+    }

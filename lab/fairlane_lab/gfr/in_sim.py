@@ -7,7 +7,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from fairlane_controller.gfr.activity import ActivityAgent
+from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
 from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.gfr.store import GfrState
 from fairlane_controller.loop.session import Log
@@ -55,7 +55,9 @@ class GfrInSim:
         assert self._plan is not None
         for switch in self._world.managed_switches():
             endpoint = self._world.endpoint(switch)
-            self.agents.append(ActivityAgent(endpoint, self._plan, log, client_factory=self._world.client))
+            options = ActivityOptions(measure=self._world.config.scenario.control.probes)
+            self._world.loop.stop_on_messages = options.measure
+            self.agents.append(ActivityAgent(endpoint, self._plan, log, options, client_factory=self._world.client))
         jobs = [self._sample_forever(), *(agent.run() for agent in self.agents)]
         return [asyncio.create_task(job) for job in jobs]
 
