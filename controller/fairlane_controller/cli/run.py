@@ -21,6 +21,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.gfr.loop import run_gfr_loop
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.loop.agent import AgentOptions
+from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.switch.program import FLOW_IDLE_TIMEOUT_S
 from fairlane_controller.switch.setup import endpoint_of
@@ -54,6 +55,12 @@ def run_command(
     backup: Annotated[
         bool, typer.Option("--backup", help="Look on, and take over when the loop that runs ends, whatever way.")
     ] = False,
+    log_format: Annotated[
+        LogFormat, typer.Option("--log-format", help="Form of the lines on standard error.")
+    ] = LogFormat.TEXT,
+    log_level: Annotated[
+        LogLevel, typer.Option("--log-level", help="Least severe lines on standard error.")
+    ] = LogLevel.INFO,
 ) -> None:
     """Run the control loop until SIGTERM or ^C. The switches keep their thresholds when it ends, whatever way.
 
@@ -95,6 +102,7 @@ def run_command(
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
+    set_up(log_format, log_level)
     if gfr:
         names, only = [e.name for e in targets[0].endpoints], targets[0]
         asyncio.run(
@@ -111,7 +119,7 @@ def configured(targets: list[LoopTarget], path: Path, idle_s: float) -> LoopTarg
     if len(targets) != 1 or targets[0].run is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--config is of one topology: name one --state, and no addresses")
     loaded = read_file(path)
-    run = addressed(loaded.config, targets[0].run)
+    run = addressed(loaded, targets[0].run)
     check(loaded, run)
     loop = loaded.config.loop or LoopConfig()
     if "flow_idle" not in loop.model_fields_set:

@@ -12,6 +12,7 @@ from fairlane_controller import history
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import Comparison, compare
 from fairlane_controller.config.model import FairlaneConfig
+from fairlane_controller.config.ports import change_of
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.ops import Context, Request, apply_all
@@ -56,9 +57,11 @@ async def apply(loaded: Loaded, run: RunState, command: str) -> Applied:
 def requests_of(found: Comparison, loaded: Loaded, run: RunState) -> list[Request]:
     """What is to be done, in its order."""
     requests: list[Request] = []
-    ports = {one.switch: one.ports for one in found.switches if one.ports}
-    if ports:
-        requests += [{"op": "ports_put", "switch": name, "ports": by_port} for name, by_port in ports.items()]
+    for one in found.switches:
+        if one.limits_before:  # a no-op now; when all this is taken back, it comes last and says what the limits were
+            requests.append({"op": "table_write", "switch": one.switch, "updates": one.limits_before})
+        for port, settings in one.ports.items():
+            requests.append({"op": "port_set", "switch": one.switch, "port": port, "change": change_of(settings)})
     if found.plan is not None:
         if found.forgotten or any(one.updates for one in found.switches):
             config = found.plan.state.config.model_dump(mode="json")

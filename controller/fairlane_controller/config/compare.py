@@ -12,6 +12,7 @@ from typing import Any
 from finsy import P4Schema, P4TableEntry
 
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
+from fairlane_controller.config.ports import differing, read_infos, wanted
 from fairlane_controller.config.wanted import (
     TABLE_CLASS,
     class_entries,
@@ -22,6 +23,7 @@ from fairlane_controller.config.wanted import (
     settings_said,
 )
 from fairlane_controller.ena.apply import is_ena
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.apply import difference, read_held, wanted_by_key
 from fairlane_controller.gfr.deploy import Plan, make_plan
 from fairlane_controller.gfr.reads import read_active
@@ -36,6 +38,7 @@ from fairlane_controller.switch.client import SwitchClient, entry_key
 from fairlane_controller.switch.policies import PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_updates
+from fairlane_controller.units import format_rate
 
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
 
@@ -75,7 +78,9 @@ class SwitchDiff:
     settings: dict[str, PolicyState] = field(default_factory=lambda: dict[str, PolicyState]())
     "By `port/class`."
     ports: dict[int, Plain] = field(default_factory=lambda: dict[int, Plain]())
-    "Settings of ports that differ, by port."
+    "Settings of ports that differ, with the file's keys, by port."
+    limits_before: list[Plain] = field(default_factory=lambda: list[Plain]())
+    "Limits of ports whose queue changes, as they are: a change of the queue takes its limit along."
     schema: P4Schema | None = None
 
 
@@ -116,6 +121,7 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
 
     async def one(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
+        await _ports(found, config, run)
         async with SwitchClient(endpoint_of(run.switch(name))) as client:
             if plan is not None and name in plan.switches:
                 held = await read_held(client)
@@ -147,6 +153,27 @@ async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Ro
     return wanted, Row("loop", "options", "", DIFFERENT, *words)
 
 
+async def _ports(found: SwitchDiff, config: FairlaneConfig, run: RunState) -> None:
+    """Settings of ports that the file says; the switch is asked for them only when it says some."""
+    ports = [port for port in config.ports or () if port.switch == found.switch and wanted(port)]
+    if not ports:
+        return
+    infos = await read_infos(run, found.switch)
+    for port in ports:
+        info = infos.get(port.port)
+        if info is None:
+            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"switch {found.switch} has no port {port.port}")
+        said, held = differing(port, info)
+        if said:
+            found.ports[port.port] = said
+            texts = [", ".join(f"{key}={_setting(key, value)}" for key, value in data.items()) for data in (said, held)]
+            found.rows.append(Row(found.switch, "port", f"port={port.port}", DIFFERENT, *texts))
+
+
+def _setting(key: str, value: Any) -> str:
+    return format_rate(value) if key == "rate" and value else _word(value)
+
+
 # ---- the programs ----------------------------------------------------------------------------------------------------
 
 
@@ -176,7 +203,8 @@ def _limits(
     client: SwitchClient, found: SwitchDiff, ports: Iterable[PortConfig], held: dict[int, PortLimit], run: RunState
 ) -> None:
     """Limits of the ports that the file speaks of; of others nothing is said."""
-    wanted: list[P4TableEntry] = []
+    entries: list[P4TableEntry] = []
+    forced: list[tuple[PortLimit, PortLimit]] = []
     there: list[P4TableEntry] = []
     for port in ports:
         if port.switch != found.switch or port.managed is None:
@@ -184,6 +212,7 @@ def _limits(
         old = held.get(port.port)
         if old is not None:
             there.append(old.entry)
+        moved = {"queue_packets", "queue_bytes"} & found.ports.get(port.port, {}).keys()
         limit = limit_of_port(port, run) if port.managed else None
         if limit is not None:
             if old is not None:  # what the file leaves out stays
@@ -193,8 +222,15 @@ def _limits(
                     limit = replace(limit, max_bytes=old.max_bytes)
                 if port.report_period is None:
                     limit = replace(limit, report_period_us=old.report_period_us)
-            wanted.append(limit.entry)
-    _entries(client, found, _by_key([client.canonical(entry) for entry in there]), wanted)
+            entries.append(limit.entry)
+            if old is not None and moved:
+                forced.append((old, limit))
+    _entries(client, found, _by_key([client.canonical(entry) for entry in there]), entries)
+    schema = client.switch.p4info
+    for old, new in forced:
+        found.limits_before += plain_updates([~old.entry], schema)
+        if old == new:  # no difference now, but the change of the queue would make one
+            found.updates += plain_updates([~new.entry], schema)
 
 
 async def _policies(
@@ -216,12 +252,12 @@ async def _policies(
         said.add(key)
         limit = managed.get((one.switch, one.port)) or limits.get(one.port)
         before = store.policy(one.switch, *key)
-        wanted = policy_entry(one, held.get(key), limit, before)
-        if wanted.settings is None and key not in held:
+        new = policy_entry(one, held.get(key), limit, before)
+        if new.settings is None and key not in held:
             continue  # drop-tail is what is in force without an entry
-        entries.append(wanted.policy.entry)
-        if wanted.settings is not None:
-            _settings(found, key, wanted.settings, before)
+        entries.append(new.policy.entry)
+        if new.settings is not None:
+            _settings(found, key, new.settings, before)
     # Drop-tail without a word in the file is what an entry that nobody wrote would be.
     rest = [policy for key, policy in held.items() if key not in said and policy.scheme is Scheme.DROP_TAIL]
     _entries(

@@ -13,7 +13,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairlane_controller.config.values import Cells, Dscp, Duration, Packets, Rate, Size
+from fairlane_controller.config.values import (
+    CellLimit,
+    Cells,
+    Dscp,
+    Duration,
+    PacketLimit,
+    Packets,
+    Rate,
+    Size,
+    SizeLimit,
+)
 from fairlane_controller.gfr import config as gfr
 from fairlane_controller.gfr.config import MARKED_DSCPS, Dscps, GfrConfig, VcConfig
 from fairlane_controller.models.qthresh import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
@@ -128,6 +138,14 @@ class SchedulerName(str, Enum):
     DRR = "drr"
 
 
+class LinkLayer(str, Enum):
+    """What a frame takes on the line."""
+
+    NONE = "none"
+    ETHERNET = "ethernet"
+    ATM = "atm"
+
+
 class PortConfig(gfr.PortConfig):
     """One port of a switch: its queue, whether Qthresh manages it, and, with `capacity`, GFR on it."""
 
@@ -139,11 +157,18 @@ class PortConfig(gfr.PortConfig):
     rate: Rate | None = None
     "Rate of the port's shaper; 0 is none. Where it is not given, here and below, it is left alone."
     queue_packets: Packets | None = None
-    "What may wait in the port's queue."
-    queue_bytes: Size | None = None
-    queue_cells: Cells | None = None
+    "What may wait in one queue of the port."
+    queue_bytes: SizeLimit | None = None
+    queue_cells: CellLimit | None = None
+    port_packets: PacketLimit | None = None
+    "What may wait in all queues of the port together."
+    port_bytes: SizeLimit | None = None
+    port_cells: CellLimit | None = None
     scheduler: SchedulerName | None = None
+    link_layer: LinkLayer | None = None
+    "What a frame takes on the line: none its bytes, ethernet preamble, gap and FCS too, atm 53 bytes a cell."
     queue_count: int | None = Field(default=None, ge=1, le=4096)
+    "Queues of the port; never fewer than a running switch has."
     enabled: bool | None = None
     "Whether the port is up."
     managed: bool | None = None

@@ -1,19 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of ports that P4Runtime cannot set (rate, queue, scheduler, state), read and written where the target serves them."""
+"""Settings of ports that P4Runtime cannot set (rate, queue, scheduler, state): what a file says beside what the switch has."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
+from fairlane_controller.config.model import PortConfig
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.setup import endpoint_of
 
 Plain = dict[str, Any]
 
-SETTINGS = ("rate", "queue_packets", "queue_bytes", "queue_cells", "scheduler", "queue_count", "enabled")
-"""Keys of a port in the file that are such settings."""
+NAMES = {
+    "rate": "rate_bps",
+    "queue_packets": "queue_packets",
+    "queue_bytes": "queue_bytes",
+    "queue_cells": "queue_cells",
+    "port_packets": "port_packets",
+    "port_bytes": "port_bytes",
+    "port_cells": "port_cells",
+    "scheduler": "scheduler",
+    "link_layer": "link_layer",
+    "queue_count": "queues",
+    "enabled": "enabled",
+}
+"""Keys of a port in the file that are such settings, and their names in `gnmi.PortChange`."""
+
+
+async def read_infos(run: RunState, switch: str) -> dict[int, PortInfo]:
+    """What a switch says of its ports; raises REFUSED where the target serves nothing of it."""
+    async with open_ports(endpoint_of(run.switch(switch)), run) as ports:
+        return {info.port: info for info in await ports.ports()}
 
 
 async def read_ports(run: RunState, switch: str) -> dict[int, Plain]:
-    """The settings of each port that has some, with the file's keys; nothing where the target serves none."""
-    del run, switch
-    return {}
+    """The settings of each port with the file's keys; nothing where the target serves none. Raises when it does not answer."""
+    try:
+        infos = await read_infos(run, switch)
+    except FairlaneError as ex:
+        if ex.code in (ErrorCode.REFUSED, ErrorCode.BAD_FILE):
+            return {}
+        raise
+    return {number: shown(info) for number, info in infos.items()}
+
+
+def held(info: PortInfo, key: str) -> Any:
+    """A setting as the switch has it, as the file would say it; None when nobody knows."""
+    if key == "enabled":
+        return info.admin_up
+    value = getattr(info, NAMES[key])
+    return 0 if value is None and key.endswith(("_bytes", "_cells", "port_packets")) else value
+
+
+def shown(info: PortInfo) -> Plain:
+    """The settings that are known, without limits that there are not."""
+    data = {key: held(info, key) for key in NAMES}
+    return {key: value for key, value in data.items() if value is not None and (value or not key.endswith(("_packets", "_bytes", "_cells")))}  # fmt: skip
+
+
+def wanted(port: PortConfig) -> Plain:
+    """The settings that the file says of a port."""
+    found = {key: getattr(port, key) for key in NAMES}
+    said = {key: value.value if isinstance(value, Enum) else value for key, value in found.items() if value is not None}
+    if "rate" in said:
+        said["rate"] = round(said["rate"])
+    return said
+
+
+def differing(port: PortConfig, info: PortInfo) -> tuple[Plain, Plain]:
+    """(what the file says, what is held) of the settings that differ."""
+    said = wanted(port)
+    keys = [key for key, value in said.items() if held(info, key) != value]
+    return {key: said[key] for key in keys}, {key: held(info, key) for key in keys}
+
+
+def change_of(settings: Plain) -> Plain:
+    """The file's keys as `gnmi.PortChange` names them."""
+    return {NAMES[key]: value for key, value in settings.items()}

@@ -101,7 +101,7 @@ class ConfigService:
             try:
                 loaded = load()
                 name = loaded.source.name
-                done = await apply(loaded, addressed(loaded.config, self._run), command)
+                done = await apply(loaded, addressed(loaded, self._run), command)
             except FairlaneError as ex:
                 if waits and ex.code in _AGAIN:
                     self._tell_waiting(name, why, ex)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlane_controller.config.model import FairlaneConfig, TlsConfig
+from fairlane_controller.config.model import TlsConfig
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import RunState, TlsState, find_folder, read_run_state
@@ -13,7 +13,7 @@ from fairlane_controller.state.run_state import RunState, TlsState, find_folder,
 
 def find_run(loaded: Loaded, state: str | None) -> RunState:
     """The run state that `--state` names, else the file, else the only one; NO_TOPOLOGY when there is none."""
-    return addressed(loaded.config, read_run_state(find_folder(state or loaded.config.topology.name or None)))
+    return addressed(loaded, read_run_state(find_folder(state or loaded.config.topology.name or None)))
 
 
 def running(loaded: Loaded, state: str | None) -> RunState | None:
@@ -26,9 +26,10 @@ def running(loaded: Loaded, state: str | None) -> RunState | None:
         return None
 
 
-def addressed(config: FairlaneConfig, run: RunState) -> RunState:
-    """The run state with the addresses, device ids and TLS files of the file's switches."""
-    given = {switch.name: switch for switch in config.topology.switches}
+def addressed(loaded: Loaded, run: RunState) -> RunState:
+    """The run state with the addresses, device ids and TLS files of the file's switches; paths are relative to the file."""
+    given = {switch.name: switch for switch in loaded.config.topology.switches}
+    base = loaded.path.parent if loaded.path is not None else Path()
     if not given:
         return run
     switches = tuple(
@@ -36,7 +37,7 @@ def addressed(config: FairlaneConfig, run: RunState) -> RunState:
             update={
                 "grpc": given[switch.name].grpc,
                 "device_id": given[switch.name].device_id,
-                "tls": _tls(given[switch.name].tls) or switch.tls,
+                "tls": _tls(given[switch.name].tls, base) or switch.tls,
             }
         )
         if switch.name in given
@@ -46,11 +47,8 @@ def addressed(config: FairlaneConfig, run: RunState) -> RunState:
     return run.model_copy(update={"switches": switches})
 
 
-def _tls(given: TlsConfig | None) -> TlsState | None:
+def _tls(given: TlsConfig | None, base: Path) -> TlsState | None:
     if given is None:
         return None
-    return TlsState(ca=_path(given.ca), cert=given.cert and _path(given.cert), key=given.key and _path(given.key))
-
-
-def _path(path: Path) -> Path:
-    return path.expanduser()
+    cert, key = (base / path.expanduser() if path is not None else None for path in (given.cert, given.key))
+    return TlsState(ca=base / given.ca.expanduser(), cert=cert, key=key)

@@ -118,6 +118,13 @@ Size = Annotated[
     _number_or_text(r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$", "Bytes", ["64KB"]),
 ]
 """Bytes of `64KB`."""
+SizeLimit = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    Field(ge=0, le=0xFFFF_FFFF),
+    _number_or_text(r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$", "Bytes; 0: no limit", ["64KB"]),
+]
+"""As `Size`; 0 is no limit."""
 Packets = Annotated[
     int,
     _counted("packet"),
@@ -132,6 +139,20 @@ Cells = Annotated[
     _number_or_text(r"^\s*[0-9]+\s*[cC]ells?\s*$", "Cells", ["100cells"]),
 ]
 """Cells of `100cells` or 100."""
+CellLimit = Annotated[
+    int,
+    _counted("cell"),
+    Field(ge=0, le=0xFFFF_FFFF),
+    _number_or_text(r"^\s*[0-9]+\s*[cC]ells?\s*$", "Cells; 0: no limit", ["100cells"]),
+]
+"""As `Cells`; 0 is no limit."""
+PacketLimit = Annotated[
+    int,
+    _counted("packet"),
+    Field(ge=0, le=0xFFFF_FFFF),
+    _number_or_text(r"^\s*[0-9]+\s*[pP]ackets?\s*$", "Packets; 0: no limit", ["100packets"]),
+]
+"""As `Packets`; 0 is no limit."""
 Dscp = Annotated[
     int,
     BeforeValidator(_dscp),
