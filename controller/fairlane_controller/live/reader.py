@@ -53,11 +53,14 @@ class SwitchReader:
         self._clock = clock
         self._client: SwitchClient | None = None
         self._view: View = PlainView()
+        self._viewed: str | None = None
+        "The program that the view is of."
         self._batch = BatchReader()
         self._queues: QueueSource | None = None
         self._queue_rates = RateBook()
         self._rates = RateBook()
         self._error: FairlaneError | None = None
+        self._reached = False
         self._connecting: asyncio.Task[None] | None = None
         self._tried_s = -1e9
 
@@ -68,8 +71,7 @@ class SwitchReader:
 
     async def read(self, place: Place, *, wait: bool) -> tuple[SwitchRow, Sample]:
         """The switch now. Where it is not connected, `wait` waits for the attempt (for its time limit); else the row says so at once."""
-        if self._client is not None and (self._client.disconnected.is_set() or not self._client.has_pipeline):
-            await self._drop(None)
+        await self._look_after()
         if self._client is None:
             self._connect_in_background()
             if wait and self._connecting is not None:
@@ -78,19 +80,61 @@ class SwitchReader:
         if client is None or not client.has_pipeline:
             return self._row(client), Sample()
         started_s = self._clock()
-        try:
-            sample = await asyncio.wait_for(self._read(client, place, started_s), self._options.read_timeout_s)
-        except (TimeoutError, asyncio.TimeoutError):
-            problem = FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE,
-                f"{self.endpoint} did not answer a read within {self._options.read_timeout_s:g} s",
-            )
-            await self._drop(problem)
-            return self._row(None), Sample()
-        except FairlaneError as ex:
-            await self._drop(ex)  # also after a refusal: another program may be there now
+        self._choose_view(client)
+        sample = await self._read_in_time(client, place, started_s)
+        if isinstance(sample, FairlaneError):
+            await self._drop(sample)  # also after a refusal: another program may be there now
             return self._row(None), Sample()
         return self._row(client, 1e3 * (self._clock() - started_s)), sample
+
+    def _choose_view(self, client: SwitchClient) -> None:
+        """By the program that the client knows; it may learn of one after it has connected."""
+        program = _program(client)
+        if program != self._viewed:
+            views: dict[str, Callable[[], View]] = {"qthresh": QthreshView, "gfr": GfrView}
+            self._view, self._viewed = views.get(program, PlainView)(), program
+            self._rates.forget()
+
+    async def _look_after(self) -> None:
+        """Let a connection go that is lost, or was made when the switch had no program and now has one."""
+        client = self._client
+        if client is None:
+            return
+        if client.disconnected.is_set():
+            await self._drop(FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection"))
+        elif not client.has_pipeline:
+            try:
+                if await asyncio.wait_for(client.cookie(), self._options.read_timeout_s) is not None:
+                    await self._drop(None)
+            except FairlaneError as ex:
+                await self._drop(ex)
+            except (TimeoutError, asyncio.TimeoutError):
+                await self._drop(
+                    FairlaneError(
+                        ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: it accepts, and says nothing"
+                    )
+                )
+
+    async def _read_in_time(self, client: SwitchClient, place: Place, now_s: float) -> Sample | FairlaneError:
+        """In a task of its own: a connection that breaks cancels the call on it, which must not look as if we were cancelled."""
+        reading = asyncio.get_running_loop().create_task(self._read(client, place, now_s))
+        try:
+            done, _ = await asyncio.wait([reading], timeout=self._options.read_timeout_s)
+        finally:
+            reading.cancel()
+        if not done:
+            limit = f"within {self._options.read_timeout_s:g} s"
+            return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} did not answer a read {limit}")
+        if reading.cancelled():
+            return FairlaneError(
+                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost"
+            )
+        problem = reading.exception()
+        if problem is None:
+            return reading.result()
+        if isinstance(problem, FairlaneError):
+            return problem
+        raise problem
 
     async def _read(self, client: SwitchClient, place: Place, now_s: float) -> Sample:
         self._rates.begin(now_s)
@@ -115,12 +159,11 @@ class SwitchReader:
 
     def _row(self, client: SwitchClient | None, read_ms: float | None = None) -> SwitchRow:
         error = self._error
-        reachable = client is not None or (error is not None and error.code is not ErrorCode.SWITCH_UNREACHABLE)
         return SwitchRow(
             self.endpoint.name,
             self.endpoint.grpc,
             self.endpoint.device_id,
-            reachable=reachable,
+            reachable=self._reached,
             program=_program(client) if client is not None and client.has_pipeline else None,
             error=error.to_json() if error is not None else None,
             read_ms=read_ms,
@@ -139,17 +182,19 @@ class SwitchReader:
         try:
             await client.__aenter__()
         except FairlaneError as ex:
-            self._error = ex
+            self._error, self._reached = ex, ex.code is not ErrorCode.SWITCH_UNREACHABLE
             return
         self._rates.forget()
         self._queue_rates.forget()
         self._batch = BatchReader()
-        self._view = _view_of(client)
+        self._viewed = None
         self._queues = self._queues_of(self.endpoint) if self._queues_of else None
-        self._client, self._error = client, None
+        self._client, self._error, self._reached = client, None, True
 
     async def _drop(self, error: FairlaneError | None) -> None:
         self._error = error or self._error
+        if error is not None:
+            self._reached = error.code is not ErrorCode.SWITCH_UNREACHABLE
         client, self._client = self._client, None
         queues, self._queues = self._queues, None
         for each in (queues, client):
@@ -177,8 +222,3 @@ def _program(client: SwitchClient) -> str:
         if check(names) is None:
             return name
     return client.program
-
-
-def _view_of(client: SwitchClient) -> View:
-    views: dict[str, Callable[[], View]] = {"qthresh": QthreshView, "gfr": GfrView}
-    return views.get(_program(client), PlainView)() if client.has_pipeline else PlainView()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`LiveSource` on real switches: what a snapshot holds, few requests for it, switches that go and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from fairlane_controller.live import batch
+from fairlane_controller.live.model import Snapshot
+from fairlane_controller.live.reader import ReaderOptions
+from fairlane_controller.live.source import LiveSource
+from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.setup import endpoint_of
+from finsy import P4TableAction, P4TableEntry
+from live_switch import LiveSwitch, free_port
+
+DEADLINE_S = 20.0
+QUICK = ReaderOptions(connect_timeout_s=1.0, retry_s=0.05)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What `LiveSource` wants to know."""
+
+    endpoints: tuple[Endpoint, ...]
+    run: RunState | None = None
+
+
+def targets_of(switch: LiveSwitch) -> Targets:
+    """The topology of a live switch."""
+    run = read_run_state(switch.folder)
+    return Targets(tuple(endpoint_of(s) for s in run.switches), run)
+
+
+@contextlib.asynccontextmanager
+async def source_of(switch: LiveSwitch, **options: Any) -> AsyncGenerator[LiveSource]:
+    """Opened on a live switch."""
+    async with LiveSource(targets_of(switch), QUICK, **options) as source:
+        yield source
+
+
+async def until(source: LiveSource, what: str, check: Callable[[Snapshot], Any]) -> Snapshot:
+    """The first snapshot for which `check` is true."""
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        snapshot = await source.snapshot()
+        if check(snapshot):
+            return snapshot
+        assert time.monotonic() < end, f"waited for {what}: {snapshot.switches}"
+        await asyncio.sleep(0.05)
+
+
+def flow_entry(src: str, slot: int, weight: int = 0) -> Any:
+    """An entry as the loop makes it."""
+    key = FlowKey.from_match("flow_v4", {"src": _number(src), "dst": _number("10.0.3.3"), "protocol": 6, "src_port": 4000, "dst_port": 5001})  # type: ignore[arg-type]  # fmt: skip
+    action = P4TableAction("set_flow_weighted", flow_id=slot, weight=weight) if weight else P4TableAction("set_flow", flow_id=slot)  # fmt: skip
+    return +P4TableEntry(key.table, match=key.match, action=action)
+
+
+def _number(address: str) -> int:
+    a, b, c, d = map(int, address.split("."))
+    return a << 24 | b << 16 | c << 8 | d
+
+
+async def put_flows(switch: LiveSwitch, entries: Iterable[Any]) -> None:
+    """Written as the loop would."""
+    async with SwitchClient(targets_of(switch).endpoints[0], write=True) as client:
+        await client.write(list(entries))
+
+
+async def test_a_snapshot_of_a_switch(switch: LiveSwitch) -> None:
+    await put_flows(switch, [flow_entry("10.0.1.1", 0), flow_entry("10.0.2.2", 1, weight=512)])
+    async with source_of(switch) as source:
+        first, second = await source.snapshot(), await source.snapshot()
+    (row,) = second.switches
+    assert (row.reachable, row.program, row.error) == (True, "qthresh", None)
+    assert [(p.port, p.managed) for p in second.ports] == [(1, False), (3, True)]
+    port = second.port("s1", 3)
+    assert port is not None
+    assert (port.rate_bps, port.capacity_packets, port.dropped_packets) == (2e6, 50, 0)
+    assert [(p.scheme, p.qthresh_packets, p.mode) for p in port.policies] == [("qthresh", 6, "auto")]
+    assert [(f.port, f.slot, f.qthresh_packets, f.weight) for f in second.flows] == [(3, 0, 6, 1.0), (3, 1, 12, 2.0)]
+    has_registers = switch.target == "embedded"
+    assert {f.waiting_packets for f in second.flows} == {0 if has_registers else None}
+    assert port.waiting_packets == (0 if has_registers else None), "what cannot be read is None, never 0"
+    assert (first.interval_s, first.ports[1].tx_bps) == (None, None)
+    assert second.interval_s is not None
+    assert (port.tx_bps, port.utilisation, second.flows[0].goodput_bps) == (0.0, 0.0, 0.0)
+    assert second.loop is None
+    assert json.loads(json.dumps(second.to_json()))["flows"][1]["weight"] == 2.0
+
+
+async def test_one_request_a_snapshot(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    await put_flows(switch, [flow_entry("10.0.1.1", 0)])
+    async with source_of(switch) as source:
+        for _ in range(2):
+            await source.snapshot()
+        reads: list[int] = []
+        plain = batch.BatchReader._read  # pyright: ignore[reportPrivateUsage]
+
+        async def counted(client: SwitchClient, entities: Any, into: Any) -> None:
+            reads.append(len(entities))
+            await plain(client, entities, into)
+
+        monkeypatch.setattr(batch.BatchReader, "_read", staticmethod(counted))
+        for _ in range(3):
+            await source.snapshot()
+    assert len(reads) == 3, reads
+
+
+async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
+    async with source_of(switch) as source:
+        assert (await source.snapshot()).switches[0].reachable
+        switch.kill()
+        gone = await until(source, "the switch to be gone", lambda s: not s.switches[0].reachable)
+        assert (gone.ports, gone.flows) == ((), ())
+        assert gone.switches[0].error is not None
+        assert gone.switches[0].error["code"] == "switch_unreachable"
+        began_s = time.monotonic()
+        await source.snapshot()
+        assert time.monotonic() - began_s < 0.9, "a snapshot does not wait for a switch that is away"
+        await asyncio.to_thread(switch.start)
+        bare = await until(source, "the switch to be back", lambda s: s.switches[0].reachable)
+        assert (bare.switches[0].program, bare.ports) == (None, ())
+        await asyncio.to_thread(switch.fairlane, "init", "--scheme", "drop_tail")
+        whole = await until(source, "the program", lambda s: s.switches[0].program == "qthresh" and s.ports)
+        assert whole.ports[1].policies[0].scheme == "drop_tail"
+
+
+async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSwitch) -> None:
+    there = targets_of(switch)
+    away = Endpoint("s2", f"127.0.0.1:{free_port()}")
+    async with LiveSource(Targets((away, *there.endpoints), there.run), QUICK) as source:
+        first = await source.snapshot()
+        assert [(row.switch, row.reachable) for row in first.switches] == [("s2", False), ("s1", True)]
+        began_s = time.monotonic()
+        assert (await source.snapshot()).port("s1", 3) is not None
+        assert time.monotonic() - began_s < 0.9
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_a_topology_that_is_started_anew_is_found_by_its_run_state(switch: LiveSwitch) -> None:
+    async with source_of(switch) as source:
+        await source.snapshot()
+        switch.kill()
+        switch.grpc_port = free_port()
+        switch.write_state()
+        await asyncio.to_thread(switch.start)
+        await asyncio.to_thread(switch.fairlane, "init", "--scheme", "qthresh")
+        snapshot = await until(source, "the new address", lambda s: bool(s.ports))
+        assert snapshot.switches[0].grpc.endswith(f":{switch.grpc_port}")
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_the_loop_is_in_the_picture_and_digests_stay_its_own(switch: LiveSwitch) -> None:
+    async with source_of(switch) as source:
+        await source.snapshot()
+        with switch.loop():
+            snapshot = await until(source, "the loop", lambda s: s.loop and s.loop[0].connected)
+            assert snapshot.loop is not None
+            port = snapshot.port("s1", 3)
+            assert port is not None
+            assert port.measured is not None
+            assert "bw_bps" in port.measured
+            assert (await asyncio.to_thread(switch.loop_status))["connected"], "a reader takes nothing from the loop"
+        ended = await until(source, "the loop's end", lambda s: s.loop is None)
+        assert ended.loop_error is None
