@@ -20,12 +20,16 @@ from fairlane_controller.ena.apply import is_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.gfr.loop import run_gfr_loop
 from fairlane_controller.gfr.setup import is_gfr
+from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.loop.agent import AgentOptions
 from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
+from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.switch.program import FLOW_IDLE_TIMEOUT_S
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import parse_time
+from fairlane_controller.web.hub import LONELY
+from fairlane_controller.web.listen import parse_listen
 
 
 def run_command(
@@ -55,6 +59,12 @@ def run_command(
     backup: Annotated[
         bool, typer.Option("--backup", help="Look on, and take over when the loop that runs ends, whatever way.")
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics", help="Serve Prometheus metrics here (docs/metrics.md); loopback only.", metavar="HOST:PORT"
+        ),
+    ] = None,
     log_format: Annotated[
         LogFormat, typer.Option("--log-format", help="Form of the lines on standard error.")
     ] = LogFormat.TEXT,
@@ -102,16 +112,17 @@ def run_command(
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
+    listen = None if metrics is None else parse_listen(metrics, "--metrics")
+    seen: dict[str, LiveTargets] = {target.run.name if target.run else LONELY: target for target in targets}
     set_up(log_format, log_level)
     if gfr:
         names, only = [e.name for e in targets[0].endpoints], targets[0]
-        asyncio.run(
-            run_gfr_loop(
-                gfr[0], names, on_ready, events, backup=backup, config=only.config, loop_config=only.loop_config
-            )
+        work = run_gfr_loop(
+            gfr[0], names, on_ready, events, backup=backup, config=only.config, loop_config=only.loop_config
         )
-        return
-    asyncio.run(run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready, backup=backup))
+    else:
+        work = run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready, backup=backup)
+    asyncio.run(beside(work, lambda: seen, listen, events))
 
 
 def configured(targets: list[LoopTarget], path: Path, idle_s: float) -> LoopTarget:

@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TextIO
 
+from fairlane_controller.loop.logs import tell
+
 EVENTS_FILE = "controller-events.jsonl"
 MAX_BYTES = 16 * 1024 * 1024
 
@@ -36,6 +38,7 @@ class EventLog:
         """One event; `event` is its stable name."""
         for listener in self.listeners:
             listener(event, fields)
+        tell(event, fields)
         if self._path is None:
             return
         record = {

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a running loop says on standard error: events and warnings as lines for people or as JSON, beside the event log.
+
+The keys are those of `fairlane-switch --log-format json`: timestamp, level, target (where), message, and the fields.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import datetime, timezone
+from enum import Enum
+from typing import Any, TextIO, cast
+
+ROOT = "fairlane_controller"
+LOOP = logging.getLogger(f"{ROOT}.loop")
+logging.getLogger(ROOT).addHandler(logging.NullHandler())
+logging.getLogger(ROOT).propagate = False
+
+_WARNINGS = ("error", "disconnected", "refused", "flow_refused", "flows_missed", "config_refused", "config_waits")
+_DETAILS = ("decision", "tuned", "flow", "flow_gone", "gfr_active", "measured")
+_FIELDS = "fields_of_the_event"
+
+
+class LogFormat(str, Enum):
+    """The form of a line."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(str, Enum):
+    """The least severe lines that are printed."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def tell(event: str, fields: dict[str, Any]) -> None:
+    """Log an event of the loop: what is wrong is a warning, each flow and each decision that changes nothing is for debugging."""
+    level = logging.WARNING if event in _WARNINGS else logging.DEBUG if event in _DETAILS else logging.INFO
+    if LOOP.isEnabledFor(level):
+        LOOP.log(
+            level, str(fields.get("why") or fields.get("message") or event), extra={_FIELDS: {"event": event, **fields}}
+        )
+
+
+def set_up(form: LogFormat, level: LogLevel, stream: TextIO | None = None) -> logging.Handler:
+    """Print from now on, to standard error; finsy's own lines too when debugging. Returns the handler, for `take_down`."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_JsonFormatter() if form is LogFormat.JSON else _TextFormatter())
+    root = logging.getLogger(ROOT)
+    root.addHandler(handler)
+    root.setLevel(level.value.upper())
+    if level is LogLevel.DEBUG:
+        logging.getLogger("finsy").addHandler(handler)
+    return handler
+
+
+def take_down(handler: logging.Handler) -> None:
+    """Print no more."""
+    for name in (ROOT, "finsy"):
+        logging.getLogger(name).removeHandler(handler)
+
+
+def _parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
+    time = (
+        datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    )
+    fields = cast("dict[str, Any]", getattr(record, _FIELDS, {}))
+    shown = {key: value for key, value in fields.items() if key not in ("why", "message")}
+    if record.exc_info and record.exc_info[1] is not None:
+        shown["error"] = repr(record.exc_info[1])
+    return time, shown
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        time, fields = _parts(record)
+        shown = "".join(f" {key}={json.dumps(value, default=str)}" for key, value in fields.items())
+        return f"{time} {record.levelname:>7} {record.name}: {record.getMessage()}{shown}"
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        time, fields = _parts(record)
+        own = {"timestamp": time, "level": record.levelname, "target": record.name, "message": record.getMessage()}
+        # Fields that have the name of one of those keep theirs with a mark behind it.
+        more = {f"{key}_" if key in own else key: value for key, value in fields.items()}
+        return json.dumps({**own, **more}, default=str)
