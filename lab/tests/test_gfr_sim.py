@@ -15,7 +15,7 @@ from fairlane_lab.gfr.line import atm_line_bytes
 from fairlane_lab.gfr.metrics import vc_metrics
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
-from fairlane_lab.scenario import App, Flow, Scenario
+from fairlane_lab.scenario import App, Change, Flow, Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld
 from fairlane_lab.testbed.bed import ManagedPort
@@ -121,3 +121,17 @@ def test_the_watch_of_mininet_reads_what_the_simulator_counts() -> None:
     assert waiting == pytest.approx(sent["waiting_packets"], abs=2)
     assert waiting > 10
     assert atm_line_bytes(tx_packets, tx_bytes) * 8 / 3.0 == pytest.approx(51.84e6, rel=0.01)
+
+
+def test_the_loop_measures_the_line_its_link_and_the_vcs_and_tells_of_a_capacity_that_is_not_the_configured_one() -> (
+    None
+):
+    base = scenario("proposed WRR", flows=udp([30] * 5))
+    change = Change(2.0, "s1-s2", "a_to_b", rate_bps=30_000_000)
+    control = replace(base.control, probes=True)
+    result = run(replace(base, control=control, changes=(change,)))
+    told = {event["event"]: event for event in result.events}
+    assert told["link_changed"]["why"].startswith("BW was 51.84 Mbit/s and is 30 Mbit/s")
+    assert told["link_changed"]["t_s"] - 2.0 < 1.0
+    assert told["gfr_capacity"]["why"].startswith("the line drains 30 Mbit/s while frames wait (")
+    assert told["gfr_capacity"]["followed"] is False

@@ -141,9 +141,9 @@ class ActivityAgent(SwitchSession):
         if self._options.measure:
             await client.enable_digest(DIGEST_REPORT, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
             jobs += [
-                listen_reports(client, self._line),
+                listen_reports(client, self.line),
                 send_probes(client, self._managed_lines),
-                listen_probes(client, self._line),
+                listen_probes(client, self.line),
             ]
         await self._serve_together(client, jobs)
 
@@ -246,7 +246,7 @@ class ActivityAgent(SwitchSession):
 
     # ---- what is measured ----------------------------------------------------------------------------------------
 
-    def _line(self, number: int) -> LineMeter | None:
+    def line(self, number: int) -> LineMeter | None:
         """The meter of a managed port."""
         if number not in self._lines:
             port = next((port for port in self._ports() if port.port == number), None)
@@ -260,7 +260,7 @@ class ActivityAgent(SwitchSession):
         return self._lines[number]
 
     def _managed_lines(self) -> dict[int, LineMeter]:
-        return {port.port: line for port in self._ports() if (line := self._line(port.port)) is not None}
+        return {port.port: line for port in self._ports() if (line := self.line(port.port)) is not None}
 
     def _link_changed(self, number: int, change: LinkChange) -> None:
         self._event("link_changed", port=number, why=change.why, **change.to_json())
@@ -320,7 +320,7 @@ class ActivityAgent(SwitchSession):
             of_port = counts.setdefault(port, {})
             of_port[vc] = of_port.get(vc, 0) + cell.byte_count
         for number, of_port in counts.items():
-            line = self._line(number)
+            line = self.line(number)
             if line is not None:
                 line.on_counts(now_s, of_port)
 
@@ -335,7 +335,7 @@ class ActivityAgent(SwitchSession):
                 **line.to_json(now_s),
             }
             for port in self._ports()
-            for number, line in [(port.port, self._line(port.port))]
+            for number, line in [(port.port, self.line(port.port))]
             if line is not None
         ]
 

@@ -59,13 +59,13 @@ class LineMeter:
         bits = report.busy_cells * CELL_LINE_BYTES * 8 if self.link_layer in ("", "atm") else report.busy_bytes * 8
         if report.busy_us <= 0 or bits <= 0 or self.link_layer == "ethernet":
             return
-        before, resets = self._rate.estimate(now_s), self._rate.resets
+        resets = self._rate.resets
         self._rate.add(now_s, 1e6 * bits / report.busy_us, weight=float(report.busy_us))
-        after = self._rate.estimate(now_s)
-        if self._rate.resets != resets and before is not None and after is not None:
+        before_bps, after = self._rate.shifted_from, self._rate.estimate(now_s)
+        if self._rate.resets != resets and before_bps is not None and after is not None:
             since_s = self._rate.since_s or now_s
             self.link.forget_since(since_s)
-            self.tell(LinkChange("rate", before.value, after.value, since_s, after.count))
+            self.tell(LinkChange("rate", before_bps, after.value, since_s, after.count))
 
     def on_probe(self, now_s: float, probe: Probe) -> None:
         """A probe that came back."""

@@ -58,6 +58,8 @@ class QuantileWindow:
     "A smaller difference, in the unit of the values, is no shift."
     resets: int = 0
     "How often a shift was seen."
+    shifted_from: float | None = None
+    "The estimate before the last shift."
     _samples: deque[_Sample] = field(default_factory=lambda: deque[_Sample]())
 
     def add(self, time_s: float, value: float, weight: float = 1.0) -> None:
@@ -130,6 +132,7 @@ class QuantileWindow:
         old, new = samples[: -self.shift_count], samples[-self.shift_count :]
         low, high = self._usual(old)
         if all(s.value > high for s in new) or all(s.value < low for s in new):
+            self.shifted_from = _Ordered(old).at(self.quantile)
             self._samples = deque(new)
             self.resets += 1
 

@@ -157,7 +157,6 @@ class PortMeter:
             return  # nothing ever waited: the interval says nothing about the line
         bw_bps, resets = 8e6 * report.busy_bytes / report.busy_us, self._bw.resets
         begins, disagrees = self._bw.since_s is None, self._bw.side(bw_bps) not in (None, 0)
-        before = self._bw.estimate(now_s)
         if self._bw_begins_s is None:
             self._bw_begins_s = now_s
         self._bw.add(now_s, bw_bps, weight=float(report.busy_us))
@@ -166,10 +165,11 @@ class PortMeter:
             # What came before has another T_D and, after a hand-over, another path; what came since is right.
             self._t_res.clear()
             after, since_s = self._bw.estimate(now_s), self._bw.since_s or now_s
-            if before is not None and after is not None and not begins:
+            before_bps = self._bw.shifted_from
+            if before_bps is not None and after is not None and not begins:
                 self.link.forget_since(since_s)  # their own serialisation was reckoned with the old rate
                 self._t_ack.clear()  # holds the way back, and timers that are usual at one rate are not at another
-                self.tell(LinkChange("rate", before.value, after.value, since_s, after.count))
+                self.tell(LinkChange("rate", before_bps, after.value, since_s, after.count))
             self._take_again(-math.inf if begins else self._bw.since_s or now_s)
         elif disagrees:
             self._doubt_s = now_s if self._doubt_s is None else self._doubt_s

@@ -143,10 +143,11 @@ class LinkProbe:
         self._misses, self._answer_s = 0, now_s
         self._taken.append(now_s - sent_s)
         two_tau_s = max(two_tau_s, 0.0)
-        before, resets = self._window.estimate(now_s), self._window.resets
+        resets = self._window.resets
         self._suspected = self._window.beyond(two_tau_s)
         self._window.add(now_s, two_tau_s)
-        if self._window.resets == resets or before is None:
+        before_s = self._window.shifted_from
+        if self._window.resets == resets or before_s is None:
             if not self._suspected:
                 self._quick_left = self.options.quick_count
             return None
@@ -154,7 +155,7 @@ class LinkProbe:
         self._taken.clear()
         after = self._window.estimate(now_s)
         assert after is not None
-        return DelayShift(before.value, after.value, self._window.since_s or now_s)
+        return DelayShift(before_s, after.value, self._window.since_s or now_s)
 
     def forget_since(self, time_s: float) -> None:
         """What was measured since then used the wrong rate of the line."""
