@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.run_state import STATE_FILE, find_folder
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -25,35 +26,40 @@ app = typer.Typer(name="hosts", help="TCP variants of the hosts: list, check, sh
 _out, _err = Console(), Console(stderr=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Run = Annotated[str | None, typer.Option("--run", help="Name of the running topology, when there are several.")]
+Run = Annotated[
+    str | None,
+    typer.Option(
+        "--state", "--run", help="Running topology: its name or its run-state folder; default the one that runs."
+    ),
+]
 
 
 def _fail(error: HostsError) -> typer.Exit:
     _err.print(f"fairlane hosts: {error}", markup=False, highlight=False, soft_wrap=True)
-    return typer.Exit(2)
+    codes = {code.value: code.exit_code for code in ErrorCode}
+    return typer.Exit(codes.get(error.code, 2))
 
 
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=1))
 
 
-def _state_files(run: str | None) -> list[Path]:
-    root = Path(os.environ.get("FAIRLANE_STATE_DIR") or "/run/fairlane")
-    return sorted(root.glob(f"{run or '*'}/state.json"))
+def _folder(run: str | None) -> Path:
+    """The run-state folder, found as all commands find it. Raises HostsError `no_topology` when there is none, or several."""
+    try:
+        return find_folder(run)
+    except FairlaneError as error:
+        raise HostsError(error.code.value, error.message) from None
 
 
 def running_hosts(run: str | None = None) -> dict[str, int]:
-    """Process id by host name of the running topology. Raises HostsError `namespace` when there is none, or several."""
-    files = _state_files(run)
-    if len(files) != 1:
-        names = ", ".join(file.parent.name for file in files)
-        what = f"several topologies run: {names}" if files else f"no topology{f' called {run!r}' if run else ''} runs"
-        raise HostsError("namespace", what, "say which with --run NAME" if files else "`make run` starts one")
+    """Process id by host name of the running topology. Raises HostsError `no_topology`, or `bad_file` for a state without hosts."""
+    file = _folder(run) / STATE_FILE
     try:
-        state: Any = json.loads(files[0].read_text())
+        state: Any = json.loads(file.read_text())
         return {str(host["name"]): int(host["pid"]) for host in state["hosts"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HostsError("namespace", f"{files[0]} is not a run's state: {error!r}") from error
+        raise HostsError("bad_file", f"{file} is not a run's state: {error!r}") from error
 
 
 def _find_pid(host: str, run: str | None) -> int:
@@ -136,7 +142,7 @@ def show(run: Run = None, json_output: Json = False) -> None:
         holder = loader.status()
     except HostsError as error:
         raise _fail(error) from error
-    running = _state_files(run)[0].parent.name
+    running = _folder(run).name
     programs = _programs_by_host(running, holder)
     if json_output:
         hosts = [
@@ -177,7 +183,7 @@ def _host(name: str, pid: int, run: str | None) -> Host:
     others = [interface for interface in interfaces if interface != "lo"]
     if not others:
         raise HostsError("namespace", f"host {name} has no interface but lo; there are {', '.join(interfaces)}")
-    return host_of(f"{_state_files(run)[0].parent.name}/{name}", namespace, others[0])
+    return host_of(f"{_folder(run).name}/{name}", namespace, others[0])
 
 
 def _chosen(name: str, instead: str | None) -> Variant:

@@ -9,7 +9,7 @@ class HostsError(Exception):
 
     `code` is stable and for programs (`kernel-unsupported`, `not-built`, `not-root`, `holder`, `holder-gone`,
     `name-taken`, `unknown-variant`, `unknown-program`, `cgroup`, `sysctl`, `wrong-congestion-control`, `option`,
-    `connect`, `namespace`, `check`); the text may change.
+    `connect`, `namespace`, `check`; of a running topology `no_topology` and `bad_file`); the text may change.
     """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:

@@ -89,20 +89,21 @@ def test_list_names_what_each_variant_needs(monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_a_running_topology_it_says_how_to_start_one(state: Path) -> None:
     del state
     for arguments in (["show"], ["use", "h1", "vegas"]):
-        assert "no topology runs" in call(*arguments, code=2)
+        assert "no topology is running" in call(*arguments, code=3)
 
 
 def test_with_several_it_asks_which(state: Path) -> None:
     write_state(state, "0", {"h1": 1})
     write_state(state, "k", {"h1": 1})
-    assert "several topologies run: 0, k" in call("show", code=2)
-    assert "no topology called 'x' runs" in call("show", "--run", "x", code=2)
+    assert "several topologies are running (0, k): choose one with --state" in call("show", code=3)
+    assert "no running topology 'x'" in call("show", "--state", "x", code=3)
+    assert "no running topology 'x'" in call("show", "--run", "x", code=3)
 
 
 def test_a_broken_state_is_named(state: Path) -> None:
     write_state(state, "0", {})
     (state / "0" / "state.json").write_text('{"hosts": [{"pid": "x"}]}')
-    assert "is not a run's state" in call("show", code=2)
+    assert "is not a run's state" in call("show", code=3)
 
 
 def test_unknown_names_are_answered_with_those_that_there_are(state: Path) -> None:

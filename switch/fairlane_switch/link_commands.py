@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from fairlane_controller.errors import FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.units import format_rate, parse_rate
 from rich.console import Console
 from rich.table import Table
@@ -38,12 +38,12 @@ _out, _err = Console(highlight=False), Console(stderr=True, highlight=False)
 if not _out.is_terminal:
     _out = Console(highlight=False, width=160)
 
-EXIT_CODES = {"bad_input": 2, "out_of_range": 2, "unknown_name": 3, "no_topology": 3, "unreachable": 4, "refused": 5}
-"""As those of the other commands (controller/README.md)."""
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Instance = Annotated[
-    str | None, typer.Option("--instance", help="Name of the running topology, when there are several.")
+    str | None,
+    typer.Option(
+        "--state", "--instance", help="Running topology: its name or its run-state folder; default the one that runs."
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="LINK", help="Its name: the nodes at its ends, such as s1-s2.")]
 Way = Annotated[str, typer.Option("--direction", "-d", help="a_to_b, b_to_a or both.")]
@@ -64,7 +64,7 @@ def _fail(error: RunningError, as_json: bool) -> None:
         _err.print_json(data={"error": {"code": error.code, "message": str(error)}})
     else:
         _err.print(f"fairlane link: {error}", markup=False, soft_wrap=True)
-    raise typer.Exit(EXIT_CODES[error.code])
+    raise typer.Exit(ErrorCode(error.code).exit_code)
 
 
 def _find(instance: str | None, name: str, direction: str = "both") -> tuple[RunningTopology, RunningLink, Direction]:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from fairlane_controller.errors import ErrorCode
+
 from fairlane_switch.port_control import PortControlError, read_ports, set_port
 from fairlane_switch.running import LinkEnd, RunningError, RunningLink, RunningTopology
 from fairlane_switch.wire import Direction, LinkOptions, LinkStats, WireClient, WireError, WireUnreachableError
@@ -41,7 +43,7 @@ class LinkNow:
 
 def _failed(error: Exception) -> RunningError:
     gone = isinstance(error, WireUnreachableError) or str(error).startswith("no switch answers")
-    return RunningError("unreachable" if gone else "refused", str(error))
+    return RunningError(ErrorCode.SWITCH_UNREACHABLE.value if gone else "refused", str(error))
 
 
 def read_links(running: RunningTopology) -> list[LinkNow]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.state.run_state import STATE_FILE, state_root
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.run_state import STATE_FILE, find_folder
 
 
 class RunningError(RuntimeError):
-    """What a command of links cannot do; `code` is stable, the text says what and what is allowed."""
+    """What a command of links cannot do; `code` is one of `fairlane_controller.errors.ErrorCode`, the text says what and what is allowed."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -66,19 +67,17 @@ class RunningTopology:
 
 
 def find_running(instance: str | None = None) -> RunningTopology:
-    """The running topology of that name; None: the one that runs. Raises RunningError `no_topology` when there is none, or several."""
-    files = {path.parent.name: path for path in sorted(state_root().glob(f"*/{STATE_FILE}"))}
-    if instance is not None and instance not in files:
-        there = f"running: {', '.join(files)}" if files else "none runs; `make run` starts one"
-        raise RunningError("no_topology", f"no topology {instance!r} runs; {there}")
-    if instance is None and len(files) != 1:
-        what = f"several topologies run: {', '.join(files)}; say which with --instance" if files else "no topology runs"
-        raise RunningError("no_topology", what if files else f"{what}; `make run` starts one")
-    path = files[instance] if instance is not None else next(iter(files.values()))
+    """The running topology of that name or folder; None: the one that runs, found as all commands find it.
+
+    Raises RunningError `no_topology` when there is none, or several; `bad_file` when its state cannot be understood."""
+    try:
+        path = find_folder(instance) / STATE_FILE
+    except FairlaneError as error:
+        raise RunningError(error.code.value, error.message) from None
     try:
         return _decode(json.loads(path.read_text()))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunningError("no_topology", f"{path} is not a run's state: {error!r}") from error
+        raise RunningError("bad_file", f"{path} is not a run's state: {error!r}") from error
 
 
 def _decode(state: dict[str, Any]) -> RunningTopology:

@@ -265,7 +265,8 @@ def test_spike_and_outage_go_to_the_wire(topology: Topology) -> None:
         (("set", "h1-s1", "--delay", "1ms"), 5, 'h1-s1 is a bare veth pair: give it a delay or "emulated": true'),
         (("spike", "h1-s1", "1s"), 5, "h1-s1 is a bare veth pair"),
         (("outage", "s1-s2", "long"), 2, "duration 'long' is not a number with a unit"),
-        (("list", "--instance", "7"), 3, "no topology '7' runs; running: 0"),
+        (("list", "--state", "7"), 3, "no running topology '7'"),
+        (("list", "--instance", "7"), 3, "no running topology '7'"),
     ],
 )
 def test_errors_say_what_and_what_is_allowed(
@@ -309,7 +310,8 @@ def test_the_table_of_the_docs_is_that_of_the_code() -> None:
 
 def test_nobody_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
-    assert "no topology runs; `make run` starts one" in call("list", code=3)
+    assert "no topology is running" in call("list", code=3)
     made = Topology(tmp_path)
     made.close()
     assert "no switch answers at" in call("list", code=4)
+    assert json.loads(call("list", "--json", code=4))["error"]["code"] == "switch_unreachable"

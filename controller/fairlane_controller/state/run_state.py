@@ -159,7 +159,7 @@ def find_folder(name_or_path: str | None) -> Path:
         raise FairlaneError(
             ErrorCode.NO_TOPOLOGY,
             f"no topology is running: there is no */{STATE_FILE} under {root}; "
-            "start one, or name a switch with --switch s1=HOST:PORT",
+            "`make run` starts one (commands of the controller also take --switch s1=HOST:PORT)",
         )
     if len(found) > 1:
         names = ", ".join(p.name for p in found)
