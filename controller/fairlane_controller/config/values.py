@@ -101,7 +101,7 @@ Duration = Annotated[
     float,
     BeforeValidator(_seconds),
     PlainSerializer(lambda value: duration_text(value)),
-    _text_schema(r"^\s*[0-9.]+\s*(ns|us|µs|ms|s|min)\s*$", "A time with its unit", ["250ms", "1s"]),
+    _text_schema(r"^\s*[0-9.]+\s*(ns|us|µs|ms|s|m|min)\s*$", "A time with its unit", ["250ms", "1s"]),
 ]
 """Seconds of `250ms`."""
 Rate = Annotated[
