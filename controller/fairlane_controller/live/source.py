@@ -54,7 +54,7 @@ class LiveSource:
         endpoint_for: Callable[[Any], Endpoint] = endpoint_of,
     ) -> None:
         self._options = options or ReaderOptions()
-        self._queues_of = queues_of
+        self._queues_of = queues_of or _queues_by_target(targets.run)
         self._client_factory = client_factory
         self._endpoint_for = endpoint_for
         self._run = targets.run
@@ -151,6 +151,15 @@ class LiveSource:
         stamp = _stamp(folder, LOOP_STATE_FILE)
         if folder is not None and stamp != self._loop_stamp:
             self._loop_state, self._loop_stamp = read_loop_state(folder), stamp
+
+
+def _queues_by_target(run: RunState | None) -> QueueSourceOf | None:
+    """gNMI, which a switch may serve or not; BMv2 does not, and is not asked."""
+    if run is not None and run.target == "bmv2":
+        return None
+    from fairlane_controller.gnmi.queues import queue_source_of  # it implements an interface of this room
+
+    return queue_source_of
 
 
 def _stamp(folder: Path | None, name: str) -> int | None:
