@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS and the read-only role against the real switch: who gets in, who gets no data, and what a refusal says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import stat
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.certificates import make_certificates
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles
+from finsy.proto import gnmi, p4r
+from live_switch import COMPILED, LiveSwitch, binary, free_port
+
+pytestmark = pytest.mark.timeout(60)
+
+Call = tuple[str, Any]
+CALLS: tuple[Call, ...] = (
+    ("/p4.v1.P4Runtime/Capabilities", p4r.CapabilitiesRequest()),
+    ("/p4.v1.P4Runtime/GetForwardingPipelineConfig", p4r.GetForwardingPipelineConfigRequest(device_id=1)),
+    ("/p4.v1.P4Runtime/Write", p4r.WriteRequest(device_id=1)),
+    ("/gnmi.gNMI/Capabilities", gnmi.CapabilityRequest()),
+    ("/gnmi.gNMI/Get", gnmi.GetRequest()),
+    ("/fairlane.v1.Switch/Trace", p4r.CapabilitiesRequest()),
+)
+
+
+@pytest.fixture(scope="module")
+def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`mine`; `other`, of another CA; `old`, which has expired."""
+    folder = tmp_path_factory.mktemp("certs")
+    make_certificates(folder / "mine")
+    make_certificates(folder / "other")
+    make_certificates(folder / "old", days=1, now=datetime.now(timezone.utc) - timedelta(days=3))
+    return folder
+
+
+def files(certs: Path, ca: str, who: str | None, of: str = "mine") -> TlsFiles:
+    """Trusts the CA `ca`, and is `who` of the folder `of`."""
+    mine = certs / of
+    return TlsFiles(certs / ca / "ca.pem", who and mine / f"{who}.pem", who and mine / f"{who}.key")
+
+
+class TlsSwitch(LiveSwitch):
+    """The embedded switch with its program and other options on its command line."""
+
+    def launch(self, *options: str) -> None:
+        """Start with these options, and wait until it serves."""
+        path = binary("embedded")
+        assert path is not None
+        program = ["--pipeline", str(COMPILED / "qthresh.json"), "--p4info", str(COMPILED / "qthresh.p4info.txtpb")]
+        with (self.folder / "switch.log").open("wb") as log:
+            command = [path, "--grpc", f"127.0.0.1:{self.grpc_port}", *program, *options]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        assert self.process.stdout is not None
+        ready = self.process.stdout.readline()
+        assert ready, (self.folder / "switch.log").read_text()
+
+    def endpoint(self, tls: TlsFiles | None) -> Endpoint:
+        """Where it is."""
+        return Endpoint("s1", f"127.0.0.1:{self.grpc_port}", 1, tls)
+
+
+@contextlib.contextmanager
+def running(folder: Path, *options: str) -> Iterator[TlsSwitch]:
+    """A switch with these options."""
+    switch = TlsSwitch("embedded", folder, grpc_port=free_port())
+    switch.launch(*options)
+    try:
+        yield switch
+    finally:
+        switch.kill()
+
+
+def server(certs: Path, of: str = "mine") -> list[str]:
+    """The switch's own certificate."""
+    return ["--tls-cert", str(certs / of / "server.pem"), "--tls-key", str(certs / of / "server.key")]
+
+
+@pytest.fixture(scope="module")
+def switch(certs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsSwitch]:
+    """A switch with mutual TLS and a program."""
+    if binary("embedded") is None:
+        pytest.skip("the embedded switch is not on this machine (build it, or set FAIRLANE_BIN_DIR)")
+    ca = ["--tls-client-ca", str(certs / "mine" / "ca.pem")]
+    with running(tmp_path_factory.mktemp("switch"), *server(certs), *ca) as found:
+        yield found
+
+
+def refused(endpoint: Endpoint, *, write: bool = False) -> str:
+    """What a client is told; its code must be that of TLS."""
+
+    async def connect() -> None:
+        async with SwitchClient(endpoint, write=write):
+            pass
+
+    with pytest.raises(FairlaneError) as caught:
+        asyncio.run(connect())
+    assert caught.value.code is ErrorCode.TLS_FAILED
+    assert caught.value.exit_code == 4
+    return caught.value.message
+
+
+def channel(address: str, tls: TlsFiles | None) -> grpc.Channel:
+    """As plain as it gets, without our client."""
+    if tls is None:
+        return grpc.insecure_channel(address)
+    cert, key = (path.read_bytes() if path else None for path in (tls.cert, tls.key))
+    return grpc.secure_channel(address, grpc.ssl_channel_credentials(tls.ca.read_bytes(), key, cert))
+
+
+def status(found: grpc.Channel, call: Call) -> tuple[grpc.StatusCode, str]:
+    """The status of one call, whatever it answers."""
+    name, request = call
+    method = found.unary_unary(name, request_serializer=type(request).SerializeToString)
+    try:
+        method(request, timeout=10)
+    except grpc.RpcError as ex:
+        error: Any = ex
+        return error.code(), error.details() or ""
+    return grpc.StatusCode.OK, ""
+
+
+@pytest.mark.parametrize(
+    ("ca", "who", "of", "said"),
+    [
+        ("mine", None, "mine", "it takes only clients with a certificate: give one with --tls-cert and --tls-key"),
+        ("mine", "controller", "other", "was not signed by the CA that it trusts"),
+        ("mine", "controller", "old", "old/controller.pem has expired; make new ones with `fairlane certs make`"),
+        ("mine", "server", "mine", "it refuses this client"),
+    ],
+)
+def test_a_wrong_client_is_refused_and_gets_no_data(
+    switch: TlsSwitch, certs: Path, ca: str, who: str | None, of: str, said: str
+) -> None:
+    tls = files(certs, ca, who, of)
+    assert said in refused(switch.endpoint(tls))
+    with channel(switch.endpoint(tls).grpc, tls) as found:
+        for call in CALLS:
+            assert status(found, call)[0] is grpc.StatusCode.UNAVAILABLE, call[0]
+    # The one that is right still gets in: nobody else was cut off.
+    tls = files(certs, "mine", "controller")
+    with channel(switch.endpoint(tls).grpc, tls) as found:
+        assert status(found, CALLS[0])[0] is grpc.StatusCode.OK
+
+
+def test_a_plain_client_is_refused_and_gets_no_data(switch: TlsSwitch) -> None:
+    assert "speaks TLS only: name the CA that signed it with --tls-ca" in refused(switch.endpoint(None))
+    with channel(switch.endpoint(None).grpc, None) as found:
+        for call in CALLS:
+            assert status(found, call)[0] is grpc.StatusCode.UNAVAILABLE, call[0]
+
+
+def test_a_client_does_not_talk_to_a_switch_of_another_ca(switch: TlsSwitch, certs: Path) -> None:
+    message = refused(switch.endpoint(files(certs, "other", "controller")))
+    assert f"its certificate was not signed by the CA {certs / 'other' / 'ca.pem'}: name the CA that did" in message
+
+
+def test_a_switch_that_is_expired_or_somebody_else_is_not_trusted(certs: Path, tmp_path: Path) -> None:
+    with running(tmp_path, *server(certs, "old")) as old:
+        assert "its certificate has expired" in refused(old.endpoint(files(certs, "old", None)))
+    # A controller's certificate is for no host at all.
+    wrong = ["--tls-cert", str(certs / "mine" / "controller.pem"), "--tls-key", str(certs / "mine" / "controller.key")]
+    with running(tmp_path, *wrong) as other:
+        assert "its certificate" in refused(other.endpoint(files(certs, "mine", None)))
+
+
+def test_tls_to_a_switch_without_it(certs: Path, tmp_path: Path) -> None:
+    with running(tmp_path) as plain:
+        assert "it speaks no TLS: leave --tls-ca away" in refused(plain.endpoint(files(certs, "mine", "controller")))
+
+
+def test_without_a_client_ca_everybody_is_served(certs: Path, tmp_path: Path) -> None:
+    with running(tmp_path, *server(certs)) as open_to_all:
+
+        async def read() -> list[str]:
+            async with SwitchClient(open_to_all.endpoint(files(certs, "mine", None))) as client:
+                return client.table_names()
+
+        assert "ipv4_lpm" in asyncio.run(read())
+
+
+def test_files_that_cannot_be_used_are_named(certs: Path, tmp_path: Path) -> None:
+    mine = certs / "mine"
+    nothing = tmp_path / "nothing.pem"
+    nothing.write_text("nothing\n")
+    for tls, said in (
+        (TlsFiles(tmp_path / "no.pem"), "no.pem does not exist"),
+        (TlsFiles(nothing), f"the CA {nothing} cannot be used"),
+        (TlsFiles(mine / "ca.pem", mine / "controller.pem"), "certificate and key belong together"),
+        (TlsFiles(mine / "ca.pem", mine / "controller.pem", mine / "observer.key"), "the key is another certificate's"),
+    ):
+        with pytest.raises(FairlaneError, match="TLS: ") as caught:
+            tls.context()
+        assert said in caught.value.message
+
+
+# ---- the role ------------------------------------------------------------------------------------------------------
+
+
+def test_an_observers_certificate_reads_and_writes_nothing(switch: TlsSwitch, certs: Path) -> None:
+    tls = files(certs, "mine", "observer")
+
+    async def work() -> str:
+        controller = switch.endpoint(files(certs, "mine", "controller"))
+        async with SwitchClient(controller, write=True, election_id=5) as primary:
+            # It asks for the controllers' role with a higher id, and becomes nobody's primary.
+            async with SwitchClient(switch.endpoint(tls), write=True, election_id=2**40) as observer:
+                assert primary.is_primary
+                assert len(observer.table_names()) > 3
+                with pytest.raises(FairlaneError) as caught:
+                    await observer.enable_digest("port_report_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=1.0)
+                assert not primary.down.is_set()
+            return caught.value.message
+
+    assert "this client may only read: Read-only: the client's certificate" in asyncio.run(work())
+    with channel(switch.endpoint(tls).grpc, tls) as found:
+        for name, request in (
+            ("/p4.v1.P4Runtime/Write", p4r.WriteRequest(device_id=1)),
+            ("/p4.v1.P4Runtime/SetForwardingPipelineConfig", p4r.SetForwardingPipelineConfigRequest(device_id=1)),
+            ("/gnmi.gNMI/Set", gnmi.SetRequest()),
+        ):
+            assert status(found, (name, request))[0] is grpc.StatusCode.PERMISSION_DENIED, name
+        for call in (CALLS[0], CALLS[1], CALLS[3]):
+            assert status(found, call) == (grpc.StatusCode.OK, ""), call[0]
+
+
+def test_a_reader_takes_the_observers_role_by_itself(switch: TlsSwitch, certs: Path) -> None:
+    async def work() -> tuple[str, bool]:
+        async with SwitchClient(switch.endpoint(files(certs, "mine", "controller"))) as reader:
+            request = p4r.WriteRequest(device_id=1, role=OBSERVER_ROLE)
+            with channel(switch.endpoint(None).grpc, files(certs, "mine", "controller")) as found:
+                code, message = status(found, ("/p4.v1.P4Runtime/Write", request))
+            assert code is grpc.StatusCode.PERMISSION_DENIED
+            return message, reader.is_primary
+
+    assert asyncio.run(work()) == ('Read-only: the role "fairlane.observer" writes nothing', False)
+
+
+# ---- certificates --------------------------------------------------------------------------------------------------
+
+
+def test_keys_are_private_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path / "c")
+    assert {one.role for one in made} == {"ca", "server", "controller", "observer"}
+    before = {path: path.read_bytes() for one in made for path in (one.certificate, one.key)}
+    assert all(stat.S_IMODE(one.key.stat().st_mode) == 0o600 for one in made)
+    with pytest.raises(FairlaneError, match="exist already"):
+        make_certificates(tmp_path / "c")
+    assert all(path.read_bytes() == content for path, content in before.items())
+    make_certificates(tmp_path / "c", force=True)
+    assert all(path.read_bytes() != content for path, content in before.items())
+
+
+def test_bad_days_and_hosts_make_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FairlaneError, match="--days 0 is out of range: it must be between 1 and 3650"):
+        make_certificates(tmp_path / "c", days=0)
+    with pytest.raises(FairlaneError, match="must be a name or an address"):
+        make_certificates(tmp_path / "c", hosts=["not a host"])
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.usefixtures("switch")
+def test_the_commands_of_the_document_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fairlane_controller.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    for variable in ("CA", "CERT", "KEY"):
+        monkeypatch.setenv(f"FAIRLANE_TLS_{variable}", "")  # so that what the command sets is taken back
+    text = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+    lines = [line.split(" #")[0].split()[1:] for line in text.splitlines() if line.startswith("fairlane ")]
+    makes = [words for words in lines if "make" in words]
+    uses = [words for words in lines if "make" not in words]
+    assert len(makes) == 2
+    assert len(uses) == 2
+    for words in makes:
+        main_ok(main, words)
+    with running(tmp_path, *server(tmp_path, "certs"), "--tls-client-ca", str(tmp_path / "certs" / "ca.pem")) as mine:
+        for words in uses:
+            main_ok(main, [*words, "--switch", f"s1=127.0.0.1:{mine.grpc_port}"])
+    assert "s1" in capsys.readouterr().out
+
+
+def main_ok(main: Any, words: list[str]) -> None:
+    """Run a command; it must end well."""
+    ended: int | str | None = 0
+    try:
+        main(words)
+    except SystemExit as end:
+        ended = end.code
+    assert ended in (0, None), words
