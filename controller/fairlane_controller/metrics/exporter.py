@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -33,11 +34,12 @@ Finder = Callable[[], dict[str, LiveTargets]]
 
 
 class _Topology:
-    def __init__(self, name: str, targets: LiveTargets) -> None:
+    def __init__(self, name: str, targets: LiveTargets, event_log: Path | None) -> None:
         folder = targets.run.folder if targets.run else None
+        path = event_log or (folder / EVENTS_FILE if folder else None)
         self.name = name
         self.source = LiveSource(targets)
-        self._tail = EventTail(folder / EVENTS_FILE if folder else None, first=1 << 30, first_bytes=WHOLE_LOG_BYTES)
+        self._tail = EventTail(path, first=1 << 30, first_bytes=WHOLE_LOG_BYTES)
         self._counts = EventCounts()
         self._latest: Snapshot | None = None
         self._at_s = -1e9
@@ -60,8 +62,10 @@ class _Topology:
 class Exporter:
     """`find` gives the topologies by name as they are now; one that ended is scraped no more."""
 
-    def __init__(self, find: Finder, listen: Listen) -> None:
+    def __init__(self, find: Finder, listen: Listen, event_log: Path | None = None) -> None:
+        """`event_log`: where the loop writes, if not into the run-state folder."""
         self._find = find
+        self._event_log = event_log
         self._listen = listen
         self._topologies: dict[str, _Topology] = {}
 
@@ -93,7 +97,7 @@ class Exporter:
         ended = [self._topologies.pop(name) for name in list(self._topologies) if name not in there]
         for name, targets in there.items():
             if name not in self._topologies:
-                self._topologies[name] = _Topology(name, targets)
+                self._topologies[name] = _Topology(name, targets, self._event_log)
         for topology in ended:
             await topology.source.close()
         chosen = [self._topologies[name] for name in sorted(there)]
@@ -105,13 +109,15 @@ class Exporter:
         await asyncio.gather(*(topology.source.close() for topology in ended))
 
 
-async def beside(work: Coroutine[Any, Any, None], find: Finder, listen: Listen | None) -> None:
+async def beside(
+    work: Coroutine[Any, Any, None], find: Finder, listen: Listen | None, event_log: Path | None = None
+) -> None:
     """Do `work` with the endpoint beside it; without `listen` the work alone. Raises BAD_INPUT, with nothing begun, when the address cannot be had."""
     if listen is None:
         await work
         return
     try:
-        async with served(Exporter(find, listen).app(), listen):
+        async with served(Exporter(find, listen, event_log).app(), listen):
             await work
     finally:
         work.close()
