@@ -1,0 +1,568 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports and queues of a real fairlane-switch over gNMI: read, changed all or nothing, watched; and `fairlane ports` on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import queue
+import shlex
+import subprocess
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate
+from fairlane_controller.gnmi.embedded import GnmiPorts
+from fairlane_controller.gnmi.queues import queue_source_of
+from fairlane_controller.switch.client import Endpoint
+from finsy import GNMIPath
+from finsy.proto import gnmi, gnmi_grpc
+from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes network interfaces: needs root"),
+    pytest.mark.skipif(binary("embedded") is None, reason="fairlane-switch is not built"),
+]
+WAIT_S = 15.0
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Generator[LiveSwitch]:
+    """A switch with interfaces at ports 1 and 3; port 3 has a rate and a capacity."""
+    folder = tmp_path_factory.mktemp("gnmi")
+    names = {port: f"gn{os.getpid() % 100_000}p{port}" for port in (1, 3)}
+    for name in names.values():
+        subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}x"], check=True)
+        for end in (name, f"{name}x"):
+            subprocess.run(["ip", "link", "set", end, "up"], check=True)
+    live = LiveSwitch("embedded", folder, names)
+    try:
+        live.start()
+        live.write_state()
+        with grpc.insecure_channel(f"127.0.0.1:{live.grpc_port}") as channel:
+            try:
+                gnmi_grpc.gNMIStub(channel).Capabilities(gnmi.CapabilityRequest(), timeout=WAIT_S)
+            except grpc.RpcError as ex:
+                if ex.code() is grpc.StatusCode.UNIMPLEMENTED:  # type: ignore[attr-defined]
+                    pytest.skip("this fairlane-switch is an older one, without gNMI: build it again")
+                raise
+        live.fairlane("init")
+        yield live
+    finally:
+        live.kill()
+        for name in names.values():
+            subprocess.run(["ip", "link", "delete", name], check=False)
+
+
+@contextmanager
+def stub(switch: LiveSwitch) -> Generator[Any]:
+    """The generated client."""
+    with grpc.insecure_channel(f"127.0.0.1:{switch.grpc_port}") as channel:
+        yield gnmi_grpc.gNMIStub(channel)
+
+
+def endpoint(switch: LiveSwitch) -> Endpoint:
+    return Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+
+
+def work(switch: LiveSwitch, job: Any) -> Any:
+    """`await job(ports)` with a connected client."""
+
+    async def run() -> Any:
+        async with GnmiPorts(endpoint(switch)) as ports:
+            return await asyncio.wait_for(job(ports), WAIT_S)
+
+    return asyncio.run(run())
+
+
+def port(switch: LiveSwitch, number: int, *, queues: bool = False) -> PortInfo:
+    found = work(switch, lambda ports: ports.ports(queues=queues))
+    return next(one for one in found if one.port == number)
+
+
+def path(text: str) -> gnmi.Path:
+    return GNMIPath(text).path
+
+
+def uint(text: str, value: int) -> gnmi.Update:
+    return gnmi.Update(path=path(text), val=gnmi.TypedValue(uint_val=value))
+
+
+def shaper(name: str, leaf: str) -> str:
+    return f"qos/scheduler-policies/scheduler-policy[name={name}]/schedulers/scheduler[sequence=1]/one-rate-two-color/config/{leaf}"
+
+
+def refused(call: Any) -> tuple[str, str]:
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    return caught.value.code().name, caught.value.details()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def subscribed(switch: LiveSwitch, sublist: gnmi.SubscriptionList) -> Generator[tuple[queue.Queue[Any], Any]]:
+    """Responses of a subscription as they come, and a function that sends a poll."""
+    asks: queue.Queue[Any] = queue.Queue()
+    came: queue.Queue[Any] = queue.Queue()
+    asks.put(gnmi.SubscribeRequest(subscribe=sublist))
+    with stub(switch) as client:
+        call = client.Subscribe(iter(asks.get, None))
+
+        def read() -> None:
+            try:
+                for response in call:
+                    came.put(response)
+            except grpc.RpcError as ex:
+                came.put(ex)
+            came.put(None)
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            yield came, lambda: asks.put(gnmi.SubscribeRequest(poll=gnmi.Poll()))
+        finally:
+            asks.put(None)
+            call.cancel()
+            thread.join(WAIT_S)
+
+
+def until_sync(came: queue.Queue[Any]) -> dict[str, Any]:
+    """Leaves up to the sync, by path."""
+    leaves: dict[str, Any] = {}
+    while True:
+        response = came.get(timeout=WAIT_S)
+        assert isinstance(response, gnmi.SubscribeResponse), response
+        if response.sync_response:
+            return leaves
+        leaves |= leaves_of(response.update)
+
+
+def leaves_of(notification: gnmi.Notification) -> dict[str, Any]:
+    assert notification.timestamp > 0
+    return {str(GNMIPath(u.path)): scalar(u.val) for u in notification.update}
+
+
+def scalar(value: gnmi.TypedValue) -> Any:
+    found = getattr(value, value.WhichOneof("value"))
+    return json.loads(found) if isinstance(found, bytes) else found
+
+
+def subscription(text: str, mode: str = "TARGET_DEFINED", **more: int | bool) -> gnmi.Subscription:
+    return gnmi.Subscription(path=path(text), mode=gnmi.SubscriptionMode.Value(mode), **more)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_capabilities_name_models_and_encodings(switch: LiveSwitch) -> None:
+    with stub(switch) as client:
+        answer = client.Capabilities(gnmi.CapabilityRequest(), timeout=WAIT_S)
+    assert answer.gNMI_version == "0.10.0"
+    names = {model.name for model in answer.supported_models}
+    assert {"openconfig-interfaces", "openconfig-qos", "fairlane-port"} <= names
+    assert gnmi.Encoding.JSON_IETF in answer.supported_encodings
+    assert gnmi.Encoding.PROTO in answer.supported_encodings
+
+
+def test_ports_are_read_with_their_options_and_counters(switch: LiveSwitch) -> None:
+    one = port(switch, 3, queues=True)
+    assert (one.interface, one.rate_bps, one.queue_packets) == (switch.interfaces[3], RATE_BPS, QUEUE_PACKETS)
+    assert (one.scheduler, one.queues, one.link_layer, one.admin_up, one.oper_up) == ("strict", 8, "none", True, True)
+    assert one.queue_bytes is None
+    assert one.waiting_packets == 0
+    assert one.sent_packets is not None
+    assert [q.queue for q in one.queue_list] == list(range(8))
+    assert one.queue_list[0].weight == 1
+    assert port(switch, 1).rate_bps == 0
+
+
+def test_json_is_a_tree_with_modules_and_text_for_64_bits(switch: LiveSwitch) -> None:
+    name = switch.interfaces[3]
+    request = gnmi.GetRequest(encoding=gnmi.Encoding.JSON_IETF)
+    request.path.extend([path(f"interfaces/interface[name={name}]"), path(shaper(name, ""))])
+    with stub(switch) as client:
+        answer = client.Get(request, timeout=WAIT_S)
+    tree = scalar(answer.notification[0].update[0].val)
+    assert tree["openconfig-interfaces:state"]["ifindex"] == 3
+    assert tree["openconfig-interfaces:state"]["openconfig-p4rt:id"] == 3
+    assert isinstance(tree["openconfig-interfaces:state"]["counters"]["in-pkts"], str)
+    assert tree["fairlane-port:port"]["config"]["queues"] == 8
+    shaped = scalar(answer.notification[1].update[0].val)
+    assert shaped == {"openconfig-qos:cir": str(RATE_BPS), "openconfig-qos:max-queue-depth-packets": QUEUE_PACKETS}
+
+
+def test_wildcards_and_parts(switch: LiveSwitch) -> None:
+    with stub(switch) as client:
+        every = client.Get(
+            gnmi.GetRequest(path=[path("interfaces/interface[name=*]/state/oper-status")], encoding="PROTO"),
+            timeout=WAIT_S,
+        )
+        deep = client.Get(gnmi.GetRequest(path=[path("interfaces/.../in-pkts")], encoding="PROTO"), timeout=WAIT_S)
+        config = client.Get(gnmi.GetRequest(path=[path("interfaces")], encoding="PROTO", type="CONFIG"), timeout=WAIT_S)
+    assert {GNMIPath(u.path)["name"] for u in every.notification[0].update} == {"cpu", *switch.interfaces.values()}
+    assert len(deep.notification[0].update) == 3
+    assert not [u for u in config.notification[0].update if "state" in GNMIPath(u.path)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "part"),
+    [
+        ("interfaces/interface[name=*]/state/oper-statu", "INVALID_ARGUMENT", "did you mean oper-status?"),
+        ("interfaces/interface[name=nosuch0]/state", "NOT_FOUND", "interfaces are "),
+        ("interfaces/interface[interface-id=x]", "INVALID_ARGUMENT", "the list's key is name, not interface-id"),
+    ],
+)
+def test_a_path_that_is_not_there_is_told(switch: LiveSwitch, text: str, code: str, part: str) -> None:
+    with stub(switch) as client:
+        got, message = refused(lambda: client.Get(gnmi.GetRequest(path=[path(text)], encoding="PROTO"), timeout=WAIT_S))
+    assert got == code, message
+    assert part in message, message
+
+
+def test_an_encoding_that_is_not_served_is_told(switch: LiveSwitch) -> None:
+    with stub(switch) as client:
+        got, message = refused(lambda: client.Get(gnmi.GetRequest(encoding="ASCII"), timeout=WAIT_S))
+    assert (got, message) == ("UNIMPLEMENTED", "encoding ASCII is not served; JSON_IETF, JSON and PROTO are")
+
+
+# ---- changing --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_set_holds_and_the_rest_stays(switch: LiveSwitch) -> None:
+    change = PortChange(rate_bps=5_000_000, queue_bytes=64_000, scheduler="drr", weights={1: 3})
+    work(switch, lambda ports: ports.set_port(1, change))
+    one = port(switch, 1, queues=True)
+    assert (one.rate_bps, one.queue_bytes, one.scheduler, one.queue_packets) == (5_000_000, 64_000, "drr", 1000)
+    assert [q.weight for q in one.queue_list[:3]] == [1, 3, 1]
+    work(
+        switch,
+        lambda ports: ports.set_port(1, PortChange(rate_bps=0, queue_bytes=0, scheduler="strict", weights={1: 1})),
+    )
+    one = port(switch, 1)
+    assert (one.rate_bps, one.queue_bytes, one.scheduler) == (0, None, "strict")
+
+
+def test_a_set_is_done_whole_or_not_at_all(switch: LiveSwitch) -> None:
+    one, three = switch.interfaces[1], switch.interfaces[3]
+    before = work(switch, lambda ports: ports.ports(queues=True))
+    bad = [
+        (uint(shaper(three, "max-queue-depth-packets"), 0), "INVALID_ARGUMENT", "a queue capacity of 0 packets"),
+        (uint(shaper(three, "cir"), 2 * 10**12), "INVALID_ARGUMENT", "is above 1000000000000 bit/s"),
+        (uint(f"interfaces/interface[name={three}]/state/ifindex", 4), "INVALID_ARGUMENT", "it is read-only"),
+        (uint(f"interfaces/interface[name={three}]/port/config/queues", 7), "INVALID_ARGUMENT", "queues can only be added"),
+        (uint(shaper("nosuch0", "cir"), 7), "NOT_FOUND", "scheduler-policy[name=nosuch0]"),
+        (uint(shaper("*", "cir"), 7), "INVALID_ARGUMENT", "a Set takes no wildcards"),
+        (
+            gnmi.Update(path=path(f"interfaces/interface[name={three}]/port/config/scheduler"), val={"string_val": "fq"}),
+            "INVALID_ARGUMENT",
+            "one of strict, wrr, drr",
+        ),
+    ]  # fmt: skip
+    down = gnmi.Update(path=path(f"interfaces/interface[name={one}]/config/enabled"), val={"bool_val": False})
+    with stub(switch) as client:
+        for update, code, part in bad:
+            request = gnmi.SetRequest(update=[uint(shaper(one, "cir"), 1_000_000), down, update])
+            got, message = refused(lambda request=request: client.Set(request, timeout=WAIT_S))
+            assert got == code, message
+            assert part in message, message
+            assert str(GNMIPath(update.path)) in message, message
+    assert work(switch, lambda ports: ports.ports(queues=True)) == before
+
+
+def test_replace_and_delete_give_defaults(switch: LiveSwitch) -> None:
+    name = switch.interfaces[1]
+    tree = {"openconfig-qos:cir": "3000000"}
+    container = path(shaper(name, "").rstrip("/"))
+    work(switch, lambda ports: ports.set_port(1, PortChange(queue_packets=7)))
+    with stub(switch) as client:
+        replace = gnmi.Update(path=container, val={"json_ietf_val": json.dumps(tree).encode()})
+        answer = client.Set(gnmi.SetRequest(replace=[replace]), timeout=WAIT_S)
+        assert answer.response[0].op == gnmi.UpdateResult.REPLACE
+        assert answer.timestamp > 0
+        replaced = port(switch, 1)
+        assert (replaced.rate_bps, replaced.queue_packets) == (3_000_000, 1000)
+        client.Set(gnmi.SetRequest(delete=[path(shaper(name, "cir"))]), timeout=WAIT_S)
+    assert port(switch, 1).rate_bps == 0
+
+
+# ---- watching --------------------------------------------------------------------------------------------------------
+
+
+def test_once_ends_after_the_sync(switch: LiveSwitch) -> None:
+    once = gnmi.SubscriptionList(
+        mode="ONCE", encoding="PROTO", subscription=[subscription("interfaces/interface/state/ifindex")]
+    )
+    with subscribed(switch, once) as (came, _):
+        assert sorted(until_sync(came).values()) == [1, 3, 510]
+        assert came.get(timeout=WAIT_S) is None
+
+
+def test_a_poll_is_answered_each_time(switch: LiveSwitch) -> None:
+    polled = gnmi.SubscriptionList(
+        mode="POLL", encoding="PROTO", subscription=[subscription("interfaces/interface/config/enabled")]
+    )
+    with subscribed(switch, polled) as (came, poll):
+        first = until_sync(came)
+        for _ in range(3):
+            poll()
+            assert until_sync(came) == first
+
+
+def test_samples_come_and_redundant_ones_do_not(switch: LiveSwitch) -> None:
+    name = switch.interfaces[3]
+    every = 20_000_000
+    rate = shaper(name, "cir")
+    sampled = gnmi.SubscriptionList(
+        encoding="PROTO", subscription=[subscription(rate, "SAMPLE", sample_interval=every)]
+    )
+    with subscribed(switch, sampled) as (came, _):
+        until_sync(came)
+        times = [came.get(timeout=WAIT_S).update.timestamp for _ in range(4)]
+    assert times == sorted(set(times))
+    quiet = subscription(rate, "SAMPLE", sample_interval=every, suppress_redundant=True)
+    with subscribed(switch, gnmi.SubscriptionList(encoding="PROTO", subscription=[quiet])) as (came, _):
+        assert list(until_sync(came).values()) == [RATE_BPS]
+        work(switch, lambda ports: ports.set_port(3, PortChange(rate_bps=RATE_BPS + 8)))
+        assert list(leaves_of(came.get(timeout=WAIT_S).update).values()) == [RATE_BPS + 8]
+        work(switch, lambda ports: ports.set_port(3, PortChange(rate_bps=RATE_BPS)))
+        assert list(leaves_of(came.get(timeout=WAIT_S).update).values()) == [RATE_BPS]
+    beats = subscription(rate, "SAMPLE", sample_interval=every, suppress_redundant=True, heartbeat_interval=2 * every)
+    with subscribed(switch, gnmi.SubscriptionList(encoding="PROTO", subscription=[beats])) as (came, _):
+        until_sync(came)
+        assert [list(leaves_of(came.get(timeout=WAIT_S).update).values()) for _ in range(2)] == [[RATE_BPS]] * 2
+
+
+@pytest.mark.parametrize(
+    ("sub", "part"),
+    [
+        (subscription("interfaces/interface/state", "ON_CHANGE"), "use SAMPLE, or TARGET_DEFINED"),
+        (subscription("interfaces", "SAMPLE", sample_interval=1000), "at least 10000000 ns"),
+    ],
+)
+def test_a_subscription_that_cannot_be_is_told(switch: LiveSwitch, sub: gnmi.Subscription, part: str) -> None:
+    with subscribed(switch, gnmi.SubscriptionList(subscription=[sub])) as (came, _):
+        error = came.get(timeout=WAIT_S)
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert part in error.details()
+
+
+def test_a_port_is_taken_down_and_its_subscribers_hear_of_it(switch: LiveSwitch) -> None:
+    name = switch.interfaces[1]
+    link = Path(f"/sys/class/net/{name}/flags")
+
+    async def hear(ports: GnmiPorts) -> list[bool]:
+        heard: asyncio.Queue[PortUpdate] = asyncio.Queue()
+
+        async def listen() -> None:
+            async for update in ports.subscribe():
+                await heard.put(update)
+
+        async def told(leaf: str, value: Any) -> None:
+            while True:
+                update = await heard.get()
+                if (update.interface, update.leaf, update.value) == (name, leaf, value):
+                    return
+
+        listening = asyncio.create_task(listen())
+        states: list[bool] = []
+        try:
+            await told("oper-status", "UP")
+            await ports.set_port(1, PortChange(enabled=False))
+            states.append(bool(int(link.read_text(), 16) & 1))
+            await told("oper-status", "DOWN")
+            await ports.set_port(1, PortChange(enabled=True))
+            states.append(bool(int(link.read_text(), 16) & 1))
+            await told("oper-status", "UP")
+            # The carrier is the other end's: the interface itself stays up.
+            subprocess.run(["ip", "link", "set", f"{name}x", "down"], check=True)
+            await told("oper-status", "DOWN")
+            (one,) = [p for p in await ports.ports() if p.port == 1]
+            assert (one.admin_up, one.oper_up) == (True, False)
+        finally:
+            subprocess.run(["ip", "link", "set", f"{name}x", "up"], check=True)
+            listening.cancel()
+        return states
+
+    assert work(switch, hear) == [False, True]
+
+
+def test_a_hundred_subscribers_hear_of_one_change(switch: LiveSwitch) -> None:
+    name, rate = switch.interfaces[3], 1_234_567
+    sublist = gnmi.SubscriptionList(encoding="PROTO", subscription=[subscription(shaper(name, "cir"), "ON_CHANGE")])
+    request = gnmi.SubscribeRequest(subscribe=sublist)
+
+    async def run() -> list[int]:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{switch.grpc_port}") as channel:
+            calls = [gnmi_grpc.gNMIStub(channel).Subscribe(_forever(request)) for _ in range(100)]
+            for call in calls:
+                while not (await call.read()).sync_response:
+                    pass
+            async with GnmiPorts(endpoint(switch)) as ports:
+                await ports.set_port(3, PortChange(rate_bps=rate))
+                heard = [(await call.read()).update.update[0].val.uint_val for call in calls]
+                await ports.set_port(3, PortChange(rate_bps=RATE_BPS))
+            for call in calls:
+                call.cancel()
+        return heard
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) == [rate] * 100
+
+
+async def _forever(request: Any) -> Any:
+    yield request
+    await asyncio.Event().wait()
+
+
+def test_the_live_view_gets_queues(switch: LiveSwitch) -> None:
+    async def read() -> Any:
+        source = queue_source_of(endpoint(switch))
+        try:
+            return {row.port: row for row in await source.read() or ()}
+        finally:
+            await source.close()
+
+    rows = asyncio.run(read())
+    assert (rows[3].rate_bps, rows[3].capacity_packets, rows[3].interface) == (
+        RATE_BPS,
+        QUEUE_PACKETS,
+        switch.interfaces[3],
+    )
+    assert set(rows) == {1, 3}
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
+def _limit(switch: LiveSwitch) -> str:
+    return switch.fairlane("table", "port_limit", "--json")
+
+
+def _state_port(switch: LiveSwitch) -> dict[str, Any]:
+    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    return next(p for p in state["switches"][0]["ports"] if p["port"] == 3)
+
+
+def test_ports_set_changes_switch_limit_and_state_and_undo_takes_it_back(switch: LiveSwitch) -> None:
+    before = port(switch, 3)
+    dry = switch.fairlane("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets", "80", "--dry-run")
+    assert "would be set" in dry
+    assert port(switch, 3) == before
+    said = switch.fairlane("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets", "80", "--scheduler", "drr")
+    assert "rate 4 Mbit/s" in said
+    assert "port_limit of port 3 = 80 packets" in said
+    now = port(switch, 3)
+    assert (now.rate_bps, now.queue_packets, now.scheduler) == (4_000_000, 80, "drr")
+    assert '"max_packets": 80' in _limit(switch)
+    assert {k: _state_port(switch)[k] for k in ("rate_bps", "queue_packets")} == {
+        "rate_bps": 4_000_000,
+        "queue_packets": 80,
+    }
+    assert "ports set s1 3" in switch.fairlane("undo")
+    back = port(switch, 3)
+    assert (back.rate_bps, back.queue_packets, back.scheduler) == (RATE_BPS, QUEUE_PACKETS, "strict")
+    assert f'"max_packets": {QUEUE_PACKETS}' in _limit(switch)
+    assert _state_port(switch)["queue_packets"] == QUEUE_PACKETS
+
+
+def test_the_limit_follows_while_a_loop_runs(switch: LiveSwitch) -> None:
+    with switch.loop():
+        switch.fairlane("set_queue_depth", "60", "3")
+        assert '"max_packets": 60' in _limit(switch)
+        switch.fairlane("undo")
+        assert f'"max_packets": {QUEUE_PACKETS}' in _limit(switch)
+
+
+def test_ports_shows_what_is(switch: LiveSwitch) -> None:
+    text = switch.fairlane("ports", "--interval", "50ms")
+    assert switch.interfaces[3] in text
+    assert "2 Mbit/s" in text
+    assert "50 packets a queue" in text
+    assert "strict, 8 queues" in text
+    rows = switch.json("ports", "--queues", "--interval", "50ms")
+    assert [row["port"] for row in rows] == [1, 3]
+    assert rows[1]["rate_bps"] == RATE_BPS
+    assert len(rows[1]["queue_list"]) == 8
+    assert rows[0]["tx_bps"] is not None
+    assert rows[0]["oper_up"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        (("ports", "set", "s1", "9", "--rate", "2Mbps"), 3, "has no port 9; it has 1, 3"),
+        (("ports", "set", "s1", "3"), 2, "nothing to change"),
+        (("ports", "set", "s1", "3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
+        (("ports", "set", "s1", "3", "--scheduler", "fq"), 2, "allowed: strict, wrr, drr"),
+        (("ports", "set", "s1", "3", "--queues", "4"), 2, "queues can only be added"),
+        (("ports", "set", "s1", "3", "-w", "9=2"), 2, "there is no queue 9"),
+        (("set_queue_rate", "500", "3"), 2, "packets/s or bit/s? Write 500pps (with --packet-bytes) or 500bit"),
+        (("set_queue_rate", "500pps", "3"), 2, "of which frame length?"),
+        (("set_queue_depth", "64KB", "3"), 2, "must be in packets"),
+    ],
+)
+def test_what_is_refused_says_what_is_allowed(
+    switch: LiveSwitch, arguments: tuple[str, ...], code: int, part: str
+) -> None:
+    before = port(switch, 3)
+    assert part in switch.fairlane(*arguments, code=code)
+    assert port(switch, 3) == before
+
+
+def test_the_verbs_of_bmv2_take_units(switch: LiveSwitch) -> None:
+    switch.fairlane("set_queue_rate", "250pps", "3", "--packet-bytes", "1014")
+    assert port(switch, 3).rate_bps == 250 * 8 * 1014
+    switch.fairlane("set_queue_rate", "2Mbit", "3")
+    assert port(switch, 3).rate_bps == RATE_BPS
+
+
+def test_a_switch_that_is_gone_is_told() -> None:
+    async def run() -> None:
+        async with GnmiPorts(Endpoint("s9", "127.0.0.1:1")):
+            pass
+
+    with pytest.raises(FairlaneError) as caught:
+        asyncio.run(run())
+    assert caught.value.code is ErrorCode.SWITCH_UNREACHABLE
+
+
+def _documented() -> list[str]:
+    """The commands of docs/ports.md, in their order."""
+    text = (REPOSITORY / "docs" / "ports.md").read_text(encoding="utf-8")
+    block = text.split("```sh\n", 1)[1].split("```", 1)[0]
+    return [line.split("#", 1)[0].strip().removeprefix("fairlane ") for line in block.splitlines()]
+
+
+def test_every_command_of_the_document_runs(switch: LiveSwitch) -> None:
+    commands = _documented()
+    assert len(commands) > 10
+    before = port(switch, 3)
+    for command in commands:
+        assert switch.fairlane(*shlex.split(command)), command
+    switch.fairlane(
+        "ports",
+        "set",
+        "s1",
+        "3",
+        "--scheduler",
+        "strict",
+        "-w",
+        "1=1",
+        "--queue-bytes",
+        "none",
+        "--port-packets",
+        "none",
+    )
+    switch.fairlane("ports", "set", "s1", "3", "--rate", "2Mbit", "--queue-packets", str(QUEUE_PACKETS))
+    after = port(switch, 3)
+    assert (after.rate_bps, after.queue_packets, after.scheduler) == (
+        before.rate_bps,
+        before.queue_packets,
+        before.scheduler,
+    )
