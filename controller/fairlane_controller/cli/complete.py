@@ -58,7 +58,8 @@ def complete_switch(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 
     def work() -> list[tuple[str, str]]:
         found = [s for state in _states(ctx) for s in state.get("switches", [])]
-        return [(s["name"], s.get("grpc", "")) for s in found if s["name"].startswith(incomplete)]
+        names = {str(s["name"]): str(s.get("grpc", "")) for s in found}
+        return [(name, grpc) for name, grpc in names.items() if name.startswith(incomplete)]
 
     return _quiet(work)
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.live_options import IntervalOption, parse_interval, queue_sources
+from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, parse_interval, queue_sources
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, PortOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.live.drop_list import drop_lines
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.units import format_per_s
@@ -19,7 +19,7 @@ from fairlane_controller.units import format_per_s
 
 def drops_command(
     interval: IntervalOption = "1s",
-    port: PortOption = None,
+    port: OnlyPortOption = None,
     now: Annotated[bool, typer.Option("--now", help="Only what drops during the interval.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import out_of_range
 from fairlane_controller.live.queues import QueueSourceOf
@@ -16,6 +17,10 @@ MAX_INTERVAL_S = 600.0
 
 IntervalOption = Annotated[
     str, typer.Option("--interval", "-i", help="Rates are over this time; 0: no rates, at once.", metavar="TIME")
+]
+
+OnlyPortOption = Annotated[
+    int | None, typer.Option("--port", "-p", help="Only this port.", metavar="PORT", autocompletion=complete_port)
 ]
 
 

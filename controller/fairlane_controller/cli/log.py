@@ -12,8 +12,9 @@ import typer
 from rich.text import Text
 
 from fairlane_controller.cli.complete import complete_event, complete_vc
+from fairlane_controller.cli.live_options import OnlyPortOption
 from fairlane_controller.cli.output import console, error_console, print_json
-from fairlane_controller.cli.targets import JsonOption, PortOption, StateOption, SwitchOption
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
@@ -35,7 +36,7 @@ def log_command(
     since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; 12:03:07 or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until ^C.")] = False,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT", autocompletion=complete_event)] = None,
-    port: PortOption = None,
+    port: OnlyPortOption = None,
     vc: Annotated[str | None, typer.Option("--vc", help="Only of this VC.", metavar="VC", autocompletion=complete_vc)] = None,
     switch: SwitchOption = None,
     state: StateOption = None,

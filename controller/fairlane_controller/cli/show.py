@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.live_options import IntervalOption, parse_interval
+from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, parse_interval
 from fairlane_controller.cli.measuring import measure
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, PortOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.units import format_per_s, format_rate, format_size, format_time, parse_time
@@ -19,7 +19,7 @@ from fairlane_controller.units import format_per_s, format_rate, format_size, fo
 
 def flows_command(
     interval: IntervalOption = "1s",
-    port: PortOption = None,
+    port: OnlyPortOption = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="Also flows that send nothing now.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,

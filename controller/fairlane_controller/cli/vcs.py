@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 
-from fairlane_controller.cli.live_options import IntervalOption, parse_interval
+from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, parse_interval
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, PortOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.live.model import VcRow
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.live.vc_state import Served, line_rate_bps, served
@@ -16,7 +16,7 @@ from fairlane_controller.units import format_per_s, format_rate
 
 def vcs_command(
     interval: IntervalOption = "1s",
-    port: PortOption = None,
+    port: OnlyPortOption = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
