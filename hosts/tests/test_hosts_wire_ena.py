@@ -9,6 +9,7 @@ What is asserted of the window is what is outstanding on the wire; counters are 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Generator
 
 import pytest
@@ -220,6 +221,87 @@ def test_a_receiver_without_ena_makes_it_the_base_algorithm(ena: EnaBed) -> None
     assert after["ena_reduced"] - before["ena_reduced"] == 1
     assert after["ena_kept"] == before["ena_kept"]
     assert first_flight_after(trace) <= window_before(trace) // 2 + 2
+
+
+# --- a long way -----------------------------------------------------------------------------------------------------
+
+
+LONG_WINDOW = 110
+"""Segments: the clamp of cwnd, on a line that holds 98. Sent at 5/4 of the window per round trip a whole window leaves 32 in the
+queue, at twice 61. (The lab's numbers by half: 220, 197, and a queue of 100 that overflowed.)"""
+LONG_OFFER = 100_000
+"""Bytes of window asked for; the kernel makes 131 segments of it: the window is shut until the hole is repaired."""
+LONG_RATE_BPS, LONG_DELAY_S = 4_180_000, 0.1
+
+
+@pytest.fixture(scope="module")
+def long_way(ena: EnaBed) -> Generator[PacketBed]:
+    """RTT 0.2 s, and cwnd clamped as in the lab."""
+    del ena  # its holder serves this bed too
+    with PacketBed(rate_bps=LONG_RATE_BPS, delay_s=LONG_DELAY_S, queue_packets=1000) as bed:
+        bed.lease()
+        bed.attach(bed.receiver, "ena")
+        bed.route("cwnd", "lock", str(LONG_WINDOW))
+        bed.use("ena-reno")
+        bed.sysctl(bed.sender, "tcp_no_metrics_save", 0)  # a locked cwnd holds only for peers that have metrics
+        bed.transfer(1000, mss=MSS, window_bytes=LONG_OFFER)
+        yield bed
+
+
+def queue_after(trace: Trace, repair: Segment) -> int:
+    """Most segments that waited for the line in the round trip after the repair was acknowledged."""
+    end = next(ack for ack in trace.got() if ack.ack > repair.seq).at_sender_s
+    waits = [
+        s.delivered_s - s.t_s - LONG_DELAY_S
+        for s in trace.data
+        if s.delivered_s is not None and end <= s.t_s < end + 2 * LONG_DELAY_S
+    ]
+    assert len(waits) >= LONG_WINDOW // 2
+    return round(max(waits) * LONG_RATE_BPS / 8 / (MSS + 66))
+
+
+@pytest.mark.parametrize("variant", ["ena-tahoe", "ena-reno"])
+def test_what_a_repaired_hole_frees_does_not_fill_the_queue(long_way: PacketBed, variant: str) -> None:
+    hit = 400
+    long_way.use(variant)
+    script = Script(corrupt=[hit])
+    queues = list[int]()
+    while len(queues) < 4 and min(queues, default=1000) > 45:  # a machine that stalls only adds to it
+        trace = long_way.transfer(700 * MSS, mss=MSS, script=script, window_bytes=LONG_OFFER)
+        repair = trace.sent(hit, 1)
+        assert trace.outstanding(repair.t_s - 1e-6) >= 0.9 * LONG_WINDOW * MSS, "a whole window waits for the repair"
+        queues.append(queue_after(trace, repair))
+    assert min(queues) <= 45, queues
+
+
+TCP_RTO_MAX_MS = 44
+
+
+def has_rto_max() -> bool:
+    """Whether the kernel has that option."""
+    with socket.socket() as probe:
+        try:
+            return probe.getsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS) > 0
+        except OSError:
+            return False
+
+
+@pytest.mark.skipif(not has_rto_max(), reason="TCP_RTO_MAX_MS: kernel 6.15")
+@pytest.mark.parametrize("kind", ["corrupt", "drop"])
+def test_the_timer_backs_off_for_drops_only(ena: EnaBed, kind: str) -> None:
+    del ena
+    hit, delay_s = 10, 0.3  # an RTO above the least maximum, 1 s
+    hits = [hit, (hit, 1), (hit, 2)]
+    with PacketBed(rate_bps=10_000_000, delay_s=delay_s, queue_packets=1000) as bed:
+        bed.lease()
+        bed.attach(bed.receiver, "ena")
+        bed.use("ena-reno")
+        script = Script(corrupt=hits) if kind == "corrupt" else Script(drop=hits)
+        trace = on_time(lambda: bed.transfer(20_000, mss=MSS, script=script), late_max_s=delay_s / 2)
+    assert trace.complete
+    first, second, third = (trace.sent(hit, k).t_s for k in (1, 2, 3))
+    assert second - first >= 2 * delay_s, "the second is the timer's too"
+    assert ((third - second) > 1.5 * (second - first)) == (kind == "drop")
 
 
 # --- many -----------------------------------------------------------------------------------------------------------
