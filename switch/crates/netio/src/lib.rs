@@ -10,6 +10,7 @@
 //! - [`switch_loop`]: the thread that drives a device.
 
 pub mod clock;
+mod link_state;
 pub mod link_watch;
 pub mod moderation;
 pub mod poll;
@@ -20,5 +21,6 @@ pub mod thread;
 pub mod tx_batch;
 pub mod wake;
 
+pub use link_state::{link_flags, set_link_up, LinkFlags};
 pub use port_io::PortBinding;
 pub use switch_loop::{LoopOptions, StopHandle, SwitchLoop};

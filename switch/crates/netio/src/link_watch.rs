@@ -3,7 +3,7 @@
 //! What changed is not read from the messages; the reader looks its interfaces up again.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Becomes readable when any interface of the namespace changed.
 pub struct LinkWatch(OwnedFd);
@@ -62,5 +62,11 @@ impl LinkWatch {
 impl AsFd for LinkWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl AsRawFd for LinkWatch {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }

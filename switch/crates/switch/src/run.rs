@@ -6,10 +6,12 @@ use crate::options::{Options, Realtime};
 use crate::port_options::PortOptions;
 use crate::{ready, security, stats_log};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
+use gnmi::{Gnmi, Interface, KernelLinks};
 use netio::socket::RingOptions;
 use netio::{thread, LoopOptions, SwitchLoop};
 use p4rt::{Server, ServerOptions, Tls};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::mpsc;
@@ -127,6 +129,15 @@ async fn serve(
     if let Some(tls) = tls {
         server = server.with_tls(tls);
     }
+    let changes = server.port_changes();
+    let gnmi = Gnmi::new(
+        handle.clone(),
+        Arc::new(KernelLinks),
+        interfaces(options),
+        changes,
+    )
+    .map_err(|e| start(format!("changes of interfaces cannot be listened to: {e}")))?;
+    server = server.with_routes(gnmi.into_routes());
     if let Some((json, p4info)) = program {
         server.preload(json, &p4info).await.map_err(|e| {
             let shown = |path: &Option<std::path::PathBuf>| {
@@ -158,6 +169,21 @@ async fn serve(
         .run(shutdown)
         .await
         .map_err(|e| Failure::Running(e.to_string()))
+}
+
+/// The ports by their names in gNMI's paths: that of their interface, and `cpu`.
+fn interfaces(options: &Options) -> Vec<Interface> {
+    let named = options.interface.iter().map(|binding| Interface {
+        port: binding.port,
+        name: binding.interface.clone(),
+        cpu: false,
+    });
+    let cpu = Interface {
+        port: options.cpu_port,
+        name: "cpu".to_owned(),
+        cpu: true,
+    };
+    named.chain([cpu]).collect()
 }
 
 /// Fetches lines of log_msg and prints them until the switch is gone.

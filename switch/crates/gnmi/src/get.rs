@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Get: one notification for each path, in which JSON is a tree and PROTO one update a leaf (gNMI 0.10 §3.3).
+
+use crate::json;
+use crate::leaf::key_at;
+use crate::path::{path_of, Pattern};
+use crate::schema::Part;
+use crate::select::{of_part, Found, Selection};
+use crate::value::supported;
+use crate::view::{View, Viewer};
+use p4rt::proto::gnmi::get_request::DataType;
+use p4rt::proto::gnmi::{
+    Encoding, GetRequest, GetResponse, ModelData, Notification, Path, TypedValue, Update,
+};
+use std::collections::HashMap;
+use tonic::Status;
+
+/// # Errors
+/// INVALID_ARGUMENT for a path that the schema does not have, NOT_FOUND for an entry that is not there, UNIMPLEMENTED
+/// for an encoding or a model, UNAVAILABLE when the switch has stopped.
+pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, Status> {
+    let encoding = check_encoding(request.encoding)?;
+    check_models(&request.use_models)?;
+    let part = match request.r#type() {
+        DataType::All => None,
+        DataType::Config => Some(Part::Config),
+        DataType::State => Some(Part::Applied),
+        DataType::Operational => Some(Part::Operational),
+    };
+    let prefix = request.prefix.as_ref();
+    // No path but a prefix: all below the prefix.
+    let root = [Path::default()];
+    let paths = match request.path.is_empty() {
+        true => &root[..],
+        false => &request.path,
+    };
+    let mut selections = Vec::with_capacity(paths.len());
+    for path in paths {
+        let pattern = Pattern::parse(prefix, path)?;
+        selections.push(Selection::new(pattern, |node| of_part(node, part)));
+    }
+    let view = viewer
+        .view(selections.iter().any(Selection::needs_queues))
+        .await?;
+    let mut notification = Vec::with_capacity(selections.len());
+    for selection in &selections {
+        check_there(selection, &view)?;
+        notification.push(Notification {
+            timestamp: view.timestamp_ns,
+            prefix: target_of(prefix),
+            update: updates(selection, &view, encoding),
+            ..Notification::default()
+        });
+    }
+    Ok(GetResponse {
+        notification,
+        ..GetResponse::default()
+    })
+}
+
+fn updates(selection: &Selection, view: &View, encoding: Encoding) -> Vec<Update> {
+    let found = selection.read(view);
+    let depth = match (encoding, selection.pattern().depth()) {
+        (Encoding::Proto, _) | (_, None) => {
+            return found
+                .iter()
+                .map(|leaf| leaf_update(leaf, view, encoding))
+                .collect()
+        }
+        (_, Some(depth)) => depth,
+    };
+    // One tree for each subtree that the pattern names, in the order in which they were found.
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut trees: Vec<(Path, Vec<Found>)> = Vec::new();
+    for leaf in found {
+        let path = path_of(leaf.node(), depth, &|key| key_at(view, leaf.place, key));
+        let at = *places.entry(crate::path::format(&path)).or_insert_with(|| {
+            trees.push((path, Vec::new()));
+            trees.len() - 1
+        });
+        trees[at].1.push(leaf);
+    }
+    let ietf = encoding == Encoding::JsonIetf;
+    trees
+        .into_iter()
+        .map(|(path, leaves)| {
+            let bytes = json::tree(&leaves, view, depth, ietf)
+                .to_string()
+                .into_bytes();
+            update(path, json_value(bytes, ietf))
+        })
+        .collect()
+}
+
+fn json_value(bytes: Vec<u8>, ietf: bool) -> TypedValue {
+    use p4rt::proto::gnmi::typed_value::Value;
+    let value = match ietf {
+        true => Value::JsonIetfVal(bytes),
+        false => Value::JsonVal(bytes),
+    };
+    TypedValue { value: Some(value) }
+}
+
+/// A leaf with its whole path.
+pub fn leaf_update(leaf: &Found, view: &View, encoding: Encoding) -> Update {
+    let node = leaf.node();
+    let path = path_of(node, node.steps.len(), &|key| key_at(view, leaf.place, key));
+    update(path, leaf.value.encode(encoding))
+}
+
+fn update(path: Path, value: TypedValue) -> Update {
+    Update {
+        path: Some(path),
+        val: Some(value),
+        ..Update::default()
+    }
+}
+
+/// The prefix of an answer: paths in it are whole, so only the target is said again.
+pub fn target_of(prefix: Option<&Path>) -> Option<Path> {
+    let target = prefix?.target.clone();
+    (!target.is_empty()).then(|| Path {
+        target,
+        ..Path::default()
+    })
+}
+
+/// # Errors
+/// UNIMPLEMENTED for one that is not served.
+pub fn check_encoding(number: i32) -> Result<Encoding, Status> {
+    supported(number).ok_or_else(|| {
+        let given = Encoding::try_from(number).map_or("unknown", |e| e.as_str_name());
+        Status::unimplemented(format!(
+            "encoding {given} is not served; JSON_IETF, JSON and PROTO are"
+        ))
+    })
+}
+
+/// # Errors
+/// UNIMPLEMENTED for a model that is not served.
+pub fn check_models(models: &[ModelData]) -> Result<(), Status> {
+    let served = crate::schema::MODELS.map(|(name, ..)| name);
+    match models.iter().find(|m| !served.contains(&m.name.as_str())) {
+        None => Ok(()),
+        Some(model) => Err(Status::unimplemented(format!(
+            "model \"{}\" is not served; {} are",
+            model.name,
+            served.join(", ")
+        ))),
+    }
+}
+
+/// # Errors
+/// NOT_FOUND when a key names nothing.
+pub fn check_there(selection: &Selection, view: &View) -> Result<(), Status> {
+    if selection.is_there(view) || !selection.pattern().is_exact() || selection.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = view
+        .ports
+        .iter()
+        .map(|p| p.interface.name.as_str())
+        .collect();
+    let pattern = selection.pattern();
+    Err(Status::not_found(format!(
+        "{}: there is nothing of this name; interfaces are {}, queues have numbers from 0 on",
+        pattern.text(),
+        names.join(", ")
+    )))
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A leaf's value in a picture of the ports, and its change in new options of a port.
+
+use crate::schema::{Key, Leaf, Node};
+use crate::value::Value;
+use crate::view::{PortView, View};
+use device::{PortConfig, SchedulerKind, PORT_REFUSALS, UNLIMITED};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Which of a leaf's instances: its port, and its queue or reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Index in the picture; none of the switch's own leaves has one.
+    pub port: usize,
+    /// Number of the queue, or index of the reason.
+    pub member: usize,
+}
+
+/// The value of a list's key at a place.
+pub fn key_at<'a>(view: &'a View, place: Place, key: Key) -> Option<Cow<'a, str>> {
+    let port = || view.ports.get(place.port);
+    Some(match key {
+        Key::Port => Cow::Borrowed(port()?.interface.name.as_str()),
+        Key::Sequence => Cow::Borrowed("1"),
+        Key::Queue => Cow::Owned(place.member.to_string()),
+        Key::PortReason => Cow::Borrowed(PORT_REFUSALS.get(place.member)?.name()),
+        Key::SwitchReason => Cow::Borrowed(view.drops.get(place.member)?.0.name()),
+    })
+}
+
+/// The value of a leaf; None where it has none: a limit that is not set.
+pub fn read(node: &Node, view: &View, place: Place) -> Option<Value> {
+    let text = |text: &str| Some(Value::Text(text.to_owned()));
+    let up = |up: bool| text(if up { "UP" } else { "DOWN" });
+    let limit = |value: u64| (value != UNLIMITED).then_some(Value::U64(value));
+    let depth = |value: u64| u32::try_from(value).ok().map(Value::U32);
+    match node.leaf {
+        Leaf::SwitchReason => return text(view.drops.get(place.member)?.0.name()),
+        Leaf::SwitchReasonPackets => return Some(Value::U64(view.drops.get(place.member)?.1)),
+        _ => {}
+    }
+    let port = view.ports.get(place.port)?;
+    let (config, stats) = (&port.config, &port.stats);
+    let queue = || port.queues.get(place.member);
+    match node.leaf {
+        Leaf::Name => text(&port.interface.name),
+        Leaf::InterfaceType => text(match port.interface.cpu {
+            true => "iana-if-type:other",
+            false => "iana-if-type:ethernetCsmacd",
+        }),
+        Leaf::Enabled => Some(Value::Bool(port.link.admin_up)),
+        Leaf::Ifindex => Some(Value::U32(port.interface.port)),
+        Leaf::AdminStatus => up(port.link.admin_up),
+        Leaf::OperStatus => up(port.link.oper_up),
+        Leaf::Cpu => Some(Value::Bool(port.interface.cpu)),
+        Leaf::InPkts => Some(Value::U64(stats.rx_packets)),
+        Leaf::InOctets => Some(Value::U64(stats.rx_bytes)),
+        Leaf::OutPkts => Some(Value::U64(stats.tx_packets)),
+        Leaf::OutOctets => Some(Value::U64(stats.tx_bytes)),
+        Leaf::OutDiscards => Some(Value::U64(stats.refused_packets)),
+        Leaf::OutErrors => Some(Value::U64(stats.tx_errors)),
+        Leaf::LinkLayer => text(config.link_layer.name()),
+        Leaf::Scheduler => text(config.scheduler.name()),
+        Leaf::Queues => depth(config.queues as u64),
+        Leaf::QueueCells => limit(config.queue_limits.cells),
+        Leaf::PortPackets => limit(config.port_limits.packets),
+        Leaf::PortBytes => limit(config.port_limits.bytes),
+        Leaf::PortCells => limit(config.port_limits.cells),
+        Leaf::WaitingPackets => Some(Value::U64(port.usage.packets)),
+        Leaf::WaitingBytes => Some(Value::U64(port.usage.bytes)),
+        Leaf::WaitingCells => Some(Value::U64(port.usage.cells)),
+        Leaf::Reason => text(PORT_REFUSALS.get(place.member)?.name()),
+        Leaf::ReasonPackets => Some(Value::U64(stats.refused(*PORT_REFUSALS.get(place.member)?))),
+        Leaf::Sequence => Some(Value::U32(1)),
+        Leaf::Priority => match config.scheduler {
+            SchedulerKind::Strict => text("STRICT"),
+            _ => None,
+        },
+        Leaf::Cir => (config.rate_bps > 0).then_some(Value::U64(config.rate_bps)),
+        Leaf::DepthPackets => depth(config.queue_limits.packets),
+        Leaf::DepthBytes => depth(config.queue_limits.bytes),
+        Leaf::Queue => text(&place.member.to_string()),
+        Leaf::InputType => text("QUEUE"),
+        Leaf::Weight => Some(Value::U64(u64::from(queue()?.weight))),
+        Leaf::QueueTransmitPkts => {
+            let q = queue()?;
+            let gone = q.usage.packets + q.stats.flushed_packets;
+            Some(Value::U64(q.stats.enqueued_packets - gone))
+        }
+        Leaf::QueueTransmitOctets => {
+            let q = queue()?;
+            let gone = q.usage.bytes + q.stats.flushed_bytes;
+            Some(Value::U64(q.stats.enqueued_bytes - gone))
+        }
+        Leaf::QueueDroppedPkts => {
+            let s = &queue()?.stats;
+            Some(Value::U64(
+                s.dropped_queue_full + s.dropped_port_full + s.dropped_buffer_full,
+            ))
+        }
+        Leaf::QueueDroppedOctets => Some(Value::U64(queue()?.stats.dropped_bytes)),
+        Leaf::QueueMaxLen => Some(Value::U64(queue()?.stats.high_water.bytes)),
+        Leaf::QueueWaitingPackets => Some(Value::U64(queue()?.usage.packets)),
+        Leaf::QueueWaitingBytes => Some(Value::U64(queue()?.usage.bytes)),
+        Leaf::QueueWaitingCells => Some(Value::U64(queue()?.usage.cells)),
+        Leaf::SwitchReason | Leaf::SwitchReasonPackets => None,
+    }
+}
+
+/// A port's options as a Set would leave them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub config: PortConfig,
+    pub enabled: bool,
+    /// Of the queues whose weight the Set names.
+    pub weights: BTreeMap<usize, u32>,
+}
+
+impl Candidate {
+    pub fn of(port: &PortView) -> Candidate {
+        Candidate {
+            config: port.config,
+            enabled: port.link.admin_up,
+            weights: BTreeMap::new(),
+        }
+    }
+
+    /// Gives a leaf another value, or its default (None). Values of keys and fixed leaves may be said again.
+    ///
+    /// # Errors
+    /// A sentence with what is allowed.
+    pub fn assign(
+        &mut self,
+        node: &Node,
+        view: &View,
+        place: Place,
+        value: Option<Value>,
+    ) -> Result<(), String> {
+        if !node.writable {
+            return match value {
+                None => Ok(()),
+                Some(value) if read(node, view, place).as_ref() == Some(&value) => Ok(()),
+                Some(value) => Err(format!("it is read-only, and not {}", value.json(false))),
+            };
+        }
+        let default = PortConfig::default();
+        let number = |default: u64| match &value {
+            Some(Value::U64(number)) => *number,
+            Some(Value::U32(number)) => u64::from(*number),
+            _ => default,
+        };
+        let word = match &value {
+            Some(Value::Text(word)) => Some(word.as_str()),
+            _ => None,
+        };
+        let config = &mut self.config;
+        match node.leaf {
+            Leaf::Enabled => {
+                let up = value != Some(Value::Bool(false));
+                if !up && view.ports[place.port].interface.cpu {
+                    return Err("the CPU port has no interface that could be down".to_owned());
+                }
+                self.enabled = up;
+            }
+            Leaf::LinkLayer => {
+                config.link_layer = match word {
+                    Some(word) => word
+                        .parse()
+                        .map_err(|e: device::UnknownName| e.to_string())?,
+                    None => default.link_layer,
+                }
+            }
+            Leaf::Scheduler => {
+                config.scheduler = match word {
+                    Some(word) => word
+                        .parse()
+                        .map_err(|e: device::UnknownName| e.to_string())?,
+                    None => default.scheduler,
+                }
+            }
+            // Queues cannot be taken away: without a value they stay.
+            Leaf::Queues => config.queues = number(config.queues as u64) as usize,
+            Leaf::Cir => config.rate_bps = number(default.rate_bps),
+            Leaf::DepthPackets => {
+                config.queue_limits.packets = number(default.queue_limits.packets)
+            }
+            Leaf::DepthBytes => config.queue_limits.bytes = number(default.queue_limits.bytes),
+            Leaf::QueueCells => config.queue_limits.cells = number(default.queue_limits.cells),
+            Leaf::PortPackets => config.port_limits.packets = number(default.port_limits.packets),
+            Leaf::PortBytes => config.port_limits.bytes = number(default.port_limits.bytes),
+            Leaf::PortCells => config.port_limits.cells = number(default.port_limits.cells),
+            Leaf::Weight => {
+                let weight = number(1);
+                let weight = u32::try_from(weight).ok().filter(|weight| *weight > 0);
+                let weight = weight.ok_or_else(|| format!("a weight is from 1 to {}", u32::MAX))?;
+                self.weights.insert(place.member, weight);
+            }
+            _ => return Err("it is read-only".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Checks the options as they are now.
+    ///
+    /// # Errors
+    /// A sentence with what is allowed.
+    pub fn check(&self, port: &PortView) -> Result<(), String> {
+        let number = port.interface.port;
+        self.config.check(number).map_err(|e| e.message)?;
+        if self.config.queues < port.config.queues {
+            return Err(format!(
+                "{} queues are fewer than its {}; queues can only be added while it runs",
+                self.config.queues, port.config.queues
+            ));
+        }
+        match self
+            .weights
+            .keys()
+            .find(|queue| **queue >= self.config.queues)
+        {
+            Some(queue) => Err(format!(
+                "there is no queue {queue}; it has {}, from 0 on",
+                self.config.queues
+            )),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! gNMI 0.10 server over a device handle: ports, queues and counters under OpenConfig's paths (`switch/README.md` lists them).
+//!
+//! | module | idea |
+//! |---|---|
+//! | `schema` | the leaves that there are, one row each: path, type, what can be written, what can be watched |
+//! | `leaf` | a leaf's value in a picture of the ports, and its change in new options of a port |
+//! | `path` | gNMI paths: patterns with wildcards, matched against the schema; the sentences for those that do not match |
+//! | `value`, `json` | one value in each encoding; trees of JSON made and taken apart |
+//! | `view` | pictures of the ports, read by short calls of the device, shared by those who ask at the same time |
+//! | `links` | the interfaces' link states: read, set, watched |
+//! | `select` | the leaves of a picture that patterns name |
+//! | `get`, `set`, `subscribe` | the three calls |
+//! | `service` | the gRPC service over them |
+
+mod get;
+mod json;
+mod leaf;
+pub mod links;
+mod path;
+mod schema;
+mod select;
+mod service;
+mod set;
+mod subscribe;
+mod value;
+mod view;
+
+pub use links::{KernelLinks, LinkStatus, Links};
+pub use service::{Gnmi, VERSION};
+pub use view::Interface;

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//! gNMI paths: patterns with `*` and `...` matched against the schema, and the sentences for those that do not match.
+
+use crate::schema::{nodes, Key, Node, Step};
+use p4rt::proto::gnmi::{Path, PathElem};
+use std::borrow::Cow;
+use tonic::Status;
+
+/// Most elements of a path; a longer one is no path of ours, and `...` may not cost time without end.
+const ELEMS_MAX: usize = 32;
+
+/// One element of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Elem {
+    /// `...`: any number of elements.
+    Deep,
+    /// A name, or None for `*`, with the keys that are given and are not `*`.
+    One {
+        name: Option<String>,
+        keys: Vec<(String, String)>,
+    },
+}
+
+/// A path that may name several leaves: all below it, and all that its wildcards allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    elems: Vec<Elem>,
+    /// As it was given, for error texts.
+    text: String,
+}
+
+impl Pattern {
+    /// Reads prefix and path.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT: another origin, the deprecated `element`, a path that the schema does not have.
+    pub fn parse(prefix: Option<&Path>, path: &Path) -> Result<Pattern, Status> {
+        let mut elems = Vec::new();
+        let mut text = String::new();
+        for part in prefix.into_iter().chain([path]) {
+            check_form(part)?;
+            for elem in &part.elem {
+                text.push_str(&format_elem(elem));
+                elems.push(match elem.name.as_str() {
+                    "..." => Elem::Deep,
+                    name => Elem::One {
+                        name: (name != "*").then(|| name.to_owned()),
+                        keys: keys_of(elem),
+                    },
+                });
+            }
+        }
+        if elems.len() > ELEMS_MAX {
+            return Err(Status::invalid_argument(format!(
+                "a path of {} elements; at most {ELEMS_MAX} are allowed",
+                elems.len()
+            )));
+        }
+        if text.is_empty() {
+            text.push('/');
+        }
+        let pattern = Pattern { elems, text };
+        match nodes().iter().any(|node| pattern.may_match(node)) {
+            true => Ok(pattern),
+            false => Err(Status::invalid_argument(pattern.why_unknown())),
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// True when all leaves of one subtree are meant: no `*`, no `...`, no key left out.
+    pub fn is_exact(&self) -> bool {
+        let node = nodes().iter().find(|node| self.may_match(node));
+        node.is_some_and(|node| {
+            self.elems
+                .iter()
+                .zip(&node.steps)
+                .all(|(elem, step)| match elem {
+                    Elem::Deep => false,
+                    Elem::One { name, keys } => {
+                        name.is_some() && (step.key.is_none() || !keys.is_empty())
+                    }
+                })
+        })
+    }
+
+    /// The elements below which a leaf lies: None for a pattern with `...`.
+    pub fn depth(&self) -> Option<usize> {
+        (!self.elems.contains(&Elem::Deep)).then_some(self.elems.len())
+    }
+
+    /// True for a leaf of the schema that lies at or below this path, whatever its keys are.
+    pub fn may_match(&self, node: &Node) -> bool {
+        below(&self.elems, &node.steps, &|_| None)
+    }
+
+    /// True for the leaf whose keys `key` names.
+    pub fn matches<'a>(&self, node: &Node, key: &dyn Fn(Key) -> Option<Cow<'a, str>>) -> bool {
+        below(&self.elems, &node.steps, key)
+    }
+
+    /// The key that the pattern gives for a list, when it gives one and no `...` stands before.
+    pub fn key(&self, node: &Node, wanted: Key) -> Option<&str> {
+        self.elems
+            .iter()
+            .zip(&node.steps)
+            .take_while(|(elem, _)| **elem != Elem::Deep)
+            .find_map(|(elem, step)| match (elem, step.key) {
+                (Elem::One { keys, .. }, Some((_, key))) if key == wanted => {
+                    keys.first().map(|(_, value)| value.as_str())
+                }
+                _ => None,
+            })
+    }
+
+    /// Why no leaf is at this path.
+    fn why_unknown(&self) -> String {
+        let mut known = 0;
+        while known < self.elems.len()
+            && nodes()
+                .iter()
+                .any(|node| below(&self.elems[..=known], &node.steps, &|_| None))
+        {
+            known += 1;
+        }
+        let parent = &self.elems[..known];
+        let mut there: Vec<String> = Vec::new();
+        let mut list_key = None;
+        for node in nodes()
+            .iter()
+            .filter(|n| below(parent, &n.steps, &|_| None))
+        {
+            if let Some(step) = node.steps.get(known) {
+                if !there.iter().any(|name| name == step.name) {
+                    there.push(step.name.to_owned());
+                }
+                if let Elem::One {
+                    name: Some(name), ..
+                } = &self.elems[known]
+                {
+                    if bare(name) == step.name {
+                        list_key = Some(step.key);
+                    }
+                }
+            }
+        }
+        let text = &self.text;
+        match (&self.elems[known], list_key) {
+            (Elem::One { keys, .. }, Some(Some((key, _)))) => {
+                let given: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
+                format!("{text}: the list's key is {key}, not {}", given.join(", "))
+            }
+            (Elem::One { name, .. }, Some(None)) => format!(
+                "{text}: {} is no list and has no keys",
+                name.as_deref().unwrap_or("*")
+            ),
+            (_, _) if there.is_empty() => format!("{text}: nothing lies below a leaf"),
+            (
+                Elem::One {
+                    name: Some(name), ..
+                },
+                None,
+            ) => {
+                let near = nearest(bare(name), there.iter().map(String::as_str))
+                    .map(|near| format!("; did you mean {near}?"))
+                    .unwrap_or_default();
+                format!(
+                    "{text}: there is no \"{name}\" there, but {}{near}",
+                    there.join(", ")
+                )
+            }
+            _ => format!("{text}: no such path"),
+        }
+    }
+}
+
+fn check_form(path: &Path) -> Result<(), Status> {
+    #[allow(deprecated)]
+    let old = !path.element.is_empty();
+    if old {
+        return Err(Status::invalid_argument(
+            "the deprecated field `element` of a path is not read; use `elem`",
+        ));
+    }
+    match path.origin.as_str() {
+        "" | "openconfig" => Ok(()),
+        other => Err(Status::invalid_argument(format!(
+            "origin \"{other}\" is not served; \"openconfig\" is"
+        ))),
+    }
+}
+
+fn keys_of(elem: &PathElem) -> Vec<(String, String)> {
+    let given = elem.key.iter().filter(|(_, value)| *value != "*");
+    given
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// A name without its module.
+pub fn bare(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, name)| name)
+}
+
+/// The one that differs least, when it is near enough to be a slip.
+pub fn nearest<'a>(given: &str, there: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    there
+        .map(|each| (strsim::jaro_winkler(given, each), each))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, each)| each)
+}
+
+fn below<'a>(elems: &[Elem], steps: &[Step], key: &dyn Fn(Key) -> Option<Cow<'a, str>>) -> bool {
+    let Some((elem, rest)) = elems.split_first() else {
+        return true;
+    };
+    match elem {
+        Elem::Deep => (0..=steps.len()).any(|skip| below(rest, &steps[skip..], key)),
+        Elem::One { name, keys } => {
+            let Some((step, steps)) = steps.split_first() else {
+                return false;
+            };
+            name.as_ref().is_none_or(|name| fits(name, step))
+                && keys.iter().all(|(name, value)| match step.key {
+                    Some((its, of)) if bare(name) == its => {
+                        key(of).is_none_or(|there| there == value.as_str())
+                    }
+                    _ => false,
+                })
+                && below(rest, steps, key)
+        }
+    }
+}
+
+fn fits(name: &str, step: &Step) -> bool {
+    match name.split_once(':') {
+        Some((module, name)) => name == step.name && module == step.module,
+        None => name == step.name,
+    }
+}
+
+/// The path of a leaf, or of its first `depth` elements.
+pub fn path_of<'a>(node: &Node, depth: usize, key: &dyn Fn(Key) -> Option<Cow<'a, str>>) -> Path {
+    let elem = node.steps.iter().take(depth).map(|step| {
+        let keys = step.key.iter();
+        let keys = keys.filter_map(|(name, of)| Some(((*name).to_owned(), key(*of)?.into_owned())));
+        PathElem {
+            name: step.name.to_owned(),
+            key: keys.collect(),
+        }
+    });
+    Path {
+        elem: elem.collect(),
+        ..Path::default()
+    }
+}
+
+fn format_elem(elem: &PathElem) -> String {
+    let mut keys: Vec<_> = elem.key.iter().collect();
+    keys.sort();
+    let keys: String = keys
+        .iter()
+        .map(|(name, value)| format!("[{name}={value}]"))
+        .collect();
+    format!("/{}{keys}", elem.name)
+}
+
+/// For error texts.
+pub fn format(path: &Path) -> String {
+    path.elem.iter().map(format_elem).collect()
+}
+
+#[cfg(test)]
+pub fn of_text(text: &str) -> Path {
+    let elem = text.split('/').filter(|part| !part.is_empty()).map(|part| {
+        let mut pieces = part.split('[');
+        let name = pieces.next().unwrap_or_default().to_owned();
+        let key = pieces.filter_map(|piece| piece.trim_end_matches(']').split_once('='));
+        PathElem {
+            name,
+            key: key.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        }
+    });
+    Path {
+        elem: elem.collect(),
+        ..Path::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(text: &str) -> usize {
+        let pattern = Pattern::parse(None, &of_text(text)).unwrap();
+        nodes().iter().filter(|n| pattern.may_match(n)).count()
+    }
+
+    fn why(text: &str) -> String {
+        let error = Pattern::parse(None, &of_text(text)).unwrap_err();
+        assert_eq!(error.code(), tonic::Code::InvalidArgument);
+        error.message().to_owned()
+    }
+
+    #[test]
+    fn a_path_names_all_below_it() {
+        assert_eq!(count("/"), nodes().len());
+        assert_eq!(count("/interfaces/interface[name=x]/state/oper-status"), 1);
+        assert_eq!(count("/interfaces/interface/state/counters"), 6);
+        assert_eq!(
+            count("/openconfig-interfaces:interfaces/interface/fairlane-port:port/config"),
+            7
+        );
+    }
+
+    #[test]
+    fn wildcards_name_one_element_or_many() {
+        assert_eq!(count("/interfaces/*/state/counters/*"), 6);
+        assert_eq!(count(".../counters/in-pkts"), 1);
+        assert_eq!(count("/qos/.../weight"), 2);
+        assert_eq!(count("/interfaces/interface[name=*]/config/enabled"), 1);
+        assert_eq!(count("..."), nodes().len());
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_what_is() {
+        assert_eq!(
+            why("/interfaces/interface[name=x]/state/oper-statu"),
+            "/interfaces/interface[name=x]/state/oper-statu: there is no \"oper-statu\" there, but name, type, enabled, \
+             ifindex, id, admin-status, oper-status, cpu, counters; did you mean oper-status?"
+        );
+        assert_eq!(
+            why("/interfaces/interface[interface-id=x]"),
+            "/interfaces/interface[interface-id=x]: the list's key is name, not interface-id"
+        );
+        assert_eq!(
+            why("/interfaces[name=x]"),
+            "/interfaces[name=x]: interfaces is no list and has no keys"
+        );
+        assert!(why("/interfaces/interface/name/x").ends_with("nothing lies below a leaf"));
+        assert!(why("/system").contains("but interfaces, qos, switch"));
+        let deep = "/x".repeat(40);
+        assert!(why(&deep).contains("a path of 40 elements; at most 32"));
+    }
+
+    #[test]
+    fn keys_are_compared() {
+        let pattern =
+            Pattern::parse(None, &of_text("/interfaces/interface[name=s1-eth3]")).unwrap();
+        let node = &nodes()[0];
+        let key = |name: &'static str| move |_| Some(Cow::Borrowed(name));
+        assert!(pattern.matches(node, &key("s1-eth3")));
+        assert!(!pattern.matches(node, &key("s1-eth1")));
+        assert_eq!(pattern.key(node, Key::Port), Some("s1-eth3"));
+        assert!(pattern.is_exact());
+        assert!(!Pattern::parse(None, &of_text("/interfaces/interface"))
+            .unwrap()
+            .is_exact());
+    }
+
+    #[test]
+    fn origin_and_old_forms_are_refused() {
+        let path = Path {
+            origin: "cli".to_owned(),
+            ..Path::default()
+        };
+        let error = Pattern::parse(None, &path).unwrap_err();
+        assert!(error.message().contains("origin \"cli\" is not served"));
+        #[allow(deprecated)]
+        let path = Path {
+            element: vec!["interfaces".to_owned()],
+            ..Path::default()
+        };
+        assert!(Pattern::parse(None, &path)
+            .unwrap_err()
+            .message()
+            .contains("`elem`"));
+    }
+}

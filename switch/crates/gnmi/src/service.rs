@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The gRPC service `gnmi.gNMI` over the calls, and who may do what.
+
+use crate::get;
+use crate::links::{watch_changes, Links};
+use crate::schema::MODELS;
+use crate::set::Setter;
+use crate::subscribe::{Subscriber, QUEUE};
+use crate::value::ENCODINGS;
+use crate::view::{Interface, Viewer};
+use device::DeviceHandle;
+use p4rt::proto::gnmi::g_nmi_server::{GNmi, GNmiServer};
+use p4rt::proto::gnmi::{
+    CapabilityRequest, CapabilityResponse, GetRequest, GetResponse, ModelData, SetRequest,
+    SetResponse, SubscribeRequest, SubscribeResponse,
+};
+use p4rt::Access;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch, Semaphore};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+
+/// The version of gNMI that is served.
+pub const VERSION: &str = "0.10.0";
+/// Most subscribers at a time.
+const SUBSCRIBERS_MAX: usize = 1_024;
+/// Largest request taken.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
+
+/// The service.
+pub struct Gnmi {
+    viewer: Arc<Viewer>,
+    setter: Setter,
+    changes: watch::Receiver<u64>,
+    _changes_in: Arc<watch::Sender<u64>>,
+    places: Arc<Semaphore>,
+}
+
+impl Gnmi {
+    /// Over these ports; `changes` is told when one of them changed ([`p4rt::Server::port_changes`]). The kernel's
+    /// word on interfaces is listened to as well; needs a Tokio runtime.
+    ///
+    /// # Errors
+    /// The system's error when the kernel cannot be listened to.
+    pub fn new(
+        handle: DeviceHandle,
+        links: Arc<dyn Links>,
+        interfaces: Vec<Interface>,
+        changes: watch::Receiver<u64>,
+    ) -> io::Result<Gnmi> {
+        let changes_in = Arc::new(watch::Sender::new(0));
+        watch_changes(changes, changes_in.clone())?;
+        Ok(Gnmi {
+            viewer: Arc::new(Viewer::new(handle, links, interfaces)),
+            setter: Setter::default(),
+            changes: changes_in.subscribe(),
+            _changes_in: changes_in,
+            places: Arc::new(Semaphore::new(SUBSCRIBERS_MAX)),
+        })
+    }
+
+    /// For [`p4rt::Server::with_routes`].
+    pub fn into_routes(self) -> Routes {
+        Routes::new(GNmiServer::new(self).max_decoding_message_size(MAX_MESSAGE_BYTES))
+    }
+}
+
+#[tonic::async_trait]
+impl GNmi for Gnmi {
+    type SubscribeStream = ReceiverStream<Result<SubscribeResponse, Status>>;
+
+    async fn capabilities(
+        &self,
+        _request: Request<CapabilityRequest>,
+    ) -> Result<Response<CapabilityResponse>, Status> {
+        let model = |(name, organization, version): (&str, &str, &str)| ModelData {
+            name: name.to_owned(),
+            organization: organization.to_owned(),
+            version: version.to_owned(),
+        };
+        Ok(Response::new(CapabilityResponse {
+            supported_models: MODELS.map(model).into(),
+            supported_encodings: ENCODINGS.map(i32::from).into(),
+            g_nmi_version: VERSION.to_owned(),
+            extension: Vec::new(),
+        }))
+    }
+
+    async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
+        get::get(&self.viewer, request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
+        if Access::of(&request) == Access::ReadOnly {
+            return Err(Status::permission_denied(
+                "Read-only: the client's certificate has the organizational unit observer",
+            ));
+        }
+        self.setter
+            .set(&self.viewer, request.into_inner())
+            .await
+            .map(Response::new)
+    }
+
+    async fn subscribe(
+        &self,
+        request: Request<Streaming<SubscribeRequest>>,
+    ) -> Result<Response<Self::SubscribeStream>, Status> {
+        let place = self.places.clone().try_acquire_owned().map_err(|_| {
+            Status::resource_exhausted(format!(
+                "{SUBSCRIBERS_MAX} clients are subscribed already, and no more are served"
+            ))
+        })?;
+        let (out, stream) = mpsc::channel(QUEUE);
+        let subscriber = Subscriber {
+            viewer: self.viewer.clone(),
+            changes: self.changes.clone(),
+            out,
+        };
+        let incoming = request.into_inner();
+        tokio::spawn(async move {
+            subscriber.serve(incoming).await;
+            drop(place);
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One leaf's value: its types, and the encodings in which it travels.
+
+use p4rt::proto::gnmi::typed_value::Value as Wire;
+use p4rt::proto::gnmi::{Encoding, TypedValue};
+use serde_json::Value as Json;
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Bool(bool),
+    U32(u32),
+    U64(u64),
+}
+
+/// What a leaf takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    Text,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    Bool,
+    U32,
+    U64,
+}
+
+impl Type {
+    /// For people and the list of paths.
+    pub fn describe(self) -> String {
+        match self {
+            Type::Text => "a string".to_owned(),
+            Type::Word(words) => format!("one of {}", words.join(", ")),
+            Type::Bool => "a boolean".to_owned(),
+            Type::U32 => format!("a whole number from 0 to {}", u32::MAX),
+            Type::U64 => format!("a whole number from 0 to {}", u64::MAX),
+        }
+    }
+
+    /// Reads what a client sent for a leaf of this type.
+    ///
+    /// # Errors
+    /// A sentence with what was given and what is allowed.
+    pub fn decode(self, wire: &TypedValue) -> Result<Value, String> {
+        match &wire.value {
+            Some(Wire::JsonVal(bytes) | Wire::JsonIetfVal(bytes)) => {
+                let json: Json =
+                    serde_json::from_slice(bytes).map_err(|e| format!("not JSON: {e}"))?;
+                self.from_json(&json)
+            }
+            Some(Wire::StringVal(text) | Wire::AsciiVal(text)) => self.from_text(text),
+            Some(Wire::BoolVal(flag)) => self.from_json(&Json::Bool(*flag)),
+            Some(Wire::UintVal(number)) => self.from_json(&Json::from(*number)),
+            Some(Wire::IntVal(number)) => self.from_json(&Json::from(*number)),
+            Some(Wire::DoubleVal(number)) => self.from_json(&Json::from(*number)),
+            Some(_) => Err(format!(
+                "the value's encoding is not one for a scalar; {} is allowed",
+                self.describe()
+            )),
+            None => Err(format!("no value; {} is allowed", self.describe())),
+        }
+    }
+
+    fn from_text(self, text: &str) -> Result<Value, String> {
+        match self {
+            Type::Text => Ok(Value::Text(text.to_owned())),
+            Type::Word(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+            _ => Err(format!("\"{text}\" is not allowed; {} is", self.describe())),
+        }
+    }
+
+    /// Reads a scalar of JSON; 64-bit numbers may be strings (RFC 7951 §6.1).
+    ///
+    /// # Errors
+    /// A sentence with what was given and what is allowed.
+    pub fn from_json(self, json: &Json) -> Result<Value, String> {
+        let wrong = || format!("{json} is not allowed; {} is", self.describe());
+        match (self, json) {
+            (Type::Text | Type::Word(_), Json::String(text)) => self.from_text(text),
+            (Type::Bool, Json::Bool(flag)) => Ok(Value::Bool(*flag)),
+            (Type::U32, Json::Number(number)) => number
+                .as_u64()
+                .and_then(|n| u32::try_from(n).ok())
+                .map(Value::U32)
+                .ok_or_else(wrong),
+            (Type::U64, Json::Number(number)) => number.as_u64().map(Value::U64).ok_or_else(wrong),
+            (Type::U64, Json::String(text)) => text.parse().map(Value::U64).map_err(|_| wrong()),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl Value {
+    /// In an encoding of [`supported`].
+    pub fn encode(&self, encoding: Encoding) -> TypedValue {
+        let value = match (encoding, self) {
+            (Encoding::Json, _) => Wire::JsonVal(self.json(false).to_string().into_bytes()),
+            (Encoding::JsonIetf, _) => Wire::JsonIetfVal(self.json(true).to_string().into_bytes()),
+            (_, Value::Text(text)) => Wire::StringVal(text.clone()),
+            (_, Value::Bool(flag)) => Wire::BoolVal(*flag),
+            (_, Value::U32(number)) => Wire::UintVal(u64::from(*number)),
+            (_, Value::U64(number)) => Wire::UintVal(*number),
+        };
+        TypedValue { value: Some(value) }
+    }
+
+    /// As JSON; with `ietf` 64-bit numbers are strings (RFC 7951 §6.1).
+    pub fn json(&self, ietf: bool) -> Json {
+        match self {
+            Value::Text(text) => Json::from(text.as_str()),
+            Value::Bool(flag) => Json::from(*flag),
+            Value::U32(number) => Json::from(*number),
+            Value::U64(number) if ietf => Json::from(number.to_string()),
+            Value::U64(number) => Json::from(*number),
+        }
+    }
+}
+
+/// The encodings that are served.
+pub const ENCODINGS: [Encoding; 3] = [Encoding::JsonIetf, Encoding::Json, Encoding::Proto];
+
+/// The encoding of that number, when it is served.
+pub fn supported(number: i32) -> Option<Encoding> {
+    let encoding = Encoding::try_from(number).ok()?;
+    ENCODINGS.contains(&encoding).then_some(encoding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_has_its_type_in_each_encoding() {
+        let rate = Value::U64(2_000_000);
+        let wire = |encoding| rate.encode(encoding).value.unwrap();
+        assert_eq!(wire(Encoding::Proto), Wire::UintVal(2_000_000));
+        assert_eq!(
+            wire(Encoding::JsonIetf),
+            Wire::JsonIetfVal(b"\"2000000\"".to_vec())
+        );
+        assert_eq!(wire(Encoding::Json), Wire::JsonVal(b"2000000".to_vec()));
+        for encoding in ENCODINGS {
+            assert_eq!(Type::U64.decode(&rate.encode(encoding)), Ok(rate.clone()));
+        }
+        assert_eq!(Value::U32(7).json(true), Json::from(7));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_does() {
+        let of = |value| TypedValue { value: Some(value) };
+        for (kind, value, text) in [
+            (
+                Type::U32,
+                Wire::IntVal(-1),
+                "-1 is not allowed; a whole number from 0 to 4294967295 is",
+            ),
+            (
+                Type::U32,
+                Wire::UintVal(1 << 32),
+                "4294967296 is not allowed; a whole number from 0 to 4294967295 is",
+            ),
+            (
+                Type::Word(&["strict", "drr"]),
+                Wire::StringVal("fq".to_owned()),
+                "\"fq\" is not allowed; one of strict, drr is",
+            ),
+            (
+                Type::Bool,
+                Wire::JsonIetfVal(b"\"true\"".to_vec()),
+                "\"true\" is not allowed; a boolean is",
+            ),
+            (
+                Type::U64,
+                Wire::DoubleVal(1.5),
+                "1.5 is not allowed; a whole number from 0 to 18446744073709551615 is",
+            ),
+        ] {
+            assert_eq!(kind.decode(&of(value)), Err(text.to_owned()));
+        }
+        let error = Type::Bool.decode(&of(Wire::JsonVal(b"{".to_vec())));
+        assert!(error.unwrap_err().starts_with("not JSON: "));
+    }
+}

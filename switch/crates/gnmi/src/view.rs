@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A picture of all ports: read by short calls of the device, one reading for all who ask at the same time.
+
+use crate::links::{LinkStatus, Links};
+use device::{DeviceHandle, DropReason, PortConfig, PortStats, QueueStats, Usage};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::Mutex;
+use tonic::Status;
+
+/// Queues read in one call of the device: packets wait meanwhile (some 20 us).
+const QUEUES_A_CALL: usize = 512;
+
+/// A port and its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    pub port: u32,
+    /// Its name in paths.
+    pub name: String,
+    /// The port of packet-in and packet-out: it has no interface.
+    pub cpu: bool,
+}
+
+/// A queue as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueView {
+    pub weight: u32,
+    pub stats: QueueStats,
+    pub usage: Usage,
+}
+
+/// A port as it was.
+#[derive(Debug, Clone)]
+pub struct PortView {
+    pub interface: Interface,
+    pub config: PortConfig,
+    pub stats: PortStats,
+    pub usage: Usage,
+    pub link: LinkStatus,
+    /// Empty when queues were not asked for.
+    pub queues: Vec<QueueView>,
+}
+
+/// All ports as they were at a time.
+#[derive(Debug)]
+pub struct View {
+    /// Since 1970, nanoseconds.
+    pub timestamp_ns: i64,
+    taken: Instant,
+    with_queues: bool,
+    pub ports: Vec<PortView>,
+    pub drops: Vec<(DropReason, u64)>,
+}
+
+/// Takes pictures.
+pub struct Viewer {
+    handle: DeviceHandle,
+    links: Arc<dyn Links>,
+    interfaces: Vec<Interface>,
+    last: Mutex<Option<Arc<View>>>,
+}
+
+impl Viewer {
+    pub fn new(handle: DeviceHandle, links: Arc<dyn Links>, interfaces: Vec<Interface>) -> Viewer {
+        Viewer {
+            handle,
+            links,
+            interfaces,
+            last: Mutex::new(None),
+        }
+    }
+
+    pub fn handle(&self) -> &DeviceHandle {
+        &self.handle
+    }
+
+    pub fn links(&self) -> &Arc<dyn Links> {
+        &self.links
+    }
+
+    /// A picture not older than this call: one that another call began to take after this one began will do.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when the switch has stopped.
+    pub async fn view(&self, with_queues: bool) -> Result<Arc<View>, Status> {
+        let asked = Instant::now();
+        let mut last = self.last.lock().await;
+        if let Some(view) = last.as_ref() {
+            if view.taken >= asked && (view.with_queues || !with_queues) {
+                return Ok(view.clone());
+            }
+        }
+        let view = Arc::new(self.take(with_queues).await?);
+        *last = Some(view.clone());
+        Ok(view)
+    }
+
+    async fn take(&self, with_queues: bool) -> Result<View, Status> {
+        let gone = |e: device::DeviceGone| Status::unavailable(e.to_string());
+        let taken = Instant::now();
+        let numbers: Vec<u32> = self.interfaces.iter().map(|i| i.port).collect();
+        let (read, drops) = self
+            .handle
+            .call(move |device, _| {
+                let read = |port| {
+                    let config = *device.port(port)?;
+                    let stats = device.port_stats(port)?;
+                    Some((port, (config, stats, device.port_usage(port)?)))
+                };
+                let ports: Vec<_> = numbers.into_iter().filter_map(read).collect();
+                (ports, device.stats().clone())
+            })
+            .await
+            .map_err(gone)?;
+        let read: HashMap<u32, _> = read.into_iter().collect();
+        let mut ports = Vec::with_capacity(read.len());
+        for interface in &self.interfaces {
+            let Some((config, stats, usage)) = read.get(&interface.port) else {
+                continue;
+            };
+            let mut queues = Vec::new();
+            while with_queues && queues.len() < config.queues {
+                let (port, from) = (interface.port, queues.len());
+                let to = config.queues.min(from + QUEUES_A_CALL);
+                let read = move |device: &mut device::Device, _| -> Vec<QueueView> {
+                    let one = |queue| {
+                        let (stats, usage) = device.queue_stats(port, queue)?;
+                        let weight = device.queue_weight(port, queue)?;
+                        Some(QueueView {
+                            weight,
+                            stats,
+                            usage,
+                        })
+                    };
+                    (from..to).filter_map(one).collect()
+                };
+                let some = self.handle.call(read).await.map_err(gone)?;
+                if some.is_empty() {
+                    break;
+                }
+                queues.extend(some);
+            }
+            let link = match interface.cpu {
+                true => LinkStatus {
+                    admin_up: true,
+                    oper_up: true,
+                },
+                false => self.links.status(&interface.name),
+            };
+            ports.push(PortView {
+                interface: interface.clone(),
+                config: *config,
+                stats: *stats,
+                usage: *usage,
+                link,
+                queues,
+            });
+        }
+        Ok(View {
+            timestamp_ns: now_ns(),
+            taken,
+            with_queues,
+            ports,
+            drops: DropReason::ALL
+                .iter()
+                .map(|reason| (*reason, drops.dropped(*reason)))
+                .collect(),
+        })
+    }
+}
+
+/// Since 1970, nanoseconds.
+pub fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| d.as_nanos() as i64)
+}
