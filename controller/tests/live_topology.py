@@ -81,6 +81,11 @@ class LiveTopology(LiveSwitch):
                             "port": number,
                             "rate_bps": port.rate_bps,
                             "queue_packets": port.queue_packets,
+                            "queue_cells": port.queue_cells or 0,
+                            "port_cells": port.port_cells or 0,
+                            "queues": port.queues,
+                            "scheduler": port.scheduler,
+                            "link_layer": port.link_layer,
                             "bottleneck": port.bottleneck,
                         }
                         for number, port in ports.items()
@@ -190,16 +195,18 @@ def controllers(*made: Controller) -> Generator[list[Controller], None, None]:
 
 
 @contextlib.contextmanager
-def live_topology(folder: Path, file: str, only: Iterable[str] | None = None) -> Generator[LiveTopology, None, None]:
+def live_topology(
+    folder: Path, file: str, only: Iterable[str] | None = None, program: str = "qthresh"
+) -> Generator[LiveTopology, None, None]:
     """A started topology, set up by `fairlane init`; `only` leaves out the other switches' processes (and `init`)."""
     if binary("embedded") is None:
         pytest.skip("the embedded switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
-    topology = LiveTopology(folder, file)
+    topology = LiveTopology(folder, file, program)
     topology.write_state()
     try:
         if only is None:
             topology.start()
-            topology.fairlane("init", "--scheme", "qthresh")
+            topology.fairlane("init", *(("--scheme", "qthresh") if program == "qthresh" else ()))
         else:
             for name in only:
                 topology.restart(name)

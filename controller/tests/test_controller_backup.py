@@ -13,7 +13,8 @@ from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4CounterEntry
-from live_topology import Controller, LiveTopology, controllers, live_topology, wait_until
+from live_switch import REPOSITORY
+from live_topology import TOPOLOGIES, Controller, LiveTopology, controllers, live_topology, wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -59,11 +60,14 @@ def counters(topology: LiveTopology) -> dict[tuple[str, str], int]:
 def test_the_backup_takes_over_within_2_s_and_changes_nothing(tmp_path: Path) -> None:
     with live_topology(tmp_path, "parking.json") as topology:
         add_flows(topology, 20)
-        with controllers(Controller(tmp_path, "first")) as alive:
+        idle = ("--flow-idle", "300s")
+        with controllers(Controller(tmp_path, "first", *idle)) as alive:
             first = alive[0]
             first.wait_ready()
             topology.set_thresholds(11)
-            second = Controller(tmp_path, "second", "--backup")
+            words = "fairlane run --backup"
+            assert f"\n{words} " in (REPOSITORY / "controller" / "README.md").read_text(encoding="utf-8")
+            second = Controller(tmp_path, "second", *words.split()[2:], *idle)
             alive.append(second)
             second.wait_ready()
             text = topology.fairlane("status")
@@ -96,7 +100,7 @@ def test_the_backup_takes_over_within_2_s_and_changes_nothing(tmp_path: Path) ->
             topology.set_thresholds(12)
 
             # Started again with the options it had, the first one becomes the backup: no change of hands.
-            again = Controller(tmp_path, "first")
+            again = Controller(tmp_path, "first", *idle)
             alive.append(again)
             again.wait_ready()
             assert topology.json("status")["backup"]["pid"] == again.process.pid
@@ -129,6 +133,23 @@ def observed(topology: LiveTopology) -> set[int]:
     backup = topology.json("status")["backup"]
     found = [policy for entry in backup["switches"] for policy in entry["policies"]] if backup else []
     return {policy["qthresh_packets"] for policy in found}
+
+
+def test_the_loop_of_gfr_has_a_backup_too(tmp_path: Path) -> None:
+    with live_topology(tmp_path, "gfr-p2p.json", program="gfr") as topology:
+        topology.fairlane("gfr", "apply", str(TOPOLOGIES / "gfr-p2p.toml"))
+        with controllers(Controller(tmp_path, "first")) as alive:
+            alive[0].wait_ready()
+            alive.append(Controller(tmp_path, "second", "--backup"))
+            alive[1].wait_ready()
+            # What the primary was told after the backup began is not undone by it.
+            topology.fairlane("vc", "del", "vc4")
+            before = topology.entries("vc_classify", "vc_edge")
+            assert len(before["vc_classify"]) == 4
+            alive[0].kill()
+            wait_until("the backup to take over", lambda: topology.connected() == set(topology.switches))
+            assert topology.entries("vc_classify", "vc_edge") == before
+            assert len(topology.events("leads")) == 1
 
 
 def test_a_backup_without_a_primary_is_the_primary(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
     )
     subprocess.run([sys.executable, "-c", add_flows], check=True, timeout=60)
     before = {table: switch.json("table", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")}
-    with switch.loop():
+    with switch.loop("--flow-idle", "300s"):
         assert switch.events("took_over")[-1]["flows"] == 50
         assert {table: switch.json("table", table) for table in before} == before
         assert switch.loop_status()["flows"] == 50

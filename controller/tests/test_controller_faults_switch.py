@@ -162,7 +162,7 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The switch takes ten flows and says RESOURCE_EXHAUSTED to all others; 3,000 come, many of them again and again."""
-    monkeypatch.setattr(flow_keeper, "FULL_PAUSE_S", 0.2)
+    monkeypatch.setattr(flow_keeper, "FULL_PAUSE_S", 1000.0)
     taken: set[bytes] = set()
 
     def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
@@ -181,14 +181,14 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
                 for start in range(0, 3000, 500):
                     await keeper.add(client, [key(number) for number in range(start, start + 500)])
                 if turn == 10:
-                    await asyncio.sleep(0.3)  # longer than the pause: it may ask once more
+                    keeper._full_until_s = 0.0  # pyright: ignore[reportPrivateUsage]  # the pause is over: it asks once more
             assert len(keeper.table) == 10
             digests = keeper.digests()
             assert digests["entries"] == 10
             assert digests["missed"] == 20 * 2990
             assert digests["known"] == 19 * 10
             assert digests["refused"] == 0
-            assert server.writes < 20
+            assert server.writes == 2
             # One of them goes, and there is room again.
             taken.pop()
             await keeper._delete(client, {key(0)})  # pyright: ignore[reportPrivateUsage]

@@ -29,6 +29,7 @@ BATCH_FLOWS = 500
 "Flows of one request; each takes two updates."
 EVENTS_AT_ONCE = 100
 "Flows of one request that get an event each."
+MANY = {"flow": "flows", "flow_gone": "flows_gone"}
 FULL_PAUSE_S = 1.0
 "No entries are tried for so long after the switch said that its table is full."
 
@@ -219,7 +220,7 @@ class FlowKeeper:
     def _tell_flows(self, client: SwitchClient, event: str, keys: Sequence[FlowKey]) -> None:
         """One event a flow; of many flows at once one event for all."""
         if len(keys) > EVENTS_AT_ONCE:
-            self._log.write(f"{event}s", switch=client.endpoint.name, flows=len(keys), first=str(keys[0]))
+            self._log.write(MANY[event], switch=client.endpoint.name, flows=len(keys), first=str(keys[0]))
             return
         for key in keys:
             slot = self.table.slot(key)
