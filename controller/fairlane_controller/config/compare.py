@@ -26,7 +26,9 @@ from fairlane_controller.ena.apply import is_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.apply import difference, read_held, wanted_by_key
 from fairlane_controller.gfr.deploy import Plan, make_plan
-from fairlane_controller.gfr.reads import read_active
+from fairlane_controller.gfr.entries import Active, port_entries
+from fairlane_controller.gfr.line import at_capacity
+from fairlane_controller.gfr.paths import Place, vcs_of
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.loop.control import ask, loop_runs
@@ -112,12 +114,12 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
     store = LoopStore(run.folder)
     plan: Plan | None = None
     gfr_store = GfrStore(run.folder) if is_gfr(run) else None
-    active = None
+    active, lines = None, dict[Place, float]()
     if gfr_store is not None:
         part = config.gfr_part(gfr_store.state.config)
         if part is not None:
             plan = make_plan(part, gfr_store.state, time.time(), run, "the configuration")
-            active = await read_active(run.folder if loop_runs(run.folder) else None)
+            active, lines = await _of_gfr_loop(run)
 
     async def one(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
@@ -125,7 +127,8 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
         async with SwitchClient(endpoint_of(run.switch(name))) as client:
             if plan is not None and name in plan.switches:
                 held = await read_held(client)
-                _entries(client, found, held, wanted_by_key(client, plan.entries(name, active)).values(), by_gfr=True)
+                entries = [*_on_measured_lines(plan, name, active, lines), *plan.entries(name, active)]
+                _entries(client, found, held, wanted_by_key(client, entries).values(), by_gfr=True)
             elif is_ena(run):
                 await _ena(client, found, config)
             elif gfr_store is None:
@@ -172,6 +175,29 @@ async def _ports(found: SwitchDiff, config: FairlaneConfig, run: RunState) -> No
 
 def _setting(key: str, value: Any) -> str:
     return format_rate(value) if key == "rate" and value else _word(value)
+
+
+async def _of_gfr_loop(run: RunState) -> tuple[dict[Place, list[str]] | None, dict[Place, float]]:
+    """Active VCs of each port, and what its line carries, as a running loop has them; without one all VCs are active."""
+    if not loop_runs(run.folder):
+        return None, {}
+    status = await ask(run.folder, {"op": "status"})
+    ports = {(agent["switch"], port["port"]): port for agent in status for port in agent["ports"]}
+    return {at: port["active"] for at, port in ports.items()}, {at: port["capacity_bps"] for at, port in ports.items()}
+
+
+def _on_measured_lines(plan: Plan, switch: str, active: Active | None, lines: dict[Place, float]) -> list[P4TableEntry]:
+    """Entries of ports whose configuration lets the loop follow the line (`follow_capacity`), as the loop has them."""
+    made: list[P4TableEntry] = []
+    crossing = vcs_of(plan.state.config, plan.run)
+    for port in plan.state.config.ports:
+        bps = lines.get(port.place, port.capacity)
+        if port.switch != switch or not port.follow_capacity or bps == port.capacity:
+            continue
+        vcs = crossing[port.place]
+        on_line = at_capacity(port, bps, sum(vc.mcr for vc in vcs))
+        made += port_entries(plan.state.allocation, on_line, vcs, active.get(port.place) if active else None)
+    return made
 
 
 # ---- the programs ----------------------------------------------------------------------------------------------------
