@@ -22,6 +22,7 @@ from fairlane_controller.gfr.loop import run_gfr_loop
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.loop.agent import AgentOptions
+from fairlane_controller.loop.dry_run import run_dry
 from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
@@ -58,6 +59,10 @@ def run_command(
     ] = None,
     backup: Annotated[
         bool, typer.Option("--backup", help="Look on, and take over when the loop that runs ends, whatever way.")
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Measure and decide, tell it as events with dry_run, and write nothing."),
     ] = False,
     metrics: Annotated[
         str | None,
@@ -112,6 +117,12 @@ def run_command(
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
+    if dry_run:
+        if backup or config is not None or metrics is not None:
+            raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --config, --metrics")
+        set_up(log_format, log_level)
+        asyncio.run(run_dry(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready))
+        return
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
     seen: dict[str, LiveTargets] = {target.run.name if target.run else LONELY: target for target in targets}
     set_up(log_format, log_level)

@@ -98,7 +98,10 @@ class ActivityAgent(SwitchSession):
         options: ActivityOptions | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
         restore_switch: Callable[[str, int], Awaitable[None]] | None = None,
+        *,
+        dry_run: bool = False,
     ) -> None:
+        """`dry_run`: `keep` writes nothing; as a backup (`stand_by`) it looks and tells what it would write."""
         options = options or ActivityOptions()
         super().__init__(endpoint, log, options.connect_timeout_s, options.retry_s, client_factory)
         self.plan = plan
@@ -106,6 +109,7 @@ class ActivityAgent(SwitchSession):
         "Held by whoever writes to the switch."
         self._options = options
         self._restore_switch = restore_switch
+        self._dry_run = dry_run
         self._tracker = ActivityTracker(self._options.active_s)
         self._active: dict[int, frozenset[str]] = {}
         self._lines: dict[int, LineMeter] = {}
@@ -124,6 +128,10 @@ class ActivityAgent(SwitchSession):
             "restored", why="the switch had no program, so it has restarted: it got program, routes and VCs again"
         )
         await client.__aenter__()
+
+    async def _observe(self, client: SwitchClient) -> None:
+        if self._dry_run and program.check_tables(set(client.table_names())) is None:
+            await self.keep(client)
 
     async def _take_over(self, client: SwitchClient) -> None:
         async with self.writes:
@@ -190,6 +198,8 @@ class ActivityAgent(SwitchSession):
         return written
 
     async def _write(self, client: SwitchClient, ports: list[int], shares: list[P4TableEntry]) -> bool:
+        if self._dry_run:
+            return False
         crossing = vcs_of(self.plan.state.config, self.plan.run)
         wanted: list[P4TableEntry] = []
         for port in self._ports():

@@ -142,13 +142,7 @@ class SwitchAgent(SwitchSession):
         if wrong:
             raise wrong
         self._limits = await read_limits(client)
-        self._policies = await read_policies(client)
-        self._deciders = {
-            key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)
-            for key, policy in self._policies.items()
-            if policy.scheme is Scheme.QTHRESH
-        }
-        self._outcomes.clear()
+        self._look_at(await read_policies(client))
         flows = await self._flows.take_over(client)
         for name in (program.DIGEST_NEW_FLOW, program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
             enable = partial(_enable_digest, name=name)
@@ -160,6 +154,16 @@ class SwitchAgent(SwitchSession):
             policies=[policy_json(policy) for _, policy in sorted(self._policies.items())],
             why=why.of_take_over(flows, len(self._policies)),
         )
+
+    def _look_at(self, policies: dict[tuple[int, int], Policy]) -> None:
+        """Go on from what is in force."""
+        self._policies = policies
+        self._deciders = {
+            key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)
+            for key, policy in policies.items()
+            if policy.scheme is Scheme.QTHRESH
+        }
+        self._outcomes.clear()
 
     async def _serve(self, client: SwitchClient) -> None:
         jobs: list[Coroutine[Any, Any, Any]] = [
@@ -310,10 +314,7 @@ class SwitchAgent(SwitchSession):
         self._waiting.discard(key)
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
             new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
-            write = partial(SwitchClient.write, updates=[~new.entry])
-            if not await self.retries.attempt(
-                client, f"the threshold of port {port} class {traffic_class}", write, keep=False
-            ):
+            if not await self._put_threshold(client, new):
                 return
             self._policies[key] = new
             decider.written(now, decision.qthresh_packets)
@@ -326,6 +327,11 @@ class SwitchAgent(SwitchSession):
             text = why.of_decision(decision, measured, settings.k)
             self._policy_event(told, key, why=text, **decision.to_json(), measured=measured.to_json())
         self._outcomes[key] = decision.outcome
+
+    async def _put_threshold(self, client: SwitchClient, new: Policy) -> bool:
+        """Write it; False when the switch refuses, which is told and tried again."""
+        what = f"the threshold of port {new.port} class {new.traffic_class}"
+        return await self.retries.attempt(client, what, partial(SwitchClient.write, updates=[~new.entry]), keep=False)
 
     def _has_just_tuned(self, key: tuple[int, int], now_s: float) -> bool:
         """Whether the flows' weights were written less than a second ago: where the link has not just changed, a threshold waits."""

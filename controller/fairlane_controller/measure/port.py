@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -105,6 +105,15 @@ class PortMeasurement:
             "t_ack_s": plain(self.t_ack_s),
             "t_res_source": self.t_res_source,
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PortMeasurement:
+        """The inverse of `to_json`."""
+        names = ("bw_bps", "t_res_s", "l_d_bytes", "n_c", "tau_s", "t_ack_s")
+        known = {name: estimate for name in names if (estimate := parsed(data.get(name))) is not None}
+        estimates = {name: known.get(name) for name in names}
+        source = str(data.get("t_res_source", ""))
+        return cls(**estimates, waiting_packets=data.get("waiting_packets"), t_res_source=source)
 
 
 @dataclass
@@ -349,3 +358,11 @@ def plain(estimate: Estimate | None) -> dict[str, Any] | None:
         "age_s": round(estimate.age_s, 3),
         "uncertainty": None if math.isinf(estimate.uncertainty) else estimate.uncertainty,
     }
+
+
+def parsed(data: Mapping[str, Any] | None) -> Estimate | None:
+    """The inverse of `plain`."""
+    if data is None:
+        return None
+    uncertainty = math.inf if data["uncertainty"] is None else float(data["uncertainty"])
+    return Estimate(float(data["value"]), int(data["count"]), float(data["age_s"]), uncertainty)
