@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from counting_proxy import counting
+from fairlane_controller.cli.main import main
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
-from live_switch import LiveSwitch, binary, wait_until
+from live_switch import COMPILED, LiveSwitch, binary, wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -256,6 +257,31 @@ def fill(switch: LiveSwitch) -> None:
             await client.write([+entry for entry in entries])
 
     asyncio.run(work())
+
+
+def test_a_file_alone_describes_a_topology(bare_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    switch, root = bare_switch, bare_switch.folder / "states"
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(root))
+    address = f'[[topology.switches]]\nname = "s1"\ngrpc = "127.0.0.1:{switch.grpc_port}"\n'
+    files = f'json = "{COMPILED / "qthresh.json"}"\np4info = "{COMPILED / "qthresh.p4info.txtpb"}"\n'
+
+    def fairlane(*arguments: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), " ".join((said.out + said.err).split())
+
+    nameless = write(switch, address + files + TWO_CLASSES.replace('program = "qthresh"', ""))
+    code, said = fairlane("config", "apply", nameless)
+    assert (code, "give topology.name" in said) == (3, True)
+    file = write(switch, f'[topology]\nname = "lab"\n{address}{files}{TWO_CLASSES}'.replace('program = "qthresh"', ""))
+    code, said = fairlane("config", "apply", file)
+    assert (code, "has no program yet: load it with `fairlane init`" in said) == (5, True)
+    assert fairlane("init")[0] == 0
+    assert fairlane("config", "apply", file)[0] == 0
+    assert fairlane("diff", file)[0] == 0
+    assert fairlane("status")[0] == 0
+    assert [path.name for path in root.iterdir()] == ["lab"]
 
 
 # ---- the loop --------------------------------------------------------------------------------------------------------

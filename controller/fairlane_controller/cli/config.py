@@ -20,7 +20,7 @@ from fairlane_controller.config.compare import Comparison, compare
 from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.show import in_force
-from fairlane_controller.config.target import find_run, running
+from fairlane_controller.config.target import find_run, keep, running
 from fairlane_controller.loop.control import ask
 from fairlane_controller.state.run_state import find_folder, read_run_state
 
@@ -71,6 +71,8 @@ def apply_command(
         found = asyncio.run(compare(loaded.config, run))
         tell_dry(_dry(found), as_json)
         return
+    check(loaded, run)
+    keep(run)
     done = asyncio.run(apply(loaded, run, typed()))
     if as_json:
         print_json(done.to_json())

@@ -68,6 +68,9 @@ class SwitchConfig(_Model):
     "HOST:PORT of its P4Runtime and gNMI server."
     device_id: int = Field(default=1, ge=0)
     tls: TlsConfig | None = None
+    json_file: Path | None = Field(default=None, alias="json")
+    "The compiled program (BMv2 JSON), for switches that no running topology describes; relative to the file."
+    p4info: Path | None = None
 
 
 class TopologyConfig(_Model):
@@ -76,7 +79,9 @@ class TopologyConfig(_Model):
     name: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]*$")
     "Name of the running topology (its run-state folder); empty: the one that runs."
     switches: tuple[SwitchConfig, ...] = ()
-    "Where switches are, instead of what the run state says, or where there is none."
+    "Where switches are, instead of what the run state says, or, with a name, where there is none."
+    target: Literal["embedded", "bmv2"] = "embedded"
+    "Which switch it is, where there is no run state."
 
 
 # ---- the loop --------------------------------------------------------------------------------------------------------

@@ -7,13 +7,66 @@ from pathlib import Path
 
 from fairlane_controller.config.model import TlsConfig
 from fairlane_controller.config.read import Loaded
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.state.run_state import RunState, TlsState, find_folder, read_run_state
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.files import write_json_atomically
+from fairlane_controller.state.run_state import (
+    STATE_FILE,
+    RunState,
+    SwitchState,
+    TlsState,
+    find_folder,
+    read_run_state,
+    state_root,
+)
 
 
 def find_run(loaded: Loaded, state: str | None) -> RunState:
-    """The run state that `--state` names, else the file, else the only one; NO_TOPOLOGY when there is none."""
-    return addressed(loaded, read_run_state(find_folder(state or loaded.config.topology.name or None)))
+    """The run state that `--state` names, else the file, else the only one; NO_TOPOLOGY when there is none.
+
+    A file with a name and switches describes a topology by itself where none of that name runs: `keep` gives it a run state.
+    """
+    try:
+        return addressed(loaded, read_run_state(find_folder(state or loaded.config.topology.name or None)))
+    except FairlaneError as ex:
+        if ex.code is not ErrorCode.NO_TOPOLOGY or state is not None or not loaded.config.topology.switches:
+            raise
+        return described(loaded)
+
+
+def described(loaded: Loaded) -> RunState:
+    """The run state of the file's own switches; BAD_FILE when they have no name to be found by."""
+    topology = loaded.config.topology
+    if not topology.name:
+        raise loaded.source.error(
+            ["topology.switches: no topology runs that has them: give topology.name, by which commands find them"]
+        )
+    base = loaded.path.parent if loaded.path is not None else Path()
+    switches = tuple(
+        SwitchState(
+            name=one.name,
+            device_id=one.device_id,
+            grpc=one.grpc,
+            tls=_tls(one.tls, base),
+            json=_at(one.json_file, base),
+            p4info=_at(one.p4info, base),
+        )
+        for one in topology.switches
+    )
+    program = loaded.config.program or "qthresh"
+    folder = state_root() / topology.name
+    return RunState(name=topology.name, target=topology.target, program=program, switches=switches, folder=folder)
+
+
+def keep(run: RunState) -> None:
+    """Make the run-state folder of a topology that only a file describes, so that every command finds it. Raises BAD_FILE."""
+    path = run.folder / STATE_FILE
+    if path.exists():
+        return
+    try:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        write_json_atomically(path, run.model_dump(mode="json", by_alias=True, exclude={"folder"}, exclude_none=True))
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror}") from None
 
 
 def running(loaded: Loaded, state: str | None) -> RunState | None:
@@ -50,5 +103,8 @@ def addressed(loaded: Loaded, run: RunState) -> RunState:
 def _tls(given: TlsConfig | None, base: Path) -> TlsState | None:
     if given is None:
         return None
-    cert, key = (base / path.expanduser() if path is not None else None for path in (given.cert, given.key))
-    return TlsState(ca=base / given.ca.expanduser(), cert=cert, key=key)
+    return TlsState(ca=base / given.ca.expanduser(), cert=_at(given.cert, base), key=_at(given.key, base))
+
+
+def _at(path: Path | None, base: Path) -> Path | None:
+    return None if path is None else base / path.expanduser()
