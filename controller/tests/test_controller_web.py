@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of the live page: where it may listen, what it answers to whom, and its stream; the page itself is in the browser's test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import live_rows
+import pytest
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.source import LiveSource
+from fairlane_controller.web.hub import Hub, HubOptions
+from fairlane_controller.web.listen import Listen, parse_listen
+from fairlane_controller.web.points import FLOWS_A_PORT, FLOWS_IN_TABLES, picture_of, point_of
+from fairlane_controller.web.server import STATIC, PageServer, served
+from live_switch import LiveSwitch
+from test_controller_live_source import targets_of
+
+TIMEOUT_S = 20.0
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8080", "[::1]:0", "localhost:65535"])
+def test_loopback_needs_no_certificate(text: str) -> None:
+    assert parse_listen(text, "--listen").tls is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("8080", "--listen '8080': must be HOST:PORT with a port of 0 to 65535"),
+        ("127.0.0.1:70000", "must be HOST:PORT"),
+        ("0.0.0.0:8080", "--listen 0.0.0.0:8080: everybody who reaches 0.0.0.0 could read along: give --tls-cert"),
+        ("example.net:8080", "everybody who reaches example.net could read along"),
+    ],
+)
+def test_other_addresses_are_refused(text: str, message: str) -> None:
+    with pytest.raises(FairlaneError) as told:
+        parse_listen(text, "--listen")
+    assert message in told.value.message
+
+
+def test_certificates_are_checked_first(tmp_path: Path) -> None:
+    with pytest.raises(FairlaneError, match="--tls-cert and --tls-key go together: --tls-key is missing"):
+        parse_listen("0.0.0.0:0", "--listen", tls_cert=tmp_path / "cert.pem")
+    with pytest.raises(FairlaneError, match="No such file"):
+        parse_listen("0.0.0.0:0", "--listen", tls_cert=tmp_path / "cert.pem", tls_key=tmp_path / "key.pem")
+    with pytest.raises(FairlaneError, match="--tls-client-ca needs --tls-cert"):
+        parse_listen("127.0.0.1:0", "--listen", tls_client_ca=tmp_path / "ca.pem")
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("127.0.0.1:8080", True),
+        ("[::1]:8080", True),
+        ("localhost:8080", True),
+        ("LOCALHOST", True),
+        ("monitor.lan:8080", True),
+        ("evil.example:8080", False),
+        ("", False),
+        ("localhost.evil.example", False),
+    ],
+)
+def test_only_our_own_names(host: str, allowed: bool) -> None:
+    assert Listen("127.0.0.1", 8080, names=("monitor.lan",)).answers_to(host) is allowed
+
+
+def test_a_point_is_small_and_bounded() -> None:
+    point = point_of(live_rows.picture(flows=500))
+    port = point["ports"]["s1:3"]
+    assert list(point["ports"]) == ["s1:3"], "managed ports only"
+    assert len(port["flows"]) == FLOWS_A_PORT
+    assert port["flows"]["tcp 10.0.2.250:40499 > 10.0.3.3:5001"] == [1, 5, 599_000, 2.0]
+    assert (port["waiting"], port["thresholds"], port["drops"]) == (9, {"0": 5}, {"qthresh": 5.9})
+    assert len(json.dumps(point)) < 2000
+    said = picture_of(live_rows.picture(flows=500))
+    assert (len(said["flows"]), said["flows_in_all"]) == (FLOWS_IN_TABLES, 500)
+    assert point_of(live_rows.gfr_picture())["ports"]["s1:6"]["vcs"]["vc1"] == [
+        40,
+        9_200_000,
+        9_000_000,
+        1.5,
+        9_100_000,
+    ]
+
+
+def test_the_page_loads_nothing_from_anywhere_else() -> None:
+    for path in STATIC.iterdir():
+        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "//" not in "".join(part for part in text.split() if "://" in part), path
+        assert "innerHTML" not in text
+        assert "eval(" not in text
+
+
+@contextlib.asynccontextmanager
+async def page_of(switch: LiveSwitch, **options: Any) -> AsyncGenerator[tuple[aiohttp.ClientSession, str, Hub]]:
+    """A page server on a live switch."""
+    listen = Listen("127.0.0.1", 0)
+    hub = Hub(lambda: {"lab": targets_of(switch)}, HubOptions(period_s=0.1, **options))
+    async with served(PageServer(hub, listen).app(), listen) as port, aiohttp.ClientSession() as session:
+        yield session, f"http://127.0.0.1:{port}", hub
+
+
+async def read_event(stream: aiohttp.StreamReader) -> tuple[str, Any]:
+    """One server-sent event."""
+    kind = ""
+    while True:
+        line = (await asyncio.wait_for(stream.readline(), TIMEOUT_S)).decode().rstrip("\n")
+        if line.startswith("event: "):
+            kind = line[7:]
+        elif line.startswith("data: "):
+            return kind, json.loads(line[6:])
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_routes_and_what_they_say_of_themselves(switch: LiveSwitch) -> None:
+    async with page_of(switch) as (session, url, _):
+        for path, kind in (
+            ("/", "text/html"),
+            ("/static/app.js", "text/javascript"),
+            ("/static/style.css", "text/css"),
+        ):
+            answer = await session.get(url + path)
+            assert (answer.status, answer.content_type) == (200, kind)
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert (await (await session.get(f"{url}/api/topologies")).json()) == {"topologies": ["lab"]}
+        assert (await session.get(f"{url}/static/..%2fserver.py")).status == 404
+        assert (await session.get(f"{url}/api/stream?topology=other")).status == 404
+        assert (await session.get(url, headers={"Host": "evil.example"})).status == 421
+        for method in ("POST", "PUT", "DELETE"):
+            refused = await session.request(method, f"{url}/api/topologies")
+            assert refused.status == 405
+            assert "Content-Security-Policy" in refused.headers
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[float] = []
+    plain = LiveSource.snapshot
+
+    async def counted(source: LiveSource) -> Any:
+        taken.append(asyncio.get_running_loop().time())
+        return await plain(source)
+
+    monkeypatch.setattr(LiveSource, "snapshot", counted)
+    async with page_of(switch, max_viewers=3) as (session, url, hub):
+        streams = [await session.get(f"{url}/api/stream?topology=lab") for _ in range(3)]
+        assert streams[0].content_type == "text/event-stream"
+        for stream in streams:
+            kind, hello = await read_event(stream.content)
+            assert kind == "hello"
+            assert hello["topology"] == "lab"
+            assert hello["picture"]["switches"][0]["reachable"]
+            kind, frame = await read_event(stream.content)
+            assert kind == "frame"
+            assert frame["points"][0]["ports"]["s1:3"]["thresholds"] == {"0": 6}
+        assert (await session.get(f"{url}/api/stream")).status == 503, "three are here"
+        began, before = asyncio.get_running_loop().time(), len(taken)
+        for _ in range(5):
+            await read_event(streams[0].content)
+        elapsed_s = asyncio.get_running_loop().time() - began
+        assert len(taken) - before <= elapsed_s / 0.1 + 2, "not one sample a viewer"
+        for stream in streams:
+            stream.close()
+        end = asyncio.get_running_loop().time() + TIMEOUT_S
+        while hub.viewers:
+            assert asyncio.get_running_loop().time() < end
+            await asyncio.sleep(0.02)
+        late = await session.get(f"{url}/api/stream?topology=lab")
+        _, hello = await read_event(late.content)
+        assert len(hello["points"]) >= 5, "who comes late sees what was"
+        late.close()
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
+    async with page_of(switch) as (session, url, _):
+        stream = await session.get(f"{url}/api/stream?topology=lab")
+        await read_event(stream.content)
+        with (switch.folder / "controller-events.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"time": "2026-11-21T21:00:00+00:00", "event": "threshold", "switch": "s1", "port": 3, "why": "<b>BW</b> fell"}) + "\n")  # fmt: skip
+        await asyncio.to_thread(switch.fairlane, "threshold", "set", "7")
+        told: list[Any] = []
+        for _ in range(200):
+            _, frame = await read_event(stream.content)
+            told += frame["events"]
+            thresholds = [p["ports"]["s1:3"]["thresholds"]["0"] for p in frame["points"] if p["ports"]]
+            if 7 in thresholds and told:
+                break
+        else:
+            raise AssertionError("the threshold did not come through")
+        assert told[0]["why"] == "<b>BW</b> fell"
+        assert told[0]["place"] == "s1:3"
+        stream.close()
+
+
+async def test_an_address_that_is_taken_is_said() -> None:
+    listen = Listen("127.0.0.1", 0)
+    hub = Hub(dict)
+    async with served(PageServer(hub, listen).app(), listen) as port:
+        with pytest.raises(FairlaneError, match=f"cannot listen on 127.0.0.1:{port}"):
+            async with served(PageServer(hub, listen).app(), Listen("127.0.0.1", port)):
+                raise AssertionError("it listens twice")
