@@ -154,3 +154,22 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
         assert switch.events("took_over")[-1]["flows"] == 50
         assert {table: switch.json("table", table) for table in before} == before
         assert switch.loop_status()["flows"] == 50
+
+
+async def test_a_connection_of_our_own_that_never_ended_is_outbid(switch: LiveSwitch) -> None:
+    """A cable was pulled: the switch still holds our old connection for the primary, and would for a minute."""
+    log = EventLog(switch.folder / "controller-events.jsonl")
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+    agent = SwitchAgent(endpoint, LoopStore(switch.folder), log, AgentOptions())
+    ours = agent._election_id  # pyright: ignore[reportPrivateUsage]
+    async with SwitchClient(endpoint, write=True, election_id=ours) as ghost:
+        task = asyncio.create_task(agent.run())
+        try:
+            await until("the loop to serve the switch", lambda: agent.client is not None)
+            assert not ghost.is_primary
+            client = agent.connected()
+            assert client.switch.election_id == ours + 1
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            log.close()
