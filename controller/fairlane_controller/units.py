@@ -101,6 +101,11 @@ def _trim(number: float, digits: int) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def rounded(number: float | None, digits: int = 3) -> float | None:
+    """The number with so many significant digits: what a measured value over a second is worth."""
+    return None if number is None else float(f"{number:.{digits}g}")
+
+
 def format_per_s(number: float | None, unit: str = "") -> str:
     """`3.2/s`, `1.5k/s`; `-` for None, `0` for none at all."""
     if number is None:

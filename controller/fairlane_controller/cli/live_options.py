@@ -10,6 +10,7 @@ import typer
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import out_of_range
+from fairlane_controller.gnmi.queues import queue_source_of
 from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.units import parse_time
 
@@ -32,6 +33,8 @@ def parse_interval(text: str) -> float:
     return interval_s
 
 
-def queue_sources(_targets: Targets) -> QueueSourceOf | None:
-    """Who knows the queues of a switch beside P4Runtime; None: nobody yet."""
-    return None
+def queue_sources(targets: Targets) -> QueueSourceOf | None:
+    """Who knows the queues of a switch beside P4Runtime: its gNMI server; None on BMv2, which has none."""
+    if targets.run is not None and targets.run.target == "bmv2":
+        return None
+    return queue_source_of

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -38,10 +39,42 @@ def print_table(
     for position, name in enumerate(columns):
         known = [row[position] for row in rows if row[position] is not None and row[position] != "-"]
         numeric = all(isinstance(cell, (int, float)) or str(cell)[:1].isdigit() for cell in known)
-        table.add_column(Text(name), justify="right" if numeric else "left", no_wrap=not wrap, overflow="fold")
+        table.add_column(Text(name), justify="right" if numeric else "left", no_wrap=not wrap)
     for row in rows:
-        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text(_text(cell)) for cell in row))
+    if not wrap and not _fits(table):
+        table.box, table.pad_edge, table.padding = None, False, (0, 2, 0, 0)
+        if not _fits(table):
+            _print_records(title, columns, rows)
+            return
     console.print(table)
+
+
+def _text(cell: object) -> str:
+    return "-" if cell is None else str(cell)
+
+
+def _fits(table: Table) -> bool:
+    """Whether no cell would have to be cut in this terminal."""
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
+
+
+def _print_records(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """For a narrow terminal: a paragraph a row, `name value` each, what is not known left out."""
+    console.print(Text(title, "italic"))
+    for row in rows:
+        line, width = Text("  "), 2
+        for name, value in zip(columns, map(_text, row), strict=True):
+            if value in ("", "-"):
+                continue
+            needed = len(name) + len(value) + 4
+            if width > 2 and width + needed > console.width:
+                line.append("\n      ")
+                width = 6
+            line.append(f"{name} ", "dim")
+            line.append(f"{value}   ")
+            width += needed
+        console.print(line, soft_wrap=True)
 
 
 def print_error(error: FairlaneError, *, as_json: bool) -> None:

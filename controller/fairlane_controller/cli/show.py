@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, parse_interval
-from fairlane_controller.cli.measuring import measure
+from fairlane_controller.cli.measuring import measure, print_measured
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.live.model import FlowRow
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.units import format_per_s, format_rate, format_size, format_time, parse_time
+from fairlane_controller.units import format_per_s, format_rate, format_size, format_time, parse_time, rounded
 
 
 def flows_command(
@@ -53,12 +54,11 @@ def flows_command(
         "weight",
         "offered",
         "goodput",
-        "drops/s",
         "dropped",
         "idle",
     )
     table = [
-        (f.switch, f.port, f.flow, f.waiting_packets, f.qthresh_packets, None if f.weight is None else f"{f.weight:.4g}", format_rate(f.offered_bps), format_rate(f.goodput_bps), format_per_s(f.drops_per_s), f.dropped_packets, format_time(f.idle_s))
+        (f.switch, f.port, f.flow, f.waiting_packets, f.qthresh_packets, None if f.weight is None else f"{f.weight:.4g}", format_rate(rounded(f.offered_bps)), format_rate(rounded(f.goodput_bps)), _dropped(f), format_time(rounded(f.idle_s)))
         for f in rows
     ]  # fmt: skip
     empty = "no flow sends now" if quiet else "no flow has an entry (the loop makes them: `fairlane run`)"
@@ -67,8 +67,10 @@ def flows_command(
         console.print(f"{quiet} more with nothing to send (--all shows them)", markup=False)
 
 
-def _plain(value: float) -> str:
-    return f"{value:g}"
+def _dropped(flow: FlowRow) -> str:
+    return (
+        f"{flow.dropped_packets} ({format_per_s(flow.drops_per_s)})" if flow.drops_per_s else str(flow.dropped_packets)
+    )
 
 
 def measure_command(
@@ -77,28 +79,12 @@ def measure_command(
     duration: Annotated[str, typer.Option("--for", help="Without a loop: listen this long.", metavar="TIME")] = "3s",
     as_json: JsonOption = False,
 ) -> None:
-    """Show BW, T_res, L_D and N_C of each managed port: from the running loop, or by listening for a while."""
+    """Show BW, T_res, τ, T_ACK, L_D and N_C of each managed port: from the running loop, or by listening for a while."""
     rows = asyncio.run(measure(resolve(state, switch), parse_time(duration, "--for")))
     if as_json:
         print_json(rows)
         return
-
-    def cell(row: dict[str, Any], key: str, form: Any) -> str:
-        got = row[key]
-        if got is None:
-            return "-"
-        doubt = "" if got["uncertainty"] is None else f" ± {form(got['uncertainty'])}"
-        return f"{form(got['value'])}{doubt} ({got['count']}, {got['age_s']:.1f} s)"
-
-    print_table(
-        "measured: value ± 95 % (observations, age)",
-        ("switch", "port", "BW", "T_res", "L_D", "N_C", "waiting"),
-        [
-            (r["switch"], r["port"], cell(r, "bw_bps", format_rate), cell(r, "t_res_s", format_time), cell(r, "l_d_bytes", format_size), cell(r, "n_c", _plain), r["waiting_packets"])
-            for r in rows
-        ],
-        empty="no port is managed",
-    )  # fmt: skip
+    print_measured(rows)
 
 
 def table_command(

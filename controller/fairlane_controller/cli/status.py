@@ -13,7 +13,7 @@ from fairlane_controller.cli.reads import read_status
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.errors import ErrorCode
 from fairlane_controller.live.events import place_of, sentence_of
-from fairlane_controller.units import format_rate, format_size, format_time
+from fairlane_controller.units import format_rate, format_size, format_time, rounded
 
 Row = dict[str, Any]
 
@@ -53,7 +53,7 @@ def _print_status(result: Row) -> None:
         for port in switch["ports"]:
             ports += _port_rows(switch["switch"], port)
     columns = (
-        "switch", "port", "class", "scheme", "mode", "Qthresh", "weight", "capacity", "BW", "T_res", "age", "admitted", "drop qthresh", "drop full", "collisions",
+        "switch", "port", "class", "scheme", "mode", "Qthresh", "weight", "capacity", "BW", "T_res", "age", "admitted", "dropped", "collisions",
     )  # fmt: skip
     if ports:
         print_table("managed ports", columns, ports)
@@ -99,6 +99,13 @@ def _print_switch(switch: Row) -> None:
         _say(f"{name}: ready, no managed port")
 
 
+def _dropped(drops: Row) -> str:
+    said = [
+        f"{drops[key]} {name}" for key, name in (("qthresh", "by threshold"), ("port_full", "queue full")) if drops[key]
+    ]
+    return ", ".join(said) or "0"
+
+
 def _port_rows(switch: str, port: Row) -> list[tuple[object, ...]]:
     """One row a class; what is of the whole port stands in the first."""
     measured: Row = port["measured"] or {}
@@ -106,14 +113,13 @@ def _port_rows(switch: str, port: Row) -> list[tuple[object, ...]]:
     t_res: Row | None = measured.get("t_res_s")
     ages = [float(found["age_s"]) for found in (bw, t_res) if found]
     of_port: tuple[object, ...] = (
-        f"{port['admitted_packets']} ({format_size(port['admitted_bytes'])})",
-        port["drops"]["qthresh"],
-        port["drops"]["port_full"],
+        format_size(rounded(port["admitted_bytes"])),
+        _dropped(port["drops"]),
         port["collisions"],
     )
     line = (
-        format_rate(bw["value"]) if bw else None,
-        format_time(t_res["value"]) if t_res else None,
+        format_rate(rounded(bw["value"], 4)) if bw else None,
+        format_time(rounded(t_res["value"])) if t_res else None,
         format_time(round(max(ages), 1)) if ages else None,
     )
     rows: list[tuple[object, ...]] = []
@@ -124,7 +130,7 @@ def _port_rows(switch: str, port: Row) -> list[tuple[object, ...]]:
             (
                 switch, port["port"], name, scheme, port["modes"].get(name), port["qthresh_packets"].get(name),
                 None if weight is None else f"{weight:g}", port["capacity_packets"], *(line if first else ("", "", "")),
-                *(of_port if first else ("", "", "", "")),
+                *(of_port if first else ("", "", "")),
             )
         )  # fmt: skip
     return rows

@@ -11,7 +11,7 @@ from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOptio
 from fairlane_controller.live.model import VcRow
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.live.vc_state import Served, line_rate_bps, served
-from fairlane_controller.units import format_per_s, format_rate
+from fairlane_controller.units import format_per_s, format_rate, rounded
 
 
 def vcs_command(
@@ -49,7 +49,7 @@ def vcs_command(
         "refused/s",
     )
     table = [
-        (vc.switch, vc.port, vc.vc, {None: "-", True: "yes", False: "no"}[vc.active], format_rate(vc.mcr_bps), format_rate(vc.w_bps), format_rate(line_rate_bps(vc)), _met(vc), vc.waiting_cells, vc.accepted_packets, vc.refused_packets, format_per_s(vc.drops_per_s))
+        (vc.switch, vc.port, vc.vc, {None: "-", True: "yes", False: "no"}[vc.active], format_rate(vc.mcr_bps), format_rate(rounded(vc.w_bps, 4)), format_rate(rounded(line_rate_bps(vc))), _met(vc), vc.waiting_cells, vc.accepted_packets, vc.refused_packets, format_per_s(vc.drops_per_s))
         for vc in rows
     ]  # fmt: skip
     print_table(

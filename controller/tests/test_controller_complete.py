@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shell completion as bash asks for it: names of a topology that runs, and silence whatever is wrong."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from fairlane_controller.cli import complete
+from fairlane_controller.cli.main import main
+from fairlane_controller.loop.events import EventLog
+from live_switch import COMPILED
+from test_controller_state import good_state, write_state
+
+
+@pytest.fixture
+def topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two switches that do not run, with the P4Info of qthresh, and an event log."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    folder = tmp_path / "lab"
+    state: dict[str, Any] = good_state()
+    for switch in state["switches"]:
+        switch["p4info"] = str(COMPILED / "qthresh.p4info.txtpb")
+    write_state(folder, state)
+    log = EventLog(folder / "controller-events.jsonl")
+    for name in ("threshold", "took_over"):
+        log.write(name)
+    log.close()
+    return folder
+
+
+def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What bash would offer at the end of `line`; asserts that nothing else is printed."""
+    words = shlex.split(line)
+    monkeypatch.setenv("_FAIRLANE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) if line.endswith(" ") else len(words) - 1))
+    with pytest.raises(SystemExit):
+        main([])
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("fairlane th", {"threshold"}),
+        ("fairlane threshold s", {"show", "set"}),
+        ("fairlane table_", {"table_add", "table_dump", "table_info"}),
+        ("fairlane status --st", {"--state"}),
+        ("fairlane status --state ", {"lab"}),
+        ("fairlane flows -s ", {"s1", "s2"}),
+        ("fairlane table_dump ipv", {"ipv4_lpm", "ipv6_lpm"}),
+        ("fairlane table_add ipv4_lpm ", {"forward", "drop"}),
+        ("fairlane counter_read ", {"admitted", "drops"}),
+        ("fairlane log --event t", {"threshold", "took_over"}),
+        ("fairlane export x.csv --rows ", {"ports", "flows"}),
+    ],
+)
+def test_names_are_offered(
+    line: str, some: set[str], topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert topology.is_dir()
+    assert some <= set(offered(line, monkeypatch, capsys))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"switches": 5}', '{"switches": [{}]}'])
+def test_a_broken_run_state_is_silence(
+    text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (topology / "state.json").write_text(text, encoding="utf-8")
+    for line in ("fairlane status -s ", "fairlane threshold set -p ", "fairlane table_dump ", "fairlane log --vc "):
+        assert offered(line, monkeypatch, capsys) == []
+
+
+class _Ctx:
+    """What typer hands to a completion."""
+
+    params: ClassVar[dict[str, Any]] = {}
+    info_name = "flows"
+
+
+def test_a_switch_that_does_not_answer_offers_nothing(topology: Path) -> None:
+    assert topology.is_dir()
+    assert complete.complete_flow(_Ctx(), "") == []
+
+
+def test_ports_that_are_managed_come_first(topology: Path) -> None:
+    assert topology.is_dir()
+    ports = complete.complete_port(_Ctx(), "")
+    assert ports
+    managed = ["managed" in text for _, text in ports]
+    assert managed == sorted(managed, reverse=True)
