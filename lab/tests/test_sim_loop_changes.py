@@ -4,14 +4,18 @@ written within 2 s, steady in between, and every change explained."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import pytest
+from fairlane_controller.loop.dry_run import DryAgent
 from fairlane_controller.models.qthresh import DEFAULT_K, plan
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
@@ -119,3 +123,21 @@ def test_probes_are_in_no_flows_count() -> None:
     assert port.n_c == pytest.approx(2.0)
     assert port.l_d_bytes == pytest.approx(FRAME_BYTES, rel=0.003)
     assert port.bw_bps == pytest.approx(2e6, rel=0.001)
+
+
+def test_a_dry_run_decides_under_traffic_and_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    write = SwitchClient.write
+
+    async def record(self: SwitchClient, updates: Sequence[Any]) -> None:
+        written.extend(update for update in updates if asyncio.get_running_loop().time() > 0)
+        await write(self, updates)
+
+    monkeypatch.setattr("fairlane_lab.runners.sim.SwitchAgent", DryAgent)
+    monkeypatch.setattr(SwitchClient, "write", record)
+    flows = (cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000))
+    change = Change(6.0, "s1-s2", delay_ms=50)
+    result = run(scenario(*flows, control=Control("qthresh", "model", probes=True), changes=(change,), duration_s=12.0))
+    wanted = [event["qthresh_packets"] for event in events(result, "threshold")]
+    assert wanted[0] < 6 < wanted[-1], "it decides, and goes on as if it had been written"
+    assert written == []

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements for `fairlane measure`: the loop's where one runs, else a listening time of our own."""
+"""Measurements for `fairlane measure`: the loop's where one runs, else a listening time of our own; and how they are shown."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from fairlane_controller.cli.output import print_table
 from fairlane_controller.cli.targets import Targets
-from fairlane_controller.errors import out_of_range
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.loop.control import ask
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
+from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import listen_reports, listen_t_res
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import read_limits
+from fairlane_controller.units import format_rate, format_size, format_time
 
 MIN_LISTEN_S, MAX_LISTEN_S = 0.1, 600.0
 
@@ -24,6 +29,10 @@ async def measure(targets: Targets, listen_s: float) -> list[dict[str, Any]]:
     if folder is not None:
         names = {e.name for e in targets.endpoints}
         return [row for row in await ask(folder, {"op": "measure"}) if row["switch"] in names]
+    if targets.run is not None and is_gfr(targets.run):
+        raise FairlaneError(
+            ErrorCode.NO_LOOP, "lines and VCs of gfr are measured by the running loop: start it with `fairlane run`"
+        )
     if not MIN_LISTEN_S <= listen_s <= MAX_LISTEN_S:
         raise out_of_range("--for", listen_s, MIN_LISTEN_S, MAX_LISTEN_S, "seconds")
     bmv2 = targets.run is not None and targets.run.target == "bmv2"
@@ -40,6 +49,8 @@ async def _listen(endpoint: Endpoint, options: MeasureOptions, listen_s: float) 
         listeners = [
             asyncio.create_task(listen_reports(client, meters.get)),
             asyncio.create_task(listen_t_res(client, meters.get)),
+            asyncio.create_task(listen_probes(client, meters.get)),
+            asyncio.create_task(send_probes(client, lambda: meters)),
         ]
         try:
             done, _ = await asyncio.wait(listeners, timeout=listen_s, return_when=asyncio.FIRST_COMPLETED)
@@ -54,3 +65,46 @@ async def _listen(endpoint: Endpoint, options: MeasureOptions, listen_s: float) 
             {"switch": endpoint.name, "port": port, **meter.measurement(now).to_json()}
             for port, meter in sorted(meters.items())
         ]
+
+
+T_RES_OF = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
+"""What `t_res_source` means to people."""
+
+
+def print_measured(rows: list[dict[str, Any]]) -> None:
+    """One line a value: with how much it may be wrong, how many observations it is of, and how old the last one is."""
+    columns = ("switch", "port", "what", "value", "± 95 %", "observations", "age", "by")
+    print_table("measured", columns, [line for row in rows for line in _lines(row)], empty="no port is managed")
+
+
+def _lines(row: dict[str, Any]) -> Iterator[tuple[object, ...]]:
+    """A port's; what is not known has a dash."""
+    kinds: list[tuple[str, str, Callable[[float | None], str], str]] = [
+        ("BW", "bw_bps", format_rate, "reports"),
+        ("T_res", "t_res_s", _time, T_RES_OF.get(row.get("t_res_source", ""), "-")),
+        ("τ", "tau_s", _time, "probes"),
+        ("T_ACK", "t_ack_s", _time, "ACKs and probes"),
+        ("L_D", "l_d_bytes", format_size, "reports"),
+        ("N_C", "n_c", _number, "reports"),
+    ]
+    for what, key, form, by in kinds:
+        if key in row:
+            yield row["switch"], row["port"], what, *_value(row[key], form), by
+    if row.get("waiting_packets") is not None:
+        yield row["switch"], row["port"], "waiting", f"{row['waiting_packets']} packets", "-", "-", "-", "reports"
+    for vc, service in row.get("service_bps", {}).items():
+        yield row["switch"], row["port"], f"service of {vc}", *_value(service, format_rate), "counters"
+
+
+def _value(estimate: dict[str, Any] | None, form: Callable[[float | None], str]) -> tuple[str, str, str, str]:
+    if estimate is None:
+        return "-", "-", "-", "-"
+    return form(estimate["value"]), form(estimate["uncertainty"]), str(estimate["count"]), f"{estimate['age_s']:.1f} s"
+
+
+def _time(seconds: float | None) -> str:
+    return format_time(None if seconds is None else round(seconds, 6))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"

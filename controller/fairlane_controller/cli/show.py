@@ -15,7 +15,7 @@ from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOptio
 from fairlane_controller.live.model import FlowRow
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.units import format_per_s, format_rate, format_size, format_time, parse_time, rounded
+from fairlane_controller.units import format_per_s, format_rate, format_time, parse_time, rounded
 
 
 def flows_command(
