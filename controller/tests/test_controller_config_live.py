@@ -336,3 +336,11 @@ def test_a_loop_does_not_start_with_a_bad_file(switch: LiveSwitch) -> None:
     message = switch.fairlane("run", "--config", write(switch, "[loop]\nflow_idel = '3s'"), code=3)
     assert "line 2, column 1: loop.flow_idel: unknown key; did you mean 'flow_idle'?" in " ".join(message.split())
     assert "no control loop runs" in " ".join(switch.fairlane("config", "reload", code=7).split())
+
+
+def test_a_file_can_ask_for_a_dry_run(switch: LiveSwitch) -> None:
+    before = held(switch)
+    with switch.loop("--config", write(switch, TWO_CLASSES + "[loop]\ndry_run = true\n")):
+        assert held(switch)["policy"] == before["policy"]
+        assert held(switch)["flow_class"] == []
+    assert not (switch.folder / "config.json").exists()

@@ -13,6 +13,7 @@ import typer
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import SwitchOption, resolve
 from fairlane_controller.config.check import check
+from fairlane_controller.config.loop_options import agent_options
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
@@ -117,11 +118,13 @@ def run_command(
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
-    if dry_run:
-        if backup or config is not None or metrics is not None:
-            raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --config, --metrics")
+    said = targets[0].loop_config
+    if dry_run or (said is not None and said.dry_run):
+        if backup or metrics is not None:
+            raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --metrics")
+        options = AgentOptions(flow_idle_timeout_s=idle_s)
         set_up(log_format, log_level)
-        asyncio.run(run_dry(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready))
+        asyncio.run(run_dry(targets, options if said is None else agent_options(said, options), on_ready))
         return
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
     seen: dict[str, LiveTargets] = {target.run.name if target.run else LONELY: target for target in targets}
