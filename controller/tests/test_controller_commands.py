@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -69,3 +72,31 @@ def test_a_mistake_is_one_sentence_with_the_nearest_name(
     assert caught.value.code == 2
     if arguments[0] != "plan":  # there --json is the option's argument
         assert json.loads(capsys.readouterr().err)["error"]["code"] == "bad_input"
+
+
+def _below(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield words, command
+    for name, sub in getattr(command, "commands", {}).items():
+        yield from _below(sub, (*words, name))
+
+
+EXAMPLES = [
+    (example.strip().removeprefix("fairlane "))
+    for lazy in COMMANDS
+    for _, command in _below(lazy.command(), (lazy.name,))
+    for example in re.findall(r"^  (fairlane .*)$", command.help or "", re.MULTILINE)
+]
+
+
+def test_there_are_examples_for_most_commands() -> None:
+    assert len(EXAMPLES) > 50
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_of_the_helps_can_be_read(example: str) -> None:
+    words = shlex.split(example.split(" < ")[0])
+    command: Any = next(lazy for lazy in COMMANDS if lazy.name == words[0]).command()
+    words = words[1:]
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    command.make_context("fairlane", words)

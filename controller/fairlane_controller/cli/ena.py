@@ -26,7 +26,10 @@ PortArgument = Annotated[int, typer.Argument(help="Port of the switch.", metavar
 
 @ena_app.command("show")
 def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    """Show each far-side port: segments that were named, ACKs that carried a name, and what went without."""
+    """Show each far-side port: segments that were named, ACKs that carried a name, and what went without.
+
+    Example: `fairlane ena show`
+    """
     targets = resolve(state, switch)
 
     async def work() -> list[dict[str, Any]]:
@@ -55,13 +58,19 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
 
 @ena_app.command("mark")
 def mark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
-    """Make a port of one switch the far side of a satellite link, while it carries traffic."""
+    """Make a port of one switch the far side of a satellite link, while it carries traffic.
+
+    Example: `fairlane ena mark 3 -s s1`
+    """
     _change(resolve(state, switch), port, present=True, dry_run=dry_run, as_json=as_json)
 
 
 @ena_app.command("unmark")
 def unmark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
-    """Let a port of one switch be as any other again."""
+    """Let a port of one switch be as any other again.
+
+    Example: `fairlane ena unmark 3 -s s1`
+    """
     _change(resolve(state, switch), port, present=False, dry_run=dry_run, as_json=as_json)
 
 

@@ -20,9 +20,13 @@ from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.units import format_rate
+from fairlane_controller.units import format_rate, parse_count
 
 gfr_app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
+
+
+def _cells(text: str) -> int:
+    return parse_count(text, "cells", "a threshold of cells")
 
 
 @gfr_app.command("apply")
@@ -32,7 +36,10 @@ def apply(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the switches do what FILE says, all or nothing; VCs that stay keep their slots, queues and counters."""
+    """Make the switches do what FILE says, all or nothing; VCs that stay keep their slots, queues and counters.
+
+    Example: `fairlane gfr apply gfr.toml`
+    """
     config = read_config(file).model_dump(mode="json")
     what = f"{file} applied: {len(config['ports'])} ports, {len(config['vcs'])} VCs"
     request = {"op": "gfr_apply", "config": config, "source": str(file)}
@@ -45,9 +52,9 @@ def set_(
     port: Annotated[int | None, typer.Option("--port", "-p", help="This egress port; default all.", metavar="PORT")] = None,
     scheme: Annotated[str | None, typer.Option("--scheme", help=f"One of {', '.join(s.value for s in GfrScheme)}.")] = None,
     queues: Annotated[str | None, typer.Option("--queues", help="wrr (a queue a VC) or fifo.")] = None,
-    lbo: Annotated[int | None, typer.Option("--lbo", help="LBO.", metavar="CELLS")] = None,
-    hbo: Annotated[int | None, typer.Option("--hbo", help="HBO.", metavar="CELLS")] = None,
-    qmax: Annotated[int | None, typer.Option("--qmax", help="QMAX.", metavar="CELLS")] = None,
+    lbo: Annotated[int | None, typer.Option("--lbo", help="LBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
+    hbo: Annotated[int | None, typer.Option("--hbo", help="HBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
+    qmax: Annotated[int | None, typer.Option("--qmax", help="QMAX, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
     capacity: Annotated[str | None, typer.Option("--capacity", help="C_GFR, bits on the line.", metavar="RATE")] = None,
     rate_form: Annotated[str | None, typer.Option("--rate-form", help="Of r_i: time or alpha.")] = None,
     rate_alpha: Annotated[float | None, typer.Option("--rate-alpha", help="Alpha of r_i with --rate-form alpha.")] = None,
@@ -55,7 +62,10 @@ def set_(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Change managed ports while they carry traffic: no frame that waits is lost."""
+    """Change managed ports while they carry traffic: no frame that waits is lost.
+
+    Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set -s s1 -p 6 --lbo 1000cells --hbo 3000cells`
+    """
     for kind, value, names in (
         ("scheme", scheme, [s.value for s in GfrScheme]),
         ("queues", queues, [q.value for q in Queues]),
@@ -87,7 +97,10 @@ def show(
     as_json: JsonOption = False,
     config: Annotated[bool, typer.Option("--config", help="The configuration in force instead, as JSON.")] = False,
 ) -> None:
-    """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict."""
+    """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict.
+
+    Examples: `fairlane gfr show`, `fairlane gfr show --config`
+    """
     targets = gfr_topology(state)
     run = targets.need_run()
     if config:

@@ -37,7 +37,10 @@ def init_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Load the program and write routes, port limits and schemes (gfr: VCs, ena: far-side ports); what is right already is not touched."""
+    """Load the program and write routes, port limits and schemes (gfr: VCs, ena: far-side ports); what is right already is not touched.
+
+    Examples: `fairlane init --scheme qthresh`, `fairlane init -s s1 --dry-run`
+    """
     names = [s.value for s in Scheme]
     if scheme is not None and scheme not in names:
         raise unknown_name("scheme", scheme, names)

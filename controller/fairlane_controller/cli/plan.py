@@ -44,7 +44,10 @@ def plan_command(
     capacity: CapacityOption = qthresh.QTHRESH_MAX_PACKETS,
     as_json: JsonOption = False,
 ) -> None:
-    """Compute the threshold for a link on paper: equations (5) to (9), no switch needed."""
+    """Compute the threshold for a link on paper: equations (5) to (9), no switch needed.
+
+    Examples: `fairlane plan --rate 2Mbit --delay 2ms --packet 1000 --flows 2`, `fairlane plan --rate 5Mbps --t-res 6.8ms --json`
+    """
     if t_res is not None:
         t_res_s = parse_time(t_res, "--t-res")
     else:

@@ -27,7 +27,10 @@ def set_(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose the scheme of a class; all managed ports unless one is named."""
+    """Choose the scheme of a class; all managed ports unless one is named.
+
+    Examples: `fairlane scheme set qthresh`, `fairlane scheme set drop_tail -s s1 -p 3`
+    """
     names = [s.value for s in Scheme]
     if scheme not in names:
         raise unknown_name("scheme", scheme, names)

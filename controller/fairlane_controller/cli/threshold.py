@@ -23,6 +23,7 @@ from fairlane_controller.cli.targets import (
 from fairlane_controller.cli.writes import change_all, dry_all
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.models.qthresh import DEFAULT_K
+from fairlane_controller.units import parse_count
 
 threshold_app = typer.Typer(
     help="Thresholds of (egress port, class): show, set by hand, or leave to the loop.", no_args_is_help=True
@@ -33,9 +34,16 @@ WeightOption = Annotated[
 ]
 
 
+def _packets(text: str) -> int:
+    return parse_count(text, "packets", "threshold")
+
+
 @threshold_app.command("show")
 def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    """Show the threshold, weight and mode of every managed port and class."""
+    """Show the threshold, weight and mode of every managed port and class.
+
+    Examples: `fairlane threshold show`, `fairlane threshold show -s s1 --json`
+    """
     rows = asyncio.run(read_thresholds(resolve(state, switch)))
     if as_json:
         print_json(rows)
@@ -54,7 +62,10 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
 
 @threshold_app.command("set")
 def set_(
-    packets: Annotated[int | None, typer.Argument(help="Packets of one flow that may wait.")] = None,
+    packets: Annotated[
+        int | None,
+        typer.Argument(help="Packets of one flow that may wait: 5 or 5packets.", metavar="PACKETS", parser=_packets),
+    ] = None,
     port: PortOption = None,
     traffic_class: ClassOption = 0,
     weight: WeightOption = None,
@@ -63,7 +74,10 @@ def set_(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pin the threshold by hand: the loop leaves it alone until `threshold auto`. Without PACKETS: the weight only."""
+    """Pin the threshold by hand: the loop leaves it alone until `threshold auto`. Without PACKETS: the weight only.
+
+    Examples: `fairlane threshold set 5`, `fairlane threshold set 5packets --weight 1.5 -s s1 -p 3`, `fairlane threshold set --weight 2 --dry-run`
+    """
     if packets is None and weight is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
     request = {"op": "threshold_set", "class": traffic_class, "packets": packets, "weight": weight}
@@ -84,7 +98,10 @@ def auto(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Let the control loop compute the threshold from its measurements; all managed ports unless one is named."""
+    """Let the control loop compute the threshold from its measurements; all managed ports unless one is named.
+
+    Examples: `fairlane threshold auto`, `fairlane threshold auto --k 1.95 --weight 1 -s s1 -p 3`
+    """
     request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight, "self_tuning": self_tuning}
     make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)
 

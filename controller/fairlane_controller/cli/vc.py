@@ -62,7 +62,10 @@ def add(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a VC: admitted when the sum of all MCR on its path stays within the capacity."""
+    """Add a VC: admitted when the sum of all MCR on its path stays within the capacity.
+
+    Example: `fairlane vc add gold --mcr 6Mbit --match s1,ingress_port=3,src=10.0.3.0/24 --edge s1:3`
+    """
     changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
     request = {"op": "vc_add", "vc": {"name": name, **changes}}
     make(state, request, f"VC {name} added", dry_run=dry_run, as_json=as_json)
@@ -84,7 +87,10 @@ def set_(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change a VC; what is not given stays. Its meters and shares change without an instant without them."""
+    """Change a VC; what is not given stays. Its meters and shares change without an instant without them.
+
+    Example: `fairlane vc set gold --mcr 7Mbit --dry-run`
+    """
     changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
     if not changes:
         raise FairlaneError(ErrorCode.BAD_INPUT, "vc set needs at least one option of what to change (see --help)")
@@ -99,14 +105,20 @@ def del_(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove VCs: their frames are of no VC from then on, and the others share their rate."""
+    """Remove VCs: their frames are of no VC from then on, and the others share their rate.
+
+    Example: `fairlane vc del gold`
+    """
     request = {"op": "vc_del", "names": names}
     make(state, request, f"VC {', '.join(names)} removed", dry_run=dry_run, as_json=as_json)
 
 
 @vc_app.command("list")
 def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """List the VCs of the configuration in force, with what (3) gives them when all are active."""
+    """List the VCs of the configuration in force, with what (3) gives them when all are active.
+
+    Example: `fairlane vc list`
+    """
     run = gfr_topology(state).need_run()
     config = GfrStore(run.folder).state.config
     w: dict[str, dict[str, float]] = {vc.name: {} for vc in config.vcs}
