@@ -93,7 +93,10 @@ def table_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tables of the switches, or show the entries of one."""
+    """List the tables of the switches, or show the entries of one.
+
+    Examples: `fairlane table`, `fairlane table policy --json`
+    """
     targets = resolve(state, switch)
 
     async def work() -> list[dict[str, Any]]:
