@@ -35,7 +35,7 @@ async def send_probes(client: SwitchClient, ports: Callable[[], Mapping[int, Pro
         due = {port: meter.link for port, meter in meters.items() if meter.link.due_s(now) <= now}
         if due:
             frames = {port: link.send(now).emit() for port, link in due.items()}
-            await client.switch.write([P4PacketOut(frame, egress_port=port, _pad=0) for port, frame in frames.items()])
+            await client.send([P4PacketOut(frame, egress_port=port, _pad=0) for port, frame in frames.items()])
         next_s = min((meter.link.check_s(now) for meter in meters.values()), default=now + IDLE_S)
         await asyncio.sleep(max(0.001, next_s - now))
 

@@ -495,14 +495,18 @@ class SwitchClient:
             raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {refusal}")
         await self.write([~entry()])
 
+    async def send(self, messages: Sequence[Any]) -> None:
+        """Stream messages (packet-outs, acknowledgements) in their order; two callers never write at a time."""
+        try:
+            async with self._stream_lock:
+                await self.switch.write(messages)
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+
     async def digests(self, name: str) -> AsyncIterator[list[dict[str, Any]]]:
         """Lists of one digest's values as they come; each list is acknowledged before it is handed on."""
         async for message in self.switch.read_digests(name, queue_size=DIGEST_QUEUE_LISTS):
-            try:
-                async with self._stream_lock:
-                    await self.switch.write([message.ack()])
-            except P4ClientError as ex:
-                raise translate(ex, str(self.endpoint)) from None
+            await self.send([message.ack()])
             yield [value for value in message if isinstance(value, dict)]
 
 
