@@ -101,6 +101,7 @@ class GfrLoop:
         for agent in self.agents.values():
             agent.use(plan)
         if was_backup:
+            self._log.close()  # the primary may have turned the file over: the next event opens the one of this name
             lead_all(self.agents.values(), self._log)
 
     def _use_loop(self, config: LoopConfig) -> None:

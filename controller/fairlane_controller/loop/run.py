@@ -94,6 +94,7 @@ class TopologyLoop:
     async def _lead(self, was_backup: bool) -> None:
         """This is the primary from now on."""
         if was_backup:
+            self._log.close()  # the primary may have turned the file over: the next event opens the one of this name
             lead_all(self.agents.values(), self._log)
 
     def _use_loop(self, config: LoopConfig) -> None:
