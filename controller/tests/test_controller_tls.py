@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -47,7 +47,9 @@ def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def files(certs: Path, ca: str, who: str | None, of: str = "mine") -> TlsFiles:
     """Trusts the CA `ca`, and is `who` of the folder `of`."""
     mine = certs / of
-    return TlsFiles(certs / ca / "ca.pem", who and mine / f"{who}.pem", who and mine / f"{who}.key")
+    if who is None:
+        return TlsFiles(certs / ca / "ca.pem")
+    return TlsFiles(certs / ca / "ca.pem", mine / f"{who}.pem", mine / f"{who}.key")
 
 
 class TlsSwitch(LiveSwitch):
@@ -71,7 +73,7 @@ class TlsSwitch(LiveSwitch):
 
 
 @contextlib.contextmanager
-def running(folder: Path, *options: str) -> Iterator[TlsSwitch]:
+def running(folder: Path, *options: str) -> Generator[TlsSwitch, None, None]:
     """A switch with these options."""
     switch = TlsSwitch("embedded", folder, grpc_port=free_port())
     switch.launch(*options)
@@ -118,10 +120,15 @@ def channel(address: str, tls: TlsFiles | None) -> grpc.Channel:
     return grpc.secure_channel(address, grpc.ssl_channel_credentials(tls.ca.read_bytes(), key, cert))
 
 
+def encode(message: Any) -> bytes:
+    """A request on the wire."""
+    return message.SerializeToString()
+
+
 def status(found: grpc.Channel, call: Call) -> tuple[grpc.StatusCode, str]:
     """The status of one call, whatever it answers."""
     name, request = call
-    method = found.unary_unary(name, request_serializer=type(request).SerializeToString)
+    method = cast("Any", found).unary_unary(name, request_serializer=encode)
     try:
         method(request, timeout=10)
     except grpc.RpcError as ex:

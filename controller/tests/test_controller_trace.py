@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane trace` against real switches: what it shows, that it changes nothing, real packets, refusals."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller.cli.trace_tree import show_value
+from fairlane_controller.loop import logs
+from fairlane_controller.switch import frames
+from live_switch import QUEUE_PACKETS, LiveSwitch, wait_until
+
+pytestmark = pytest.mark.timeout(120)
+
+TCP = "tcp:10.0.1.1:4000>10.0.3.3:5001,len=1000"
+
+
+@pytest.fixture
+def embedded(wired_switch: LiveSwitch) -> LiveSwitch:
+    """The embedded switch with wires."""
+    if wired_switch.target != "embedded":
+        pytest.skip("traces are the embedded switch's own")
+    return wired_switch
+
+
+def steps(trace: dict[str, Any], name: str) -> dict[str, Any]:
+    """The ingress step whose name ends so."""
+    (found,) = [step for step in trace["rounds"][0]["ingress"] if step["name"].endswith(name)]
+    return found
+
+
+def test_a_routed_packet_is_shown_and_changes_nothing(embedded: LiveSwitch) -> None:
+    before = embedded.json("status")["switches"][0]["ports"]
+    trace = embedded.json("trace", "s1", "1", "--packet", TCP)
+    (copy,) = trace["copies"]
+    assert (copy["fate"], copy["port"], copy.get("drop")) == ("transmit", 3, None)
+    assert copy["queue"]["limit_packets"] == QUEUE_PACKETS
+    assert copy["queue"]["admits"] is True
+    out = bytes.fromhex(copy["frame"])
+    sent = frames.packet(TCP)
+    assert out[:6] == bytes.fromhex("080000000333")  # the next hop's address
+    assert out[22] == sent[22] - 1  # TTL
+    assert out[34:] == sent[34:]
+    route = steps(trace, "ipv4_lpm")
+    assert (route["hit"], route["action"].rsplit(".")[-1], route["entry"]) == (
+        True,
+        "forward",
+        "hdr.ipv4.dst=0x0a000300/24",
+    )
+    assert route["source"]["file"].endswith("route.p4")
+    for _ in range(3):
+        again = embedded.json("trace", "s1", "1", "--packet", TCP)
+        assert again["copies"][0]["frame"] == copy["frame"]
+    assert embedded.json("status")["switches"][0]["ports"] == before
+    assert embedded.json("flows", "--interval", "0s") == []
+
+
+def test_a_drop_says_why_and_where(embedded: LiveSwitch) -> None:
+    text = embedded.fairlane("trace", "s1", "1", "--packet", "tcp:10.0.1.1:1>10.99.0.1:2")
+    assert "dropped by the program: ingress_drop at p4src/qthresh.p4:" in text
+    assert "reason no_route: no route to the destination" in text
+    assert "table LaneIngress.route.ipv4_lpm hdr.ipv4.dst=10.99.0.1: miss" in text
+    assert "reason ttl" in embedded.fairlane("trace", "s1", "1", "--packet", f"{TCP},ttl=1")
+    full = embedded.fairlane("trace", "s1", "1", "--packet", TCP, "--full")
+    short = embedded.fairlane("trace", "s1", "1", "--packet", TCP)
+    assert "leaves by port 3, queue 0, 1014 bytes (unicast)" in short
+    assert len(full.splitlines()) > len(short.splitlines())
+
+
+def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:
+    command = embedded.command(
+        "trace",
+        "s1",
+        "--live",
+        "--match",
+        "src=10.0.1.1,dport=5001,port=1",
+        "--count",
+        "2",
+        "--timeout",
+        "60s",
+        "--json",
+    )
+    out = embedded.folder / "live.jsonl"
+    # Into a file: two traces are more than a pipe holds.
+    with out.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE) as process:
+        try:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
+                wire.bind((f"{embedded.interfaces[1]}x", 0))
+                other = frames.packet(TCP.replace("5001", "5002"))
+
+                def sent() -> bool:
+                    for frame in (other, frames.packet(TCP)):
+                        wire.send(frame)
+                    return process.poll() is not None
+
+                wait_until("two packets", sent, 40.0)
+            assert process.stderr is not None
+            assert process.returncode == 0, process.stderr.read()
+        finally:
+            process.kill()
+    shown = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [one["frame"] for one in shown] == [frames.packet(TCP).hex()] * 2
+    assert all(one["ingress_port"] == 1 and one["copies"][0]["port"] == 3 for one in shown)
+
+
+def test_nothing_that_matches_is_told_after_the_time(embedded: LiveSwitch) -> None:
+    words = ("trace", "s1", "--live", "--match", "src=192.0.2.1", "--timeout", "1s")
+    assert "0 of 1 packets that match came within 1 s" in embedded.fairlane(*words, code=6)
+
+
+def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
+    if wired_switch.target == "bmv2":
+        text = wired_switch.fairlane("trace", "s1", "1", "--packet", TCP, code=5)
+        assert "cannot trace packets: only the embedded switch does" in text
+        return
+    for words, code, said in (
+        (("s1", "2", "--packet", TCP), 3, "there is no port 2; there are 1, 3, 510"),
+        (("s2", "1", "--packet", TCP), 3, "unknown switch 's2'"),
+        (("s1", "1"), 2, "name the port and one of --packet, --hex, --pcap"),
+        (("s1", "1", "--packet", TCP, "--hex", "00"), 2, "name the port and one of"),
+        (("s1", "999", "--packet", TCP), 2, "between 0 and 510"),
+        (("s1", "1", "--live"), 2, "--live waits for real packets"),
+        (("s1", "--live", "--match", "scr=1"), 3, "did you mean 'src'"),
+        (("s1", "--live", "--match", "dport=http"), 2, "dport: 'http' is no number"),
+        (("s1", "--live", "--match", "src=nobody"), 2, "is no IP address"),
+        (("s1", "--live", "--count", "0"), 2, "between 1 and 1000"),
+    ):
+        assert said in wired_switch.fairlane("trace", *words, code=code), words
+
+
+def test_the_commands_of_the_document_run(embedded: LiveSwitch) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "trace.md").read_text(encoding="utf-8")
+    lines = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("fairlane trace ")]
+    assert len(lines) == 5
+    for words in lines:
+        if "--live" in words:  # nothing is sent here, so it ends by its time limit
+            words[words.index("--timeout") + 1] = "1s"
+            assert "0 of 5 packets" in embedded.fairlane(*words, code=6)
+        else:
+            assert "s1 port 1" in embedded.fairlane(*words) or "--json" in words
+
+
+def test_values_have_the_form_of_their_kind() -> None:
+    assert show_value("hdr.ipv4.dst", 32, "0x0a000101") == "10.0.1.1"
+    assert show_value("ethernet.src", 48, "0x80000000111") == "08:00:00:00:01:11"
+    assert show_value("ipv6.dst", 128, "0x20010db8000000000000000000000002") == "2001:db8::2"
+    assert show_value("ethernet.ether_type", 16, "0x800") == "0x0800"
+    assert show_value("tcp.seq_no", 32, "0xffffffff") == "4294967295"
+
+
+# ---- what a loop says on standard error ----------------------------------------------------------------------------
+
+
+def test_a_loop_tells_its_events_as_json_lines(wired_switch: LiveSwitch) -> None:
+    with wired_switch.loop("--log-format", "json"):
+        wired_switch.fairlane("threshold", "set", "7")
+    lines = (wired_switch.folder / "loop.log").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines if line.startswith("{")]
+    assert {"timestamp", "level", "target", "message", "event"} <= set(records[0])
+    by_event = {record["event"]: record for record in records}
+    assert by_event["took_over"]["switch"] == "s1"
+    assert by_event["took_over"]["level"] == "INFO"
+    assert "changed" in by_event
+    assert "decision" not in by_event
+
+
+def test_lines_for_people_and_levels(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = logs.set_up(logs.LogFormat.TEXT, logs.LogLevel.WARNING)
+    try:
+        logs.tell("error", {"switch": "s1", "message": "it is gone", "code": "x"})
+        logs.tell("took_over", {"switch": "s1"})
+    finally:
+        logs.take_down(handler)
+    logs.tell("error", {"message": "nobody hears"})
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line[10] == "T"
+    assert line.endswith('WARNING fairlane_controller.loop: it is gone event="error" switch="s1" code="x"')
