@@ -10,10 +10,10 @@ import queue
 import shlex
 import subprocess
 import threading
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import pytest
@@ -21,10 +21,13 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import queue_source_of
-from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.certificates import make_certificates
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.policies import read_limits
+from fairlane_controller.switch.security import TlsFiles
 from finsy import GNMIPath
 from finsy.proto import gnmi, gnmi_grpc
-from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary
+from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary, free_port
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -32,6 +35,7 @@ pytestmark = [
     pytest.mark.skipif(binary("embedded") is None, reason="fairlane-switch is not built"),
 ]
 WAIT_S = 15.0
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +77,10 @@ def endpoint(switch: LiveSwitch) -> Endpoint:
     return Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
 
 
-def work(switch: LiveSwitch, job: Any) -> Any:
+def work(switch: LiveSwitch, job: Callable[[GnmiPorts], Awaitable[T]]) -> T:
     """`await job(ports)` with a connected client."""
 
-    async def run() -> Any:
+    async def run() -> T:
         async with GnmiPorts(endpoint(switch)) as ports:
             return await asyncio.wait_for(job(ports), WAIT_S)
 
@@ -150,12 +154,25 @@ def leaves_of(notification: gnmi.Notification) -> dict[str, Any]:
 
 
 def scalar(value: gnmi.TypedValue) -> Any:
-    found = getattr(value, value.WhichOneof("value"))
+    found = getattr(value, str(value.WhichOneof("value")))
     return json.loads(found) if isinstance(found, bytes) else found
 
 
-def subscription(text: str, mode: str = "TARGET_DEFINED", **more: int | bool) -> gnmi.Subscription:
-    return gnmi.Subscription(path=path(text), mode=gnmi.SubscriptionMode.Value(mode), **more)
+def subscription(
+    text: str,
+    mode: str = "TARGET_DEFINED",
+    *,
+    sample_interval: int = 0,
+    suppress_redundant: bool = False,
+    heartbeat_interval: int = 0,
+) -> gnmi.Subscription:
+    return gnmi.Subscription(
+        path=path(text),
+        mode=gnmi.SubscriptionMode.Value(mode),
+        sample_interval=sample_interval,
+        suppress_redundant=suppress_redundant,
+        heartbeat_interval=heartbeat_interval,
+    )
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -201,11 +218,18 @@ def test_json_is_a_tree_with_modules_and_text_for_64_bits(switch: LiveSwitch) ->
 def test_wildcards_and_parts(switch: LiveSwitch) -> None:
     with stub(switch) as client:
         every = client.Get(
-            gnmi.GetRequest(path=[path("interfaces/interface[name=*]/state/oper-status")], encoding="PROTO"),
+            gnmi.GetRequest(
+                path=[path("interfaces/interface[name=*]/state/oper-status")], encoding=gnmi.Encoding.PROTO
+            ),
             timeout=WAIT_S,
         )
-        deep = client.Get(gnmi.GetRequest(path=[path("interfaces/.../in-pkts")], encoding="PROTO"), timeout=WAIT_S)
-        config = client.Get(gnmi.GetRequest(path=[path("interfaces")], encoding="PROTO", type="CONFIG"), timeout=WAIT_S)
+        deep = client.Get(
+            gnmi.GetRequest(path=[path("interfaces/.../in-pkts")], encoding=gnmi.Encoding.PROTO), timeout=WAIT_S
+        )
+        config = client.Get(
+            gnmi.GetRequest(path=[path("interfaces")], encoding=gnmi.Encoding.PROTO, type=gnmi.GetRequest.CONFIG),
+            timeout=WAIT_S,
+        )
     assert {GNMIPath(u.path)["name"] for u in every.notification[0].update} == {"cpu", *switch.interfaces.values()}
     assert len(deep.notification[0].update) == 3
     assert not [u for u in config.notification[0].update if "state" in GNMIPath(u.path)]
@@ -221,14 +245,16 @@ def test_wildcards_and_parts(switch: LiveSwitch) -> None:
 )
 def test_a_path_that_is_not_there_is_told(switch: LiveSwitch, text: str, code: str, part: str) -> None:
     with stub(switch) as client:
-        got, message = refused(lambda: client.Get(gnmi.GetRequest(path=[path(text)], encoding="PROTO"), timeout=WAIT_S))
+        got, message = refused(
+            lambda: client.Get(gnmi.GetRequest(path=[path(text)], encoding=gnmi.Encoding.PROTO), timeout=WAIT_S)
+        )
     assert got == code, message
     assert part in message, message
 
 
 def test_an_encoding_that_is_not_served_is_told(switch: LiveSwitch) -> None:
     with stub(switch) as client:
-        got, message = refused(lambda: client.Get(gnmi.GetRequest(encoding="ASCII"), timeout=WAIT_S))
+        got, message = refused(lambda: client.Get(gnmi.GetRequest(encoding=gnmi.Encoding.ASCII), timeout=WAIT_S))
     assert (got, message) == ("UNIMPLEMENTED", "encoding ASCII is not served; JSON_IETF, JSON and PROTO are")
 
 
@@ -260,12 +286,14 @@ def test_a_set_is_done_whole_or_not_at_all(switch: LiveSwitch) -> None:
         (uint(shaper("nosuch0", "cir"), 7), "NOT_FOUND", "scheduler-policy[name=nosuch0]"),
         (uint(shaper("*", "cir"), 7), "INVALID_ARGUMENT", "a Set takes no wildcards"),
         (
-            gnmi.Update(path=path(f"interfaces/interface[name={three}]/port/config/scheduler"), val={"string_val": "fq"}),
+            gnmi.Update(path=path(f"interfaces/interface[name={three}]/port/config/scheduler"), val=gnmi.TypedValue(string_val="fq")),
             "INVALID_ARGUMENT",
             "one of strict, wrr, drr",
         ),
     ]  # fmt: skip
-    down = gnmi.Update(path=path(f"interfaces/interface[name={one}]/config/enabled"), val={"bool_val": False})
+    down = gnmi.Update(
+        path=path(f"interfaces/interface[name={one}]/config/enabled"), val=gnmi.TypedValue(bool_val=False)
+    )
     with stub(switch) as client:
         for update, code, part in bad:
             request = gnmi.SetRequest(update=[uint(shaper(one, "cir"), 1_000_000), down, update])
@@ -282,7 +310,7 @@ def test_replace_and_delete_give_defaults(switch: LiveSwitch) -> None:
     container = path(shaper(name, "").rstrip("/"))
     work(switch, lambda ports: ports.set_port(1, PortChange(queue_packets=7)))
     with stub(switch) as client:
-        replace = gnmi.Update(path=container, val={"json_ietf_val": json.dumps(tree).encode()})
+        replace = gnmi.Update(path=container, val=gnmi.TypedValue(json_ietf_val=json.dumps(tree).encode()))
         answer = client.Set(gnmi.SetRequest(replace=[replace]), timeout=WAIT_S)
         assert answer.response[0].op == gnmi.UpdateResult.REPLACE
         assert answer.timestamp > 0
@@ -297,7 +325,9 @@ def test_replace_and_delete_give_defaults(switch: LiveSwitch) -> None:
 
 def test_once_ends_after_the_sync(switch: LiveSwitch) -> None:
     once = gnmi.SubscriptionList(
-        mode="ONCE", encoding="PROTO", subscription=[subscription("interfaces/interface/state/ifindex")]
+        mode=gnmi.SubscriptionList.ONCE,
+        encoding=gnmi.Encoding.PROTO,
+        subscription=[subscription("interfaces/interface/state/ifindex")],
     )
     with subscribed(switch, once) as (came, _):
         assert sorted(until_sync(came).values()) == [1, 3, 510]
@@ -306,7 +336,9 @@ def test_once_ends_after_the_sync(switch: LiveSwitch) -> None:
 
 def test_a_poll_is_answered_each_time(switch: LiveSwitch) -> None:
     polled = gnmi.SubscriptionList(
-        mode="POLL", encoding="PROTO", subscription=[subscription("interfaces/interface/config/enabled")]
+        mode=gnmi.SubscriptionList.POLL,
+        encoding=gnmi.Encoding.PROTO,
+        subscription=[subscription("interfaces/interface/config/enabled")],
     )
     with subscribed(switch, polled) as (came, poll):
         first = until_sync(came)
@@ -320,21 +352,21 @@ def test_samples_come_and_redundant_ones_do_not(switch: LiveSwitch) -> None:
     every = 20_000_000
     rate = shaper(name, "cir")
     sampled = gnmi.SubscriptionList(
-        encoding="PROTO", subscription=[subscription(rate, "SAMPLE", sample_interval=every)]
+        encoding=gnmi.Encoding.PROTO, subscription=[subscription(rate, "SAMPLE", sample_interval=every)]
     )
     with subscribed(switch, sampled) as (came, _):
         until_sync(came)
         times = [came.get(timeout=WAIT_S).update.timestamp for _ in range(4)]
     assert times == sorted(set(times))
     quiet = subscription(rate, "SAMPLE", sample_interval=every, suppress_redundant=True)
-    with subscribed(switch, gnmi.SubscriptionList(encoding="PROTO", subscription=[quiet])) as (came, _):
+    with subscribed(switch, gnmi.SubscriptionList(encoding=gnmi.Encoding.PROTO, subscription=[quiet])) as (came, _):
         assert list(until_sync(came).values()) == [RATE_BPS]
         work(switch, lambda ports: ports.set_port(3, PortChange(rate_bps=RATE_BPS + 8)))
         assert list(leaves_of(came.get(timeout=WAIT_S).update).values()) == [RATE_BPS + 8]
         work(switch, lambda ports: ports.set_port(3, PortChange(rate_bps=RATE_BPS)))
         assert list(leaves_of(came.get(timeout=WAIT_S).update).values()) == [RATE_BPS]
     beats = subscription(rate, "SAMPLE", sample_interval=every, suppress_redundant=True, heartbeat_interval=2 * every)
-    with subscribed(switch, gnmi.SubscriptionList(encoding="PROTO", subscription=[beats])) as (came, _):
+    with subscribed(switch, gnmi.SubscriptionList(encoding=gnmi.Encoding.PROTO, subscription=[beats])) as (came, _):
         until_sync(came)
         assert [list(leaves_of(came.get(timeout=WAIT_S).update).values()) for _ in range(2)] == [[RATE_BPS]] * 2
 
@@ -395,12 +427,14 @@ def test_a_port_is_taken_down_and_its_subscribers_hear_of_it(switch: LiveSwitch)
 
 def test_a_hundred_subscribers_hear_of_one_change(switch: LiveSwitch) -> None:
     name, rate = switch.interfaces[3], 1_234_567
-    sublist = gnmi.SubscriptionList(encoding="PROTO", subscription=[subscription(shaper(name, "cir"), "ON_CHANGE")])
+    sublist = gnmi.SubscriptionList(
+        encoding=gnmi.Encoding.PROTO, subscription=[subscription(shaper(name, "cir"), "ON_CHANGE")]
+    )
     request = gnmi.SubscribeRequest(subscribe=sublist)
 
     async def run() -> list[int]:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{switch.grpc_port}") as channel:
-            calls = [gnmi_grpc.gNMIStub(channel).Subscribe(_forever(request)) for _ in range(100)]
+            calls: list[Any] = [gnmi_grpc.gNMIStub(channel).Subscribe(_forever(request)) for _ in range(100)]
             for call in calls:
                 while not (await call.read()).sync_response:
                     pass
@@ -415,7 +449,7 @@ def test_a_hundred_subscribers_hear_of_one_change(switch: LiveSwitch) -> None:
     assert asyncio.run(asyncio.wait_for(run(), 60)) == [rate] * 100
 
 
-async def _forever(request: Any) -> Any:
+async def _forever(request: gnmi.SubscribeRequest) -> AsyncGenerator[gnmi.SubscribeRequest]:
     yield request
     await asyncio.Event().wait()
 
@@ -440,8 +474,14 @@ def test_the_live_view_gets_queues(switch: LiveSwitch) -> None:
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 
-def _limit(switch: LiveSwitch) -> str:
-    return switch.fairlane("table", "port_limit", "--json")
+def _limit(switch: LiveSwitch) -> int:
+    """What the program admits at port 3, packets."""
+
+    async def read() -> int:
+        async with SwitchClient(endpoint(switch)) as client:
+            return (await read_limits(client))[3].max_packets
+
+    return asyncio.run(read())
 
 
 def _state_port(switch: LiveSwitch) -> dict[str, Any]:
@@ -459,7 +499,7 @@ def test_ports_set_changes_switch_limit_and_state_and_undo_takes_it_back(switch:
     assert "port_limit of port 3 = 80 packets" in said
     now = port(switch, 3)
     assert (now.rate_bps, now.queue_packets, now.scheduler) == (4_000_000, 80, "drr")
-    assert '"max_packets": 80' in _limit(switch)
+    assert _limit(switch) == 80
     assert {k: _state_port(switch)[k] for k in ("rate_bps", "queue_packets")} == {
         "rate_bps": 4_000_000,
         "queue_packets": 80,
@@ -467,16 +507,16 @@ def test_ports_set_changes_switch_limit_and_state_and_undo_takes_it_back(switch:
     assert "ports set s1 3" in switch.fairlane("undo")
     back = port(switch, 3)
     assert (back.rate_bps, back.queue_packets, back.scheduler) == (RATE_BPS, QUEUE_PACKETS, "strict")
-    assert f'"max_packets": {QUEUE_PACKETS}' in _limit(switch)
+    assert _limit(switch) == QUEUE_PACKETS
     assert _state_port(switch)["queue_packets"] == QUEUE_PACKETS
 
 
 def test_the_limit_follows_while_a_loop_runs(switch: LiveSwitch) -> None:
     with switch.loop():
         switch.fairlane("set_queue_depth", "60", "3")
-        assert '"max_packets": 60' in _limit(switch)
+        assert _limit(switch) == 60
         switch.fairlane("undo")
-        assert f'"max_packets": {QUEUE_PACKETS}' in _limit(switch)
+        assert _limit(switch) == QUEUE_PACKETS
 
 
 def test_ports_shows_what_is(switch: LiveSwitch) -> None:
@@ -566,3 +606,45 @@ def test_every_command_of_the_document_runs(switch: LiveSwitch) -> None:
         before.queue_packets,
         before.scheduler,
     )
+
+
+# ---- who may ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_observer_reads_and_changes_nothing(switch: LiveSwitch, tmp_path: Path) -> None:
+    path_of_switch = binary("embedded")
+    assert path_of_switch is not None
+    del switch  # it says that this switch has gNMI
+    make_certificates(tmp_path)
+    name, grpc_port = f"gn{os.getpid() % 100_000}t1", free_port()
+    subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}x"], check=True)
+    tls = [
+        f"--tls-{what}={tmp_path / file}"
+        for what, file in (("cert", "server.pem"), ("key", "server.key"), ("client-ca", "ca.pem"))
+    ]
+    command = [path_of_switch, "--grpc", f"127.0.0.1:{grpc_port}", "-i", f"1@{name}", *tls]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+
+        async def run() -> tuple[str, int | None]:
+            def client(who: str) -> GnmiPorts:
+                files = TlsFiles(tmp_path / "ca.pem", tmp_path / f"{who}.pem", tmp_path / f"{who}.key")
+                return GnmiPorts(Endpoint("s1", f"127.0.0.1:{grpc_port}", 1, files))
+
+            async with client("observer") as observer, client("controller") as controller:
+                assert [one.port for one in await observer.ports()] == [1]
+                with pytest.raises(FairlaneError) as caught:
+                    await observer.set_port(1, PortChange(rate_bps=5))
+                assert (await observer.ports())[0].rate_bps == 0
+                await controller.set_port(1, PortChange(rate_bps=7_000))
+                return caught.value.message, (await observer.ports())[0].rate_bps
+
+        message, rate_bps = asyncio.run(run())
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+        subprocess.run(["ip", "link", "delete", name], check=False)
+    assert "Read-only: the client's certificate has the organizational unit observer" in message
+    assert rate_bps == 7_000
