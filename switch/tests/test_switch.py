@@ -7,6 +7,7 @@ host a ── sa ▒switch▒ sb ── host b        port 1 is sa, port 2 is sb
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -278,6 +279,24 @@ def test_readiness_is_told_in_a_file_and_a_descriptor(net: Net, tmp_path: Path) 
         finally:
             process.terminate()
             assert process.wait(timeout=10) == 0
+
+
+def test_messages_as_json_lines() -> None:
+    command = [str(find_binary("fairlane-switch")), "--grpc", "127.0.0.1:0", "--log-format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline().startswith("fairlane-switch: ready")
+            process.terminate()
+            records = [json.loads(line) for line in process.stderr.read().splitlines()]
+            assert process.wait(timeout=10) == 0
+        finally:
+            process.kill()
+    assert all({"timestamp", "level", "target"} <= set(record) for record in records)
+    assert any(record["message"] == "SIGTERM: stopping" and record["level"] == "INFO" for record in records)
+    (packets,) = [record for record in records if record["message"] == "packets"]
+    assert packets["received"] == 0
 
 
 @pytest.mark.parametrize(
