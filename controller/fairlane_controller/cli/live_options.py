@@ -10,7 +10,6 @@ import typer
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import out_of_range
-from fairlane_controller.gnmi.queues import queue_source_of
 from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.units import parse_time
 
@@ -37,4 +36,6 @@ def queue_sources(targets: Targets) -> QueueSourceOf | None:
     """Who knows the queues of a switch beside P4Runtime: its gNMI server; None on BMv2, which has none."""
     if targets.run is not None and targets.run.target == "bmv2":
         return None
+    from fairlane_controller.gnmi.queues import queue_source_of  # the commands that ask no queue start without it
+
     return queue_source_of
