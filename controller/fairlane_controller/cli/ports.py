@@ -260,8 +260,8 @@ def _change(
             {"switch": endpoint.name, "port": port, "dry_run": dry_run, "change": change.named, "done": done.told}
         )
         return
-    head = "would be set" if dry_run else "set"
-    console.print(f"{endpoint.name} port {port}: {describe(change)} {head}", markup=False, soft_wrap=True)
+    head = "would be set" if dry_run else "is set"
+    console.print(f"{endpoint.name} port {port} {head}: {describe(change)}", markup=False, soft_wrap=True)
     for sentence in done.told:
         console.print(f"  {sentence}", markup=False, soft_wrap=True)
     if done.note:

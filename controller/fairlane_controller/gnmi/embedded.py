@@ -119,7 +119,7 @@ class GnmiPorts:
                 f"{self.endpoint}: port {port} has {before.queues} queues; they can only be added while it runs",
             )
         updates, deletes = set_of(before.interface, change)
-        told = [f"{path} = {value}" for path, value in updates] + [f"{path} deleted" for path in deletes]
+        told = [f"/{path} = {value}" for path, value in updates] + [f"/{path} deleted" for path in deletes]
         if not dry_run and told:
             await self._call(self._client.set(update=updates or None, delete=deletes or None))
         return told
