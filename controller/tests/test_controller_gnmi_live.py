@@ -661,3 +661,27 @@ def test_an_observer_reads_and_changes_nothing(switch: LiveSwitch, tmp_path: Pat
         subprocess.run(["ip", "link", "delete", name], check=False)
     assert "Read-only: the client's certificate has the organizational unit observer" in message
     assert rate_bps == 7_000
+
+
+def test_a_subscriber_that_does_not_read_costs_no_memory_and_nobody_else(switch: LiveSwitch) -> None:
+    assert switch.process is not None
+    status = Path(f"/proc/{switch.process.pid}/status")
+
+    def rss_kb() -> int:
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+
+    every = gnmi.SubscriptionList(encoding=gnmi.Encoding.PROTO)
+    every.subscription.append(subscription("/", "SAMPLE", sample_interval=10_000_000))
+
+    async def run() -> int:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{switch.grpc_port}") as channel:
+            call = gnmi_grpc.gNMIStub(channel).Subscribe(_forever(gnmi.SubscribeRequest(subscribe=every)))
+            before = rss_kb()
+            async with GnmiPorts(endpoint(switch)) as ports:
+                for _ in range(100):
+                    assert len(await ports.ports()) == 2
+                    await asyncio.sleep(0.02)
+            call.cancel()
+        return rss_kb() - before
+
+    assert asyncio.run(asyncio.wait_for(run(), 60)) < 40_000

@@ -21,6 +21,8 @@ from fairlane_controller.switch.security import check_handshake
 from fairlane_controller.units import format_rate
 
 TIMEOUT_S = 5.0
+MESSAGE_BYTES_MAX = 64 << 20
+"""A port may have 4096 queues, which are 3 MB."""
 _T = TypeVar("_T")
 
 _INTERFACES = GNMIPath("interfaces/interface")
@@ -77,14 +79,21 @@ class GnmiPorts:
     def __init__(self, endpoint: Endpoint, *, timeout_s: float = TIMEOUT_S) -> None:
         self.endpoint = endpoint
         self._timeout_s = timeout_s
-        self._client = GNMIClient(endpoint.grpc, None if endpoint.tls is None else endpoint.tls.credentials())
+        self._client = GNMIClient(endpoint.grpc)
+        self._channel: grpc.aio.Channel | None = None
 
     async def open(self) -> None:
         """Connect; raises TLS_FAILED, SWITCH_UNREACHABLE, and REFUSED where no gNMI is served."""
         if self.endpoint.tls is not None:
             host, port = self.endpoint.host_port
             await check_handshake(str(self.endpoint), host, port, self.endpoint.tls, self._timeout_s)
-        await self._client.open()
+        tls, limit = self.endpoint.tls, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
+        if tls is None:
+            self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=limit)
+        else:
+            credentials = tls.credentials().to_client_credentials()
+            self._channel = grpc.aio.secure_channel(self.endpoint.grpc, credentials, options=limit)
+        await self._client.open(channel=self._channel)
         try:
             await self._call(self._client.capabilities())
         except BaseException:
@@ -94,6 +103,9 @@ class GnmiPorts:
     async def close(self) -> None:
         """End the connection."""
         await self._client.close()
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
 
     async def __aenter__(self) -> GnmiPorts:
         await self.open()

@@ -27,7 +27,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 
 /// Messages that may wait for a subscriber.
-pub const QUEUE: usize = 16;
+pub const QUEUE: usize = 8;
 /// A subscriber that takes no message for so long is cut off.
 const DEAF: Duration = Duration::from_secs(30);
 /// A stream whose first message does not come is cut off.
@@ -38,8 +38,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(10);
 const INTERVAL_TARGET: Duration = Duration::from_secs(10);
 /// Most subscriptions in one list.
 const SUBSCRIPTIONS_MAX: usize = 1_000;
-/// Leaves in one notification, so that a message stays below 4 MiB.
-const LEAVES_MAX: usize = 4_000;
+/// Leaves in one notification: with all that may wait for a subscriber some 10 MB.
+const LEAVES_MAX: usize = 500;
 
 type Item = Result<SubscribeResponse, Status>;
 
