@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the reading commands compute, without a switch: drops between two snapshots, whether a VC is served, questions to a log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.drop_list import drop_lines
+from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
+from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow, VcRow
+from fairlane_controller.live.pictures import need_switches
+from fairlane_controller.live.vc_state import Served, served
+from fairlane_controller.switch.gfr_program import Verdict
+from fairlane_controller.switch.program import DropReason
+from fairlane_controller.switch.reasons import meaning
+
+SWITCH = SwitchRow("s1", "127.0.0.1:1", 1, reachable=True, program="gfr")
+VC = VcRow("s1", 3, "gold", mcr_bps=2e6, rate_bps=None, offered_bps=1e6, goodput_bps=1e6, drops_per_s=0.0)
+
+
+def snapshot(time_s: float, ttl: int, case_3: int) -> Snapshot:
+    """One program drop and one verdict of a VC."""
+    drops = (DropRow("s1", 1, "ttl", ttl, None, "program"), DropRow("s1", 3, "tail", 7, None, "queue"))
+    vc = replace(VC, verdicts={"case_3": {"clp0": 0, "clp1": case_3}, "accepted": {"clp0": 99, "clp1": 0}})
+    return Snapshot(time_s, None, None, (SWITCH,), drops=drops, vcs=(vc,))
+
+
+def test_drops_have_rates_between_two_snapshots_and_meanings() -> None:
+    lines = drop_lines(snapshot(12.0, ttl=9, case_3=30), snapshot(10.0, ttl=9, case_3=10))
+    assert [(line.reason, line.port, line.vc, line.packets, line.per_s) for line in lines] == [
+        ("case_3", 3, "gold", 30, 10.0),
+        ("ttl", 1, None, 9, 0.0),
+        ("tail", 3, None, 7, 0.0),
+    ]
+    assert lines[0].meaning == "CLP 1 above HBO"
+    assert "no room" in lines[2].meaning
+    assert [line.per_s for line in drop_lines(snapshot(12.0, 9, 30))] == [None, None, None]
+
+
+def test_every_reason_of_our_programs_has_a_meaning() -> None:
+    unknown = meaning("no such reason")
+    for name in (*(reason.name for reason in DropReason), *(v.name for v in Verdict if not v.accepted)):
+        assert meaning(name.lower()) != unknown, name
+
+
+@pytest.mark.parametrize(
+    ("vc", "expected"),
+    [
+        (VC, Served.ASKS_LESS),
+        (replace(VC, drops_per_s=3.0), Served.NO),
+        (replace(VC, drops_per_s=3.0, rate_bps=1.99e6), Served.YES),
+        (replace(VC, goodput_bps=2e6), Served.YES),
+        (replace(VC, offered_bps=0.0, goodput_bps=0.0), Served.IDLE),
+        (replace(VC, offered_bps=None, goodput_bps=None), None),
+        (replace(VC, mcr_bps=None), None),
+    ],
+)
+def test_whether_a_vc_gets_its_mcr(vc: VcRow, expected: Served | None) -> None:
+    assert served(vc) is expected
+
+
+def test_what_makes_a_reading_useless_is_raised() -> None:
+    taken = snapshot(1.0, 0, 0)
+    assert need_switches(taken, "gfr") is taken
+    with pytest.raises(FairlaneError, match="runs the program gfr: flows and thresholds are of the program qthresh"):
+        need_switches(taken, "qthresh")
+    away = replace(SWITCH, error={"code": "switch_unreachable", "message": "away"}, program=None)
+    with pytest.raises(FairlaneError, match="away") as caught:
+        need_switches(replace(taken, switches=(away,)))
+    assert caught.value.exit_code == 4
+    with pytest.raises(FairlaneError, match="no program yet"):
+        need_switches(replace(taken, switches=(replace(SWITCH, program=None),)))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log and the file that it was rotated to, with a line that is being written."""
+    path = tmp_path / "controller-events.jsonl"
+    old = [{"time": "2026-01-01T10:00:00.000+00:00", "event": "started"}]
+    new = [
+        {"time": "2026-01-01T10:05:00.000+00:00", "event": "threshold", "switch": "s1", "port": 3},
+        {"time": "2026-01-01T10:06:00.000+00:00", "event": "threshold", "switch": "s2", "port": 4},
+        {"time": "2026-01-01T10:07:00.000+00:00", "event": "gfr_active", "switch": "s1", "port": 3, "vc": "gold"},
+    ]
+    (tmp_path / "controller-events.jsonl.1").write_text("".join(json.dumps(e) + "\n" for e in old), encoding="utf-8")
+    path.write_text("".join(json.dumps(e) + "\n" for e in new) + '{"time": "2026', encoding="utf-8")
+    return path
+
+
+def test_questions_to_a_log(log: Path) -> None:
+    def names(wanted: EventFilter, last: int | None = None) -> list[str]:
+        return [f"{e['event']} {e.get('switch', '')}" for e in read_events(log, wanted, last)]
+
+    assert names(EventFilter()) == ["started ", "threshold s1", "threshold s2", "gfr_active s1"]
+    assert names(EventFilter(), 2) == ["threshold s2", "gfr_active s1"]
+    assert names(EventFilter(events=("threshold",), port=4)) == ["threshold s2"]
+    assert names(EventFilter(switches=("s1",))) == ["threshold s1", "gfr_active s1"]
+    assert names(EventFilter(vc="gold")) == ["gfr_active s1"]
+    since = datetime(2026, 1, 1, 10, 6, tzinfo=timezone.utc)
+    assert names(EventFilter(since=since)) == ["threshold s2", "gfr_active s1"]
+    with pytest.raises(FairlaneError, match="unknown event 'treshold'; did you mean 'threshold'"):
+        read_events(log, EventFilter(events=("treshold",)))
+    assert read_events(log, EventFilter(events=("treshold",)), check_names=False) == []
+    assert read_events(log.with_name("none.jsonl"), EventFilter(events=("x",))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5m", "2026-01-02T11:58:07+00:00"),
+        ("90s", "2026-01-02T12:01:37+00:00"),
+        ("12:03:07", "2026-01-02T12:03:07+00:00"),
+        ("12:04", "2026-01-01T12:04:00+00:00"),
+        ("2026-01-01T10:00:00", "2026-01-01T10:00:00+00:00"),
+        ("2026-01-01T10:00:00Z", "2026-01-01T10:00:00+00:00"),
+        ("2026-01-01", "2026-01-01T00:00:00+00:00"),
+    ],
+)
+def test_since_when(text: str, expected: str) -> None:
+    now = datetime(2026, 1, 2, 12, 3, 7, tzinfo=timezone.utc)
+    assert parse_since(text, now).isoformat() == expected
+
+
+@pytest.mark.parametrize("text", ["yesterday", "25:00", "2026-13-01", "5"])
+def test_since_never(text: str) -> None:
+    with pytest.raises(FairlaneError) as caught:
+        parse_since(text)
+    assert "--since" in caught.value.message
+    assert caught.value.exit_code == 2
