@@ -210,7 +210,7 @@ class SwitchClient:
                 ) from None
             if not observes or ex.code is not ErrorCode.REFUSED:
                 raise
-            # BMv2 takes no roles: there a reader is a backup of the controllers, by an id below theirs.
+            # A server that refuses roles; BMv2 does not look at them. There a reader is a backup, by an id below the controllers'.
             _WITHOUT_ROLES.add(self.endpoint.grpc)
             await self._open(max(0.05, deadline - loop.time()), "")
 
