@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from fairlane_controller.history.policies import policy_before, put_policy, write_with_settings
@@ -12,6 +13,8 @@ from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.switch.client import SwitchClient
 
 Request = dict[str, Any]
+MAX_LOGGED = 20
+"""Updates of one request that an event holds."""
 
 
 async def take_back(agent: SwitchAgent, store: LoopStore, log: Log, request: Request) -> list[Request]:
@@ -26,11 +29,25 @@ async def take_back(agent: SwitchAgent, store: LoopStore, log: Log, request: Req
         return [await write_with_settings(client, store, request)]
 
     undo = await agent.exclusively(change)
-    what = "1 policy" if request["op"] == "policy_put" else f"{len(request['updates'])} table entries"
-    log.write(
-        "changed",
-        switch=agent.endpoint.name,
-        request=request,
-        why=f"asked for by {request['op']}: {what} as somebody says, or as before",
-    )
+    log.write("changed", switch=agent.endpoint.name, request=_brief(request), why=_why(request))
     return undo
+
+
+def _brief(request: Request) -> Request:
+    """A request as the event log keeps it: of many updates only how many there are."""
+    updates = request.get("updates", ())
+    return {**request, "updates": len(updates)} if len(updates) > MAX_LOGGED else request
+
+
+def _why(request: Request) -> str:
+    """What was asked for, in words."""
+    if request["op"] == "policy_put":
+        policy = request["policy"]
+        now = "none" if policy is None else str(policy["scheme"])
+        if policy is not None and policy["qthresh_packets"] is not None:
+            now += f" with {policy['qthresh_packets']} packets, weight {policy['weight']:g}"
+        return f"asked for by {request['op']}: the policy of port {request['port']} class {request['class']} is {now}"
+    counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
+    entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
+    settings = ", ".join(request.get("settings") or ())
+    return f"asked for by {request['op']}: {entries}" + (f"; settings of port/class {settings}" if settings else "")
