@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane ports` on a real BMv2: what Thrift can do is done and said, the rest is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from fairlane_controller.gnmi.bmv2 import COMMAND
+from live_switch import LiveSwitch, binary, wait_until
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(binary("bmv2") is None, reason="simple_switch_grpc is not on the PATH"),
+]
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> Generator[LiveSwitch]:
+    """A BMv2 with its program, without interfaces; the run state names its Thrift port."""
+    live = LiveSwitch("bmv2", tmp_path)
+    live.write_state()
+    path = tmp_path / "state.json"
+    state = json.loads(path.read_text(encoding="utf-8"))
+    state["switches"][0]["thrift"] = live.thrift_port
+    path.write_text(json.dumps(state), encoding="utf-8")
+    try:
+        live.start()
+        live.fairlane("init")
+        yield live
+    finally:
+        live.kill()
+
+
+def test_rate_and_depth_are_set_in_packets_and_the_rest_is_refused(switch: LiveSwitch) -> None:
+    wait_until(f"{COMMAND} to be answered", lambda: switch.json("ports", "--interval", "0s"))
+    said = switch.fairlane(
+        "ports", "set", "s1", "3", "--rate", "4Mbit", "--queue-packets", "80", "--packet-bytes", "1000"
+    )
+    assert "4 Mbit/s is 500 packets/s for frames of 1000 bytes (as given)" in said
+    assert "port_limit of port 3 = 80 packets" in said
+    row = next(row for row in switch.json("ports", "--interval", "0s") if row["port"] == 3)
+    assert (row["rate_bps"], row["queue_packets"], row["waiting_packets"]) == (4_000_000, 80, None)
+    assert "set_queue_rate 250 3: 2 Mbit/s" in switch.fairlane("set_queue_rate", "2Mbit", "3", "--packet-bytes", "1000")
+    refused = switch.fairlane("ports", "set", "s1", "3", "--rate", "5Mbit", "--scheduler", "drr", code=5)
+    assert "is a BMv2: scheduler: it has strict priority only" in refused
+    switch.fairlane("undo")
+    row = next(row for row in switch.json("ports", "--interval", "0s") if row["port"] == 3)
+    assert row["rate_bps"] == 4_000_000
