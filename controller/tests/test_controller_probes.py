@@ -242,3 +242,17 @@ def test_delayed_ack_timers_do_not_move_t_res_where_probes_answer() -> None:
         assert estimate is not None
         seen.append(estimate.value)
     assert seen == pytest.approx([0.007] * 15, abs=1e-5)
+
+
+@pytest.mark.parametrize("stall_s", [0.02, 0.1, 0.3])
+def test_a_machine_that_stands_still_is_no_change(stall_s: float) -> None:
+    """Everything that is under way when it stalls is late by what is left of the stall, and comes at its end."""
+
+    def tau_s(departs_s: float) -> float:
+        end_s = 20.0 + stall_s
+        left_s = max(0.0, end_s - (departs_s + 0.004)) if 19.9 < departs_s < end_s else 0.0
+        return 0.002 + left_s / 2
+
+    true = TrueLink(link(), tau_s, queue_s=lambda _: 0.0)
+    true.run(40.0)
+    assert not true.shifts

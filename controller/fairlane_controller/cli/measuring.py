@@ -15,6 +15,7 @@ from fairlane_controller.loop.control import ask
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import read_limits
@@ -37,13 +38,17 @@ async def measure(targets: Targets, listen_s: float) -> list[dict[str, Any]]:
         raise out_of_range("--for", listen_s, MIN_LISTEN_S, MAX_LISTEN_S, "seconds")
     bmv2 = targets.run is not None and targets.run.target == "bmv2"
     options = MeasureOptions(sample_includes_t_d=not bmv2)
-    lists = await asyncio.gather(*(_listen(e, options, listen_s) for e in targets.endpoints))
+    states = {state.name: state for state in targets.run.switches} if targets.run else {}
+    lists = await asyncio.gather(*(_listen(e, options, listen_s, states.get(e.name)) for e in targets.endpoints))
     return [row for rows in lists for row in rows]
 
 
-async def _listen(endpoint: Endpoint, options: MeasureOptions, listen_s: float) -> list[dict[str, Any]]:
+async def _listen(
+    endpoint: Endpoint, options: MeasureOptions, listen_s: float, state: SwitchState | None
+) -> list[dict[str, Any]]:
+    rates = {port.port: float(port.rate_bps) for port in (state.ports if state else ()) if port.rate_bps}
     async with SwitchClient(endpoint, write=True) as client:
-        meters = {port: PortMeter(options) for port in await read_limits(client)}
+        meters = {port: PortMeter(options, line_bps=rates.get(port)) for port in await read_limits(client)}
         for name in (program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
             await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
         listeners = [

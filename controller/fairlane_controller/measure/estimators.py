@@ -56,6 +56,10 @@ class QuantileWindow:
     "Beyond this quantile of the old ones, upwards, or its mirror downwards, the new ones must lie as well."
     shift_floor: float = 0.0
     "A smaller difference, in the unit of the values, is no shift."
+    shift_spread: float = math.inf
+    "The new ones lie this near together, as a part of how far their median is from the old estimate: what only disturbs scatters."
+    shift_span_s: float = 0.0
+    "The new ones were observed over this time at least: what comes at once was held back at once."
     resets: int = 0
     "How often a shift was seen."
     shifted_from: float | None = None
@@ -131,10 +135,19 @@ class QuantileWindow:
         samples = list(self._samples)
         old, new = samples[: -self.shift_count], samples[-self.shift_count :]
         low, high = self._usual(old)
-        if all(s.value > high for s in new) or all(s.value < low for s in new):
+        beyond = all(s.value > high for s in new) or all(s.value < low for s in new)
+        if beyond and self._is_settled(old, new):
             self.shifted_from = _Ordered(old).at(self.quantile)
             self._samples = deque(new)
             self.resets += 1
+
+    def _is_settled(self, old: list[_Sample], new: list[_Sample]) -> bool:
+        """Whether new observations agree with each other."""
+        if new[-1].time_s - new[0].time_s < self.shift_span_s:
+            return False
+        values = sorted(sample.value for sample in new)
+        moved = abs(values[len(values) // 2] - _Ordered(old).at(self.quantile))
+        return values[-1] - values[0] <= self.shift_spread * moved
 
     def _usual(self, held: Iterable[_Sample]) -> tuple[float, float]:
         """Below and above which a value is beyond what was observed; `held` has one sample at least."""

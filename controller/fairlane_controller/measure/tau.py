@@ -40,6 +40,10 @@ class ProbeOptions:
     shift_ratio: float = 0.2
     shift_floor_s: float = 0.0005
     "Less than this is no change, whatever the ratio."
+    shift_spread: float = 0.5
+    "They differ among themselves by half of the change at most:"
+    shift_span_s: float = 0.08
+    "a machine that stands still makes several late, each by another time, and they come at once."
     shift_quantile: float = 0.95
     "What is usual ends at this quantile: jitter is no change."
 
@@ -84,6 +88,8 @@ class LinkProbe:
             shift_count=options.shift_count,
             shift_ratio=options.shift_ratio,
             shift_quantile=options.shift_quantile,
+            shift_spread=options.shift_spread,
+            shift_span_s=options.shift_span_s,
             shift_floor=options.shift_floor_s,
         )
 
