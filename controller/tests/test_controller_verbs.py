@@ -11,6 +11,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.switch.names import resolve_name, short_names
 from fairlane_controller.verbs.catalog import CATALOG, ELSEWHERE
 from fairlane_controller.verbs.complete import next_words
+from fairlane_controller.verbs.context import Context
 from fairlane_controller.verbs.entries import (
     PIVOT,
     entry_row,
@@ -242,3 +243,21 @@ def test_what_may_come_next(schema: P4Schema) -> None:
     assert next_words(schema, ["table_add", "lpm_table", actions[0], "1/8"]) == ["=>"]
     assert next_words(schema, ["table_delete", "lpm_table"]) == []
     assert next_words(schema, ["table_add", "nonsense"]) == []
+
+
+# ---- handles -----------------------------------------------------------------------------------------------------------
+
+
+def test_handles_are_given_as_bmv2_gives_them(schema: P4Schema) -> None:
+    context = Context.__new__(Context)  # without a switch: handles need none
+    context.begin_handles()
+    table = table_of(schema, "lpm_table")
+    entries = [P4TableEntry(table.alias, match=parse_keys(table, [f"{n}/32"])).encode_entry(schema) for n in range(4)]
+    assert [context.give_handle(table.name, entry) for entry in entries[:3]] == [0, 1, 2]
+    context.take_handle(table.name, entries[1])
+    context.take_handle(table.name, entries[0])
+    context.take_handle(table.name, entries[3])
+    assert context.by_handle(table.name, "1") is None
+    assert [context.give_handle(table.name, entry) for entry in (entries[3], entries[0], entries[1])] == [0, 1, 3]
+    assert context.by_handle(table.name, "0") == entries[3]
+    assert context.by_handle(table.name, "x") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import lru_cache
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
@@ -20,7 +21,11 @@ def suffixes(full: str) -> list[str]:
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Each full name with its shortest suffix that no other one has."""
-    everything = list(names)
+    return dict(_short_names(tuple(names)))
+
+
+@lru_cache(maxsize=64)
+def _short_names(everything: tuple[str, ...]) -> dict[str, str]:
     counts: dict[str, int] = {}
     for full in everything:
         for suffix in suffixes(full):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -65,11 +66,17 @@ class Context:
                 ErrorCode.NO_PIPELINE, f"{client.endpoint} has no program yet: load it with `fairlane init`"
             )
         self.schema: P4Schema = client.switch.p4info
-        self.handles: dict[str, dict[int, p4r.TableEntry]] = {}
-        "Handles given by `table_add` in this session, by table."
+        self.begin_handles()
         self._seen: dict[Key, p4r.TableEntry | None] = {}
         self._whole: set[int] = set()
         self._asked: dict[int, int] = {}
+
+    def begin_handles(self) -> None:
+        """No entry has a handle."""
+        self.handles: dict[str, dict[int, p4r.TableEntry]] = {}
+        "Given by `table_add` in this session, by table."
+        self._free: dict[str, list[int]] = {}
+        self._handle_of: dict[Key, int] = {}
 
     def forget(self) -> None:
         """The switch may hold something else from now on: ask it again. Handles stay."""
@@ -120,16 +127,18 @@ class Context:
     def give_handle(self, table: str, entry: p4r.TableEntry) -> int:
         """The lowest number that no entry added in this session has."""
         mine = self.handles.setdefault(table, {})
-        handle = next(number for number in range(len(mine) + 1) if number not in mine)
+        free = self._free.setdefault(table, [])
+        handle = heapq.heappop(free) if free else len(mine)
         mine[handle] = entry
+        self._handle_of[key_of(entry)] = handle
         return handle
 
     def take_handle(self, table: str, entry: p4r.TableEntry) -> None:
         """The entry is gone: its handle is free again."""
-        mine = self.handles.get(table, {})
-        for handle, held in list(mine.items()):
-            if key_of(held) == key_of(entry):
-                del mine[handle]
+        handle = self._handle_of.pop(key_of(entry), None)
+        if handle is not None:
+            del self.handles[table][handle]
+            heapq.heappush(self._free.setdefault(table, []), handle)
 
     def by_handle(self, table: str, word: str) -> p4r.TableEntry | None:
         """The entry that `table_add` gave this handle, in this session."""

@@ -59,7 +59,8 @@ def read_lines(text: Iterable[str]) -> list[Line]:
     lines: list[Line] = []
     for number, raw in enumerate(text, 1):
         try:
-            words = tuple(shlex.split(raw, comments=True))
+            quoted = any(sign in raw for sign in "\"'\\#")
+            words = tuple(shlex.split(raw, comments=True) if quoted else raw.split())
         except ValueError as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"line {number}: {str(ex).lower()}") from None
         if words:
