@@ -23,9 +23,9 @@ from fairlane_controller.loop.control import loop_runs
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.state.run_state import RunState
 
-LOOK_S = 0.5
-"""Between two looks at the file."""
-RETRY_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+LOOK_S = 0.25
+"""Between two looks at the file; one that changes is read when two looks see the same, since it may be half written before."""
+RETRY_S = (0.2, 0.3, 0.5, 1.0, 2.0)
 """Pauses while a switch is away or refuses; the last one again and again."""
 OPS = ("loop_options", "loop_put", "config_reload")
 _AGAIN = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.NO_PIPELINE, ErrorCode.NO_LOOP)
@@ -142,16 +142,17 @@ class ConfigService:
             with contextlib.suppress(NotImplementedError, ValueError):  # another thread's loop, in tests
                 running.add_signal_handler(signal.SIGHUP, self._ask_for, "SIGHUP")
             self._ask_for("the loop has started")
-        seen = self._stamp()
+        seen = before = self._stamp()
         failures = 0
         while True:
             pause_s = RETRY_S[min(failures, len(RETRY_S)) - 1] if failures else LOOK_S
             with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause_s)
             now = self._stamp()
-            if now is not None and now != seen:
+            if now is not None and now != seen and now == before:
                 self._ask_for("the file has changed")
-            seen = now if now is not None else seen
+                seen = now
+            before = now
             if not self._wake.is_set():
                 continue
             if failures or not self._leads():
