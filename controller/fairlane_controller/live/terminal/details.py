@@ -23,13 +23,17 @@ def _plain(value: float) -> str:
     return f"{value:g}"
 
 
+def _bytes(value: float) -> str:
+    return format_size(round(value))
+
+
 _MEASURED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("bw_bps", "BW", shapes.rate),
+    ("n_c", "N_C", _plain),
     ("t_res_s", "T_res", _time),
     ("tau_s", "τ", _time),
     ("t_ack_s", "T_ACK", _time),
-    ("l_d_bytes", "L_D", format_size),
-    ("n_c", "N_C", _plain),
+    ("l_d_bytes", "L_D", _bytes),
 )
 Row = TypeVar("Row", FlowRow, VcRow)
 STALE_S = 3.0
