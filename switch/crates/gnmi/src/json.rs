@@ -61,7 +61,7 @@ fn insert(
         (Json::Array(entries), Some((_, of))) => {
             // Leaves of an entry come one after another; its key leaf is one of them.
             let wanted = key(of);
-            let named = |entry: &Json| entry[KEY] == Json::from(wanted.as_str());
+            let named = |entry: &Json| entry[KEY] == wanted.as_str();
             if !entries.last().is_some_and(named) {
                 let mut entry = Map::new();
                 entry.insert(KEY.to_owned(), Json::from(wanted));

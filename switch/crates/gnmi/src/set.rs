@@ -144,7 +144,7 @@ fn assign(
     let tree = serde_json::from_slice(bytes).map_err(|e| invalid(format!("not JSON: {e}")))?;
     for (path, node, json) in json::leaves(&whole, &tree).map_err(Status::invalid_argument)? {
         let at = format(&path);
-        let value = node.kind.from_json(&json);
+        let value = node.kind.read_json(&json);
         let value = value.map_err(|e| Status::invalid_argument(format!("{at}: {e}")))?;
         put(view, after, &path, value)?;
     }

@@ -46,13 +46,13 @@ impl Type {
             Some(Wire::JsonVal(bytes) | Wire::JsonIetfVal(bytes)) => {
                 let json: Json =
                     serde_json::from_slice(bytes).map_err(|e| format!("not JSON: {e}"))?;
-                self.from_json(&json)
+                self.read_json(&json)
             }
-            Some(Wire::StringVal(text) | Wire::AsciiVal(text)) => self.from_text(text),
-            Some(Wire::BoolVal(flag)) => self.from_json(&Json::Bool(*flag)),
-            Some(Wire::UintVal(number)) => self.from_json(&Json::from(*number)),
-            Some(Wire::IntVal(number)) => self.from_json(&Json::from(*number)),
-            Some(Wire::DoubleVal(number)) => self.from_json(&Json::from(*number)),
+            Some(Wire::StringVal(text) | Wire::AsciiVal(text)) => self.read_text(text),
+            Some(Wire::BoolVal(flag)) => self.read_json(&Json::Bool(*flag)),
+            Some(Wire::UintVal(number)) => self.read_json(&Json::from(*number)),
+            Some(Wire::IntVal(number)) => self.read_json(&Json::from(*number)),
+            Some(Wire::DoubleVal(number)) => self.read_json(&Json::from(*number)),
             Some(_) => Err(format!(
                 "the value's encoding is not one for a scalar; {} is allowed",
                 self.describe()
@@ -61,7 +61,7 @@ impl Type {
         }
     }
 
-    fn from_text(self, text: &str) -> Result<Value, String> {
+    fn read_text(self, text: &str) -> Result<Value, String> {
         match self {
             Type::Text => Ok(Value::Text(text.to_owned())),
             Type::Word(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
@@ -73,10 +73,10 @@ impl Type {
     ///
     /// # Errors
     /// A sentence with what was given and what is allowed.
-    pub fn from_json(self, json: &Json) -> Result<Value, String> {
+    pub fn read_json(self, json: &Json) -> Result<Value, String> {
         let wrong = || format!("{json} is not allowed; {} is", self.describe());
         match (self, json) {
-            (Type::Text | Type::Word(_), Json::String(text)) => self.from_text(text),
+            (Type::Text | Type::Word(_), Json::String(text)) => self.read_text(text),
             (Type::Bool, Json::Bool(flag)) => Ok(Value::Bool(*flag)),
             (Type::U32, Json::Number(number)) => number
                 .as_u64()
