@@ -35,14 +35,14 @@ class ProbeOptions:
     window_s: float = 10.0
     quantile: float = 0.25
     "Low, because a late thread or a frame in the way only adds."
-    shift_count: int = 3
+    shift_count: int = 4
     "So many probes in a row that lie beyond what was usual: the link has changed."
     shift_ratio: float = 0.2
     shift_floor_s: float = 0.0005
     "Less than this is no change, whatever the ratio."
     shift_spread: float = 0.5
     "They differ among themselves by half of the change at most:"
-    shift_span_s: float = 0.08
+    shift_span_s: float = 0.12
     "a machine that stands still makes several late, each by another time, and they come at once."
     shift_quantile: float = 0.95
     "What is usual ends at this quantile: jitter is no change."
