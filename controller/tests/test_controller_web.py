@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import aiohttp
 import live_rows
 import pytest
+from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.web.hub import Hub, HubOptions
@@ -210,3 +212,27 @@ async def test_an_address_that_is_taken_is_said() -> None:
         with pytest.raises(FairlaneError, match=f"cannot listen on 127.0.0.1:{port}"):
             async with served(PageServer(hub, listen).app(), Listen("127.0.0.1", port)):
                 raise AssertionError("it listens twice")
+
+
+async def test_tls_and_only_clients_with_a_certificate(tmp_path: Path) -> None:
+    with contextlib.suppress(SystemExit):
+        await asyncio.to_thread(main, ["certs", "make", str(tmp_path / "certs")])
+    certs = tmp_path / "certs"
+    listen = parse_listen(
+        "127.0.0.1:0",
+        "--listen",
+        tls_cert=certs / "server.pem",
+        tls_key=certs / "server.key",
+        tls_client_ca=certs / "ca.pem",
+    )
+    known = ssl.create_default_context(cafile=str(certs / "ca.pem"))
+    known.load_cert_chain(certs / "observer.pem", certs / "observer.key")
+    unknown = ssl.create_default_context(cafile=str(certs / "ca.pem"))
+    hub = Hub(dict)
+    async with served(PageServer(hub, listen).app(), listen) as port, aiohttp.ClientSession() as session:
+        url = f"https://127.0.0.1:{port}/api/topologies"
+        assert (await (await session.get(url, ssl=known)).json()) == {"topologies": []}
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(url, ssl=unknown)
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(url.replace("https", "http"))
