@@ -15,6 +15,7 @@ from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOptio
 from fairlane_controller.live.model import FlowRow
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import format_per_s, format_rate, format_time, parse_time, rounded
 
 
@@ -79,7 +80,10 @@ def measure_command(
     duration: Annotated[str, typer.Option("--for", help="Without a loop: listen this long.", metavar="TIME")] = "3s",
     as_json: JsonOption = False,
 ) -> None:
-    """Show BW, T_res, τ, T_ACK, L_D and N_C of each managed port: from the running loop, or by listening for a while."""
+    """Show BW, T_res, τ, T_ACK, L_D and N_C of each managed port: from the running loop, or by listening for a while.
+
+    Examples: `fairlane measure`, `fairlane measure --for 5s --json`
+    """
     rows = asyncio.run(measure(resolve(state, switch), parse_time(duration, "--for")))
     if as_json:
         print_json(rows)
@@ -119,6 +123,8 @@ async def _table(endpoint: Endpoint, name: str | None) -> list[dict[str, Any]]:
             sizes = {t.alias: t.size for t in client.switch.p4info.tables}
             return [{"switch": endpoint.name, "table": t, "size": sizes[t]} for t in client.table_names()]
         schema = client.switch.p4info
+        if client.has_pipeline:
+            name = resolve_name("table", name, [table.name for table in schema.tables])
         return [
             {
                 "switch": endpoint.name,
