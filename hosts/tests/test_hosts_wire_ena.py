@@ -9,7 +9,6 @@ What is asserted of the window is what is outstanding on the wire; counters are 
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Generator
 
 import pytest
@@ -272,36 +271,6 @@ def test_what_a_repaired_hole_frees_does_not_fill_the_queue(long_way: PacketBed,
         assert trace.outstanding(repair.t_s - 1e-6) >= 0.9 * LONG_WINDOW * MSS, "a whole window waits for the repair"
         queues.append(queue_after(trace, repair))
     assert min(queues) <= 45, queues
-
-
-TCP_RTO_MAX_MS = 44
-
-
-def has_rto_max() -> bool:
-    """Whether the kernel has that option."""
-    with socket.socket() as probe:
-        try:
-            return probe.getsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS) > 0
-        except OSError:
-            return False
-
-
-@pytest.mark.skipif(not has_rto_max(), reason="TCP_RTO_MAX_MS: kernel 6.15")
-@pytest.mark.parametrize("kind", ["corrupt", "drop"])
-def test_the_timer_backs_off_for_drops_only(ena: EnaBed, kind: str) -> None:
-    del ena
-    hit, delay_s = 10, 0.3  # an RTO above the least maximum, 1 s
-    hits = [hit, (hit, 1), (hit, 2)]
-    with PacketBed(rate_bps=10_000_000, delay_s=delay_s, queue_packets=1000) as bed:
-        bed.lease()
-        bed.attach(bed.receiver, "ena")
-        bed.use("ena-reno")
-        script = Script(corrupt=hits) if kind == "corrupt" else Script(drop=hits)
-        trace = on_time(lambda: bed.transfer(20_000, mss=MSS, script=script), late_max_s=delay_s / 2)
-    assert trace.complete
-    first, second, third = (trace.sent(hit, k).t_s for k in (1, 2, 3))
-    assert second - first >= 2 * delay_s, "the second is the timer's too"
-    assert ((third - second) > 1.5 * (second - first)) == (kind == "drop")
 
 
 # --- many -----------------------------------------------------------------------------------------------------------

@@ -4,8 +4,7 @@
 //   ena_ingress (tc)   finds a corrupted segment by its checksum over the whole payload, notes its sequence number where
 //                      that lies in the window, and makes an empty segment of it that the stack answers at once; where the
 //                      header was hit, the gap that the segment leaves tells which it was (ena_strays.bpf.h)
-//   ena (sockops)      writes the option into ACKs while rcv_nxt <= the number; takes it from ACKs for senders; spares them
-//                      the back-off of the timer for a named segment (kernel 6.15 and newer)
+//   ena (sockops)      writes the option into ACKs while rcv_nxt <= the number; takes it from ACKs for senders
 //   ena_egress (tc)    where timestamps and SACK blocks fill the options, the last block gives its room
 // IPv4. Checksums on the wire must be real (offloads off). Not answered: fragments, IP options, segments without payload.
 #include "ena_checksum.bpf.h"
@@ -24,8 +23,6 @@ struct tcp_sock {
 	__u32 rcv_wup;
 	__u32 rcv_wnd;
 	__u32 snd_una;
-	__u32 srtt_us;	 // times 8
-	__u32 rttvar_us; // times 4
 };
 #pragma clang attribute pop
 
@@ -223,54 +220,6 @@ static __always_inline void take_option(struct bpf_sock_ops *skops) {
 	ena_count(socket, ENA_COUNT_NOTIFIED);
 }
 
-// RFC 6298 (5.5) backs the timer off, for the network's sake, and until a segment that was sent once is acknowledged: at BER
-// 1e-5 one retransmission in 23 is corrupted as well, and a GEO flow then waits 2, 4, 8 s. The receiver's name says that it
-// was no congestion. So while the timer runs for a named segment its maximum is what (2.3) gives; the first RTT sample, or a
-// timeout for another segment, gives the socket its own maximum back.
-#define SOL_TCP 6
-#define TCP_RTO_MAX_MS 44
-#define RTO_MAX_MS_LEAST 1000 // the kernel takes no less
-#define USEC_PER_MSEC 1000
-
-static __always_inline void back_off_again(struct bpf_sock_ops *skops, struct ena_socket *socket) {
-	int own = socket->rto_max_ms;
-
-	if (own && !bpf_setsockopt(skops, SOL_TCP, TCP_RTO_MAX_MS, &own, sizeof(own)))
-		socket->rto_max_ms = 0;
-}
-
-static __always_inline void on_timeout(struct bpf_sock_ops *skops) {
-	struct bpf_sock *sk = skops->sk;
-	struct ena_socket *socket;
-	struct tcp_sock *tp;
-	int own = 0, most;
-
-	if (!sk)
-		return;
-	socket = bpf_sk_storage_get(&shared_ena, sk, 0, 0);
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!socket || !tp || !socket->is_sender)
-		return;
-	if (!ena_holds(&socket->named, tp->snd_una)) {
-		back_off_again(skops, socket);
-		return;
-	}
-	if (socket->rto_max_ms || bpf_getsockopt(skops, SOL_TCP, TCP_RTO_MAX_MS, &own, sizeof(own)))
-		return;
-	most = ((tp->srtt_us >> 3) + tp->rttvar_us) / USEC_PER_MSEC + 1;
-	if (most < RTO_MAX_MS_LEAST)
-		most = RTO_MAX_MS_LEAST;
-	if (most < own && !bpf_setsockopt(skops, SOL_TCP, TCP_RTO_MAX_MS, &most, sizeof(most)))
-		socket->rto_max_ms = own;
-}
-
-static __always_inline void on_rtt_sample(struct bpf_sock_ops *skops) {
-	struct ena_socket *socket = socket_of(skops, 0);
-
-	if (socket && socket->rto_max_ms)
-		back_off_again(skops, socket);
-}
-
 static __always_inline void begin(struct bpf_sock_ops *skops) {
 	struct ena_socket *socket = socket_of(skops, BPF_SK_STORAGE_GET_F_CREATE);
 
@@ -279,8 +228,7 @@ static __always_inline void begin(struct bpf_sock_ops *skops) {
 	socket->slot = host_slot_number() + 1;
 	socket->rcv_high = skops->rcv_nxt;
 	bpf_sock_ops_cb_flags_set(skops, skops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG |
-						 BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG |
-						 BPF_SOCK_OPS_RTO_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG);
+						 BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
 }
 
 SEC("sockops")
@@ -298,12 +246,6 @@ int ena(struct bpf_sock_ops *skops) {
 		break;
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
 		take_option(skops);
-		break;
-	case BPF_SOCK_OPS_RTO_CB:
-		on_timeout(skops);
-		break;
-	case BPF_SOCK_OPS_RTT_CB:
-		on_rtt_sample(skops);
 		break;
 	}
 	return 1;

@@ -23,7 +23,6 @@ struct ena_socket {
 	__u32 rcv_high; // behind the last byte that arrived whole
 	__u32 slot; // of the host, plus one; 0: its host has no program
 	__u32 is_sender;
-	__u32 rto_max_ms; // the socket's own, while named segments hold another; 0: it has its own
 };
 
 struct {
