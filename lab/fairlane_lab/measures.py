@@ -123,7 +123,8 @@ def thresholds(
 ) -> list[tuple[float, float]]:
     """(t_s, packets) from which on a threshold was in force: the class's, or the mean of its flows' own where they have them.
 
-    `events` are the controller's, from the run's zero on, with `t_s`; `port` is (switch, number).
+    `events` are the controller's, from the run's zero on, with `t_s`; `port` is (switch, number). A flow's own threshold is a
+    weight in the switch, so it changes with the class's.
     """
     steps = [(0.0, float(first_packets))]
     tuned = False
@@ -134,6 +135,7 @@ def thresholds(
             flows = [flow["qthresh_packets"] for flow in event["flows"].values()]
             steps.append((event["t_s"], sum(flows) / len(flows)))
             tuned = True
-        elif event["event"] == "threshold" and not tuned:
-            steps.append((event["t_s"], float(event["qthresh_packets"])))
+        elif event["event"] == "threshold":
+            packets, before = float(event["qthresh_packets"]), event.get("previous_packets")
+            steps.append((event["t_s"], steps[-1][1] * packets / before if tuned and before else packets))
     return steps

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from fairlane_lab.measures import counter_at, fairness, rate_series, spread, true_t_res_s, window_rate_bps
+from fairlane_lab.measures import counter_at, fairness, rate_series, spread, thresholds, true_t_res_s, window_rate_bps
 
 STEADY = [(float(t), 1000.0 * t) for t in range(11)]
 
@@ -46,3 +46,16 @@ def test_true_t_res_of_the_2_mbit_dumbbell() -> None:
     assert true_t_res_s(2e6, 0.002, 1014, 54, 10e6, 0.001) == pytest.approx(
         4e-3 + 0.8112e-3 + 2e-3 + 0.0432e-3 + 0.216e-3
     )
+
+
+def test_flows_own_thresholds_change_with_the_class_s() -> None:
+    def event(t_s: float, name: str, **fields: object) -> dict[str, object]:
+        return {"t_s": t_s, "event": name, "switch": "s1", "port": 3, **fields}
+
+    events = [
+        event(1.0, "threshold", qthresh_packets=4, previous_packets=6),
+        event(2.0, "tuned", flows={"a": {"qthresh_packets": 3}, "b": {"qthresh_packets": 6}}),
+        event(3.0, "threshold", qthresh_packets=20, previous_packets=4) | {"port": 2},
+        event(4.0, "threshold", qthresh_packets=20, previous_packets=4),
+    ]
+    assert thresholds(events, ("s1", 3), 6) == [(0.0, 6.0), (1.0, 4.0), (2.0, 4.5), (4.0, 22.5)]
