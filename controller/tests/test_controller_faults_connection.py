@@ -15,6 +15,7 @@ import pytest
 from fairlane_controller.loop import session
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.session import SwitchSession
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import Policy, Scheme, read_policies
@@ -173,3 +174,64 @@ async def test_a_connection_of_our_own_that_never_ended_is_outbid(switch: LiveSw
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             log.close()
+
+
+async def test_a_loop_without_a_topology_serves_a_switch_that_gets_its_program_later(bare_switch: LiveSwitch) -> None:
+    """It has no program to give; `fairlane init` of somebody else is what it waits for."""
+    log = EventLog(bare_switch.folder / "controller-events.jsonl")
+    endpoint = Endpoint("s1", f"127.0.0.1:{bare_switch.grpc_port}")
+    agent = SwitchAgent(endpoint, LoopStore(None), log, AgentOptions())
+    task = asyncio.create_task(agent.run())
+    try:
+        await until("the loop to miss the program", lambda: waits_for_program(agent))
+        await asyncio.to_thread(bare_switch.fairlane, "init", "--scheme", "qthresh")
+        await until("the loop to serve the switch", lambda: agent.client is not None)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        log.close()
+
+
+def waits_for_program(agent: SwitchAgent) -> bool:
+    return agent.last_error is not None and agent.last_error.code.value == "no_pipeline"
+
+
+async def test_a_backup_sees_a_program_that_came_after_it_had_connected(bare_switch: LiveSwitch) -> None:
+    log = EventLog(bare_switch.folder / "controller-events.jsonl")
+    endpoint = Endpoint("s1", f"127.0.0.1:{bare_switch.grpc_port}")
+    agent = SwitchAgent(endpoint, LoopStore(None), log, AgentOptions())
+    agent.stand_by()
+    task = asyncio.create_task(agent.run())
+    try:
+        await until("the backup to look on", agent.standing_by.is_set)
+        await asyncio.to_thread(bare_switch.fairlane, "init", "--scheme", "qthresh")
+        await until("it to know the policy", lambda: [p["scheme"] for p in agent.status()["policies"]] == ["qthresh"])
+        assert not bare_switch.events("error")
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        log.close()
+
+
+async def test_a_served_connection_that_ends_in_a_cancelled_call_is_told(tmp_path: Path) -> None:
+    """gRPC cancels the call that was on its way when a connection breaks, and not always raises an error."""
+
+    class Broken(SwitchSession):
+        async def _session(self) -> None:
+            self._served, self.last_error = True, self._lost()
+            raise asyncio.CancelledError
+
+    log = EventLog(tmp_path / "events.jsonl")
+    session_of = Broken(Endpoint("s1", "127.0.0.1:1"), log, 0.5, 60.0, SwitchClient)
+    task = asyncio.create_task(session_of.run())
+    try:
+        await until("the event", lambda: '"disconnected"' in events_of(tmp_path))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        log.close()
+
+
+def events_of(folder: Path) -> str:
+    path = folder / "events.jsonl"
+    return path.read_text(encoding="utf-8") if path.exists() else ""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import time
 
@@ -74,3 +75,17 @@ def test_a_prompt(switch: LiveSwitch) -> None:
     ]
     switch.fairlane("undo")
     assert switch.json("table_num_entries", "ipv4_lpm")["entries"] == 3
+
+
+def test_an_interrupt_ends_a_prompt_at_once(switch: LiveSwitch) -> None:
+    if switch.target != "embedded":
+        pytest.skip("the same prompt as on the embedded switch")
+    terminal = Terminal(switch.command("cli"))
+    try:
+        terminal.until("fairlane> ")
+        terminal.type("table_num_entries ipv4_lpm")
+        terminal.until("fairlane> ")
+        terminal.process.send_signal(signal.SIGINT)  # what ^C is to it
+        assert terminal.process.wait(timeout=20) == 0
+    finally:
+        terminal.close()

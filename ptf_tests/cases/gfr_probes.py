@@ -11,7 +11,7 @@ import time
 import probes
 from probes import REFUSED, SENT, Probe
 
-from base import SERVICE_S, SLOW_PORT
+from base import SERVICE_S, SLOW_PORT, TooSlow
 from client import wait_until
 from gfr_base import NO_VC, NO_VC_SLOT, GfrTest, Sent
 from packets import flow
@@ -74,6 +74,7 @@ class DrainRate(GfrTest):
         report = self.next_digest("gfr_report_t")
         # The first frame found nothing waiting behind it, and the last none: two whole services.
         self.assertEqual((report["egress_port"], report["busy_bytes"], report["busy_cells"]), (SLOW_PORT, 200, 4))
-        self.assertAlmostEqual(report["busy_us"], 2e6 * SERVICE_S, delta=3000)
+        if not -3000 < report["busy_us"] - 2e6 * SERVICE_S < 3000:
+            raise TooSlow  # a dequeue was late
         self.assertEqual(report["waiting_cells"], 2)
         self.drain(1)

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,10 +55,15 @@ async def _run(
             return await session.run(lines, tell, dry_run=dry_run, keep_going=keep_going)
         async with history.changing(targets.folder, typed()) as change:
             outcomes = await session.run(lines, tell, keep_going=keep_going)
-            change.undo = session.undo_requests()
-            if session.for_good and not change.undo:
-                change.note = f"{session.for_good} of its updates cannot be taken back"
+            _record(change, session)
             return outcomes
+
+
+def _record(change: history.Change, session: Session) -> None:
+    """What a session wrote, as the history keeps it."""
+    change.undo = session.undo_requests()
+    if session.for_good and not change.undo:
+        change.note = f"{session.for_good} of its updates cannot be taken back"
 
 
 # ---- one verb a command ------------------------------------------------------------------------------------------------
@@ -166,7 +172,7 @@ def cli_command(
     if line or not sys.stdin.isatty():
         _run_lines(read_lines(line or sys.stdin), targets, keep_going, dry_run, as_json)
         return
-    asyncio.run(_prompt(targets, dry_run))
+    _prompt(targets, dry_run)
 
 
 def _text_of(file: Path) -> list[str]:
@@ -205,34 +211,62 @@ def _run_lines(lines: list[Line], targets: Targets, keep_going: bool, dry_run: b
         raise typer.Exit(failed[0].exit_code)
 
 
-async def _prompt(targets: Targets, dry_run: bool) -> None:
-    """Lines of a terminal; a mistake ends nothing."""
+def _prompt(targets: Targets, dry_run: bool) -> None:
+    """Lines of a terminal; a mistake ends nothing. The terminal is read in this thread, between the lines, so that ^C ends it at once."""
     endpoint = one_endpoint(targets)
-    console.print(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends", markup=False)
-    async with Session(endpoint, targets.loop_folder, single=True) as session:
-        complete = _completer(session)
-        while True:
-            try:
-                text = await asyncio.to_thread(_input, complete)
-            except (EOFError, KeyboardInterrupt):
-                return
-            if text.strip() in ("quit", "exit"):
-                return
-            if text.split()[:1] == ["help"]:
-                _help(text.split()[1:])
-                continue
-            try:
-                lines = read_lines([text])
-                async with history.changing(targets.folder, f"cli: {text}") as change:
-                    already = len(session.undo), len(session.done)
-                    await session.run(lines, print_outcome, dry_run=dry_run)
-                    fresh = len(session.undo) - already[0]
-                    if fresh:
-                        session.undo, session.done = session.undo[:fresh], session.done[already[1] :]
-                        change.undo = session.undo_requests()
-                    session.undo, session.done = [], []
-            except FairlaneError as ex:
-                print_error(ex, as_json=False)
+    session = Session(endpoint, targets.loop_folder, single=True)
+    with _event_loop() as do:
+        do(session.__aenter__())
+        try:
+            console.print(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends", markup=False)
+            complete = _completer(session)
+            while (text := _input(complete)) is not None and text.strip() not in ("quit", "exit"):
+                if text.split()[:1] == ["help"]:
+                    _help(text.split()[1:])
+                    continue
+                try:
+                    do(_prompted(targets, session, text, dry_run))
+                except FairlaneError as ex:
+                    print_error(ex, as_json=False)
+        finally:
+            do(session.__aexit__(None, None, None))
+
+
+@contextlib.contextmanager
+def _event_loop() -> Generator[Callable[[Coroutine[Any, Any, Any]], Any], None, None]:
+    """One event loop for several calls, with pauses between them; ^C ends the call that it interrupts."""
+    loop = asyncio.new_event_loop()
+
+    def do(work: Coroutine[Any, Any, Any]) -> Any:
+        task = loop.create_task(work)
+        try:
+            return loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            task.cancel()
+            loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+            raise
+
+    try:
+        yield do
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+async def _prompted(targets: Targets, session: Session, text: str, dry_run: bool) -> None:
+    """One line of the prompt: a change of its own in the history."""
+    lines = read_lines([text])
+    if not lines:
+        return
+    async with history.changing(targets.folder, f"cli: {text.strip()}") as change:
+        session.undo, session.done, session.for_good = [], [], 0
+        await session.run(lines, print_outcome, dry_run=dry_run)
+        _record(change, session)
 
 
 def _help(words: Sequence[str]) -> None:
@@ -260,12 +294,16 @@ def verb_word_candidates(session: Session, begun: Sequence[str]) -> list[str]:
     return next_words(session.context.schema, begun)
 
 
-def _input(complete: Callable[[str, int], str | None]) -> str:
-    try:
+def _input(complete: Callable[[str, int], str | None]) -> str | None:
+    """The next line; None when there is none any more, or ^C."""
+    with contextlib.suppress(ImportError):  # a Python without it: no history, no completion
         import readline
-    except ImportError:  # a Python without it: no history, no completion
+
+        readline.set_completer(complete)
+        readline.set_completer_delims(" \t")
+        readline.parse_and_bind("tab: complete")
+    try:
         return input(PROMPT)
-    readline.set_completer(complete)
-    readline.set_completer_delims(" \t")
-    readline.parse_and_bind("tab: complete")
-    return input(PROMPT)
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return None

@@ -98,6 +98,11 @@ class SwitchSession:
 
     def _judge(self, session: asyncio.Task[None]) -> None:
         """Note how a session ended."""
+        if (
+            session.cancelled() and self._served
+        ):  # gRPC cancelled a call of a session that was well: it is over as any other
+            self._event("disconnected")
+            return
         problem = self._lost() if session.cancelled() else session.exception()
         if problem is None:
             return
@@ -123,9 +128,7 @@ class SwitchSession:
             if not client.is_primary:
                 await self._wait_for_promotion(client)
             if not client.has_pipeline or self._half_restored:
-                self._half_restored = True
-                await self._restore(client)
-                self._half_restored = False
+                await self._restore_whole(client)
             await self._take_over(client)
             self.client, self.last_error, self._served = client, None, True
             try:
@@ -135,8 +138,19 @@ class SwitchSession:
                 self.last_error = self._lost()
         self._event("disconnected")
 
+    async def _restore_whole(self, client: SwitchClient) -> None:
+        """`_restore`, and again in the next session when this one ends before it is done."""
+        self._half_restored = True
+        try:
+            await self._restore(client)
+        except FairlaneError as ex:
+            # Nobody has a program for it, or it lost the new one: what is there the next time is not ours, or nothing is.
+            self._half_restored = ex.code is not ErrorCode.NO_PIPELINE
+            raise
+        self._half_restored = False
+
     async def _stand_by(self, client: SwitchClient) -> None:
-        """Look on until we may lead; SWITCH_UNREACHABLE when the connection is lost before."""
+        """Look on until we may lead, or the switch gets a program; SWITCH_UNREACHABLE when the connection is lost before."""
         self.last_error = None
         if not self.standing_by.is_set():
             self._event("standing_by", why="another controller is the primary; this one takes over when it ends")
@@ -144,13 +158,14 @@ class SwitchSession:
         jobs: list[Coroutine[Any, Any, Any]] = [self._may_lead.wait(), self._observe_forever(client)]
         try:
             await self._until_first(client, jobs)
-            if not self._may_lead.is_set():
+            if not self._may_lead.is_set() and client.disconnected.is_set():
                 raise self._lost()
         finally:
             self.standing_by.clear()
 
     async def _observe_forever(self, client: SwitchClient) -> None:
-        while True:
+        """Until the switch has a program that it did not have when we connected: only another connection learns it."""
+        while client.has_pipeline or await client.cookie() is None:
             if client.has_pipeline:
                 await self._observe(client)
             await asyncio.sleep(OBSERVE_PERIOD_S)

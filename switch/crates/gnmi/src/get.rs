@@ -15,9 +15,15 @@ use p4rt::proto::gnmi::{
 use std::collections::HashMap;
 use tonic::Status;
 
+/// Most paths in one request.
+const PATHS_MAX: usize = 1_000;
+/// Most leaves in one answer: some 200 MB.
+const LEAVES_MAX: usize = 1_000_000;
+
 /// # Errors
-/// INVALID_ARGUMENT for a path that the schema does not have, NOT_FOUND for an entry that is not there, UNIMPLEMENTED
-/// for an encoding or a model, UNAVAILABLE when the switch has stopped.
+/// INVALID_ARGUMENT for a path that the schema does not have and for too many, NOT_FOUND for an entry that is not
+/// there, UNIMPLEMENTED for an encoding or a model, RESOURCE_EXHAUSTED for an answer that is too long, UNAVAILABLE when
+/// the switch has stopped.
 pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, Status> {
     let encoding = check_encoding(request.encoding)?;
     check_models(&request.use_models)?;
@@ -34,6 +40,12 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         true => &root[..],
         false => &request.path,
     };
+    if paths.len() > PATHS_MAX {
+        return Err(Status::invalid_argument(format!(
+            "{} paths; at most {PATHS_MAX} are allowed in one request",
+            paths.len()
+        )));
+    }
     let mut selections = Vec::with_capacity(paths.len());
     for path in paths {
         let pattern = Pattern::parse(prefix, path)?;
@@ -43,12 +55,21 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         .view(selections.iter().any(Selection::needs_queues))
         .await?;
     let mut notification = Vec::with_capacity(selections.len());
+    let mut leaves = 0;
     for selection in &selections {
         check_there(selection, &view)?;
+        let found = selection.read(&view);
+        leaves += found.len();
+        if leaves > LEAVES_MAX {
+            return Err(Status::resource_exhausted(format!(
+                "{}: with what the paths before it name these are more than {LEAVES_MAX} leaves; ask for fewer",
+                selection.pattern().text()
+            )));
+        }
         notification.push(Notification {
             timestamp: view.timestamp_ns,
             prefix: target_of(prefix),
-            update: updates(selection, &view, encoding),
+            update: updates(selection, found, &view, encoding),
             ..Notification::default()
         });
     }
@@ -58,8 +79,12 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     })
 }
 
-fn updates(selection: &Selection, view: &View, encoding: Encoding) -> Vec<Update> {
-    let found = selection.read(view);
+fn updates(
+    selection: &Selection,
+    found: Vec<Found>,
+    view: &View,
+    encoding: Encoding,
+) -> Vec<Update> {
     let depth = match (encoding, selection.pattern().depth()) {
         (Encoding::Proto, _) | (_, None) => {
             return found

@@ -214,16 +214,12 @@ impl Candidate {
                 self.config.queues, port.config.queues
             ));
         }
-        match self
-            .weights
-            .keys()
-            .find(|queue| **queue >= self.config.queues)
-        {
-            Some(queue) => Err(format!(
+        match self.weights.last_key_value() {
+            Some((queue, _)) if *queue >= self.config.queues => Err(format!(
                 "there is no queue {queue}; it has {}, from 0 on",
                 self.config.queues
             )),
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 }

@@ -6,7 +6,7 @@ use p4rt::proto::gnmi::{Path, PathElem};
 use std::borrow::Cow;
 use tonic::Status;
 
-/// Most elements of a path; a longer one is no path of ours, and `...` may not cost time without end.
+/// Most elements of a path; a longer one is no path of ours.
 const ELEMS_MAX: usize = 32;
 
 /// One element of a pattern.
@@ -41,13 +41,15 @@ impl Pattern {
             check_form(part)?;
             for elem in &part.elem {
                 text.push_str(&format_elem(elem));
-                elems.push(match elem.name.as_str() {
-                    "..." => Elem::Deep,
-                    name => Elem::One {
+                match elem.name.as_str() {
+                    // Several in a row name what one does, and would cost time without end.
+                    "..." if elems.last() == Some(&Elem::Deep) => {}
+                    "..." => elems.push(Elem::Deep),
+                    name => elems.push(Elem::One {
                         name: (name != "*").then(|| name.to_owned()),
                         keys: keys_of(elem),
-                    },
-                });
+                    }),
+                }
             }
         }
         if elems.len() > ELEMS_MAX {
@@ -140,7 +142,7 @@ impl Pattern {
                     name: Some(name), ..
                 } = &self.elems[known]
                 {
-                    if bare(name) == step.name {
+                    if fits(name, step) {
                         list_key = Some(step.key);
                     }
                 }
@@ -326,6 +328,15 @@ mod tests {
     }
 
     #[test]
+    fn any_number_of_wildcards_costs_no_more_than_one() {
+        // Tried one way after the other these are 10^8 ways a leaf.
+        let many = format!("{}x", ".../".repeat(31));
+        assert!(why(&many).contains("there is no \"x\""));
+        assert_eq!(count(&format!("{}weight", ".../".repeat(30))), 2);
+        assert!(!why(&format!("{}x", ".../*/".repeat(15))).is_empty());
+    }
+
+    #[test]
     fn what_is_not_there_is_told_with_what_is() {
         assert_eq!(
             why("/interfaces/interface[name=x]/state/oper-statu"),
@@ -340,6 +351,7 @@ mod tests {
             why("/interfaces[name=x]"),
             "/interfaces[name=x]: interfaces is no list and has no keys"
         );
+        assert!(why("/qos:interfaces").ends_with("did you mean interfaces?"));
         assert!(why("/interfaces/interface/name/x").ends_with("nothing lies below a leaf"));
         assert!(why("/system").contains("but interfaces, qos, switch"));
         let deep = "/x".repeat(40);

@@ -32,7 +32,7 @@ const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// The service.
 pub struct Gnmi {
     viewer: Arc<Viewer>,
-    setter: Setter,
+    setter: Arc<Setter>,
     changes: watch::Receiver<u64>,
     _changes_in: Arc<watch::Sender<u64>>,
     places: Arc<Semaphore>,
@@ -54,7 +54,7 @@ impl Gnmi {
         watch_changes(changes, changes_in.clone())?;
         Ok(Gnmi {
             viewer: Arc::new(Viewer::new(handle, links, interfaces)),
-            setter: Setter::default(),
+            setter: Arc::default(),
             changes: changes_in.subscribe(),
             _changes_in: changes_in,
             places: Arc::new(Semaphore::new(SUBSCRIBERS_MAX)),
@@ -100,9 +100,11 @@ impl GNmi for Gnmi {
                 "Read-only: the client's certificate has the organizational unit observer",
             ));
         }
-        self.setter
-            .set(&self.viewer, request.into_inner())
+        // A task of its own: a client that goes away in the middle leaves nothing half applied.
+        let (setter, viewer) = (self.setter.clone(), self.viewer.clone());
+        tokio::spawn(async move { setter.set(&viewer, request.into_inner()).await })
             .await
+            .map_err(|e| Status::internal(format!("the Set failed: {e}")))?
             .map(Response::new)
     }
 

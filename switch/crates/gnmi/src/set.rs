@@ -90,7 +90,7 @@ fn reset(
     path: &Path,
 ) -> Result<(), Status> {
     let pattern = Pattern::parse(prefix, path)?;
-    refuse_wildcards(&pattern, prefix, path)?;
+    name_one(&pattern, prefix, path)?;
     let text = pattern.text().to_owned();
     let selection = Selection::new(pattern, |node| node.writable);
     if selection.is_empty() {
@@ -100,12 +100,13 @@ fn reset(
     let mut result = Ok(());
     selection.each_place(view, |node, place| {
         if result.is_ok() {
-            result = after[place.port].assign(&nodes()[node], view, place, None);
+            let candidate = &mut after[place.port];
+            result = candidate
+                .assign(&nodes()[node], view, place, None)
+                .and_then(|()| candidate.check(&view.ports[place.port]));
         }
     });
-    result
-        .and_then(|()| check(view, after))
-        .map_err(|e| Status::invalid_argument(format!("{text}: {e}")))
+    result.map_err(|e| Status::invalid_argument(format!("{text}: {e}")))
 }
 
 /// Assigns a leaf, or all leaves in a tree of JSON.
@@ -125,7 +126,7 @@ fn assign(
         ..Path::default()
     };
     let pattern = Pattern::parse(prefix, path)?;
-    refuse_wildcards(&pattern, prefix, path)?;
+    name_one(&pattern, prefix, path)?;
     let text = pattern.text().to_owned();
     let invalid = |e: String| Status::invalid_argument(format!("{text}: {e}"));
     let value = value.ok_or_else(|| invalid("an update without a value".to_owned()))?;
@@ -159,7 +160,7 @@ fn put(
 ) -> Result<(), Status> {
     let text = format(path);
     let pattern = Pattern::parse(None, path)?;
-    refuse_wildcards(&pattern, None, path)?;
+    name_one(&pattern, None, path)?;
     let selection = Selection::new(pattern, |node| node.steps.len() == path.elem.len());
     let mut at: Option<(usize, Place)> = None;
     selection.each_place(view, |node, place| at = Some((node, place)));
@@ -172,27 +173,28 @@ fn put(
     };
     candidate
         .assign(&nodes()[node], view, place, Some(value))
-        .and_then(|()| check(view, after))
+        .and_then(|()| candidate.check(&view.ports[place.port]))
         .map_err(|e| Status::invalid_argument(format!("{text}: {e}")))
 }
 
-fn check(view: &View, after: &[Candidate]) -> Result<(), String> {
-    let mut both = after.iter().zip(&view.ports);
-    both.try_for_each(|(candidate, port)| candidate.check(port))
-}
-
-fn refuse_wildcards(pattern: &Pattern, prefix: Option<&Path>, path: &Path) -> Result<(), Status> {
+/// # Errors
+/// INVALID_ARGUMENT for a path that could name several places: by wildcards, or as a list's key is left out.
+fn name_one(pattern: &Pattern, prefix: Option<&Path>, path: &Path) -> Result<(), Status> {
+    if pattern.is_exact() {
+        return Ok(());
+    }
     let mut elems = prefix.into_iter().chain([path]).flat_map(|part| &part.elem);
     let wild = elems.any(|elem| {
         elem.name == "*" || elem.name == "..." || elem.key.values().any(|value| value == "*")
     });
-    match wild {
-        true => Err(Status::invalid_argument(format!(
-            "{}: a Set takes no wildcards",
-            pattern.text()
-        ))),
-        false => Ok(()),
-    }
+    let what = match wild {
+        true => "wildcards",
+        false => "list without its key",
+    };
+    Err(Status::invalid_argument(format!(
+        "{}: a Set takes no {what}",
+        pattern.text()
+    )))
 }
 
 /// Links first, as the kernel may refuse; what it did is taken back when something after it fails.
@@ -508,6 +510,16 @@ mod tests {
                 r#"{"interface": [{"name": "*"}]}"#,
                 "/interfaces/interface[name=*]/name: a Set takes no wildcards",
             ),
+            (
+                "/interfaces/interface/config/enabled",
+                "false",
+                "/interfaces/interface/config/enabled: a Set takes no list without its key",
+            ),
+            (
+                "/interfaces/interface",
+                r#"{"config": {"enabled": false}}"#,
+                "/interfaces/interface: a Set takes no list without its key",
+            ),
         ] {
             let request = SetRequest {
                 update: vec![put(path, json)],
@@ -515,5 +527,13 @@ mod tests {
             };
             assert_eq!(run(&bench, request).unwrap_err().message(), text);
         }
+        let request = SetRequest {
+            delete: vec![of_text("/interfaces/interface/port")],
+            ..SetRequest::default()
+        };
+        assert_eq!(
+            run(&bench, request).unwrap_err().message(),
+            "/interfaces/interface/port: a Set takes no list without its key"
+        );
     }
 }

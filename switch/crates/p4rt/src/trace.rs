@@ -142,8 +142,10 @@ impl Switch for Service {
                     () = &mut timeout => None,
                 };
                 let Some(trace) = trace else { break };
-                if out.send(message(&trace)).await.is_err() {
-                    break;
+                // A client that does not read keeps others from tracing no longer than it asked for.
+                tokio::select! {
+                    sent = out.send(message(&trace)) => if sent.is_err() { break },
+                    () = &mut timeout => break,
                 }
             }
             // Its tracer's memory goes with it, even when fewer packets came.
