@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,13 +39,11 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def address(switch: LiveSwitch) -> Iterator[str]:
-    """Of a running `fairlane web`."""
+@contextlib.contextmanager
+def web(command: list[str], **environment: str) -> Generator[str]:
+    """The address of a running `fairlane web`."""
     process = subprocess.Popen(
-        switch.command("web", "--listen", "127.0.0.1:0", "--interval", "0.2s"),
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1", **environment}
     )
     try:
         assert process.stdout is not None
@@ -57,6 +57,13 @@ def address(switch: LiveSwitch) -> Iterator[str]:
     finally:
         process.terminate()
         assert process.wait(timeout=20) == 0, "it ends in order"
+
+
+@pytest.fixture
+def address(switch: LiveSwitch) -> Iterator[str]:
+    """Of a running `fairlane web`."""
+    with web(switch.command("web", "--listen", "127.0.0.1:0", "--interval", "0.2s")) as address:
+        yield address
 
 
 @pytest.fixture
@@ -161,3 +168,28 @@ def test_a_switch_that_goes_is_said_and_found_again(page: Page, switch: LiveSwit
     fairlane(switch, "init", "--scheme", "qthresh")
     page.wait_for_selector("#banner", state="hidden")
     until(page, "document.querySelector('#tiles').innerText.includes('6 packets')")
+
+
+def test_a_page_without_a_topology_asks_at_a_steady_pace(bare_switch: LiveSwitch, tmp_path: Path) -> None:
+    """Left open for a minute of the page's clock: questions must not add up."""
+    del bare_switch  # the module's tests have one
+    (tmp_path / "none").mkdir()
+    code = "from fairlane_controller.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "web", "--listen", "127.0.0.1:0"]
+    with web(command, FAIRLANE_STATE_DIR=str(tmp_path / "none")) as address, sync_playwright() as playwright:  # pyright: ignore[reportOptionalCall]
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.set_default_timeout(DEADLINE_MS)
+        asked: list[str] = []
+        page.on("requestfinished", lambda request: asked.append(request.url))
+        page.clock.install()
+        page.goto(address)
+        page.wait_for_selector("#banner:not([hidden])")
+        counts: list[int] = []
+        for _ in range(60):
+            page.clock.run_for(1000)
+            page.wait_for_timeout(10)
+            counts.append(sum(url.endswith("/api/topologies") for url in asked))
+        browser.close()
+    assert counts[-1] > 10, "it goes on asking"
+    assert counts[-1] - counts[-11] <= 8, counts

@@ -69,7 +69,7 @@ function connect(topology) {
   source.addEventListener("error", () => {
     state.connected = false;
     draw();
-    if (source.readyState === EventSource.CLOSED) setTimeout(refreshTopologies, 2000);
+    if (source.readyState === EventSource.CLOSED) refreshIn(2000);
   });
 }
 
@@ -78,15 +78,21 @@ function take(said) {
   draw();
 }
 
+let refreshing = null;
+function refreshIn(ms) {  // one timer, whoever asks: they must not add up while there is nothing to see
+  clearTimeout(refreshing);
+  refreshing = setTimeout(refreshTopologies, ms);
+}
+
 async function refreshTopologies() {
   let names = [];
   try {
     names = (await (await fetch("/api/topologies")).json()).topologies;
-  } catch { setTimeout(refreshTopologies, 2000); return; }
+  } catch { refreshIn(2000); return; }
+  refreshIn(names.length ? 5000 : 2000);
   fill($("topology"), names, state.topology);
   if (!names.length) {
     state.topology = null;
-    setTimeout(refreshTopologies, 2000);
     draw();
     return;
   }
@@ -200,5 +206,4 @@ $("pause").addEventListener("click", () => {
 document.addEventListener("keydown", (event) => {
   if (event.key === "p" && !["INPUT", "SELECT"].includes(document.activeElement?.tagName)) $("pause").click();
 });
-setInterval(refreshTopologies, 5000);
 refreshTopologies();
