@@ -20,6 +20,7 @@ import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
+from fairlane_controller.gnmi.change import change_port
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import queue_source_of
 from fairlane_controller.switch.certificates import make_certificates
@@ -550,6 +551,7 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
     ("arguments", "code", "part"),
     [
         (("ports", "set", "s1", "9", "--rate", "2Mbps"), 3, "has no port 9; it has 1, 3"),
+        (("ports", "set", "s1", "eth9", "--down"), 3, "has no port 'eth9'; it has 1 ("),
         (("ports", "set", "s1", "3"), 2, "nothing to change"),
         (("ports", "set", "s1", "3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
         (("ports", "set", "s1", "3", "--scheduler", "fq"), 2, "allowed: strict, wrr, drr"),
@@ -572,6 +574,39 @@ def test_the_verbs_of_bmv2_take_units(switch: LiveSwitch) -> None:
     switch.fairlane("set_queue_rate", "250pps", "3", "--packet-bytes", "1014")
     assert port(switch, 3).rate_bps == 250 * 8 * 1014
     switch.fairlane("set_queue_rate", "2Mbit", "3")
+    assert port(switch, 3).rate_bps == RATE_BPS
+
+
+def test_all_ports_at_once_are_one_change(switch: LiveSwitch) -> None:
+    before = {number: port(switch, number).queue_packets for number in (1, 3)}
+    rows = switch.json("set_queue_depth", "70")
+    assert [(row["port"], row["change"]) for row in rows] == [(1, {"queue_packets": 70}), (3, {"queue_packets": 70})]
+    assert [port(switch, number).queue_packets for number in (1, 3)] == [70, 70]
+    switch.fairlane("undo")
+    assert {number: port(switch, number).queue_packets for number in (1, 3)} == before
+    assert _limit(switch) == QUEUE_PACKETS
+
+
+def test_a_port_that_refuses_brings_back_the_ports_before_it(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, changes = port(switch, 1).queue_packets, len(switch.json("undo", "--list"))
+
+    async def refuses_3(endpoint: Endpoint, run: Any, number: int, change: PortChange, **options: Any) -> Any:
+        if number == 3:
+            raise FairlaneError(ErrorCode.REFUSED, "port 3 does not want to")
+        return await change_port(endpoint, run, number, change, **options)
+
+    monkeypatch.setattr("fairlane_controller.cli.ports.change_port", refuses_3)
+    assert "does not want to" in switch.fairlane("set_queue_depth", "70", code=ErrorCode.REFUSED.exit_code)
+    assert port(switch, 1).queue_packets == before
+    assert len(switch.json("undo", "--list")) == changes
+
+
+def test_a_port_may_be_named_by_its_interface(switch: LiveSwitch) -> None:
+    switch.fairlane("ports", "set", "s1", switch.interfaces[3], "--rate", "3Mbit")
+    assert port(switch, 3).rate_bps == 3_000_000
+    switch.fairlane("undo")
     assert port(switch, 3).rate_bps == RATE_BPS
 
 

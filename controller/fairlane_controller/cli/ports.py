@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, cast
@@ -18,7 +19,7 @@ from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.change import Changed, change_port
+from fairlane_controller.gnmi.change import Changed, change_port, port_of
 from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo
@@ -187,7 +188,7 @@ def _waiting(port: PortInfo) -> str | None:
 @ports_app.command("set")
 def set_(
     switch: Annotated[str, typer.Argument(help="A switch of the topology, or NAME=HOST:PORT.", autocompletion=complete_switch)],
-    port: Annotated[int, typer.Argument(help="Its port.", autocompletion=complete_port)],
+    port: Annotated[str, typer.Argument(help="Its port: a number, or the interface's name.", autocompletion=complete_port)],
     rate: Annotated[str | None, typer.Option("--rate", "-r", help="Bits on the line: 2Mbps; none is no limit.")] = None,
     queue_packets: Annotated[str | None, typer.Option("--queue-packets", help="Packets that may wait in each queue.")] = None,
     queue_bytes: Annotated[str | None, typer.Option("--queue-bytes", help="Bytes that may wait in each queue: 64KB; none.")] = None,
@@ -248,37 +249,79 @@ def _weights(texts: list[str]) -> dict[int, int]:
 
 
 def _change(
-    targets: Targets, port: int, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
+    targets: Targets, port: str | None, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
 ) -> None:
+    """One port, or without one all of the switch."""
     endpoint = targets.endpoints[0]
     if len(targets.endpoints) != 1:
         names = ", ".join(one.name for one in targets.endpoints)
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port} of which switch ({names})? Name it with --switch")
-    done = asyncio.run(_make(targets, endpoint, port, change, packet_bytes, dry_run))
+        which = "all ports" if port is None else f"port {port}"
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{which} of which switch ({names})? Name it with --switch")
+    made = asyncio.run(_make(targets, endpoint, port, change, packet_bytes, dry_run))
     if as_json:
-        print_json(
-            {"switch": endpoint.name, "port": port, "dry_run": dry_run, "change": change.named, "done": done.told}
-        )
+        rows = [
+            {"switch": endpoint.name, "port": number, "dry_run": dry_run, "change": change.named, "done": done.told}
+            for number, done in made
+        ]
+        print_json(rows if port is None else rows[0])
         return
     head = "would be set" if dry_run else "is set"
-    console.print(f"{endpoint.name} port {port} {head}: {describe(change)}", markup=False, soft_wrap=True)
-    for sentence in done.told:
-        console.print(f"  {sentence}", markup=False, soft_wrap=True)
-    if done.note:
-        console.print(done.note, markup=False, soft_wrap=True)
+    for number, done in made:
+        console.print(f"{endpoint.name} port {number} {head}: {describe(change)}", markup=False, soft_wrap=True)
+        for sentence in done.told:
+            console.print(f"  {sentence}", markup=False, soft_wrap=True)
+        if done.note:
+            console.print(done.note, markup=False, soft_wrap=True)
+    if not made:
+        console.print(f"{endpoint.name} has no port", markup=False)
 
 
 async def _make(
-    targets: Targets, endpoint: Endpoint, port: int, change: PortChange, packet_bytes: int | None, dry_run: bool
-) -> Changed:
-    if packet_bytes is None and targets.run is not None and targets.run.target == "bmv2":
-        packet_bytes = await _measured_bytes(targets, endpoint, port)
+    targets: Targets, endpoint: Endpoint, port: str | None, change: PortChange, packet_bytes: int | None, dry_run: bool
+) -> list[tuple[int, Changed]]:
+    """All ports or none, as one change of the history."""
+    numbers = await _numbers(targets, endpoint, port)
+    made: list[tuple[int, Changed]] = []
+
+    async def put(number: int) -> Changed:
+        length = packet_bytes
+        if length is None and targets.run is not None and targets.run.target == "bmv2":
+            length = await _measured_bytes(targets, endpoint, number)
+        done = await change_port(endpoint, targets.run, number, change, dry_run=dry_run, packet_bytes=length)
+        made.append((number, done))
+        return done
+
     if dry_run:
-        return await change_port(endpoint, targets.run, port, change, dry_run=True, packet_bytes=packet_bytes)
-    async with history.changing(targets.folder, typed()) as made:
-        done = await change_port(endpoint, targets.run, port, change, packet_bytes=packet_bytes)
-        made.undo, made.note = done.undo, done.note
-    return done
+        for number in numbers:
+            await put(number)
+        return made
+    async with history.changing(targets.folder, typed()) as recorded:
+        for number in numbers:
+            try:
+                done = await put(number)
+            except FairlaneError:
+                await _take_back(targets, endpoint, recorded.undo)
+                raise
+            recorded.undo, recorded.note = [*done.undo, *recorded.undo], done.note
+    return made
+
+
+async def _numbers(targets: Targets, endpoint: Endpoint, port: str | None) -> list[int]:
+    """The ports that are meant: by number, by interface, or all."""
+    if port is not None and port.isdecimal():
+        return [int(port)]
+    async with open_ports(endpoint, targets.run) as client:
+        found = await client.ports()
+    return [one.port for one in found] if port is None else [port_of(found, port, endpoint).port]
+
+
+async def _take_back(targets: Targets, endpoint: Endpoint, undo: list[dict[str, Any]]) -> None:
+    """A later port refused: the ones before it have again what they had, as far as the switch answers."""
+    for request in undo:
+        with contextlib.suppress(FairlaneError):  # the refusal itself is what is told
+            before = PortChange.of(request["change"])
+            length = request.get("packet_bytes")
+            await change_port(endpoint, targets.run, int(request["port"]), before, packet_bytes=length)
 
 
 async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> int | None:
@@ -299,7 +342,7 @@ async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> in
 
 def set_queue_rate(
     rate: Annotated[str, typer.Argument(help="With a unit: 2Mbit, or 500pps with --packet-bytes.", metavar="RATE")],
-    port: Annotated[int | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    port: Annotated[str | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
     packet_bytes: PacketBytesOption = None,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -325,12 +368,12 @@ def set_queue_rate(
         )
     else:
         rate_bps = round(parse_rate(rate))
-    _all_ports(resolve(state, switch), port, PortChange(rate_bps=rate_bps), packet_bytes, dry_run, as_json)
+    _change(resolve(state, switch), port, PortChange(rate_bps=rate_bps), packet_bytes, dry_run, as_json)
 
 
 def set_queue_depth(
     packets: Annotated[str, typer.Argument(help="Packets that may wait: 100.", metavar="PACKETS")],
-    port: Annotated[int | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    port: Annotated[str | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     dry_run: DryRunOption = False,
@@ -341,21 +384,4 @@ def set_queue_depth(
     Example: `fairlane set_queue_depth 100 3`
     """
     change = PortChange(queue_packets=parse_count(packets, "packets", "set_queue_depth"))
-    _all_ports(resolve(state, switch), port, change, None, dry_run, as_json)
-
-
-def _all_ports(
-    targets: Targets, port: int | None, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
-) -> None:
-    if port is not None:
-        _change(targets, port, change, packet_bytes, dry_run, as_json)
-        return
-    if len(targets.endpoints) != 1:
-        names = ", ".join(one.name for one in targets.endpoints)
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"all ports of which switch ({names})? Name it with --switch")
-    found = asyncio.run(_look(targets, queues=False, interval_s=0))
-    for name, pairs in found:
-        for _, one in pairs:
-            _change(targets, one.port, change, packet_bytes, dry_run, as_json)
-        if not pairs:
-            console.print(f"{name} has no port", markup=False)
+    _change(resolve(state, switch), port, change, None, dry_run, as_json)
