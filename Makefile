@@ -39,6 +39,7 @@ test-rust: setup ## unit and integration tests of the Rust workspace
 	@$(CARGO) test --quiet $(MANIFEST) --workspace
 
 test-python: setup ## unit tests of the Python packages, and the real Mininet runs
+	@setup/setup.sh browser
 	@$(ROOT) $(PY) -m pytest -q p4src controller hosts lab mininet switch bench setup
 
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)

@@ -130,7 +130,7 @@ case "${1:-all}" in
     rust) rust ;;
     binaries) binaries ;;
     all)
-        packages; browser; python_env; binaries; bpf
+        packages; python_env; binaries; bpf
         say "ready" ;;
     *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, all" ;;
 esac
