@@ -100,11 +100,9 @@ impl GNmi for Gnmi {
                 "Read-only: the client's certificate has the organizational unit observer",
             ));
         }
-        // A task of its own: a client that goes away in the middle leaves nothing half applied.
-        let (setter, viewer) = (self.setter.clone(), self.viewer.clone());
-        tokio::spawn(async move { setter.set(&viewer, request.into_inner()).await })
+        self.setter
+            .set(&self.viewer, request.into_inner())
             .await
-            .map_err(|e| Status::internal(format!("the Set failed: {e}")))?
             .map(Response::new)
     }
 

@@ -11,6 +11,7 @@ use p4rt::proto::gnmi::typed_value::Value as Wire;
 use p4rt::proto::gnmi::update_result::Operation;
 use p4rt::proto::gnmi::{Path, SetRequest, SetResponse, TypedValue, Update, UpdateResult};
 use std::io;
+use std::sync::Arc;
 use tokio::sync::Mutex;
 use tonic::Status;
 
@@ -24,9 +25,26 @@ pub struct Setter {
 }
 
 impl Setter {
+    /// Runs in a task of its own: a client that goes away in the middle leaves nothing half applied.
+    ///
     /// # Errors
     /// INVALID_ARGUMENT, NOT_FOUND or PERMISSION_DENIED with the path; then nothing was changed.
-    pub async fn set(&self, viewer: &Viewer, request: SetRequest) -> Result<SetResponse, Status> {
+    pub async fn set(
+        self: &Arc<Self>,
+        viewer: &Arc<Viewer>,
+        request: SetRequest,
+    ) -> Result<SetResponse, Status> {
+        let (setter, viewer) = (self.clone(), viewer.clone());
+        tokio::spawn(async move { setter.all_or_none(&viewer, request).await })
+            .await
+            .map_err(|e| Status::internal(format!("the Set failed: {e}")))?
+    }
+
+    async fn all_or_none(
+        &self,
+        viewer: &Viewer,
+        request: SetRequest,
+    ) -> Result<SetResponse, Status> {
         let _turn = self.one_at_a_time.lock().await;
         if let Some(update) = request.union_replace.first() {
             let path = update.path.as_ref().map(format).unwrap_or_default();
@@ -301,14 +319,24 @@ mod tests {
     use crate::view::Interface;
     use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Mutex as StdMutex};
+    use std::sync::{mpsc, Mutex as StdMutex};
+    use std::time::Duration;
 
     /// Links in memory; those named here cannot be changed.
     #[derive(Default)]
     struct Told {
         down: StdMutex<Vec<String>>,
         refused: Vec<String>,
+        gate: Option<Gate>,
     }
+
+    /// Says that a link is about to change, and waits until it may.
+    struct Gate {
+        began: mpsc::Sender<()>,
+        go_on: StdMutex<mpsc::Receiver<()>>,
+    }
+
+    const WAIT: Duration = Duration::from_secs(20);
 
     impl Links for Told {
         fn status(&self, interface: &str) -> LinkStatus {
@@ -323,6 +351,10 @@ mod tests {
             if self.refused.iter().any(|n| n == interface) {
                 return Err(io::Error::from(io::ErrorKind::PermissionDenied));
             }
+            if let Some(gate) = &self.gate {
+                gate.began.send(()).unwrap();
+                gate.go_on.lock().unwrap().recv_timeout(WAIT).unwrap();
+            }
             let mut down = self.down.lock().unwrap();
             down.retain(|name| name != interface);
             if !up {
@@ -333,7 +365,7 @@ mod tests {
     }
 
     struct Bench {
-        viewer: Viewer,
+        viewer: Arc<Viewer>,
         stop: Arc<AtomicBool>,
         thread: Option<std::thread::JoinHandle<()>>,
     }
@@ -369,7 +401,7 @@ mod tests {
         };
         let interfaces = vec![named(1, "a"), named(2, "b")];
         Bench {
-            viewer: Viewer::new(handle, Arc::new(links), interfaces),
+            viewer: Arc::new(Viewer::new(handle, Arc::new(links), interfaces)),
             stop,
             thread: Some(thread),
         }
@@ -380,7 +412,7 @@ mod tests {
             .worker_threads(1)
             .build()
             .unwrap();
-        runtime.block_on(Setter::default().set(&bench.viewer, request))
+        runtime.block_on(Arc::new(Setter::default()).set(&bench.viewer, request))
     }
 
     fn ports(bench: &Bench) -> Vec<(PortConfig, LinkStatus)> {
@@ -432,6 +464,50 @@ mod tests {
             "{error}"
         );
         assert_eq!(ports(&bench), before);
+    }
+
+    #[test]
+    fn a_client_that_goes_away_leaves_nothing_half_applied() {
+        let ((began, begun), (go_in, go_on)) = (mpsc::channel(), mpsc::channel());
+        let go_on = StdMutex::new(go_on);
+        let bench = bench(Told {
+            gate: Some(Gate { began, go_on }),
+            ..Told::default()
+        });
+        let request = SetRequest {
+            update: vec![
+                put(CIR, "\"1000000\""),
+                put("/interfaces/interface[name=a]/config/enabled", "false"),
+            ],
+            ..SetRequest::default()
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .unwrap();
+        let viewer = bench.viewer.clone();
+        let client = runtime.spawn(async move {
+            let setter = Arc::new(Setter::default());
+            setter.set(&viewer, request).await
+        });
+        begun.recv_timeout(WAIT).unwrap();
+        client.abort();
+        assert!(runtime.block_on(client).unwrap_err().is_cancelled());
+        go_in.send(()).unwrap();
+        let whole = async {
+            loop {
+                let view = bench.viewer.view(false).await.unwrap();
+                let port = &view.ports[0];
+                if (port.config.rate_bps, port.link.admin_up) == (1_000_000, false) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        runtime
+            .block_on(async { tokio::time::timeout(WAIT, whole).await })
+            .unwrap();
     }
 
     #[test]
