@@ -193,3 +193,30 @@ pub fn check_there(selection: &Selection, view: &View) -> Result<(), Status> {
         names.join(", ")
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::links::KernelLinks;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_request_of_too_many_paths_is_refused() {
+        let (handle, _calls) = device::DeviceHandle::new(|| {});
+        let viewer = Viewer::new(handle, Arc::new(KernelLinks), Vec::new());
+        let request = GetRequest {
+            path: vec![Path::default(); PATHS_MAX + 1],
+            encoding: Encoding::Proto.into(),
+            ..GetRequest::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let error = runtime.block_on(get(&viewer, request)).unwrap_err();
+        assert_eq!(error.code(), tonic::Code::InvalidArgument);
+        assert_eq!(
+            error.message(),
+            "1001 paths; at most 1000 are allowed in one request"
+        );
+    }
+}
