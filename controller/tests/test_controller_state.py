@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,38 @@ def test_events_bear_the_time_of_the_loop_s_own_clock(tmp_path: Path) -> None:
     log.write("threshold")
     log.close()
     assert json.loads((tmp_path / "events.jsonl").read_text(encoding="utf-8"))["monotonic_ns"] == 1_500_000_000
+
+
+def test_of_two_who_write_one_log_only_one_turns_it_over(tmp_path: Path) -> None:
+    """The primary and its backup: who comes second must not put the new file in the old one's place."""
+    path = tmp_path / "events.jsonl"
+    primary, backup = EventLog(path, max_bytes=2000), EventLog(path, max_bytes=2000)
+    backup.write("standing_by")
+    for number in range(12):
+        primary.write("old", number=number, text="x" * 100)
+    assert path.with_name("events.jsonl.1").exists()
+    backup.write("late")  # into the old file, which it still has open: now it sees that it is full
+    backup.write("next")
+    primary.write("last")
+    old = path.with_name("events.jsonl.1").read_text(encoding="utf-8")
+    assert '"number": 0' in old
+    assert '"late"' in old
+    now = [json.loads(line)["event"] for line in path.read_text(encoding="utf-8").splitlines()]
+    assert now[-2:] == ["next", "last"]
+    primary.close()
+    backup.close()
+
+
+def test_a_log_whose_folder_went_away_is_counted_as_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    log = EventLog(folder / "events.jsonl", max_bytes=10)
+    log.write("first")
+    shutil.rmtree(folder)
+    for _ in range(3):
+        log.write("more")
+    assert log.lost == 3
+    folder.mkdir()
+    log.write("again")
+    assert '"again"' in (folder / "events.jsonl").read_text(encoding="utf-8")
+    log.close()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -48,16 +49,22 @@ class EventLog:
             **fields,
         }
         try:
+            if self._file is not None and self._file.tell() > self._max_bytes:
+                self._turn_over(self._path, self._file)
             if self._file is None:
-                self._file = self._path.open("a", encoding="utf-8")
-            elif self._file.tell() > self._max_bytes:
-                self._file.close()
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
                 self._file = self._path.open("a", encoding="utf-8")
             self._file.write(json.dumps(record, default=str) + "\n")
             self._file.flush()
         except OSError:
             self.lost += 1
+
+    def _turn_over(self, path: Path, full: TextIO) -> None:
+        """The full file becomes `<path>.1`, unless another process that writes here (the primary, its backup) has done so already."""
+        self._file = None
+        with full:
+            still_there = path.exists() and os.path.samestat(os.fstat(full.fileno()), path.stat())
+        if still_there:
+            path.replace(path.with_name(path.name + ".1"))
 
     def close(self) -> None:
         """Close the file."""
