@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.loop.agent import AgentOptions
+from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.dry_run import DryFollower, DryLog
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.loop.shares import FlowCount, ShareOptions
+from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.state.run_state import read_run_state
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.dry import DryClient
+from fairlane_controller.switch.policies import Policy, Scheme, read_policies
 from live_switch import LiveSwitch, wait_until
 
 
@@ -91,3 +99,49 @@ async def test_a_follower_decides_as_the_loop_would(switch: LiveSwitch, tmp_path
     told = [event for event in records(events) if event["event"] == "threshold"]
     assert [(event["previous_packets"], event["qthresh_packets"]) for event in told] == [(6, 12)]
     assert "goes from 6 to 12 packets: (9) says 11.8" in told[0]["why"]
+
+
+async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveSwitch) -> None:
+    policy = Policy(3, 7, Scheme.QTHRESH, 9)
+    client = DryClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"))
+    async with client:
+        await client.write([+policy.entry])
+        assert await client.write_each([+policy.entry]) == {}
+        assert await client.write_each_told([+policy.entry]) == {}
+        assert await client.put_entries([policy.entry]) == 1
+        await client.enable_digest("t_res_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=0.1)
+        assert len(client.updates) == 5
+        assert (3, 7) not in await read_policies(client)
+
+
+async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(switch: LiveSwitch) -> None:
+    options = AgentOptions(shares=ShareOptions(period_s=0.05))
+    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), LoopStore(None), EventLog(None), options)
+    reading, go, tuned = asyncio.Event(), asyncio.Event(), list[Any]()
+
+    async def counts(_client: SwitchClient) -> dict[FlowKey, FlowCount]:
+        reading.set()
+        await go.wait()
+        return {}
+
+    async def tune(*arguments: Any) -> None:
+        tuned.append(arguments)
+
+    task = asyncio.create_task(agent.run())
+    try:
+        await asyncio.wait_for(agent.ready.wait(), 20)
+        agent._flows.counts, agent._tune = counts, tune  # type: ignore[method-assign]  # pyright: ignore[reportPrivateUsage]
+        digest = {"ip_version": 4, "src": 0x0A000101, "dst": 0x0A000301, "protocol": 6, "dst_port": 5001}
+        for port in (1000, 1001):
+            agent._flows.table.allocate(FlowKey.from_digest({**digest, "src_port": port}))  # pyright: ignore[reportPrivateUsage]
+        agent._planned[(3, 0)] = 6.0  # pyright: ignore[reportPrivateUsage]
+        await asyncio.wait_for(reading.wait(), 20)
+        await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 9})
+        go.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        async with agent._writes:  # pyright: ignore[reportPrivateUsage]  # whoever waited for it before has had it
+            assert tuned == []
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

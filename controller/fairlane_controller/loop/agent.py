@@ -104,20 +104,16 @@ class SwitchAgent(SwitchSession):
             pipeline=pipeline_of(self._switch_state),
             timeout_s=self._connect_timeout_s,
         )
+        policies = list(self._policies.values()) or self._store.held(self.endpoint.name)
         async with loader:
             result = await set_up(
-                loader,
-                self._run_state,
-                self._switch_state,
-                None,
-                policies=self._policies.values() or self._store.held(self.endpoint.name),
-                on_refused=self._put_later,
+                loader, self._run_state, self._switch_state, None, policies=policies, on_refused=self._put_later
             )
         self._event(
             "restored",
             routes=result.routes,
-            policies=len(self._policies),
-            why=why.of_restore(result.routes, len(self._policies)),
+            policies=len(policies),
+            why=why.of_restore(result.routes, len(policies)),
         )
         await client.__aenter__()
 
@@ -220,7 +216,8 @@ class SwitchAgent(SwitchSession):
             counts = await self._flows.counts(client)
             async with self._writes:
                 for key in keys:
-                    await self._tune(client, key, counts)
+                    if self._tunes(key):  # still: somebody may have set it by hand while the counters were read
+                        await self._tune(client, key, counts)
 
     async def _tune(self, client: SwitchClient, key: tuple[int, int], counts: dict[FlowKey, FlowCount]) -> None:
         """Per-flow thresholds of one policy: in the switch they are weights beside the class's threshold."""

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, cast
 
-from finsy import GRPCStatusCode, P4Schema, Switch
+from finsy import P4Schema, Switch
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
+from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.updates import Plain, plain_updates
 
 
@@ -64,8 +65,8 @@ class DryClient(SwitchClient):
         except FairlaneError as ex:
             raise FairlaneError(ex.code, f"{self.endpoint}: {ex.message}") from None
 
-    async def write_each(self, updates: Sequence[Any]) -> dict[int, GRPCStatusCode]:
-        """Check and keep; nothing is refused."""
+    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, Refusal]:
+        """Check and keep; nothing is refused. `write_each`, `put_entries` and `enable_digest` come here too."""
         await self.write(updates)
         return {}
 
