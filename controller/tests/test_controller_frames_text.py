@@ -63,6 +63,7 @@ def test_a_text_is_the_packet_that_scapy_makes(text: str, wanted: Packet) -> Non
         ("tcp:10.0.1.1:1>10.0.1.2:70000", ErrorCode.OUT_OF_RANGE, "between 0 and 65535"),
         ("tcp:10.0.1.1:1>10.0.1.2:2,len=39", ErrorCode.OUT_OF_RANGE, "between 40 and"),
         ("tcp:10.0.1.1:1>10.0.1.2:2,len=x", ErrorCode.BAD_INPUT, "len 'x' is no number"),
+        ("tcp:10.0.1.1:1>10.0.1.2:2,ttl=²", ErrorCode.BAD_INPUT, "ttl '²' is no number"),
         ("tcp:10.0.1.1:1>10.0.1.2:2,tll=3", ErrorCode.UNKNOWN_NAME, "did you mean 'ttl'"),
         ("tcp:10.0.1.1:1>10.0.1.2:2,ttl=3,ttl=4", ErrorCode.BAD_INPUT, "ttl stands twice"),
         ("tcp:10.0.1.1:1>10.0.1.2:2,flags=Z", ErrorCode.UNKNOWN_NAME, "TCP flag 'Z'"),

@@ -69,7 +69,7 @@ def _address(text: str, value: str) -> _Address:
 
 
 def _number(text: str, what: str, value: str, low: int, high: int) -> int:
-    if not value.isdigit():
+    if not value.isdecimal():
         raise _bad(text, f"{what} {value!r} is no number")
     if not low <= int(value) <= high:
         raise out_of_range(f"--packet: {what}", value, low, high)
@@ -172,7 +172,7 @@ def from_pcap(text: str) -> bytes:
     """Frame number N (from 1, the first by default) of `FILE[#N]`, a pcap file of Ethernet frames. Raises BAD_FILE, OUT_OF_RANGE."""
     name, mark, number = text.rpartition("#")
     path = Path(name if mark else text)
-    if mark and (not number.isdigit() or int(number) < 1):
+    if mark and (not number.isdecimal() or int(number) < 1):
         raise FairlaneError(ErrorCode.BAD_INPUT, f"--pcap {text}: {number!r} is no number of a frame; the first is 1")
     wanted = int(number) if mark else 1
     try:
