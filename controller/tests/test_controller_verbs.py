@@ -10,6 +10,7 @@ import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.switch.names import resolve_name, short_names
 from fairlane_controller.verbs.catalog import CATALOG, ELSEWHERE
+from fairlane_controller.verbs.cells import parse_meter_rate
 from fairlane_controller.verbs.complete import next_words
 from fairlane_controller.verbs.context import Context
 from fairlane_controller.verbs.entries import (
@@ -243,6 +244,28 @@ def test_what_may_come_next(schema: P4Schema) -> None:
     assert next_words(schema, ["table_add", "lpm_table", actions[0], "1/8"]) == ["=>"]
     assert next_words(schema, ["table_delete", "lpm_table"]) == []
     assert next_words(schema, ["table_add", "nonsense"]) == []
+
+
+def test_rates_of_meters() -> None:
+    assert parse_meter_rate("0.25:15000", "bytes") == (250_000, 15_000)
+    assert parse_meter_rate("2Mbit:15KB", "bytes") == (250_000, 15_000)
+    assert parse_meter_rate("0.001:10", "packets") == (1_000, 10)
+
+
+@pytest.mark.parametrize(
+    ("word", "unit", "part"),
+    [
+        ("0.25", "bytes", "is not RATE:BURST"),
+        ("inf:1", "bytes", "no finite rate"),
+        ("nan:1", "packets", "not a number of packets"),
+        ("-1:1", "bytes", "out of range"),
+        ("1e30:1", "bytes", "out of range"),
+        ("1:-1", "packets", "out of range"),
+    ],
+)
+def test_impossible_rates_of_meters_are_refused(word: str, unit: str, part: str) -> None:
+    with pytest.raises(FairlaneError, match=part):
+        parse_meter_rate(word, unit)
 
 
 # ---- handles -----------------------------------------------------------------------------------------------------------

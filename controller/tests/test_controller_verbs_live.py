@@ -104,6 +104,24 @@ def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
     assert switch.json("register_read", "port_occupancy", "3")["values"] == [0]
 
 
+def test_a_key_before_others_is_no_handle(switch: LiveSwitch, tmp_path: Path) -> None:
+    script = tmp_path / "keys.txt"
+    script.write_text(
+        "table_add policy set_qthresh 1 0 => 5 256\n"
+        "table_add policy set_qthresh 1 1 => 5 256\n"
+        "table_modify policy set_qthresh 1 0 => 6 256  # the entry of port 1 and class 0, not handle 1\n"
+        "table_modify policy set_qthresh 1 7 256  # handle 1\n",
+        encoding="utf-8",
+    )
+    switch.fairlane("script", str(script))
+    held = {
+        tuple(row["match"].values()): row["arguments"]["qthresh"]
+        for row in switch.json("table_dump", "policy")["entries"]
+    }
+    assert (held["1", "0"], held["1", "1"]) == ("6", "7")
+    switch.fairlane("undo")
+
+
 def test_a_script_is_checked_before_it_writes_and_one_change(switch: LiveSwitch, tmp_path: Path) -> None:
     good = tmp_path / "good.txt"
     good.write_text(

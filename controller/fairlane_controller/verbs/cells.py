@@ -303,7 +303,7 @@ async def meter_set_rates(ctx: Context, words: Words) -> Step:
     meter = _find("meter", words[0], ctx.schema.meters)
     index = _index(words[1], meter.alias, meter.size)
     unit = _unit(meter)
-    (cir, cburst), (pir, pburst) = (_rate(word, unit) for word in words[2:])
+    (cir, cburst), (pir, pburst) = (parse_meter_rate(word, unit) for word in words[2:])
     if pir < cir:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"the peak rate {words[3]} is below the committed rate {words[2]}")
     found = await read_entities(ctx.client, [P4MeterEntry(meter.alias, index=index)])
@@ -329,18 +329,22 @@ async def meter_set_rates(ctx: Context, words: Words) -> Step:
     )
 
 
-def _rate(word: str, unit: str) -> tuple[int, int]:
+def parse_meter_rate(word: str, unit: str) -> tuple[int, int]:
     """Units a second and a burst in units, of `0.25:15000` (units a microsecond) or `2Mbit:15KB`."""
     rate, colon, burst = word.partition(":")
     if not colon:
         raise usage("meter_set_rates", f"{word!r} is not RATE:BURST")
     try:
         per_second = round(float(rate) * 1e6)
+    except OverflowError:
+        raise usage("meter_set_rates", f"{rate!r} is no finite rate") from None
     except ValueError:
         if unit == "packets":
             raise usage("meter_set_rates", f"{rate!r} is not a number of packets a microsecond") from None
         per_second = round(parse_rate(rate, "rate") / 8)
     size = parse_size(burst, "burst") if unit == "bytes" else _number(burst, "burst", 0, 2**31 - 1)
+    if not 0 <= per_second < 2**63:
+        raise out_of_range("rate", rate, 0, f"{2**63 // 10**6} {unit} a microsecond")
     return per_second, size
 
 

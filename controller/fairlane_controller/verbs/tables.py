@@ -240,15 +240,11 @@ async def table_modify(ctx: Context, words: Words) -> Step:
     need("table_modify", words, 3)
     table = _writable(ctx, words[0])
     rest = list(words[2:])
-    named = (
-        ctx.by_handle(table.name, rest[0])
-        if len(rest) == 1 or rest[1] in ("=>", "to") or len(table.match_fields) > 1
-        else None
-    )
-    if named is None and "=>" not in rest and "to" not in rest:
-        named = ctx.by_handle(table.name, rest[0])
-        if named is None and rest[0].isdecimal():
-            raise _no_handle("table_modify", rest[0])
+    arrow = next((position for position, word in enumerate(rest) if word in ("=>", "to")), None)
+    # One word before the arrow, or no arrow at all: that word may be a handle.
+    named = ctx.by_handle(table.name, rest[0]) if arrow in (None, 1) else None
+    if named is None and arrow is None and rest[0].isdecimal():
+        raise _no_handle("table_modify", rest[0])
     if named is not None:
         arguments = rest[2:] if rest[1:2] in (["=>"], ["to"]) else rest[1:]
         key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
