@@ -11,14 +11,14 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator
 from typing import Any
 
+from bmv2 import is_installed, start_bmv2
 from fairlane_switch.switch import PortOptions, SwitchOptions, start_switch
-from forwarding import free_port, row, wait_until_listening
+from forwarding import row
 from testbed import Bed, build_pktgen, configure, entries, make_bed
 
 RATE_BPS = 1_000_000
@@ -44,22 +44,14 @@ def ours(bed: Bed) -> Generator[None]:
 @contextlib.contextmanager
 def bmv2(bed: Bed) -> Generator[None]:
     """simple_switch_grpc; the rate in packets a second, over Thrift. Raises RuntimeError with its words."""
-    grpc, thrift = f"127.0.0.1:{free_port()}", str(free_port())
-    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", "-i", f"1@{bed.left}", "-i", f"2@{bed.right}"]
-    command += ["--thrift-port", thrift, "--", "--grpc-server-addr", grpc, "--cpu-port", "510"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until_listening(grpc, process)
-            configure(grpc, entries(0, max_packets=UNMANAGED))
-            lines = f"set_queue_rate {RATE_BPS // (8 * MEAN_BYTES)} 2\nset_queue_depth {QUEUE_PACKETS} 2\n"
-            cli = ["simple_switch_CLI", "--thrift-port", thrift]
-            done = subprocess.run(cli, input=lines, capture_output=True, text=True, timeout=60)
-            if done.returncode != 0 or "Error" in done.stdout:
-                raise RuntimeError(f"{' '.join(cli)}: {(done.stderr or done.stdout).strip()[-300:]}")
-            yield
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+    with start_bmv2((bed.left, bed.right)) as switch:
+        configure(switch.grpc, entries(0, max_packets=UNMANAGED))
+        lines = f"set_queue_rate {RATE_BPS // (8 * MEAN_BYTES)} 2\nset_queue_depth {QUEUE_PACKETS} 2\n"
+        cli = ["simple_switch_CLI", "--thrift-port", str(switch.thrift_port)]
+        done = subprocess.run(cli, input=lines, capture_output=True, text=True, timeout=60)
+        if done.returncode != 0 or "Error" in done.stdout:
+            raise RuntimeError(f"{' '.join(cli)}: {(done.stderr or done.stdout).strip()[-300:]}")
+        yield
 
 
 def rate(bed: Bed, length: int, seconds: float) -> float:
@@ -82,7 +74,7 @@ def burst(bed: Bed) -> int:
 
 def bench(seconds: float = 4.0) -> dict[str, Any]:
     """Rows and raw numbers; no rows where BMv2 is missing."""
-    if shutil.which("simple_switch_grpc") is None:
+    if not is_installed():
         return {"rows": [], "raw": {}}
     pktgen = build_pktgen()
     targets: dict[str, Target] = {"fairlane-switch": ours, "simple_switch_grpc": bmv2}

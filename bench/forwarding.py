@@ -11,15 +11,12 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+from bmv2 import is_installed, start_bmv2
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
 from testbed import Bed, build_pktgen, configure, entries, make_bed, resident_mb, run
 
@@ -54,46 +51,12 @@ def fairlane(bed: Bed, flows: int = 0, rate_bps: int = 0) -> Generator[Switch]:
         yield switch
 
 
-def free_port() -> int:
-    """A TCP port of the loopback interface that nobody uses now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
 @contextlib.contextmanager
-def bmv2(bed: Bed, binary: str) -> Generator[None]:
+def bmv2(bed: Bed) -> Generator[None]:
     """simple_switch_grpc between the two interfaces, with qthresh.p4 on a managed port."""
-    grpc = f"127.0.0.1:{free_port()}"
-    command = [binary, "--no-p4", "--device-id", "1", "-i", f"1@{bed.left}", "-i", f"2@{bed.right}"]
-    command += ["--thrift-port", str(free_port())] if "thrift" in run_help(binary) else []
-    command += ["--", "--grpc-server-addr", grpc, "--cpu-port", "510"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until_listening(grpc, process)
-            configure(grpc, entries(0, max_packets=60))
-            yield
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
-
-
-def wait_until_listening(address: str, process: subprocess.Popen[bytes], timeout_s: float = 30) -> None:
-    """Wait until a server takes connections. Raises RuntimeError when it ended or is too slow."""
-    host, _, port = address.rpartition(":")
-    deadline = time.monotonic() + timeout_s
-    while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
-            return
-        time.sleep(0.02)
-    raise RuntimeError(f"{process.args} does not listen on {address}, exit code {process.poll()}")
-
-
-def run_help(binary: str) -> str:
-    """What the program says about its options."""
-    with contextlib.suppress(RuntimeError):
-        return run(binary, "--help")
-    return ""
+    with start_bmv2((bed.left, bed.right)) as switch:
+        configure(switch.grpc, entries(0, max_packets=60))
+        yield
 
 
 def row(name: str, value: float, unit: str, aim: str = "", ok: bool = True) -> dict[str, Any]:
@@ -103,13 +66,12 @@ def row(name: str, value: float, unit: str, aim: str = "", ok: bool = True) -> d
 
 def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Packets a second through each forwarder, in turns; the best round of each counts: a disturbance only slows."""
-    binary = shutil.which("simple_switch_grpc")
     forwarders: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
         "Linux bridge": bridge,
         "fairlane-switch": fairlane,
     }
-    if binary:
-        forwarders["simple_switch_grpc"] = lambda bed: bmv2(bed, binary)
+    if is_installed():
+        forwarders["simple_switch_grpc"] = bmv2
     samples: dict[str, list[float]] = {name: [] for name in forwarders}
     for _ in range(rounds):
         for name, forwarder in forwarders.items():
@@ -122,7 +84,7 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
     ours = best["fairlane-switch"]
     ratio = ours / best["Linux bridge"]
     rows.append(row("fairlane-switch beside a Linux bridge", ratio, "times", f">= {BRIDGE_AIM}", ratio >= BRIDGE_AIM))
-    if binary:
+    if "simple_switch_grpc" in best:
         ratio = ours / best["simple_switch_grpc"]
         rows.append(row("fairlane-switch beside BMv2", ratio, "times", f">= {BMV2_AIM:.0f}", ratio >= BMV2_AIM))
     return rows, {"throughput_pps": samples}

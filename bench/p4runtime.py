@@ -12,18 +12,17 @@ import asyncio
 import contextlib
 import json
 import queue
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, cast
 
 import finsy as fy
 import grpc
+from bmv2 import is_installed, start_bmv2
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_switch.switch import SwitchOptions, start_switch
 from finsy.proto import p4r, p4r_grpc
-from forwarding import free_port, row, wait_until_listening
+from forwarding import row
 from testbed import BATCH, COMPILED, configure
 
 ENTRIES = 65_536
@@ -44,17 +43,9 @@ def ours() -> Generator[str]:
 @contextlib.contextmanager
 def bmv2() -> Generator[str]:
     """The same of simple_switch_grpc."""
-    address = f"127.0.0.1:{free_port()}"
-    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", "--thrift-port", str(free_port())]
-    command += ["--", "--grpc-server-addr", address, "--cpu-port", "510"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until_listening(address, process)
-            configure(address, [])
-            yield address
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+    with start_bmv2() as switch:
+        configure(switch.grpc, [])
+        yield switch.grpc
 
 
 def flows(count: int) -> list[fy.P4TableEntry]:
@@ -169,7 +160,7 @@ def check(found: int, count: int, address: str) -> None:
 def bench(rounds: int = 3, count: int = ENTRIES) -> dict[str, Any]:
     """All measurements, in turns; the best round of each counts: a disturbance only slows."""
     targets: dict[str, Callable[[], Address]] = {"fairlane-switch": ours}
-    if shutil.which("simple_switch_grpc"):
+    if is_installed():
         targets["simple_switch_grpc"] = bmv2
     clients = {"requests made before": by_hand, "our client": by_client}
     samples: dict[str, list[float]] = {}
