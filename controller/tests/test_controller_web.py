@@ -16,6 +16,7 @@ import live_rows
 import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.web.hub import Hub, HubOptions
 from fairlane_controller.web.listen import Listen, parse_listen
@@ -203,6 +204,57 @@ async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
         assert told[0]["why"] == "<b>BW</b> fell"
         assert told[0]["place"] == "s1:3"
         stream.close()
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_a_topology_that_ended_is_sampled_no_more_when_nobody_looks(switch: LiveSwitch) -> None:
+    there, state = {"lab": targets_of(switch)}, switch.folder / "state.json"
+    listen, hub = Listen("127.0.0.1", 0), Hub(lambda: dict(there), HubOptions(period_s=0.1))
+    async with served(PageServer(hub, listen).app(), listen) as port, aiohttp.ClientSession() as session:
+        stream = await session.get(f"http://127.0.0.1:{port}/api/stream?topology=lab")
+        await read_event(stream.content)
+        feed = await hub.feed("lab")
+        state.rename(switch.folder / "ended.json")
+        assert await hub.feed("lab") is feed, "somebody looks at it"
+        stream.close()
+        end = asyncio.get_running_loop().time() + TIMEOUT_S
+        while feed.viewers:
+            assert asyncio.get_running_loop().time() < end
+            await asyncio.sleep(0.02)
+        (switch.folder / "ended.json").rename(state)
+        assert await hub.feed("lab") is feed, "it is there again"
+        state.unlink()
+        there.clear()
+        assert (await session.get(f"http://127.0.0.1:{port}/api/stream?topology=lab")).status == 404
+        assert hub.names() == []
+
+
+class Failing:
+    """A source with a fault in it, the first time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def snapshot(self) -> Any:
+        self.asked += 1
+        if self.asked == 1:
+            raise KeyError("nobody thought of that")
+        return live_rows.picture()
+
+    async def close(self) -> None:
+        """Nothing to end."""
+
+
+async def test_a_fault_of_ours_is_told_and_the_next_sample_is_taken() -> None:
+    source: Any = Failing()
+    async with Sampler(source, point_of, period_s=0.01) as sampler:
+        seen: list[str | None] = []
+        async for _ in sampler.follow(0):
+            seen.append(sampler.problem.message if sampler.problem else None)
+            if seen[-1] is None:
+                break
+    assert seen[0] == "a fault of ours: KeyError: 'nobody thought of that'"
+    assert sampler.latest is not None
 
 
 async def test_an_address_that_is_taken_is_said() -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fairlane_controller.errors import FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
 
@@ -80,11 +80,14 @@ class Sampler(Generic[Point]):
         """One snapshot now, into the history and to whoever waits."""
         try:
             snapshot = await self._source.snapshot()
+            point = self._shorten(snapshot)
         except FairlaneError as ex:
             self.problem = ex
+        except Exception as ex:  # nobody foresaw it: the viewers are told, and the next sample may be well again
+            self.problem = FairlaneError(ErrorCode.INTERNAL, f"a fault of ours: {type(ex).__name__}: {ex}")
         else:
             self.problem, self.latest = None, snapshot
-            self.history.append((snapshot.time_s, self._shorten(snapshot)))
+            self.history.append((snapshot.time_s, point))
             while self.history and self.history[0][0] < snapshot.time_s - self._history_s:
                 self.history.popleft()
         self.count += 1

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -47,13 +46,15 @@ class _Topology:
 
     async def picture(self) -> Picture:
         async with self._asking:
-            with contextlib.suppress(FairlaneError):  # without a snapshot it is not `up`
-                if time.monotonic() - self._at_s > FRESH_S:
+            if time.monotonic() - self._at_s > FRESH_S:
+                try:
                     if self._latest is None:
                         await self.source.snapshot()
                         await asyncio.sleep(FIRST_INTERVAL_S)
                     self._latest = await self.source.snapshot()
                     self._at_s = time.monotonic()
+                except FairlaneError:
+                    self._latest = None  # without a snapshot it is not `up`, and what was is not now
             while events := self._tail.new():
                 self._counts.take(events)
             return Picture(self.name, self._latest, self._counts)
@@ -98,9 +99,9 @@ class Exporter:
         for name, targets in there.items():
             if name not in self._topologies:
                 self._topologies[name] = _Topology(name, targets, self._event_log)
+        chosen = [self._topologies[name] for name in sorted(there)]  # before another scrape may see another list
         for topology in ended:
             await topology.source.close()
-        chosen = [self._topologies[name] for name in sorted(there)]
         return list(await asyncio.gather(*(topology.picture() for topology in chosen)))
 
     async def close(self) -> None:

@@ -49,6 +49,8 @@ class Feed:
         self._told = 0
         self._encoded: tuple[Any, str] = (None, "")
         self.options = options
+        self.viewers = 0
+        "Who looks at it now."
 
     async def start(self) -> None:
         """Begin to sample."""
@@ -137,6 +139,8 @@ class Hub:
     async def feed(self, name: str | None) -> Feed:
         """The topology's feed, started if it was not; `None` the first one. Raises UNKNOWN_NAME or NO_TOPOLOGY."""
         async with self._starting:
+            for ended in [name for name, feed in self._feeds.items() if not feed.is_there and not feed.viewers]:
+                await self._feeds.pop(ended).close()
             there = self._find()
             if name is None:
                 if not there:

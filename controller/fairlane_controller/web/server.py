@@ -93,23 +93,30 @@ class PageServer:
         hub = self._hub
         if hub.viewers >= hub.options.max_viewers:
             return web.json_response({"error": f"{hub.viewers} viewers are here already"}, status=503)
+        hub.viewers += 1  # before anything is waited for: many may ask at once
         try:
-            feed = await hub.feed(request.query.get("topology"))
+            return await self._tell(request)
         except FairlaneError as ex:
             status = 404 if ex.code in (ErrorCode.UNKNOWN_NAME, ErrorCode.NO_TOPOLOGY) else 500
             return web.json_response({"error": ex.to_json()}, status=status)
-        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"})
-        await answer.prepare(request)
-        hub.viewers += 1
+        finally:
+            hub.viewers -= 1
+
+    async def _tell(self, request: web.Request) -> web.StreamResponse:
+        """The stream until the viewer goes; raises what is wrong before its first byte."""
+        feed = await self._hub.feed(request.query.get("topology"))
+        feed.viewers += 1
         messages = feed.messages()
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"})
         try:
+            await answer.prepare(request)
             async for event, data in messages:
                 text = f"event: {event}\ndata: {data}\n\n"
                 await asyncio.wait_for(answer.write(text.encode()), WRITE_TIMEOUT_S)
         except (ConnectionError, TimeoutError, asyncio.TimeoutError):
             pass  # it went away, or takes nothing
         finally:
-            hub.viewers -= 1
+            feed.viewers -= 1
             await messages.aclose()
         return answer
 
