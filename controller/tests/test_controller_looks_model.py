@@ -42,6 +42,11 @@ def test_drops_have_rates_between_two_snapshots_and_meanings() -> None:
     assert [line.per_s for line in drop_lines(snapshot(12.0, 9, 30))] == [None, None, None]
 
 
+def test_a_switch_that_was_away_before_has_no_rate_of_drops() -> None:
+    away = replace(snapshot(10.0, 0, 0), switches=(replace(SWITCH, reachable=False, program=None),), drops=(), vcs=())
+    assert [line.per_s for line in drop_lines(snapshot(12.0, ttl=9, case_3=30), away)] == [None, None, None]
+
+
 def test_every_reason_of_our_programs_has_a_meaning() -> None:
     unknown = meaning("no such reason")
     for name in (*(reason.name for reason in DropReason), *(v.name for v in Verdict if not v.accepted)):

@@ -45,13 +45,15 @@ class DropLine:
 
 def drop_lines(now: Snapshot, before: Snapshot | None = None) -> list[DropLine]:
     """One line a (switch, port, VC, reason), those that drop most first; `before` gives the rates."""
-    earlier = _counts(before) if before is not None else None
+    earlier = _counts(before) if before is not None else {}
+    # A switch that was away in the earlier snapshot had no counters there: that says nothing of its rate.
+    read = {row.switch for row in before.switches if row.program is not None} if before is not None else set[str]()
     elapsed_s = now.time_s - before.time_s if before is not None else 0.0
     lines: list[DropLine] = []
     for key, packets in _counts(now).items():
         switch, port, vc, reason, by = key
         per_s = None
-        if earlier is not None and elapsed_s > 0:
+        if switch in read and elapsed_s > 0:
             per_s = max(0, packets - earlier.get(key, 0)) / elapsed_s
         lines.append(DropLine(switch, port, reason, meaning(reason, by), packets, per_s, by, vc))
     return sorted(
