@@ -6,10 +6,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
+from fairlane_controller.verbs.updates import Writer
+from finsy.proto import p4r
 from live_switch import REPOSITORY, LiveSwitch
 
 pytestmark = pytest.mark.timeout(120)
@@ -160,6 +164,33 @@ def test_what_the_switch_refuses_takes_the_script_back(switch: LiveSwitch, tmp_p
     assert "line 257: switch s1" in text, "the table has 256 entries"
     assert "the 256 updates before it were taken back" in text
     assert switch.json("table_num_entries", "flow_class")["entries"] == 0
+
+
+def test_a_connection_that_ends_in_a_script_loses_no_undo(
+    switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch is written, then nobody answers: neither the second nor what would take the first back."""
+    file = tmp_path / "long.txt"
+    file.write_text(
+        "\n".join(f"table_add ipv4_lpm forward 10.8.{n}.0/24 => {MAC} 1" for n in range(30)), encoding="utf-8"
+    )
+    real, calls = Writer.write, list[int]()
+
+    async def gone(self: Writer, updates: Sequence[p4r.Update]) -> dict[int, str]:
+        calls.append(len(updates))
+        if len(calls) > 1:
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, "nobody answers")
+        return await real(self, updates)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write", gone)
+        patch.setattr("fairlane_controller.verbs.script.BATCH_UPDATES", 20)
+        text = switch.fairlane("script", str(file), code=4)
+    assert "the 20 updates before it could not be taken back (nobody answers): `fairlane undo` tries it again" in text
+    assert calls == [20, 10, 20]
+    assert len(routes(switch)) == 22
+    switch.fairlane("undo")
+    assert len(routes(switch)) == 2
 
 
 def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> None:

@@ -54,13 +54,19 @@ async def _run(
         if not writes:
             return await session.run(lines, tell, dry_run=dry_run, keep_going=keep_going)
         async with history.changing(targets.folder, typed()) as change:
-            outcomes = await session.run(lines, tell, keep_going=keep_going)
-            _record(change, session)
-            return outcomes
+            with _recorded(change, session) as problems:
+                return await session.run(lines, tell, keep_going=keep_going)
+        raise problems[0]
 
 
-def _record(change: history.Change, session: Session) -> None:
-    """What a session wrote, as the history keeps it."""
+@contextlib.contextmanager
+def _recorded(change: history.Change, session: Session) -> Generator[list[FairlaneError], None, None]:
+    """What a session wrote is kept by the history, even when an error ended it and it could not be taken back; the error is collected."""
+    problems: list[FairlaneError] = []
+    try:
+        yield problems
+    except FairlaneError as ex:
+        problems.append(ex)
     change.undo = session.undo_requests()
     if session.for_good and not change.undo:
         change.note = f"{session.for_good} of its updates cannot be taken back"
@@ -265,8 +271,10 @@ async def _prompted(targets: Targets, session: Session, text: str, dry_run: bool
         return
     async with history.changing(targets.folder, f"cli: {text.strip()}") as change:
         session.undo, session.done, session.for_good = [], [], 0
-        await session.run(lines, print_outcome, dry_run=dry_run)
-        _record(change, session)
+        with _recorded(change, session) as problems:
+            await session.run(lines, print_outcome, dry_run=dry_run)
+    if problems:
+        raise problems[0]
 
 
 def _help(words: Sequence[str]) -> None:

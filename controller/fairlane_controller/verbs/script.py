@@ -18,7 +18,7 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
 from fairlane_controller.verbs.context import Change, Context, Data, Step
-from fairlane_controller.verbs.updates import OP, Writer, check_owned, to_text
+from fairlane_controller.verbs.updates import BATCH_UPDATES, OP, Writer, check_owned, to_text
 
 TOLD_ERRORS = 8
 
@@ -213,7 +213,10 @@ class Session:
 
     async def _flush(self, waiting: Sequence[Planned], known: Callable[[Outcome], None], keep_going: bool) -> None:
         changes = [(each, change) for each in waiting for change in each.step.changes]
-        refused = await self._write([change for _, change in changes])
+        try:
+            refused = await self._write([change for _, change in changes])
+        except FairlaneError as ex:
+            raise await self._taken_back(ex) from None
         errors: dict[int, FairlaneError] = {}
         for index, text in sorted(refused.items()):
             line = changes[index][0].line
@@ -226,23 +229,31 @@ class Session:
             known(Outcome(each.line, error=error) if error else Outcome(each.line, each.step.said, each.step.data))
 
     async def _write(self, changes: Sequence[Change]) -> dict[int, str]:
-        """Write, and note what takes back what was written."""
-        if not changes:
-            return {}
-        refused = await self._writer.write([change.update for change in changes])
-        written = [change for index, change in enumerate(changes) if index not in refused]
-        kept = [(change.update, change.undo) for change in written if change.undo is not None]
-        self.for_good += len(written) - len(kept)
-        self.done += [update for update, _ in kept]
-        self.undo = [undo for _, undo in reversed(kept)] + self.undo
-        return refused
+        """Write, and note after each batch what takes it back: the switch may go away before the next one."""
+        failed: dict[int, str] = {}
+        for start in range(0, len(changes), BATCH_UPDATES):
+            batch = changes[start : start + BATCH_UPDATES]
+            refused = await self._writer.write([change.update for change in batch])
+            written = [change for index, change in enumerate(batch) if index not in refused]
+            kept = [(change.update, change.undo) for change in written if change.undo is not None]
+            self.for_good += len(written) - len(kept)
+            self.done += [update for update, _ in kept]
+            self.undo = [undo for _, undo in reversed(kept)] + self.undo
+            failed |= {start + index: text for index, text in refused.items()}
+        return failed
 
     async def _taken_back(self, problem: FairlaneError) -> FairlaneError:
         """The problem, after everything that was written has been taken back."""
         if not self.undo:
             return problem
-        refused = await self._writer.write(self.undo)
         count = len(self.undo)
+        try:
+            refused = await self._writer.write(self.undo)
+        except FairlaneError as ex:  # what is to be undone stays, for the history
+            text = (
+                f"the {count} updates before it could not be taken back ({ex.message}): `fairlane undo` tries it again"
+            )
+            return FairlaneError(problem.code, f"{problem.message}; {text}")
         self.undo, self.done = [], []
         if refused:
             text = (
