@@ -338,7 +338,12 @@ impl Plan {
                 list.mode
             ))
         })?;
-        let encoding = check_encoding(list.encoding)?;
+        // JSON is what a client gets that names no encoding, such as finsy, which takes leaves as scalars only; Stratum
+        // sends it these too.
+        let encoding = match check_encoding(list.encoding)? {
+            Encoding::Json => Encoding::Proto,
+            encoding => encoding,
+        };
         check_models(&list.use_models)?;
         if list.subscription.is_empty() || list.subscription.len() > SUBSCRIPTIONS_MAX {
             return Err(Status::invalid_argument(format!(
@@ -449,4 +454,29 @@ fn plan_stream(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::of_text;
+
+    #[test]
+    fn who_names_no_encoding_gets_scalars() {
+        for (given, sent) in [
+            (Encoding::Json, Encoding::Proto),
+            (Encoding::Proto, Encoding::Proto),
+            (Encoding::JsonIetf, Encoding::JsonIetf),
+        ] {
+            let list = SubscriptionList {
+                encoding: given.into(),
+                subscription: vec![Subscription {
+                    path: Some(of_text("/interfaces/interface/state/oper-status")),
+                    ..Subscription::default()
+                }],
+                ..SubscriptionList::default()
+            };
+            assert_eq!(Plan::of(list).unwrap().encoding, sent);
+        }
+    }
 }
