@@ -107,14 +107,35 @@ async def test_one_request_a_snapshot(switch: LiveSwitch, monkeypatch: pytest.Mo
         reads: list[int] = []
         plain = batch.BatchReader._read  # pyright: ignore[reportPrivateUsage]
 
-        async def counted(client: SwitchClient, entities: Any, into: Any) -> None:
+        async def counted(self: batch.BatchReader, client: SwitchClient, entities: Any, into: Any) -> None:
             reads.append(len(entities))
-            await plain(client, entities, into)
+            await plain(self, client, entities, into)
 
-        monkeypatch.setattr(batch.BatchReader, "_read", staticmethod(counted))
+        monkeypatch.setattr(batch.BatchReader, "_read", counted)
         for _ in range(3):
             await source.snapshot()
     assert len(reads) == 3, reads
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_a_long_answer_is_no_silent_switch(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of thousands of flows take longer than the time limit, which is for a switch that says nothing."""
+    plain, silent = SwitchClient.read_all, False
+
+    async def slow(self: SwitchClient, entities: Any, on_progress: Callable[[], None] = lambda: None) -> Any:
+        for _ in range(15):
+            await asyncio.sleep(60.0 if silent else 0.1)
+            on_progress()
+        return await plain(self, entities, on_progress)
+
+    monkeypatch.setattr(SwitchClient, "read_all", slow)
+    async with LiveSource(targets_of(switch), ReaderOptions(read_timeout_s=1.0)) as source:
+        (row,) = (await source.snapshot()).switches
+        assert (row.error, row.program) == (None, "qthresh")
+        silent = True
+        (row,) = (await source.snapshot()).switches
+        assert row.error is not None
+        assert "did not answer a read within 1 s" in row.error["message"]
 
 
 async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:

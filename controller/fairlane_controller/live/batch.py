@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -53,6 +53,8 @@ class BatchReader:
     def __init__(self) -> None:
         self.has_registers = True
         "Until the target says otherwise (BMv2)."
+        self.progress = 0
+        "Grows with each piece of an answer: a long table is no silent switch."
 
     async def read(
         self,
@@ -83,12 +85,13 @@ class BatchReader:
             return await self.read(client, tables, [_key(cell) for cell in cells[:first_register]], (), reading)
         return reading
 
-    @staticmethod
-    async def _read(client: SwitchClient, entities: Sequence[P4Entity], into: Reading) -> None:
+    def _on_progress(self) -> None:
+        self.progress += 1
+
+    async def _read(self, client: SwitchClient, entities: Sequence[P4Entity], into: Reading) -> None:
         if not entities:
             return
-        answers = cast("AsyncIterator[P4Entity]", client.switch.read(entities))
-        async for entity in answers:
+        for entity in await client.read_all(entities, self._on_progress):
             if isinstance(entity, P4TableEntry):
                 into.entries.setdefault(entity.table_id, []).append(entity)
             elif isinstance(entity, P4CounterEntry):

@@ -31,6 +31,7 @@ class ReaderOptions:
 
     connect_timeout_s: float = 2.0
     read_timeout_s: float = 2.0
+    "Without any piece of an answer; a table of many flows may take longer."
     retry_s: float = 0.5
     "Between two attempts to reach a switch that does not answer, and two looks at one without a program."
 
@@ -118,8 +119,11 @@ class SwitchReader:
     async def _read_in_time(self, client: SwitchClient, place: Place, now_s: float) -> Sample | FairlaneError:
         """In a task of its own: a connection that breaks cancels the call on it, which must not look as if we were cancelled."""
         reading = asyncio.get_running_loop().create_task(self._read(client, place, now_s))
+        done, progress = set[asyncio.Task[Sample]](), -1
         try:
-            done, _ = await asyncio.wait([reading], timeout=self._options.read_timeout_s)
+            while not done and progress != self._batch.progress:
+                progress = self._batch.progress
+                done, _ = await asyncio.wait([reading], timeout=self._options.read_timeout_s)
         finally:
             reading.cancel()
         if not done:

@@ -29,9 +29,23 @@ class _AnySize(GRPCOptions):
         return [*super().to_native(), ("grpc.max_receive_message_length", -1)]
 
 
-async def _answers(stub: Any, request: p4r.ReadRequest) -> list[p4r.ReadResponse]:
+DECODED_AT_ONCE = 1000
+"Entities; then others have a turn."
+
+OnProgress = Callable[[], None]
+
+
+def _no_matter() -> None:
+    """Nobody wants to know."""
+
+
+async def _answers(stub: Any, request: p4r.ReadRequest, on_progress: OnProgress) -> list[p4r.ReadResponse]:
     call = cast("Callable[..., AsyncIterable[p4r.ReadResponse]]", stub.Read)
-    return [answer async for answer in call(request, timeout=READ_TIMEOUT_S)]
+    answers: list[p4r.ReadResponse] = []
+    async for answer in call(request, timeout=READ_TIMEOUT_S):
+        answers.append(answer)
+        on_progress()
+    return answers
 
 
 class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "final" to type checkers only
@@ -75,9 +89,10 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
     async def _start_gnmi(self) -> None:
         """finsy would subscribe to every port here; ports are `gnmi/`'s, and a connection is there for P4Runtime."""
 
-    async def read_all(self, entities: Sequence[P4Entity]) -> list[P4Entity]:
+    async def read_all(self, entities: Sequence[P4Entity], on_progress: OnProgress = _no_matter) -> list[P4Entity]:
         """All that a read finds. The answers are taken in first and decoded then, a piece at a time: so a table of 65,536
-        entries neither holds up the rest of the loop nor runs into the deadline while we are at work. Raises P4ClientError."""
+        entries neither holds up the rest of the loop nor runs into the deadline while we are at work; `on_progress` is called
+        with each piece that came, or was decoded. Raises P4ClientError."""
         client = self._p4client
         stub = client._stub if client is not None else None  # pyright: ignore[reportPrivateUsage]
         if stub is None:
@@ -85,23 +100,26 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self.p4info))
         self._arbitrator.complete_request(request)
         try:
-            answers = await _answers(stub, request)
+            answers = await _answers(stub, request, on_progress)
         except grpc.RpcError as ex:
             problem = P4ClientError(ex, "ReadRequest", msg=request, schema=self.p4info)
             if problem.code is not GRPCStatusCode.RESOURCE_EXHAUSTED:
                 raise problem from None
-            answers = await self._read_large(request)
+            answers = await self._read_large(request, on_progress)
         found: list[P4Entity] = []
         for answer in answers:
-            found += [cast("P4Entity", decode_entity(entity, self.p4info)) for entity in answer.entities]
-            await asyncio.sleep(0)
+            for start in range(0, len(answer.entities), DECODED_AT_ONCE):
+                piece = answer.entities[start : start + DECODED_AT_ONCE]
+                found += [cast("P4Entity", decode_entity(entity, self.p4info)) for entity in piece]
+                on_progress()
+                await asyncio.sleep(0)
         return found
 
-    async def _read_large(self, request: p4r.ReadRequest) -> list[p4r.ReadResponse]:
+    async def _read_large(self, request: p4r.ReadRequest, on_progress: OnProgress) -> list[p4r.ReadResponse]:
         """Again, on a channel that takes answers of any size: BMv2 sends a whole table as one message."""
         channel = grpc_channel(self.address, credentials=self.options.channel_credentials, options=_AnySize())
         try:
-            return await _answers(p4r_grpc.P4RuntimeStub(channel), request)
+            return await _answers(p4r_grpc.P4RuntimeStub(channel), request, on_progress)
         except grpc.RpcError as ex:
             raise P4ClientError(ex, "ReadRequest", msg=request, schema=self.p4info) from None
         finally:

@@ -391,14 +391,20 @@ class SwitchClient:
                 raise translate(ex, str(self.endpoint)) from None
         return found
 
+    async def read_all(
+        self, entities: Sequence[P4Entity], on_progress: Callable[[], None] = lambda: None
+    ) -> list[P4Entity]:
+        """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who look at its code."""
+        switch = self.switch
+        if isinstance(switch, BoundedSwitch):
+            return await switch.read_all(entities, on_progress)
+        answers = cast("AsyncIterator[P4Entity]", switch.read(entities))
+        return [entity async for entity in answers]
+
     async def _read(self, entities: Sequence[P4Entity]) -> list[P4Entity]:
         self._need_pipeline()
         try:
-            switch = self.switch
-            if isinstance(switch, BoundedSwitch):
-                return await switch.read_all(entities)
-            answers = cast("AsyncIterator[P4Entity]", switch.read(entities))
-            return [entity async for entity in answers]
+            return await self.read_all(entities)
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except (ValueError, KeyError) as ex:
