@@ -22,6 +22,8 @@ async def handler(request: dict[str, Any]) -> Any:
             raise FairlaneError(ErrorCode.OUT_OF_RANGE, "threshold 500 is out of range")
         case "hang":
             return await asyncio.sleep(60)
+        case "fault":
+            raise RuntimeError("nobody thought of that")
         case _:
             return int(request["missing"])
 
@@ -34,6 +36,9 @@ async def test_answers_and_errors_come_back(tmp_path: Path) -> None:
         assert caught.value.code is ErrorCode.OUT_OF_RANGE
         with pytest.raises(FairlaneError, match="bad request: KeyError"):
             await ask(tmp_path, {"op": "other"})
+        with pytest.raises(FairlaneError, match="a fault of the control loop: RuntimeError: nobody") as caught:
+            await ask(tmp_path, {"op": "fault"})
+        assert caught.value.code is ErrorCode.INTERNAL
 
 
 async def test_only_the_owner_may_connect(tmp_path: Path) -> None:

@@ -84,6 +84,9 @@ class ControlServer:
         except (ValueError, KeyError, TypeError) as ex:
             error = FairlaneError(ErrorCode.BAD_INPUT, f"bad request: {type(ex).__name__}: {ex}")
             return {"ok": False, "error": error.to_json()}
+        except Exception as ex:  # nobody foresaw it; without an answer it would look as if the loop had ended
+            error = FairlaneError(ErrorCode.INTERNAL, f"a fault of the control loop: {type(ex).__name__}: {ex}")
+            return {"ok": False, "error": error.to_json()}
 
 
 async def ask_backup(folder: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
