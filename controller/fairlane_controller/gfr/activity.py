@@ -147,7 +147,7 @@ class ActivityAgent(SwitchSession):
     async def _serve(self, client: SwitchClient) -> None:
         jobs: list[Coroutine[Any, Any, Any]] = [self._keep_forever(client)]
         if self._options.measure:
-            await client.enable_digest(DIGEST_REPORT, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
+            await self.retries.attempt(client, f"digest {DIGEST_REPORT}", _enable_report)
             jobs += [
                 listen_reports(client, self.line),
                 send_probes(client, self._managed_lines),
@@ -372,6 +372,10 @@ class ActivityAgent(SwitchSession):
                 self._options.active_s,
             ),
         )
+
+
+async def _enable_report(client: SwitchClient) -> None:
+    await client.enable_digest(DIGEST_REPORT, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
 
 
 def arrivals(entries: Iterable[P4TableEntry]) -> dict[VcOnPort, int]:
