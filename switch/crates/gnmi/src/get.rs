@@ -17,8 +17,8 @@ use tonic::Status;
 
 /// Most paths in one request.
 const PATHS_MAX: usize = 1_000;
-/// Most leaves in one answer: some 200 MB.
-const LEAVES_MAX: usize = 1_000_000;
+/// Most leaves in one answer, and in one subscription: some 200 MB.
+pub const LEAVES_MAX: usize = 1_000_000;
 
 /// # Errors
 /// INVALID_ARGUMENT for a path that the schema does not have and for too many, NOT_FOUND for an entry that is not

@@ -4,7 +4,7 @@
 //! A subscriber that reads slowly gets fewer samples and the latest values, never a queue that grows: the next
 //! picture is taken when there is room for it again. One that does not read at all is cut off.
 
-use crate::get::{check_encoding, check_models, leaf_update, target_of};
+use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
 use crate::leaf::{key_at, Place};
 use crate::path::{path_of, Pattern};
 use crate::schema::nodes;
@@ -196,8 +196,17 @@ impl Subscriber {
         self.changes.mark_unchanged();
         let view = self.viewer.view(queues).await?;
         let now = Instant::now();
+        let mut leaves = 0;
         for watched in &mut plan.watched {
             let found = watched.all(&view, now);
+            leaves += found.len();
+            if leaves > get::LEAVES_MAX {
+                return Err(Status::resource_exhausted(format!(
+                    "the subscriptions name more than {} leaves; ask for fewer",
+                    get::LEAVES_MAX
+                ))
+                .into());
+            }
             if send {
                 self.send(&view, found, Vec::new(), plan.encoding, plan.prefix.clone())
                     .await?;
