@@ -137,6 +137,37 @@ async def test_a_refused_update_stops_no_other_and_is_tried_again_with_growing_p
         assert [policy["qthresh_packets"] for policy in agent.status()["policies"]] == [8]
 
 
+async def test_what_waits_for_its_turn_outlives_the_connection_and_is_not_put_over_what_came_since(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = retries.RetryOptions(first_pause_s=0.2, longest_pause_s=0.4)
+    monkeypatch.setattr(retries, "RetryOptions", lambda: options)
+    refusing: set[str] = {"policy", "ipv6_lpm"}
+
+    def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
+        return (GRPCStatusCode.UNAVAILABLE, "not now") if table_of(update) in refusing else None
+
+    await asyncio.to_thread(switch.fairlane, "threshold", "set", "8")
+    async with agent_through(switch, refuses) as (agent, _):
+        switch.kill()
+        await until("the loop to notice", lambda: agent.client is None)
+        switch.start()
+        await until("the loop to serve it again", lambda: agent.client is not None)
+        assert len(agent.status()["refused"]) == 2
+        # The connection breaks, the switch lives on: what it lacks is not forgotten.
+        client = agent.connected()
+        client.down.set()
+        await until("another connection", lambda: agent.client not in (None, client))
+        assert len(agent.status()["refused"]) == 2
+        refusing.discard("policy")
+        await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 12})
+        refusing.clear()
+        await until("both to be settled", lambda: not agent.status()["refused"])
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as reader:
+            assert (await read_policies(reader))[(3, 0)].qthresh_packets == 12
+            assert len(await reader.read_table("ipv6_lpm")) == 1
+
+
 def attempts(switch: LiveSwitch, update: str) -> int:
     """How often it was refused."""
     return sum(1 for event in switch.events("refused") if event["update"] == update)

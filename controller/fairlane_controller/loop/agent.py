@@ -28,7 +28,7 @@ from fairlane_controller.measure.source import listen_reports, listen_t_res
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch import program
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import pipeline_of, set_up
@@ -122,7 +122,11 @@ class SwitchAgent(SwitchSession):
 
         async def put(client: SwitchClient) -> None:
             async with self._writes:
-                await client.put_entries([entry])
+                held = {entry_key(other) for other in await client.read_table(entry.table_id)}
+                if (
+                    entry_key(client.canonical(entry)) not in held
+                ):  # else somebody has written it since, and knew better
+                    await client.put_entries([entry])
                 await self._read_again(client)
 
         self.retries.note(f"table {entry.table_id}, {_match_text(entry)}", str(refusal), put)

@@ -61,7 +61,7 @@ class Retries:
         return sorted(self._refused)
 
     def clear(self) -> None:
-        """Forget all: another connection, or another program on the switch."""
+        """Forget all: the switch has lost everything, and gets it anew."""
         self._refused.clear()
 
     def pausing(self, name: str) -> bool:

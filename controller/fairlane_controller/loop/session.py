@@ -54,7 +54,7 @@ class SwitchSession:
         self._client_factory = client_factory
         self._election_id = writer_election_id()
         self.retries = Retries(log, endpoint.name)
-        "Updates that the switch refuses; forgotten with the connection."
+        "Updates that the switch refuses, over lost connections too; forgotten when everything is written anew."
         self.standing_by = asyncio.Event()
         "Set while this is connected as the backup."
         self._may_lead = asyncio.Event()
@@ -120,7 +120,6 @@ class SwitchSession:
             timeout_s=self._connect_timeout_s,
             require_primary=False,
         )
-        self.retries.clear()
         async with client:
             if not leads:
                 await self._stand_by(client)
@@ -141,6 +140,7 @@ class SwitchSession:
     async def _restore_whole(self, client: SwitchClient) -> None:
         """`_restore`, and again in the next session when this one ends before it is done."""
         self._half_restored = True
+        self.retries.clear()
         try:
             await self._restore(client)
         except FairlaneError as ex:
