@@ -139,7 +139,7 @@ async def test_a_long_answer_is_no_silent_switch(switch: LiveSwitch, monkeypatch
 
 
 async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
-    async with source_of(switch) as source:
+    async with LiveSource(targets_of(switch), ReaderOptions(connect_timeout_s=30.0, retry_s=0.05)) as source:
         assert (await source.snapshot()).switches[0].reachable
         switch.kill()
         gone = await until(source, "the switch to be gone", lambda s: not s.switches[0].reachable)
@@ -148,7 +148,7 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
         assert gone.switches[0].error["code"] == "switch_unreachable"
         began_s = time.monotonic()
         await source.snapshot()
-        assert time.monotonic() - began_s < 0.9, "a snapshot does not wait for a switch that is away"
+        assert time.monotonic() - began_s < 15.0, "a snapshot does not wait for a switch that is away"
         await asyncio.to_thread(switch.start)
         bare = await until(source, "the switch to be back", lambda s: s.switches[0].reachable)
         assert (bare.switches[0].program, bare.ports) == (None, ())
@@ -160,12 +160,13 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
 async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSwitch) -> None:
     there = targets_of(switch)
     away = Endpoint("s2", f"127.0.0.1:{free_port()}")
-    async with LiveSource(Targets((away, *there.endpoints), there.run), QUICK) as source:
+    options = ReaderOptions(connect_timeout_s=4.0, retry_s=0.05)
+    async with LiveSource(Targets((away, *there.endpoints), there.run), options) as source:
         first = await source.snapshot()
         assert [(row.switch, row.reachable) for row in first.switches] == [("s2", False), ("s1", True)]
         began_s = time.monotonic()
         assert (await source.snapshot()).port("s1", 3) is not None
-        assert time.monotonic() - began_s < 0.9
+        assert time.monotonic() - began_s < 3.0
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
