@@ -140,6 +140,19 @@ def test_status_of_a_dead_switch_still_shows_the_rest(closed_port: int, capsys: 
 
 
 @pytest.mark.timeout(30)
+def test_status_is_not_well_when_a_file_of_tls_is_none(
+    closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAIRLANE_TLS_CA", str(tmp_path / "none.pem"))
+    with pytest.raises(SystemExit) as caught:
+        main(["status", "--json", "-s", f"s1=127.0.0.1:{closed_port}"])
+    assert caught.value.code == 4
+    (switch,) = json.loads(capsys.readouterr().out)["switches"]
+    assert switch["reachable"] is False
+    assert "none.pem" in switch["error"]["message"]
+
+
+@pytest.mark.timeout(30)
 def test_a_switch_that_accepts_and_says_nothing_is_given_up(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

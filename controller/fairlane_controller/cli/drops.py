@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, parse_interval, queue_sources
+from fairlane_controller.cli.live_options import (
+    IntervalOption,
+    OnlyPortOption,
+    check_port,
+    parse_interval,
+    queue_sources,
+)
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.live.drop_list import drop_lines
@@ -34,6 +40,7 @@ def drops_command(
     """
     interval_s = parse_interval(interval)
     targets = resolve(state, switch)
+    check_port(targets, port)
     after, before = asyncio.run(take_two(targets, interval_s, queue_sources(targets)))
     lines = [line for line in drop_lines(need_switches(after), before) if port is None or line.port == port]
     if now:

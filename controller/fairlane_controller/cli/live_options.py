@@ -9,8 +9,9 @@ import typer
 
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.targets import Targets
-from fairlane_controller.errors import out_of_range
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.queues import QueueSourceOf
+from fairlane_controller.switch.gfr_program import CPU_PORT
 from fairlane_controller.units import parse_time
 
 MAX_INTERVAL_S = 600.0
@@ -30,6 +31,20 @@ def parse_interval(text: str) -> float:
     if interval_s > MAX_INTERVAL_S:
         raise out_of_range("--interval", text, "0", f"{MAX_INTERVAL_S:g}s")
     return interval_s
+
+
+def check_port(targets: Targets, port: int | None) -> None:
+    """UNKNOWN_NAME with the ports that there are, when the run state lists them and `port` is none of them."""
+    if port is None or targets.run is None:
+        return
+    chosen = {endpoint.name for endpoint in targets.endpoints}
+    switches = [switch for switch in targets.run.switches if switch.name in chosen]
+    known = sorted({one.port for switch in switches for one in switch.ports} | {CPU_PORT})
+    if port not in known and all(switch.ports for switch in switches):
+        which = switches[0].name if len(switches) == 1 else "no switch"
+        has = "has no port" if len(switches) == 1 else "has a port"
+        listed = ", ".join(str(number) for number in known if number != CPU_PORT)
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"--port {port}: {which} {has} {port}; valid: {listed}")
 
 
 def queue_sources(targets: Targets) -> QueueSourceOf | None:

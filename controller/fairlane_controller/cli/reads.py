@@ -19,6 +19,8 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import Scheme, read_limits, read_policies
 
 Row = dict[str, Any]
+_NOT_REACHED = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.TLS_FAILED, ErrorCode.BAD_FILE)
+"""Nothing was asked of the switch: it does not answer, TLS fails, or a file of TLS is none."""
 
 
 async def read_thresholds(targets: Targets) -> list[Row]:
@@ -125,8 +127,7 @@ async def _status(endpoint: Endpoint) -> Row:
             ports = await _ports(client)
             return {**base, "reachable": True, "program": client.program, "program_kind": "qthresh", "ports": ports}
     except FairlaneError as ex:
-        unreachable = ex.code is ErrorCode.SWITCH_UNREACHABLE
-        return {**base, "reachable": not unreachable, "program": None, "ports": [], "error": ex.to_json()}
+        return {**base, "reachable": ex.code not in _NOT_REACHED, "program": None, "ports": [], "error": ex.to_json()}
 
 
 async def _ports(client: SwitchClient) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, parse_interval
+from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, check_port, parse_interval
 from fairlane_controller.cli.measuring import measure, print_measured
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
@@ -34,7 +34,9 @@ def flows_command(
     Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows -s s1 -p 3 --json`
     """
     interval_s = parse_interval(interval)
-    snapshot, _ = asyncio.run(take_two(resolve(state, switch), interval_s))
+    targets = resolve(state, switch)
+    check_port(targets, port)
+    snapshot, _ = asyncio.run(take_two(targets, interval_s))
     rows = [flow for flow in need_switches(snapshot, "qthresh").flows if port is None or flow.port == port]
     if as_json:
         by_slot = sorted(rows, key=lambda flow: (flow.switch, flow.slot))

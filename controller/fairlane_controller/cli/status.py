@@ -21,7 +21,7 @@ Row = dict[str, Any]
 def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
     """Show the loop and its backup, the switches, each managed port with its scheme, threshold, measurements and drops, and the last event.
 
-    Exit code 4 when a switch does not answer; what the others say is shown all the same.
+    Exit code 4 when a switch does not answer, or TLS fails; what the others say is shown all the same.
 
     Examples: `fairlane status`, `fairlane status -s s1 --json`
     """
@@ -40,8 +40,10 @@ def _say(text: str) -> None:
 
 def _print_status(result: Row) -> None:
     programs = {s["program_kind"] for s in result["switches"] if s["program_kind"]}
-    about = [result["topology"] or "no run state", result["target"], ", ".join(sorted(programs)) or "no program"]
-    _say(f"topology {', '.join(str(part) for part in about if part)}; control loop {_loop(result)}")
+    known = any(s["reachable"] for s in result["switches"])
+    kinds = ", ".join(sorted(programs)) or ("no program" if known else "program unknown")
+    about = [f"topology {result['topology']}" if result["topology"] else "switches by address", result["target"], kinds]
+    _say(f"{', '.join(str(part) for part in about if part)}; control loop {_loop(result)}")
     _print_backup(result["backup"])
     entries: list[Row] = result["loop"] or []
     for entry in entries:
@@ -60,9 +62,9 @@ def _print_status(result: Row) -> None:
     event = result["last_event"]
     if event:
         place = place_of(event)
-        _say(
-            f"last event {str(event.get('time', ''))[11:19]} UTC {place + ' ' if place else ''}{event['event']}: {sentence_of(event)}"
-        )
+        what = " ".join(part for part in (place, event["event"]) if part)
+        why = sentence_of(event)
+        _say(f"last event {str(event.get('time', ''))[11:19]} UTC {what}{f': {why}' if why else ''}")
 
 
 def _loop(result: Row) -> str:

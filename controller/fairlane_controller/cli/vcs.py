@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, parse_interval
+from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, check_port, parse_interval
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.live.model import VcRow
@@ -29,7 +29,9 @@ def vcs_command(
     Examples: `fairlane vcs`, `fairlane vcs --interval 5s`, `fairlane vcs --json`
     """
     interval_s = parse_interval(interval)
-    snapshot, _ = asyncio.run(take_two(resolve(state, switch), interval_s))
+    targets = resolve(state, switch)
+    check_port(targets, port)
+    snapshot, _ = asyncio.run(take_two(targets, interval_s))
     rows = [vc for vc in need_switches(snapshot, "gfr").vcs if port is None or vc.port == port]
     if as_json:
         print_json([{**vc.to_json(), "mcr_met": _json_met(vc)} for vc in rows])

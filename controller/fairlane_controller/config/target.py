@@ -75,7 +75,9 @@ def running(loaded: Loaded, state: str | None) -> RunState | None:
         return find_run(loaded, state)
     try:
         return find_run(loaded, None)
-    except FairlaneError:
+    except FairlaneError as ex:
+        if ex.code is not ErrorCode.NO_TOPOLOGY:
+            raise
         return None
 
 

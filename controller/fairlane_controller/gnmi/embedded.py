@@ -169,9 +169,8 @@ class GnmiPorts:
     def _translate(self, error: GNMIClientError) -> FairlaneError:
         match error.code:
             case GRPCStatusCode.UNAVAILABLE | GRPCStatusCode.DEADLINE_EXCEEDED:
-                return FairlaneError(
-                    ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: {error.message.lower()}"
-                )
+                reason = error.message.rsplit("last error: ", 1)[-1].rsplit(": ", 1)[-1].lower()
+                return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: {reason}")
             case GRPCStatusCode.INVALID_ARGUMENT:
                 code = ErrorCode.BAD_INPUT
             case GRPCStatusCode.NOT_FOUND:
