@@ -244,6 +244,27 @@ def test_delayed_ack_timers_do_not_move_t_res_where_probes_answer() -> None:
     assert seen == pytest.approx([0.007] * 15, abs=1e-5)
 
 
+def test_a_longer_path_behind_the_link_counts_when_no_ack_was_as_before_for_long() -> None:
+    """The probes see their own link only; ACKs come from beyond it."""
+    changes: list[LinkChange] = []
+    meter = PortMeter(MeasureOptions(), tell=changes.append)
+    play(meter, 0.0, 20.0, 0.004, 0.007)
+    meter.measurement(20.0)
+    seen: dict[int, float] = {}
+    longest_run = 0
+    for second in range(21, 121):
+        play(meter, second - 1.0, second, 0.004, 0.047)
+        estimate = meter.measurement(second).t_res_s
+        assert estimate is not None
+        seen[second] = estimate.value
+        longest_run = max(longest_run, len(meter._run))  # pyright: ignore[reportPrivateUsage]
+    assert [seen[second] for second in (30, 45)] == pytest.approx([0.007, 0.007], abs=1e-5)
+    assert [seen[second] for second in (55, 80, 120)] == pytest.approx([0.047] * 3, abs=1e-5)
+    assert longest_run <= 700, "what is remembered of it is bounded"
+    (change,) = changes
+    assert (change.what, change.before, change.after) == ("path", *(pytest.approx(s, abs=1e-5) for s in (0.007, 0.047)))
+
+
 @pytest.mark.parametrize("stall_s", [0.02, 0.1, 0.3])
 def test_a_machine_that_stands_still_is_no_change(stall_s: float) -> None:
     """Everything that is under way when it stalls is late by what is left of the stall, and comes at its end."""

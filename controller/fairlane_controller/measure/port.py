@@ -71,7 +71,7 @@ class MeasureOptions:
     t_ack_quantile: float = 0.1
     "Lower than T_res's: where probes tell of the link's changes, what remains are delayed-ACK timers, which last for seconds,"
     t_ack_window_s: float = 30.0
-    "and T_ACK may take its time."
+    "and T_ACK may take its time: where for so long every ACK was late, the path behind the link has become longer."
     no_acks_s: float = 3.0
     "BW is known for so long, and no ACK was ever timed: this link carries no TCP, and T_res is 2τ."
 
@@ -265,9 +265,10 @@ class PortMeter:
         if len(self._run) < 2:
             return
         probed = self.link.two_tau_s(now_s) is not None
-        if probed and self._run_side > 0:
-            return  # the link is as it was: delayed-ACK timers
         many = len(self._run) >= options.t_res_shift_count and now_s - self._run[0] >= options.t_res_shift_s
+        behind = probed and self._run_side > 0
+        if behind and not (many and self._run[-1] - self._run[0] >= options.t_ack_window_s):
+            return  # the link is as it was: delayed-ACK timers, which end; what does not is a longer path behind the link
         if many or now_s - self._usual_s >= options.t_res_shift_s:
             # The first may have been on its way in the change.
             since_s, count, before_s = self._run[1 if len(self._run) > 2 else 0], len(self._run), self._port_s
@@ -275,7 +276,9 @@ class PortMeter:
                 window.forget_before(since_s)
             self._end_run(now_s)
             after = self._port_t_res(now_s)
-            if not probed and before_s is not None and after is not None:
+            if behind:
+                self._t_ack.clear()
+            if (behind or not probed) and before_s is not None and after is not None:
                 self.tell(LinkChange("path", before_s, after.value, since_s, count))
 
     def _end_run(self, now_s: float) -> None:
