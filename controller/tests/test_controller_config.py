@@ -185,6 +185,20 @@ def test_the_schema_describes_what_the_file_takes() -> None:
     assert policy["properties"]["min_packets"]["description"] == "Mode auto: bounds of the threshold."
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 20_000, "f.toml: arrays or tables are nested too deep"),
+        ("a = " + "1" * 5_000, "f.toml: Exceeds the limit"),
+    ],
+    ids=["depth", "digits"],
+)
+def test_what_no_reader_takes_is_a_mistake_too(text: str, message: str) -> None:
+    with pytest.raises(FairlaneError) as caught:
+        read_text(text, "f.toml")
+    assert caught.value.message.startswith(message)
+
+
 @given(st.floats(min_value=1, max_value=1e12, allow_nan=False).map(lambda value: round(value, 3)))
 def test_rates_come_back(rate_bps: float) -> None:
     config = FairlaneConfig.model_validate({"ports": [{"switch": "s1", "port": 1, "rate": rate_text(rate_bps)}]})

@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 from counting_proxy import counting
 from fairlane_controller.cli.main import main
+from fairlane_controller.config.read import Loaded
+from fairlane_controller.config.reload import ConfigService
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
@@ -317,6 +321,33 @@ def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
         assert switch.json("undo")["command"] == "fairlane config reload"
         wait_until("the undo", lambda: switch.loop_status()["policies"][0]["qthresh_packets"] == 8)
         assert process.poll() is None
+
+
+def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody foresaw is told, and the service goes on: the next version of the file is read."""
+
+    async def work() -> list[dict[str, Any]]:
+        told: list[dict[str, Any]] = []
+        log = EventLog(None)
+        log.listeners.append(lambda event, fields: told.append({"event": event, **fields}))
+        run = RunState(name="t", target="embedded", program="qthresh", switches=(), folder=tmp_path)
+        service = ConfigService(run, log, lambda _: None, path=tmp_path / "f.toml")
+        watching = asyncio.create_task(service.watch())
+        while not told:
+            assert not watching.done(), "it has ended"
+            await asyncio.sleep(0.01)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        return told
+
+    def broken(path: Path) -> Loaded:
+        raise ZeroDivisionError(f"at {path.name}")
+
+    monkeypatch.setattr("fairlane_controller.config.reload.read_file", broken)
+    monkeypatch.setattr("fairlane_controller.config.reload.loop_runs", bool)  # a path is true: a loop runs there
+    (event, *_) = asyncio.run(asyncio.wait_for(work(), 20))
+    assert (event["event"], event["code"]) == ("config_refused", "internal")
+    assert "an unforeseen fault: ZeroDivisionError: at f.toml; what was in force stays" in event["why"]
 
 
 def test_a_restarted_switch_gets_its_configuration_again(switch: LiveSwitch) -> None:

@@ -75,6 +75,10 @@ def read_text(text: str, name: str) -> FairlaneConfig:
         found = _TOML_PLACE.match(str(ex))
         where = f"line {found['line']}, column {found['column']}: {found['what']}" if found else str(ex)
         raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: {where}") from None
+    except ValueError as ex:  # a number of too many digits
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: {str(ex).split(';')[0]}") from None
+    except RecursionError:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: arrays or tables are nested too deep") from None
     return parse(data, Source(name, positions(text)))
 
 

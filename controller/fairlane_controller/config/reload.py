@@ -177,6 +177,15 @@ class ConfigService:
                 await self._apply(lambda: last_applied(folder), self._why, "fairlane config apply, again", waits=True)
         except FairlaneError as ex:
             return ex.code not in _AGAIN
+        except Exception as ex:  # whatever a file can bring about, the loop goes on with what is in force
+            message = f"an unforeseen fault: {type(ex).__name__}: {ex}"
+            self._log.write(
+                "config_refused",
+                file=str(self._path or CONFIG_FILE),
+                code=ErrorCode.INTERNAL.value,
+                message=message,
+                why=f"{self._why}: {message}; what was in force stays",
+            )
         return True
 
     def _ask_for(self, why: str) -> None:
