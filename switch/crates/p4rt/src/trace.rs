@@ -3,14 +3,14 @@
 //! next real ones. It changes nothing, so every client may call it, observers too.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use device::live_trace::{Filter, LiveTrace};
 use device::trace::Trace;
 use prost_types::Struct;
 use serde_json::{json, Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, Mutex};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use v1model::trace::Tracer;
@@ -31,10 +31,13 @@ const TIMEOUT_MAX_S: i64 = 3_600;
 /// The service over what the P4Runtime server shares.
 pub struct Service {
     shared: Arc<Shared>,
-    /// The last tracer, for the next call: the program is compiled for it once.
-    kept: Mutex<Option<(Arc<Loaded>, Tracer)>>,
+    /// The last tracer, for the next call: the program is compiled for it once. Held during a call, so that many at
+    /// the same time take turns and compile nothing twice.
+    kept: Mutex<Option<Kept>>,
     live: Arc<tokio::sync::Semaphore>,
 }
+
+type Kept = (Arc<Loaded>, Tracer);
 
 impl Service {
     pub fn new(shared: Arc<Shared>) -> Service {
@@ -45,19 +48,14 @@ impl Service {
         }
     }
 
-    /// A tracer of the program that runs.
-    async fn tracer(&self) -> Result<(Arc<Loaded>, Tracer), Status> {
+    /// A tracer of the program that runs: the one that was kept, if it still does.
+    async fn tracer(&self, kept: Option<Kept>) -> Result<Kept, Status> {
         let loaded = self
             .shared
             .running()
             .ok_or_else(|| Status::failed_precondition(NO_PIPELINE))?;
-        let kept = self
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some((of, tracer)) = kept.filter(|(of, _)| Arc::ptr_eq(of, &loaded)) {
-            return Ok((of, tracer));
+        if let Some(kept) = kept.filter(|(of, _)| Arc::ptr_eq(of, &loaded)) {
+            return Ok(kept);
         }
         let program = loaded.config.p4_device_config.clone();
         let compiled = tokio::task::spawn_blocking(move || Tracer::from_json(&program)).await;
@@ -65,10 +63,6 @@ impl Service {
             .map_err(|e| Status::internal(format!("compiling the program failed: {e}")))?
             .map_err(|e| Status::internal(format!("the program cannot be traced: {e}")))?;
         Ok((loaded, tracer))
-    }
-
-    fn keep(&self, loaded: Arc<Loaded>, tracer: Tracer) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((loaded, tracer));
     }
 }
 
@@ -81,7 +75,8 @@ impl Switch for Service {
         let port = needed(port_of(&mut keys, "ingress_port")?, "ingress_port")?;
         let frame = frame_of(&mut keys)?;
         nothing_else(&keys, "ingress_port, frame")?;
-        let (loaded, mut tracer) = self.tracer().await?;
+        let mut kept = self.kept.lock().await;
+        let (loaded, mut tracer) = self.tracer(kept.take()).await?;
         let call = self.shared.handle.call(move |device, _| {
             if device.port(port).is_none() {
                 let known: Vec<String> = device.ports().map(|p| p.to_string()).collect();
@@ -97,7 +92,8 @@ impl Switch for Service {
             (trace, tracer)
         });
         let (trace, tracer) = call.await.map_err(gone)?;
-        self.keep(loaded, tracer);
+        *kept = Some((loaded, tracer));
+        drop(kept);
         Ok(Response::new(message(&trace?)?))
     }
 
@@ -117,7 +113,8 @@ impl Switch for Service {
         let permit = self.live.clone().try_acquire_owned().map_err(|_| {
             Status::resource_exhausted("another live trace is on; one at a time is possible")
         })?;
-        let (_, tracer) = self.tracer().await?;
+        let kept = self.kept.lock().await.take();
+        let (_, tracer) = self.tracer(kept).await?;
         let (found, mut traces) = mpsc::channel::<Trace>(count as usize);
         let live = LiveTrace {
             tracer,

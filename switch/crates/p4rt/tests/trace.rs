@@ -64,6 +64,11 @@ async fn a_frame_is_traced_and_what_is_wrong_is_said() {
         panic!("{shown:?}")
     };
     assert_eq!(rounds.values.len(), 1);
+    let fields = [port(1.0), frame()];
+    let one = || trace(&switch, &fields);
+    let (a, b, c) = tokio::join!(one(), one(), one());
+    assert_eq!(inner(&a.unwrap(), "rounds"), inner(&shown, "rounds"));
+    assert_eq!(inner(&b.unwrap(), "rounds"), inner(&c.unwrap(), "rounds"));
     assert!(switch.sent_nothing().await);
     for (fields, code, said) in [
         (
