@@ -73,7 +73,7 @@ def log_command(
         error_console.print("no such event", markup=False)
     if follow:
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-            asyncio.run(_follow(tail, wanted, as_json))
+            asyncio.run(_follow(tail, wanted, events, as_json))
 
 
 def _tell(events: list[dict[str, Any]], as_json: bool) -> None:
@@ -85,12 +85,13 @@ def _tell(events: list[dict[str, Any]], as_json: bool) -> None:
         line = Text()
         line.append(str(event.get("time", ""))[11:23] + "  ", "dim")
         line.append(f"{place_of(event):<10} ")
-        line.append(f"{name:<12} ", _STYLES.get(name, ""))
+        line.append(f"{name:<14} ", _STYLES.get(name, ""))
         line.append(("(dry run) " if event.get("dry_run") else "") + sentence_of(event))
         console.print(line, soft_wrap=True)
 
 
-async def _follow(tail: EventTail, wanted: EventFilter, as_json: bool) -> None:
+async def _follow(tail: EventTail, wanted: EventFilter, told: list[dict[str, Any]], as_json: bool) -> None:
     while True:
-        _tell([event for event in tail.new() if wanted.takes(event)], as_json)
+        _tell([event for event in tail.new() if wanted.takes(event) and event not in told], as_json)
+        told = []  # only what came while the file was read can be there twice
         await asyncio.sleep(FOLLOW_PERIOD_S)

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fairlane_controller.cli.output import print_table
+from fairlane_controller.cli.output import console, print_table
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.gfr.setup import is_gfr
@@ -76,10 +76,19 @@ T_RES_OF = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes
 """What `t_res_source` means to people."""
 
 
+_WHY_UNKNOWN = (
+    "-: not known yet. BW, L_D and N_C need packets that wait at the port, T_res ACKs that come back through the switch, "
+    "τ a switch of ours at the other end"
+)
+
+
 def print_measured(rows: list[dict[str, Any]]) -> None:
     """One line a value: with how much it may be wrong, how many observations it is of, and how old the last one is."""
     columns = ("switch", "port", "what", "value", "± 95 %", "observations", "age", "by")
-    print_table("measured", columns, [line for row in rows for line in _lines(row)], empty="no port is managed")
+    lines = [line for row in rows for line in _lines(row)]
+    print_table("measured", columns, lines, empty="no port is managed")
+    if any(line[3] == "-" for line in lines):
+        console.print(_WHY_UNKNOWN, markup=False, soft_wrap=True)
 
 
 def _lines(row: dict[str, Any]) -> Iterator[tuple[object, ...]]:

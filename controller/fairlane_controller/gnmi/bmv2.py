@@ -154,6 +154,9 @@ class ThriftPorts:
             raise FairlaneError(
                 ErrorCode.TIMED_OUT, f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s"
             ) from None
+        except asyncio.CancelledError:  # ^C: nothing of ours goes on
+            process.kill()
+            raise
         said = output.decode(errors="replace")
         if process.returncode != 0 and "Could not connect" in said:
             raise FairlaneError(
