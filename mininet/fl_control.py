@@ -29,10 +29,12 @@ def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
         raise RuntimeError(f"the controller could not program the switches of {network.topology.path}: {words}")
 
 
-def start_loop(networks: Sequence[Network], switches: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+def start_loop(
+    networks: Sequence[Network], switches: Sequence[str] = (), *, probes: bool = True
+) -> subprocess.Popen[bytes]:
     """One control loop for all these topologies, ready when this returns; it belongs to the first one's run state.
 
-    `switches` names some of a single topology's. Raises RuntimeError with the loop's last words when it does not start.
+    `switches` names some of a single topology's; without `probes` nothing but the hosts' traffic crosses the links. Raises RuntimeError with the loop's last words when it does not start.
     """
     first = networks[0]
     ready = first.folder / "loop.ready"
@@ -41,7 +43,7 @@ def start_loop(networks: Sequence[Network], switches: Sequence[str] = ()) -> sub
     log = first.folder / "log" / "controller.log"
     with log.open("wb") as output:
         loop = subprocess.Popen(
-            [_fairlane(), "run", *chosen, "--ready-file", str(ready)],
+            [_fairlane(), "run", *chosen, "--ready-file", str(ready), *(() if probes else ("--no-probes",))],
             stdout=output,
             stderr=output,
             stdin=subprocess.DEVNULL,

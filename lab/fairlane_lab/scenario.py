@@ -130,7 +130,8 @@ class Control:
     measure: bool = False
     """Run the control loop for its measurements also where it decides nothing."""
     probes: bool = False
-    """Sim: the loop probes the links behind managed ports for τ, as `fairlane run` always does (Mininet); off in the papers' experiments."""
+    """The loop probes the links behind managed ports for τ, as `fairlane run` does by itself; off in the papers' experiments: a
+    probe would meet a link's chance in the place of a packet, and two runs would not meet the same."""
     gfr: GfrOptions | None = None
     """With program `gfr`."""
 

@@ -19,6 +19,7 @@ from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.ena.apply import is_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.gfr.activity import ActivityOptions
 from fairlane_controller.gfr.loop import run_gfr_loop
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.live.source import LiveTargets
@@ -65,6 +66,9 @@ def run_command(
         bool,
         typer.Option("--dry-run", help="Measure and decide, tell it as events with dry_run, and write nothing."),
     ] = False,
+    probes: Annotated[
+        bool, typer.Option("--probes/--no-probes", help="Probe the links behind managed ports for their delay.")
+    ] = True,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -122,7 +126,7 @@ def run_command(
     if dry_run or (said is not None and said.dry_run):
         if backup or metrics is not None:
             raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --metrics")
-        options = AgentOptions(flow_idle_timeout_s=idle_s)
+        options = AgentOptions(flow_idle_timeout_s=idle_s, probes=probes)
         set_up(log_format, log_level)
         asyncio.run(run_dry(targets, options if said is None else agent_options(said, options), on_ready))
         return
@@ -132,10 +136,17 @@ def run_command(
     if gfr:
         names, only = [e.name for e in targets[0].endpoints], targets[0]
         work = run_gfr_loop(
-            gfr[0], names, on_ready, events, backup=backup, config=only.config, loop_config=only.loop_config
+            gfr[0],
+            names,
+            on_ready,
+            events,
+            options=ActivityOptions(probes=probes),
+            backup=backup,
+            config=only.config,
+            loop_config=only.loop_config,
         )
     else:
-        work = run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s), on_ready, backup=backup)
+        work = run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s, probes=probes), on_ready, backup=backup)
     asyncio.run(beside(work, lambda: seen, listen, events))
 
 

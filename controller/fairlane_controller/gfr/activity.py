@@ -55,6 +55,8 @@ class ActivityOptions:
     connect_timeout_s: float = 2.0
     measure: bool = True
     "Whether the drain rate of the lines, tau and the VCs' service rates are measured."
+    probes: bool = True
+    "Whether the links are probed for tau, where `measure`."
     max_measured_vcs: int = 256
     "With more VCs on a switch their service rates are not read."
     retry_s: float = 0.2
@@ -148,11 +150,9 @@ class ActivityAgent(SwitchSession):
         jobs: list[Coroutine[Any, Any, Any]] = [self._keep_forever(client)]
         if self._options.measure:
             await self.retries.attempt(client, f"digest {DIGEST_REPORT}", _enable_report)
-            jobs += [
-                listen_reports(client, self.line),
-                send_probes(client, self._managed_lines),
-                listen_probes(client, self.line),
-            ]
+            jobs.append(listen_reports(client, self.line))
+            if self._options.probes:
+                jobs += [send_probes(client, self._managed_lines), listen_probes(client, self.line)]
         await self._serve_together(client, jobs)
 
     async def _keep_forever(self, client: SwitchClient) -> None:

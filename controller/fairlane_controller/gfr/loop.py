@@ -211,10 +211,13 @@ async def run_gfr_loop(
     on_ready: Callable[[], None],
     event_log: Path | None = None,
     *,
+    options: ActivityOptions | None = None,
     backup: bool = False,
     config: Path | None = None,
     loop_config: LoopConfig | None = None,
 ) -> None:
     """Run the loop of a topology's `switches` until SIGTERM or SIGINT."""
-    loop = GfrLoop(run, switches, event_log=event_log, backup=backup, config=config, loop_config=loop_config)
+    loop = GfrLoop(
+        run, switches, event_log=event_log, options=options, backup=backup, config=config, loop_config=loop_config
+    )
     await until_signalled(asyncio.ensure_future(loop.run(on_ready)))

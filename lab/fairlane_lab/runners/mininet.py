@@ -156,7 +156,8 @@ class _Batch:
             bed.shape()
         followed = [bed.network for bed in beds if bed.program not in fl_control.WITHOUT_LOOP]
         if followed:
-            self._loop = fl_control.start_loop(followed)
+            probes = any(job.scenario.control.probes for group in self._groups for job in group.jobs)
+            self._loop = fl_control.start_loop(followed, probes=probes)
             self._stack.callback(fl_control.end_loop, self._loop)
         self._facts = [about_bed(bed) for bed in beds]
         return beds
