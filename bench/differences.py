@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -67,13 +68,12 @@ def burst(bed: Bed) -> int:
     drained_s = (QUEUE_PACKETS + 200) * 8 * MEAN_BYTES / RATE_BPS
     before = bed.arrived()
     sent = bed.probe(*command)["sent"]
-    with contextlib.suppress(subprocess.TimeoutExpired):  # whatever waits behind the queue has time to come out
-        subprocess.run(["sleep", "infinity"], timeout=drained_s, check=False)
+    time.sleep(drained_s)  # whatever waits behind the queue has time to come out
     return bed.arrived() - before if sent else 0
 
 
 def bench(seconds: float = 4.0) -> dict[str, Any]:
-    """Rows and raw numbers; no rows where BMv2 is missing."""
+    """The rows, as `forwarding.py` gives them, none where BMv2 is missing; they are all that is measured."""
     if not is_installed():
         return {"rows": [], "raw": {}}
     pktgen = build_pktgen()
@@ -86,7 +86,7 @@ def bench(seconds: float = 4.0) -> dict[str, Any]:
             rows.append(row(f"{name}: of 1 Mbit/s, frames of {length} bytes", 100 * got, "%"))
         with make_bed(pktgen) as bed, target(bed):
             rows.append(row(f"{name}: of a burst of {BURST_FRAMES}, queue of {QUEUE_PACKETS}", burst(bed), "frames"))
-    return {"rows": rows, "raw": {"differences": rows}}
+    return {"rows": rows, "raw": {}}
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOptio
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.cli.verb_output import print_outcome
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.files import read_text
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG, Verb
 from fairlane_controller.verbs.script import Line, Outcome, Session, read_lines
@@ -187,11 +188,9 @@ def _text_of(file: Path) -> list[str]:
     try:
         if file.stat().st_size > MAX_SCRIPT_BYTES:
             raise FairlaneError(ErrorCode.BAD_FILE, f"{file}: larger than {MAX_SCRIPT_BYTES} bytes")
-        return file.read_text(encoding="utf-8").splitlines()
     except OSError as ex:
         raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {file}: {ex.strerror}") from None
-    except UnicodeDecodeError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{file}: not UTF-8 text: {ex}") from None
+    return read_text(file).splitlines()
 
 
 def _run_lines(lines: list[Line], targets: Targets, keep_going: bool, dry_run: bool, as_json: bool) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fairlane_controller.cli.live_options import queue_sources
 from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.signals import asked_to_end
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.errors import out_of_range
 from fairlane_controller.export.rows import TABLES
@@ -70,9 +70,7 @@ def export_command(
 async def _export(targets: Targets, writers: list[Writer], duration_s: float, period_s: float) -> tuple[int, bool]:
     """How many snapshots were written, and whether ^C ended it. The first has no rates, so it is taken before."""
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = asked_to_end()
     wanted = max(1, math.floor(duration_s / period_s + 1e-9))
     columns = (
         TextColumn("export"),

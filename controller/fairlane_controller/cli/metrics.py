@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import Annotated
 
 import typer
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fairlane_controller.cli.output import console
+from fairlane_controller.cli.signals import asked_to_end
 from fairlane_controller.cli.targets import SwitchOption
-from fairlane_controller.cli.web import ListenTlsCert, ListenTlsClientCa, ListenTlsKey, NameOption, finder
+from fairlane_controller.cli.web import ListenTlsCert, ListenTlsClientCa, ListenTlsKey, NameOption, StatesOption, finder
 from fairlane_controller.metrics.collect import PictureCollector
 from fairlane_controller.metrics.exporter import Exporter, Finder
 from fairlane_controller.web.listen import Listen, parse_listen
@@ -23,9 +23,7 @@ def metrics_command(
     listen: Annotated[
         str, typer.Option("--listen", "-l", help="Address of the endpoint; port 0: any.", metavar="HOST:PORT")
     ] = "127.0.0.1:9464",
-    state: Annotated[
-        list[str] | None, typer.Option("--state", help="Running topology; repeat for several; default all that run.")
-    ] = None,
+    state: StatesOption = None,
     switch: SwitchOption = None,
     once: Annotated[bool, typer.Option("--once", help="Print one scrape, then end.")] = False,
     tls_cert: ListenTlsCert = None,
@@ -52,9 +50,7 @@ async def _once(find: Finder, address: Listen) -> None:
 
 
 async def _serve(find: Finder, address: Listen) -> None:
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = asked_to_end()
     async with served(Exporter(find, address).app(), address) as port:
         console.print(f"fairlane metrics: {address.url(port)}metrics (^C ends it)", markup=False, soft_wrap=True)
         await ended.wait()

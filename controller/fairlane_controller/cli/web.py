@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.output import console
+from fairlane_controller.cli.signals import asked_to_end
 from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
 from fairlane_controller.cli.watch import parse_interval
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -27,6 +27,9 @@ ListenTlsCert = Annotated[
 ListenTlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its key (PEM).")]
 ListenTlsClientCa = Annotated[
     Path | None, typer.Option("--tls-client-ca", help="Only clients with a certificate of this CA (PEM).")
+]
+StatesOption = Annotated[
+    list[str] | None, typer.Option("--state", help="Running topology; repeat for several; default all that run.")
 ]
 NameOption = Annotated[
     list[str] | None, typer.Option("--name", help="A host name that clients may call this server by.", metavar="HOST")
@@ -62,9 +65,7 @@ def web_command(
     listen: Annotated[
         str, typer.Option("--listen", "-l", help="Address of the page; port 0: any.", metavar="HOST:PORT")
     ] = "127.0.0.1:8080",
-    state: Annotated[
-        list[str] | None, typer.Option("--state", help="Running topology; repeat for several; default all that run.")
-    ] = None,
+    state: StatesOption = None,
     switch: SwitchOption = None,
     interval: Annotated[str, typer.Option("--interval", "-i", help="Between two samples.", metavar="TIME")] = "0.5s",
     tls_cert: ListenTlsCert = None,
@@ -84,9 +85,7 @@ def web_command(
 
 
 async def _serve(hub: Hub, address: Listen) -> None:
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = asked_to_end()
     async with served(PageServer(hub, address).app(), address) as port:
         console.print(f"fairlane web: {address.url(port)} (^C ends it)", markup=False, soft_wrap=True)
         for one in hub.names() if len(hub.names()) == 1 else ():

@@ -19,6 +19,7 @@ from fairlane_controller.config.model import FairlaneConfig
 from fairlane_controller.config.positions import Position, nearest, positions
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.config import MAX_TOLD, describe_one, key_path
+from fairlane_controller.state import files
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _TOML_PLACE = re.compile(r"^(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)$")
@@ -58,12 +59,7 @@ class Loaded:
 
 def read_file(path: Path) -> Loaded:
     """Read and validate a file; raises BAD_FILE."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {path}: {ex.strerror}") from None
-    except UnicodeDecodeError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
+    text = files.read_text(path)
     return Loaded(read_text(text, str(path)), Source(str(path), positions(text)), path.absolute())
 
 

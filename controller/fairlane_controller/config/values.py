@@ -95,6 +95,9 @@ def _number_or_text(pattern: str, what: str, examples: list[str], kind: str = "i
     return WithJsonSchema({"anyOf": either, "description": what, "examples": examples})
 
 
+_SIZE_PATTERN = r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$"
+_PACKETS_PATTERN = r"^\s*[0-9]+\s*[pP]ackets?\s*$"
+_CELLS_PATTERN = r"^\s*[0-9]+\s*[cC]ells?\s*$"
 _RATE_PATTERN = r"^\s*[0-9.]+\s*[kKmMgGtT]?([bB][iI][tT](/s)?|[bB][pP][sS]|[bB]/s)?\s*$"
 
 Duration = Annotated[
@@ -115,42 +118,42 @@ Size = Annotated[
     int,
     BeforeValidator(_bytes),
     Field(ge=1, le=0xFFFF_FFFF),
-    _number_or_text(r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$", "Bytes", ["64KB"]),
+    _number_or_text(_SIZE_PATTERN, "Bytes", ["64KB"]),
 ]
 """Bytes of `64KB`."""
 SizeLimit = Annotated[
     int,
     BeforeValidator(_bytes),
     Field(ge=0, le=0xFFFF_FFFF),
-    _number_or_text(r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$", "Bytes; 0: no limit", ["64KB"]),
+    _number_or_text(_SIZE_PATTERN, "Bytes; 0: no limit", ["64KB"]),
 ]
 """As `Size`; 0 is no limit."""
 Packets = Annotated[
     int,
     _counted("packet"),
     Field(ge=1, le=0xFFFF_FFFF),
-    _number_or_text(r"^\s*[0-9]+\s*[pP]ackets?\s*$", "Packets", ["100packets"]),
+    _number_or_text(_PACKETS_PATTERN, "Packets", ["100packets"]),
 ]
 """Packets of `100packets` or 100."""
 Cells = Annotated[
     int,
     _counted("cell"),
     Field(ge=1, le=0xFFFF_FFFF),
-    _number_or_text(r"^\s*[0-9]+\s*[cC]ells?\s*$", "Cells", ["100cells"]),
+    _number_or_text(_CELLS_PATTERN, "Cells", ["100cells"]),
 ]
 """Cells of `100cells` or 100."""
 CellLimit = Annotated[
     int,
     _counted("cell"),
     Field(ge=0, le=0xFFFF_FFFF),
-    _number_or_text(r"^\s*[0-9]+\s*[cC]ells?\s*$", "Cells; 0: no limit", ["100cells"]),
+    _number_or_text(_CELLS_PATTERN, "Cells; 0: no limit", ["100cells"]),
 ]
 """As `Cells`; 0 is no limit."""
 PacketLimit = Annotated[
     int,
     _counted("packet"),
     Field(ge=0, le=0xFFFF_FFFF),
-    _number_or_text(r"^\s*[0-9]+\s*[pP]ackets?\s*$", "Packets; 0: no limit", ["100packets"]),
+    _number_or_text(_PACKETS_PATTERN, "Packets; 0: no limit", ["100packets"]),
 ]
 """As `Packets`; 0 is no limit."""
 Dscp = Annotated[

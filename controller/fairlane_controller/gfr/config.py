@@ -28,6 +28,7 @@ from pydantic import (
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.match import IpNetwork, Ternary, parse_dscp, parse_prefix, ternaries
 from fairlane_controller.models.gfr import ETHERNET_HEADER_BYTES, MAX_40, cells_of_frame
+from fairlane_controller.state.files import read_text
 from fairlane_controller.switch.gfr_program import CELLS_MAX, CPU_PORT
 from fairlane_controller.units import parse_rate
 
@@ -259,12 +260,7 @@ class GfrConfig(_Model):
 
 def read_config(path: Path) -> GfrConfig:
     """Read a TOML file; raises BAD_FILE that says the file, the key (`ports[0].lbo_cells`), and what is allowed."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {path}: {ex.strerror}") from None
-    except UnicodeDecodeError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
+    text = read_text(path)
     try:
         data: dict[str, Any] = _toml.loads(text)
     except _toml.TOMLDecodeError as ex:

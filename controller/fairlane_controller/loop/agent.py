@@ -138,9 +138,6 @@ class SwitchAgent(SwitchSession):
 
     async def _take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
-        wrong = program.check_tables(set(client.table_names()))
-        if wrong:
-            raise wrong
         self._limits = await read_limits(client)
         self._look_at(await read_policies(client))
         flows = await self._flows.take_over(client)

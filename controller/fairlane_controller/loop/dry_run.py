@@ -66,9 +66,6 @@ class DryAgent(SwitchAgent):
         raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program, and a dry run loads none")
 
     async def _take_over(self, client: SwitchClient) -> None:
-        wrong = program.check_tables(set(client.table_names()))
-        if wrong:
-            raise wrong
         self._limits = await read_limits(client)
         self._look_at(await read_policies(client))
         for name in (program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):

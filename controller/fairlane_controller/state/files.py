@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a small file so that a reader, or a crash, never sees half of it."""
+"""Small files: read with one sentence for what is wrong, written so that a reader, or a crash, never sees half of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ import os
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+
+
+def read_text(path: Path) -> str:
+    """A file that a person named; raises BAD_FILE where it cannot be read or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {path}: {ex.strerror}") from None
+    except UnicodeDecodeError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
 
 
 def write_json_atomically(path: Path, data: Any) -> None:
