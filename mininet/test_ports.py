@@ -77,3 +77,14 @@ def test_a_server_accepts(server: socket.socket) -> None:
     assert fl_ports.accepts(f"{LOOPBACK}:{server.getsockname()[1]}", timeout_s=2)
     with socket.socket() as probe:
         assert probe.connect_ex(server.getsockname()) != errno.ECONNREFUSED
+
+
+def test_unused_ports_are_given_once_and_pass_over_those_that_are_taken() -> None:
+    first = fl_ports.unused()
+    with socket.create_server(
+        (LOOPBACK, first + 1 if first + 1 in fl_ports.UNNUMBERED else fl_ports.UNNUMBERED[0])
+    ) as taken:
+        given = [fl_ports.unused() for _ in range(500)]
+        assert taken.getsockname()[1] not in given
+    assert len({first, *given}) == 501
+    assert set(given) <= set(fl_ports.UNNUMBERED)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import fl_ports
 from fairlane_controller.cli.main import main
 from fairlane_controller.loop.control import ask
 
@@ -40,13 +41,6 @@ def binary(target: str) -> str | None:
     return shutil.which("fairlane-switch")
 
 
-def free_port() -> int:
-    """A loopback TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def wait_until(what: str, check: Any, deadline_s: float = DEADLINE_S) -> Any:
     """The first true value of `check()`; AssertionError that says what was waited for after the deadline."""
     end = time.monotonic() + deadline_s
@@ -65,8 +59,8 @@ class LiveSwitch:
     target: str
     folder: Path
     interfaces: dict[int, str] = field(default_factory=lambda: dict[int, str]())
-    grpc_port: int = field(default_factory=free_port)
-    thrift_port: int = field(default_factory=free_port)
+    grpc_port: int = field(default_factory=fl_ports.unused)
+    thrift_port: int = field(default_factory=fl_ports.unused)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -19,7 +19,7 @@ import fl_topology
 import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.control import SOCKET_FILE, ask
-from live_switch import COMPILED, REPOSITORY, LiveSwitch, binary, free_port, wait_until
+from live_switch import COMPILED, REPOSITORY, LiveSwitch, binary, wait_until
 
 TOPOLOGIES = REPOSITORY / "mininet" / "topologies"
 
@@ -215,4 +215,4 @@ def live_topology(
         topology.kill()
 
 
-__all__ = ["Controller", "LiveTopology", "controllers", "free_port", "live_topology", "wait_until"]
+__all__ = ["Controller", "LiveTopology", "controllers", "live_topology", "wait_until"]

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import fl_ports
 import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -29,7 +30,7 @@ from fairlane_controller.switch.policies import read_limits
 from fairlane_controller.switch.security import TlsFiles
 from finsy import GNMIPath
 from finsy.proto import gnmi, gnmi_grpc
-from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary, free_port
+from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -664,7 +665,7 @@ def test_an_observer_reads_and_changes_nothing(switch: LiveSwitch, tmp_path: Pat
     assert path_of_switch is not None
     del switch  # it says that this switch has gNMI
     make_certificates(tmp_path)
-    name, grpc_port = f"gn{os.getpid() % 100_000}t1", free_port()
+    name, grpc_port = f"gn{os.getpid() % 100_000}t1", fl_ports.unused()
     subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}x"], check=True)
     tls = [
         f"--tls-{what}={tmp_path / file}"

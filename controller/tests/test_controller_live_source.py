@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import fl_ports
 import pytest
 from fairlane_controller.live import batch
 from fairlane_controller.live.model import Snapshot
@@ -21,7 +22,7 @@ from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 from finsy import P4TableAction, P4TableEntry
-from live_switch import LiveSwitch, free_port
+from live_switch import LiveSwitch
 
 DEADLINE_S = 20.0
 QUICK = ReaderOptions(connect_timeout_s=1.0, retry_s=0.05)
@@ -159,7 +160,7 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
 
 async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSwitch) -> None:
     there = targets_of(switch)
-    away = Endpoint("s2", f"127.0.0.1:{free_port()}")
+    away = Endpoint("s2", f"127.0.0.1:{fl_ports.unused()}")
     options = ReaderOptions(connect_timeout_s=4.0, retry_s=0.05)
     async with LiveSource(Targets((away, *there.endpoints), there.run), options) as source:
         first = await source.snapshot()
@@ -174,7 +175,7 @@ async def test_a_topology_that_is_started_anew_is_found_by_its_run_state(switch:
     async with source_of(switch) as source:
         await source.snapshot()
         switch.kill()
-        switch.grpc_port = free_port()
+        switch.grpc_port = fl_ports.unused()
         switch.write_state()
         await asyncio.to_thread(switch.start)
         await asyncio.to_thread(switch.fairlane, "init", "--scheme", "qthresh")

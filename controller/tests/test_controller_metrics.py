@@ -10,12 +10,13 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import fl_ports
 import live_rows
 import pytest
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector
 from fairlane_controller.metrics.names import BY_NAME, METRICS
-from live_switch import REPOSITORY, LiveSwitch, free_port, wait_until
+from live_switch import REPOSITORY, LiveSwitch, wait_until
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -154,7 +155,7 @@ def test_a_real_scrape(switch: LiveSwitch) -> None:
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 def test_the_loop_serves_them_too(switch: LiveSwitch, tmp_path: Path) -> None:
-    port = free_port()
+    port = fl_ports.unused()
     events = tmp_path / "elsewhere.jsonl"
     with switch.loop("--metrics", f"127.0.0.1:{port}", "--events", str(events)):
         wait_until("the loop to be the primary", lambda: switch.loop_status()["connected"])

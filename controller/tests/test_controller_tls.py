@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
 
+import fl_ports
 import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -19,7 +20,7 @@ from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles
 from finsy.proto import gnmi, p4r
-from live_switch import COMPILED, LiveSwitch, binary, free_port
+from live_switch import COMPILED, LiveSwitch, binary
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -75,7 +76,7 @@ class TlsSwitch(LiveSwitch):
 @contextlib.contextmanager
 def running(folder: Path, *options: str) -> Generator[TlsSwitch, None, None]:
     """A switch with these options."""
-    switch = TlsSwitch("embedded", folder, grpc_port=free_port())
+    switch = TlsSwitch("embedded", folder, grpc_port=fl_ports.unused())
     switch.launch(*options)
     try:
         yield switch
