@@ -13,6 +13,8 @@
 //! | `get`, `set`, `subscribe` | the three calls |
 //! | `service` | the gRPC service over them |
 
+#[cfg(test)]
+mod bench;
 mod get;
 mod json;
 mod leaf;
