@@ -136,14 +136,21 @@ impl Selection {
         }
     }
 
-    /// The leaves that have a value.
-    pub fn read(&self, view: &View) -> Vec<Found> {
-        let mut found = Vec::new();
+    /// The leaves that have a value; None when these are more than `most`.
+    pub fn read(&self, view: &View, most: usize) -> Option<Vec<Found>> {
+        let (mut found, mut more) = (Vec::new(), false);
         self.each_place(view, |node, place| {
-            let value = read(&nodes()[node], view, place);
-            found.extend(value.map(|value| Found { node, place, value }));
+            if more {
+                return;
+            }
+            if let Some(value) = read(&nodes()[node], view, place) {
+                more = found.len() == most;
+                if !more {
+                    found.push(Found { node, place, value });
+                }
+            }
         });
-        found
+        (!more).then_some(found)
     }
 
     /// Whether one of the places of the pattern is there, value or not.
