@@ -57,7 +57,7 @@ def fairlane(*words: str, code: int = 0) -> str:
 
 @needs_root
 def test_the_runs_certificates_open_the_switches_and_nothing_else_does(folder: Path) -> None:
-    """h1, h2 - s1 - s2 - h3, h4: the loop has programmed both switches, and serves them."""
+    """h1, h2 - s1 - s2 - h3: the loop has programmed both switches, and serves them."""
     status: dict[str, Any] = json.loads(fairlane("status", "--state", str(folder), "--json"))
     assert [(one["switch"], one["reachable"]) for one in status["switches"]] == [("s1", True), ("s2", True)]
     assert status["loop_running"]
