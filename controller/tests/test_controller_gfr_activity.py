@@ -130,6 +130,13 @@ async def test_a_refused_batch_is_taken_back_and_tried_again() -> None:
     assert n_of(switch) == 1
 
 
+async def test_the_status_names_what_the_switch_refuses() -> None:
+    _, agent, _, _ = await started()
+    assert agent.status()["refused"] == []
+    agent.retries.note("digest port_report_t", "no room", None)
+    assert agent.status()["refused"] == ["digest port_report_t"]
+
+
 async def test_a_new_configuration_while_it_runs() -> None:
     switch, agent, plan, _ = await started()
     async with clients_of(switch)("s1") as client:

@@ -252,7 +252,13 @@ class ActivityAgent(SwitchSession):
                 }
             )
         error = self.last_error.to_json() if self.last_error else None
-        return {"switch": self.endpoint.name, "connected": self.client is not None, "error": error, "ports": ports}
+        return {
+            "switch": self.endpoint.name,
+            "connected": self.client is not None,
+            "error": error,
+            "refused": self.retries.names(),
+            "ports": ports,
+        }
 
     # ---- what is measured ----------------------------------------------------------------------------------------
 
