@@ -24,7 +24,7 @@ from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo
 from fairlane_controller.loop.control import ask
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.units import format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
+from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
 
 ports_app = typer.Typer(
     help="Ports and queues: rate, scheduler, capacity, what waits, counters, link state.",
@@ -157,7 +157,7 @@ def _rate(port: PortInfo) -> str | None:
 def _scheduler(port: PortInfo) -> str | None:
     if port.scheduler is None or port.queues is None:
         return port.scheduler
-    return f"{port.scheduler}, {port.queues} queues"
+    return f"{port.scheduler}, {counted(port.queues, 'queue')}"
 
 
 def _capacity(port: PortInfo) -> str:
@@ -168,9 +168,9 @@ def _capacity(port: PortInfo) -> str:
 
 def _amount(packets: int | None, size: int | None, cells: int | None) -> str:
     parts = [
-        f"{packets} packets" if packets else "",
+        counted(packets, "packet") if packets else "",
         format_size(size) if size else "",
-        f"{cells} cells" if cells else "",
+        counted(cells, "cell") if cells else "",
     ]
     return ", ".join(part for part in parts if part)
 
