@@ -4,6 +4,7 @@
 use crate::budget::Budget;
 use crate::get;
 use crate::links::{watch_changes, Links};
+use crate::refusal::short;
 use crate::schema::MODELS;
 use crate::set::Setter;
 use crate::subscribe::{Subscriber, QUEUE};
@@ -95,6 +96,7 @@ impl GNmi for Gnmi {
         get::get(&self.viewer, request.into_inner())
             .await
             .map(Response::new)
+            .map_err(short)
     }
 
     async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
@@ -107,6 +109,7 @@ impl GNmi for Gnmi {
             .set(&self.viewer, request.into_inner())
             .await
             .map(Response::new)
+            .map_err(short)
     }
 
     async fn subscribe(

@@ -9,6 +9,7 @@ use crate::budget::{Budget, Load, Share};
 use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
 use crate::leaf::{key_at, Place};
 use crate::path::{path_of, Pattern};
+use crate::refusal::short;
 use crate::schema::nodes;
 use crate::select::{Found, Selection};
 use crate::value::Value;
@@ -107,7 +108,7 @@ impl Subscriber {
         let out = self.out.clone();
         if let Err(End(Some(status))) = self.run(&mut incoming).await {
             // No room means that the client does not read: the end of the stream tells it.
-            let _ = out.try_send(Err(status));
+            let _ = out.try_send(Err(short(status)));
         }
     }
 
