@@ -30,7 +30,7 @@ from fairlane_lab.testbed.scripts import fl_net
 from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology
 
 LEAD_S = 0.7
-"""From starting the senders' processes to the scenario's zero: time to connect …"""
+"""From starting the senders' processes to the scenario's zero, beside the round trip in which they connect: for the first …"""
 LEAD_PER_PROCESS_S = 0.06
 """… and for each process to get up."""
 SINK_READY_TIMEOUT_S = 20.0
@@ -193,7 +193,7 @@ class Bed:
         for sink in plan.sinks:
             _wait_for(sink.ready, SINK_READY_TIMEOUT_S)
         self._settings.clamp(wanted, {(s.flow.sender, s.flow.receiver): s.sink.port for s in plan.senders})
-        lead_s = LEAD_S + LEAD_PER_PROCESS_S * plan.processes
+        lead_s = LEAD_S + self.round_trip_s() + LEAD_PER_PROCESS_S * plan.processes
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
         for sender in plan.senders:
             words = sender.command(scenario, running.zero_ns)
@@ -239,6 +239,11 @@ class Bed:
             _reap(process)
         if problem:
             raise RunError(problem)
+
+    def round_trip_s(self) -> float:
+        """Of a packet that crosses every link there and back: no connection of this network takes longer to be there."""
+        ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
+        return sum(way.delay_us for way in ways) / 1e6
 
     def drain_s(self) -> float:
         """How long full queues take to empty, at most."""
