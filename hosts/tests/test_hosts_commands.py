@@ -19,6 +19,8 @@ from fairlane_hosts.variants import VARIANTS, find_variant
 from hosts_bed import HOSTS_ROOT, bed, run
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.alone
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
 
 

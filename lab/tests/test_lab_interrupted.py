@@ -27,6 +27,8 @@ DEADLINE_S = 120.0
 SHORT = ("--set", "duration_s=5", "--set", "warmup_s=3")
 DRIVER = """
 from fairlane_lab.results import store
+
+pytestmark = pytest.mark.alone
 store.BATCH_S = 0.0  # each result on the disk at once, so that the test sees it
 if __name__ == "__main__":
     from fairlane_lab.cli import app
