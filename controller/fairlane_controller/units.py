@@ -96,6 +96,19 @@ def parse_count(text: str, unit: str, what: str = "number") -> int:
     return int(number)
 
 
+def counted(number: int, noun: str, several: str = "") -> str:
+    """`1 entry`, `2 entries`, `0 switches`; `several` where the plural follows no rule."""
+    if number == 1:
+        return f"1 {noun}"
+    if not several:
+        several = (
+            f"{noun[:-1]}ies"
+            if noun[-1] == "y" and noun[-2] not in "aeiou"
+            else noun + ("es" if noun[-2:] in ("ch", "sh", "ss") else "s")
+        )
+    return f"{number} {several}"
+
+
 def _trim(number: float, digits: int) -> str:
     text = f"{number:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -6,13 +6,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.verbs.updates import Writer
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
 from live_switch import REPOSITORY, LiveSwitch
 
@@ -191,6 +193,105 @@ def test_a_connection_that_ends_in_a_script_loses_no_undo(
     assert len(routes(switch)) == 22
     switch.fairlane("undo")
     assert len(routes(switch)) == 2
+
+
+Refuse = dict[int, dict[int, str]]
+"""By number of the call, from 1: index of an update and what the switch says of it."""
+
+
+def refusing(refuse: Refuse) -> Callable[[Writer, Sequence[p4r.Update]], Coroutine[Any, Any, dict[int, str]]]:
+    """`Writer.write` of a switch that refuses these."""
+    real, calls = Writer.write, list[int]()
+
+    async def write(self: Writer, updates: Sequence[p4r.Update]) -> dict[int, str]:
+        calls.append(len(updates))
+        failed = refuse.get(len(calls), {})
+        taken = [index for index in range(len(updates)) if index not in failed]
+        also = await real(self, [updates[index] for index in taken])
+        return {**failed, **{taken[index]: text for index, text in also.items()}}
+
+    return write
+
+
+def three_routes(folder: Path) -> str:
+    """A script that adds them."""
+    file = folder / "three.txt"
+    file.write_text(
+        "".join(f"table_add ipv4_lpm forward 10.8.{n}.0/24 => {MAC} 1\n" for n in range(3)), encoding="utf-8"
+    )
+    return str(file)
+
+
+def test_what_could_not_be_taken_back_of_a_script_stays_for_undo(
+    switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write", refusing({1: {2: "UNKNOWN: too full"}, 2: {1: "UNAVAILABLE: not now"}}))
+        text = switch.fairlane("script", three_routes(tmp_path), code=5)
+    assert "line 3: switch s1" in text
+    assert (
+        "too full; 1 of the 2 updates before it could not be taken back (UNAVAILABLE: not now): `fairlane undo`" in text
+    )
+    assert "10.8.0.0/24" in routes(switch)
+    assert len(routes(switch)) == 3
+    switch.fairlane("undo")
+    assert len(routes(switch)) == 2
+
+
+def test_an_undo_that_is_refused_in_part_says_what_it_left_and_goes_on_from_there(
+    switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three deletions one is refused, and of the two that are put back one is refused too."""
+    switch.fairlane("script", three_routes(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write", refusing({1: {1: "UNAVAILABLE: not now"}, 2: {0: "UNKNOWN: too full"}}))
+        text = switch.fairlane("undo", code=5)
+    assert "refused 1 of 3 updates, e.g. 1: UNAVAILABLE: not now" in text
+    assert "; 1 of the 2 updates that it took could not be put back (UNKNOWN: too full): half of it is done" in text
+    assert len(routes(switch)) == 4
+    assert [one["undone"] for one in switch.json("undo", "--list")][-1:] == [False]
+    switch.fairlane("undo")
+    assert len(routes(switch)) == 2
+    switch.fairlane("undo", "--redo")
+    assert len(routes(switch)) == 5
+
+
+def test_an_undo_does_not_pass_over_an_entry_that_somebody_else_has_made_another_one(
+    switch: LiveSwitch, tmp_path: Path
+) -> None:
+    switch.fairlane("script", three_routes(tmp_path))
+    switch.fairlane("table_delete", "ipv4_lpm", "10.8.1.0/24")
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+
+    async def put(port: int) -> None:
+        async with SwitchClient(endpoint, write=True) as client:
+            action = P4TableAction("forward", dst_mac=0x080000000999, port=port)
+            await client.write([+P4TableEntry("ipv4_lpm", match=P4TableMatch(dst="10.8.1.0/24"), action=action)])
+
+    asyncio.run(put(3))
+    assert "refused 1 of 1 update, e.g. 0: ALREADY_EXISTS" in switch.fairlane("undo", code=5)
+    assert routes(switch)["10.8.1.0/24"] == "3"
+
+
+def test_a_lone_number_is_the_handle_and_the_key_is_named(switch: LiveSwitch, tmp_path: Path) -> None:
+    """Ports 1 and 0 get the handles 0 and 1, so that each number is the one's handle and the other's key."""
+    script = tmp_path / "ports.txt"
+    script.write_text(
+        "table_add port_limit set_port_limit 1 => 50 0 0\n"
+        "table_add port_limit set_port_limit 0 => 60 0 0\n"
+        "table_modify port_limit set_port_limit 0 => 51 0 0\n"
+        "table_modify port_limit set_port_limit egress_port=0 => 61 0 0\n"
+        "table_delete port_limit egress_port=1\n"
+        "table_delete port_limit 1\n",
+        encoding="utf-8",
+    )
+    said = switch.fairlane("script", str(script)).splitlines()
+    both = "0 is the handle that table_add gave here; the other entry, with the key 0, is egress_port=0"
+    assert [both in line for line in said] == [False, False, True, False, False, False, False]
+    assert said[2].startswith("port_limit: changed 1 => set_port_limit 51 0 0 (was set_port_limit 50 0 0); ")
+    assert said[3].startswith("port_limit: changed 0 => set_port_limit 61")
+    assert said[4].startswith("port_limit: deleted 1 => set_port_limit 51")
+    assert said[5] == "port_limit: deleted 0 => set_port_limit 61 0 0"
 
 
 def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> None:

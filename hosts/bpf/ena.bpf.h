@@ -35,6 +35,9 @@ static __always_inline void ena_count_change(const struct ena_socket *socket, co
 		ena_count(socket, ENA_COUNT_REDUCED);
 	if (now->allowed != before->allowed)
 		ena_count(socket, ENA_COUNT_ALLOWED);
+	for (__u32 i = 0; i < ENA_DEBTS_MOST; i++)
+		if (now->restored - before->restored > i)
+			ena_count(socket, ENA_COUNT_RESTORED);
 }
 
 static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path) {

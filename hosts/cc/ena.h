@@ -12,6 +12,9 @@
 // A router between drops a segment whose IP header was hit, and the receiver can name nothing: of n corrupted segments of L
 // bytes about n*20/L go that way. So each named head earns twice that share of an allowance (three segments at most), and
 // a head without a name spends one, where names were the rule lately (7 of 8 heads). Drops by congestion earn nothing.
+// Where the head came first and the names later, the reduction is a debt: once names are the rule and the allowance covers
+// all debts, ssthresh is what it was before the first, and slow start goes back to it. At a GEO link's round trip of 0.6 s
+// one early hole without a name would cost minutes. Where drops are the rule, debts are forgotten.
 //
 //   struct ena_names      a set of sequence numbers: the receiver's, and what the sender was told
 //   struct ena_sender     the sender's half, beside a base algorithm; X_base are that algorithm's answers
@@ -126,6 +129,9 @@ struct ena_sender {
 	cc_u32 allowed;   // heads without a name that the allowance paid for
 	cc_u32 allowance; // 1/ENA_ALLOWANCE_ONE segments
 	cc_u32 named_heads, other_heads; // lately
+	cc_u32 debts;	 // reductions for a head without a name that names may still pay for
+	cc_u32 doubted;	 // ssthresh before the first of them, at least its window
+	cc_u32 restored; // debts that were paid
 };
 
 #define ENA_ALLOWANCE_ONE 4096u
@@ -135,6 +141,7 @@ struct ena_sender {
 #define ENA_HEADERS_BYTES 40u
 #define ENA_HEADS_MEMORY 128u // then both counts are halved
 #define ENA_NAMED_PER_OTHER 7u
+#define ENA_DEBTS_MOST 3u
 
 CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
 	st->judged = tcp->snd_una;
@@ -149,6 +156,9 @@ CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
 	st->allowance = ENA_ALLOWANCE_ONE;
 	st->named_heads = 0;
 	st->other_heads = 0;
+	st->debts = 0;
+	st->doubted = 0;
+	st->restored = 0;
 }
 
 // An ACK names `seq`; it acknowledges up to `ack`. Before the ACK is looked at otherwise.
@@ -162,6 +172,10 @@ CC_INLINE void ena_notified(struct ena_names *named, cc_u32 seq, cc_u32 ack) {
 CC_INLINE void ena_end(struct ena_sender *st) {
 	st->kept += st->verdict == ENA_KEPT;
 	st->verdict = ENA_NONE;
+}
+
+CC_INLINE int ena_names_rule(const struct ena_sender *st) {
+	return st->named_heads >= st->other_heads * ENA_NAMED_PER_OTHER;
 }
 
 // A hole is at the head of the queue: 1 when it takes nothing from the window.
@@ -179,11 +193,38 @@ CC_INLINE int ena_judge(struct ena_sender *st, const struct ena_names *named, cc
 		return 1;
 	}
 	st->other_heads++;
-	if (st->allowance < ENA_ALLOWANCE_ONE || st->named_heads < st->other_heads * ENA_NAMED_PER_OTHER)
+	if (st->allowance < ENA_ALLOWANCE_ONE || !ena_names_rule(st))
 		return 0;
 	st->allowance -= ENA_ALLOWANCE_ONE;
 	st->allowed++;
 	return 1;
+}
+
+// The window falls, from `window` and `ssthresh`.
+CC_INLINE void ena_reduce(struct ena_sender *st, cc_u32 window, cc_u32 ssthresh) {
+	int drops_rule = st->other_heads > st->named_heads + 1;
+
+	st->verdict = ENA_REDUCED;
+	st->reduced++;
+	if (drops_rule || st->debts == ENA_DEBTS_MOST) {
+		st->debts = 0;
+		return;
+	}
+	if (!st->debts)
+		st->doubted = cc_max(window, ssthresh);
+	st->debts++;
+}
+
+// The window was kept for a head: the new ssthresh, where it was `ssthresh`.
+CC_INLINE cc_u32 ena_settle(struct ena_sender *st, cc_u32 ssthresh) {
+	cc_u32 owed = st->debts * ENA_ALLOWANCE_ONE;
+
+	if (!st->debts || st->allowance < owed || !ena_names_rule(st))
+		return ssthresh;
+	st->allowance -= owed;
+	st->restored += st->debts;
+	st->debts = 0;
+	return cc_max(ssthresh, st->doubted);
 }
 
 // Without SACK three duplicate ACKs begin a recovery. One that begins with an ACK for new data is Linux's mistake at the end of
@@ -206,10 +247,9 @@ CC_INLINE cc_u32 ena_ssthresh(struct ena_sender *st, const struct ena_names *nam
 	if (ena_judge(st, named, tcp->snd_una, path)) {
 		st->verdict = ENA_KEPT;
 		st->window = tcp->snd_cwnd;
-		return tcp->snd_ssthresh;
+		return ena_settle(st, tcp->snd_ssthresh);
 	}
-	st->verdict = ENA_REDUCED;
-	st->reduced++;
+	ena_reduce(st, tcp->snd_cwnd, tcp->snd_ssthresh);
 	return ssthresh_base;
 }
 
@@ -239,12 +279,16 @@ CC_INLINE cc_u64 ena_pacing_rate(const struct ena_sender *st, const struct cc_tc
 	return rate * ENA_PACING_NUMERATOR / ENA_PACING_DENOMINATOR;
 }
 
-// A new head is a hole that was dropped. After a timeout everything counts as lost, and nothing can be told from that.
-CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp,
+// A new head is a hole that was dropped; where it was not, debts may be settled. After a timeout everything counts as
+// lost, and nothing can be told from that.
+CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp,
 			     const struct ena_path *path) {
 	if (tcp->snd_una == st->judged || !path->lost_out || !cc_seq_before(tcp->snd_una, tcp->high_seq))
 		return 0;
-	return !ena_judge(st, named, tcp->snd_una, path);
+	if (!ena_judge(st, named, tcp->snd_una, path))
+		return 1;
+	tcp->snd_ssthresh = ena_settle(st, tcp->snd_ssthresh);
+	return 0;
 }
 
 // Every ACK (Linux: cong_control), before the base algorithm's. 1: the window is settled; 0: it is the base's.
@@ -270,8 +314,7 @@ CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, s
 	if (st->verdict != ENA_KEPT && st->verdict != ENA_OPEN)
 		return 0;
 	if (tcp->ca_state == CC_RECOVERY && st->verdict == ENA_KEPT && ena_is_dropped(st, named, tcp, path)) {
-		st->verdict = ENA_REDUCED;
-		st->reduced++;
+		ena_reduce(st, st->window, tcp->snd_ssthresh);
 		tcp->snd_cwnd = st->window;
 		tcp->snd_ssthresh = ssthresh_base;
 		return 0;

@@ -42,7 +42,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="ena",
         source="ena.bpf.c",
         what="Error Notification ACK: finds and names corrupted segments as a receiver, takes the names as a sender",
-        counters=("ena_corrupted", "ena_notified", "ena_kept", "ena_reduced", "ena_allowed"),
+        counters=("ena_corrupted", "ena_notified", "ena_kept", "ena_reduced", "ena_allowed", "ena_restored"),
         sysctls=MappingProxyType({"tcp_invalid_ratelimit": 0}),  # every corrupted segment is answered at once
         kernel=(5, 17),  # bpf_loop
     ),

@@ -15,6 +15,7 @@ from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.units import counted
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
 from fairlane_controller.verbs.context import Change, Context, Data, Step
@@ -243,25 +244,31 @@ class Session:
         return failed
 
     async def _taken_back(self, problem: FairlaneError) -> FairlaneError:
-        """The problem, after everything that was written has been taken back."""
+        """The problem, after everything that was written has been taken back; what could not be stays, for the history."""
         if not self.undo:
             return problem
-        count = len(self.undo)
-        try:
-            refused = await self._writer.write(self.undo)
-        except FairlaneError as ex:  # what is to be undone stays, for the history
-            text = (
-                f"the {count} updates before it could not be taken back ({ex.message}): `fairlane undo` tries it again"
-            )
-            return FairlaneError(problem.code, f"{problem.message}; {text}")
-        self.undo, self.done = [], []
-        if refused:
-            text = (
-                f"of {count} updates before it {len(refused)} could not be taken back: {next(iter(refused.values()))}"
-            )
-        else:
-            text = f"the {count} updates before it were taken back"
-        return FairlaneError(problem.code, f"{problem.message}; {text}")
+        pairs = list(zip(self.undo, reversed(self.done), strict=True))
+        left: list[tuple[p4r.Update, p4r.Update]] = []
+        why = ""
+        for start in range(0, len(pairs), BATCH_UPDATES):
+            batch = pairs[start : start + BATCH_UPDATES]
+            try:
+                refused = await self._writer.write([undo for undo, _ in batch])
+            except FairlaneError as ex:
+                left += pairs[start:]
+                why = ex.message
+                break
+            left += [pair for index, pair in enumerate(batch) if index in refused]
+            why = why or next(iter(refused.values()), "")
+        self.undo, self.done = [undo for undo, _ in left], [done for _, done in reversed(left)]
+        return FairlaneError(problem.code, f"{problem.message}; {_how_taken_back(len(pairs), len(left), why)}")
+
+
+def _how_taken_back(count: int, left: int, why: str) -> str:
+    if not left:
+        return f"the {counted(count, 'update')} before it {'was' if count == 1 else 'were'} taken back"
+    which = f"the {counted(count, 'update')}" if left == count else f"{left} of the {counted(count, 'update')}"
+    return f"{which} before it could not be taken back ({why}): `fairlane undo` tries it again"
 
 
 def _together(errors: Sequence[FairlaneError]) -> FairlaneError:

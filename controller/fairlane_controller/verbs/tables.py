@@ -18,6 +18,7 @@ from fairlane_controller.verbs.context import Change, Context, Data, Step, read_
 from fairlane_controller.verbs.entries import (
     entry_row,
     entry_text,
+    key_of,
     needs_priority,
     parse_action,
     parse_keys,
@@ -245,9 +246,13 @@ async def table_modify(ctx: Context, words: Words) -> Step:
     named = ctx.by_handle(table.name, rest[0]) if arrow in (None, 1) else None
     if named is None and arrow is None and rest[0].isdecimal():
         raise _no_handle("table_modify", rest[0])
+    if named is not None and arrow == 1 and _has_priority(table, words[1], rest[2:]):
+        named = None  # behind a handle there are arguments only
+    note = ""
     if named is not None:
-        arguments = rest[2:] if rest[1:2] in (["=>"], ["to"]) else rest[1:]
+        arguments = rest[2:] if arrow == 1 else rest[1:]
         key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+        note = await _also_a_key(ctx, table, rest[0], key) if arrow == 1 else ""
     else:
         before, after = _arrow("table_modify", rest)
         arguments, priority = _arguments(table, after)
@@ -264,8 +269,8 @@ async def table_modify(ctx: Context, words: Words) -> Step:
     text, row = _text(ctx, entry)
     name = short_table(ctx.schema, table)
     return Step(
-        f"{name}: changed {text} (was {_text(ctx, held)[0].split(' => ')[1]})",
-        {"table": name, "changed": row},
+        f"{name}: changed {text} (was {_text(ctx, held)[0].split(' => ')[1]}){_told(note)}",
+        {"table": name, "changed": row, **_noted(note)},
         (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, held)),),
     )
 
@@ -274,6 +279,38 @@ def _no_handle(verb: str, word: str) -> FairlaneError:
     return usage(
         verb, f"no table_add of this script gave the handle {word}, and P4Runtime has none: name the entry by its match"
     )
+
+
+def _has_priority(table: P4Table, action_name: str, words: list[str]) -> bool:
+    """Whether the last of the words behind the arrow is a priority: there is one more than the action has arguments."""
+    if not needs_priority(table):
+        return False
+    full = resolve_name("action", action_name, [a.name for a in table.actions], f"table {table.alias}")
+    return len(words) == len(list(table.actions[full].params)) + 1
+
+
+async def _also_a_key(ctx: Context, table: P4Table, word: str, named: p4r.TableEntry) -> str:
+    """What is said of a lone number that is a handle of this script, and the key of another entry too; else nothing."""
+    if len(table.match_fields) != 1 or needs_priority(table):
+        return ""
+    try:
+        key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, [word]) or None))
+    except FairlaneError:  # this key cannot have such a value
+        return ""
+    if key_of(key) == key_of(named) or await ctx.held(key) is None:
+        return ""
+    (field,) = table.match_fields
+    return (
+        f"{word} is the handle that table_add gave here; the other entry, with the key {word}, is {field.alias}={word}"
+    )
+
+
+def _told(note: str) -> str:
+    return f"; {note}" if note else ""
+
+
+def _noted(note: str) -> Data:
+    return {"note": note} if note else {}
 
 
 async def _must_hold(ctx: Context, table: P4Table, key: p4r.TableEntry) -> p4r.TableEntry:
@@ -300,8 +337,10 @@ async def table_delete(ctx: Context, words: Words) -> Step:
     table = _writable(ctx, words[0])
     rest = list(words[1:])
     named = ctx.by_handle(table.name, rest[0]) if len(rest) == 1 else None
+    note = ""
     if named is not None:
         key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+        note = await _also_a_key(ctx, table, rest[0], key)
     else:
         expected = len(table.match_fields) + needs_priority(table)
         if len(rest) == 1 and expected > 1 and rest[0].isdecimal():
@@ -309,7 +348,8 @@ async def table_delete(ctx: Context, words: Words) -> Step:
         priority = parse_priority(rest.pop() if len(rest) == expected else None, table) if needs_priority(table) else 0
         key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, rest) or None, priority=priority))
     held = await _must_hold(ctx, table, key)
-    return _deleted(ctx, table, [held], f"{short_table(ctx.schema, table)}: deleted {_text(ctx, held)[0]}")
+    said = f"{short_table(ctx.schema, table)}: deleted {_text(ctx, held)[0]}{_told(note)}"
+    return _deleted(ctx, table, [held], said, note)
 
 
 async def table_clear(ctx: Context, words: Words) -> Step:
@@ -320,7 +360,7 @@ async def table_clear(ctx: Context, words: Words) -> Step:
     return _deleted(ctx, table, entries, f"{short_table(ctx.schema, table)}: deleted {len(entries)} entries")
 
 
-def _deleted(ctx: Context, table: P4Table, entries: list[p4r.TableEntry], said: str) -> Step:
+def _deleted(ctx: Context, table: P4Table, entries: list[p4r.TableEntry], said: str, note: str = "") -> Step:
     changes: list[Change] = []
     for entry in entries:
         again = p4r.TableEntry()
@@ -330,7 +370,8 @@ def _deleted(ctx: Context, table: P4Table, entries: list[p4r.TableEntry], said: 
         changes.append(Change(update(p4r.Update.DELETE, entry), update(p4r.Update.INSERT, again)))
         ctx.drop(entry)
         ctx.take_handle(table.name, entry)
-    return Step(said, {"table": short_table(ctx.schema, table), "deleted": len(entries)}, tuple(changes))
+    data = {"table": short_table(ctx.schema, table), "deleted": len(entries), **_noted(note)}
+    return Step(said, data, tuple(changes))
 
 
 async def table_set_default(ctx: Context, words: Words) -> Step:

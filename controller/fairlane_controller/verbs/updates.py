@@ -22,6 +22,9 @@ from fairlane_controller.loop.control import ask
 from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
+from fairlane_controller.units import counted
+from fairlane_controller.verbs.context import Context
+from fairlane_controller.verbs.entries import key_of
 
 OP = "p4_write"
 BATCH_UPDATES = 1_000
@@ -128,22 +131,81 @@ class Writer:
 
 
 async def apply_p4_write(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
-    """An undo of the history: all updates or none; `back` are those that take it back in turn."""
+    """An undo of the history: all updates or none; `back` are those that take it back in turn.
+
+    What is so already (an entry that is to go is not there) needs no update: so what an interrupted undo has left half done is
+    done by the next one. Raises with what the switch said, and with what could not be put back.
+    """
     endpoint = context.reader(str(request["switch"])).endpoint
     updates, back = from_text(request["updates"]), from_text(request["back"])
     writer = Writer(endpoint, context.folder if context.loop_runs else None)
+    refused: Failed = {}
+    taken: list[int] = []
+    problem: FairlaneError | None = None
     try:
-        failed = await writer.write(updates)
-        if failed:
-            done = [back[len(updates) - 1 - index] for index in reversed(range(len(updates))) if index not in failed]
-            await writer.write(done)
-            index, text = min(failed.items())
-            raise FairlaneError(
-                ErrorCode.REFUSED, f"{endpoint} refused {len(failed)} of {len(updates)} updates, e.g. {index}: {text}"
-            )
+        for start in range(0, len(updates), BATCH_UPDATES):
+            piece = updates[start : start + BATCH_UPDATES]
+            failed = await writer.write(piece)
+            refused |= {start + index: text for index, text in failed.items()}
+            taken += [start + index for index in range(len(piece)) if index not in failed]
+        refused = await _unmet(context, endpoint.name, updates, refused)
+        if refused:
+            index, text = min(refused.items())
+            said = f"{endpoint} refused {len(refused)} of {counted(len(updates), 'update')}, e.g. {index}: {text}"
+            problem = FairlaneError(ErrorCode.REFUSED, said)
+    except FairlaneError as ex:
+        problem = ex
+    try:
+        if problem is not None:
+            raise await _put_back(writer, [back[len(updates) - 1 - index] for index in reversed(taken)], problem)
     finally:
         await writer.close()
     return [{**request, "updates": request["back"], "back": request["updates"]}]
+
+
+async def _put_back(writer: Writer, updates: list[p4r.Update], problem: FairlaneError) -> FairlaneError:
+    """The problem, after what the switch took has been put back; what could not be is in it."""
+    if not updates:
+        return problem
+    try:
+        failed = await writer.write(updates)
+        left, why = len(failed), next(iter(failed.values()), "")
+    except FairlaneError as ex:
+        left, why = len(updates), ex.message
+    if not left:
+        return problem
+    text = f"{left} of the {counted(len(updates), 'update')} that it took could not be put back ({why})"
+    return FairlaneError(
+        problem.code, f"{problem.message}; {text}: half of it is done, and the next attempt does the rest"
+    )
+
+
+async def _unmet(context: history.Context, switch: str, updates: Sequence[p4r.Update], refused: Failed) -> Failed:
+    """The refusals but those of updates whose end is reached all the same: the switch holds what the last of its key wants."""
+    last = {key_of(u.entity.table_entry): u for u in updates if u.entity.HasField("table_entry")}
+    unmet = {index: text for index, text in refused.items() if not _gone(updates[index], text)}
+    entries = {index: e.table_entry for index in unmet if (e := updates[index].entity).HasField("table_entry")}
+    if not entries:
+        return unmet
+    async with context.reader(switch) as client:
+        held = Context(client)
+        for index, entry in entries.items():
+            wanted = last[key_of(entry)]
+            if _same(await held.held(entry), None if wanted.type == p4r.Update.DELETE else wanted.entity.table_entry):
+                del unmet[index]
+    return unmet
+
+
+def _gone(update: p4r.Update, text: str) -> bool:
+    """Whether what was to go, and is no table entry, was not there."""
+    is_entry = update.entity.HasField("table_entry")
+    return not is_entry and update.type == p4r.Update.DELETE and text.startswith("NOT_FOUND")
+
+
+def _same(held: p4r.TableEntry | None, wanted: p4r.TableEntry | None) -> bool:
+    if held is None or wanted is None:
+        return held is wanted
+    return held.action == wanted.action and held.metadata == wanted.metadata
 
 
 history.register(OP, apply_p4_write)

@@ -10,7 +10,14 @@
 #include "../../cc/ena.h"
 #include "host_slot.bpf.h"
 
-enum ena_counter { ENA_COUNT_CORRUPTED, ENA_COUNT_NOTIFIED, ENA_COUNT_KEPT, ENA_COUNT_REDUCED, ENA_COUNT_ALLOWED };
+enum ena_counter {
+	ENA_COUNT_CORRUPTED,
+	ENA_COUNT_NOTIFIED,
+	ENA_COUNT_KEPT,
+	ENA_COUNT_REDUCED,
+	ENA_COUNT_ALLOWED,
+	ENA_COUNT_RESTORED
+};
 
 #define ENA_FRESH 16u // a power of two
 
