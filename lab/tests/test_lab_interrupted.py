@@ -23,12 +23,12 @@ from typer.testing import CliRunner
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
 
+pytestmark = pytest.mark.alone
+
 DEADLINE_S = 120.0
 SHORT = ("--set", "duration_s=5", "--set", "warmup_s=3")
 DRIVER = """
 from fairlane_lab.results import store
-
-pytestmark = pytest.mark.alone
 store.BATCH_S = 0.0  # each result on the disk at once, so that the test sees it
 if __name__ == "__main__":
     from fairlane_lab.cli import app
