@@ -42,7 +42,7 @@ test-rust: setup ## unit and integration tests of the Rust workspace
 test-python: setup ## tests of the Python packages side by side, then those that need the machine (Mininet, kernel senders)
 	@setup/setup.sh browser
 	@$(ROOT) $(PY) -m pytest -q -m "not alone" -n 4 --dist loadfile $(TESTS)
-	@$(ROOT) $(PY) -m pytest -q -m alone $(TESTS)
+	@$(ROOT) $(PY) -m pytest -q -m alone -n 2 --dist loadgroup $(TESTS)
 
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)

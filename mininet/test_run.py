@@ -19,7 +19,7 @@ import fl_state
 import fl_topology
 import pytest
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
 
 HERE = Path(__file__).parent
 INSTANCE = "90"

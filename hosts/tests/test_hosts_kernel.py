@@ -25,6 +25,7 @@ from hosts_bed import Bed, bed, finish, run, wait_until
 
 pytestmark = [
     pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

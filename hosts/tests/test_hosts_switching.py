@@ -23,6 +23,7 @@ from packet_bed import RECEIVER_ADDRESS, PacketBed, Script
 
 pytestmark = [
     pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

@@ -17,6 +17,7 @@ from wire_runs import BYTES, MSS, RTO_MIN_S, Runs, on_time
 
 pytestmark = [
     pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

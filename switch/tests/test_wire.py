@@ -23,6 +23,7 @@ from wire_lab import MACS, WireNet, drain, run, socket_in, socket_mode, stamped,
 
 pytestmark = [
     pytest.mark.alone,
+    pytest.mark.xdist_group("times"),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
     pytest.mark.timeout(60),
 ]
