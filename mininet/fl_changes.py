@@ -129,12 +129,13 @@ class NetworkLike(Protocol):
     @property
     def switches(self) -> Any: ...
     def wire_control(self) -> Any: ...
+    def remember_rates(self, rates: Iterable[tuple[str, int, int]]) -> None: ...
 
 
 def apply(network: NetworkLike, change: LinkChange, frame_bytes: int) -> tuple[tuple[str, int, int], ...]:
     """Make one change in a running topology; returns the (switch, port, bit/s) that have new rates.
 
-    Raises RuntimeError with the link, and what wire or switch say.
+    The run state has the new rates too. Raises RuntimeError with the link, and what wire or switch say.
     """
     link = next(link for link in network.topology.links if link.name == change.link)
     todo = effects(change, link)
@@ -149,6 +150,7 @@ def apply(network: NetworkLike, change: LinkChange, frame_bytes: int) -> tuple[t
                     wire.outage(link.name, change.outage_s * 1e6, direction=change.direction)
         for switch, port, rate_bps in todo.ports:
             network.switches[switch].set_port_rate(port, rate_bps, frame_bytes)
+            network.remember_rates([(switch, port, rate_bps)])
     except (WireError, WireUnreachableError, RuntimeError) as error:
         raise RuntimeError(f"change of {change.link}: {error}") from None
     return todo.ports
@@ -171,9 +173,9 @@ def restore(network: NetworkLike, changes: Iterable[LinkChange], frame_bytes: in
                 with WireClient(network.wire_control()) as wire:
                     wire.request({"op": "set", "link": name, "direction": way, **options})
         for switch, port in ports:
-            network.switches[switch].set_port_rate(
-                port, network.topology.ports[switch][port].rate_bps or 0, frame_bytes
-            )
+            rate_bps = network.topology.ports[switch][port].rate_bps or 0
+            network.switches[switch].set_port_rate(port, rate_bps, frame_bytes)
+            network.remember_rates([(switch, port, rate_bps)])
     except (WireError, WireUnreachableError, RuntimeError) as error:
         raise RuntimeError(f"putting links back: {error}") from None
 

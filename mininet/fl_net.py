@@ -12,8 +12,9 @@ import ipaddress
 import json
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -81,6 +82,8 @@ class Network:
         self._owned: list[fl_state.OwnedProcess] = []
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
+        self._writing = threading.Lock()
+        """Held by who writes the state file, or removes it: changes of links are made in a thread of their own."""
 
     def __enter__(self) -> Network:
         self.start()
@@ -120,11 +123,23 @@ class Network:
         finally:
             fl_state.remove_interfaces(self._interfaces)
             self._owned = []
-            fl_state.clean(self.options.name)
+            with self._writing:
+                fl_state.clean(self.options.name)
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run (a controller, a traffic generator), so that `make stop` ends it."""
         self._remember(fl_state.OwnedProcess.of_child(pid, what))
+
+    def remember_rates(self, rates: Iterable[tuple[str, int, int]]) -> None:
+        """Write down the rates, as (switch, port, bit/s), that ports have from now on: the control plane reads them there."""
+        with self._writing:
+            state = None if self._stopped else fl_state.read(self.options.name)
+            if state is None:
+                return
+            ports = fl_state.ports_of(state)
+            for switch, port, rate_bps in rates:
+                ports[switch, port]["rate_bps"] = rate_bps
+            fl_state.write(self.options.name, state)
 
     def grpc(self, switch: str) -> str:
         """P4Runtime address of a switch."""
@@ -255,7 +270,9 @@ class Network:
             ],
             "interfaces": self._interfaces,
         }
-        fl_state.write(self.options.name, state)
+        with self._writing:
+            fl_state.keep_in_force(state, fl_state.read(self.options.name))
+            fl_state.write(self.options.name, state)
 
     def _certificates(self) -> Path:
         """A CA and certificates of this run, in the run-state folder, which goes when the run ends."""

@@ -19,6 +19,17 @@ from pathlib import Path
 from typing import Any
 
 STOP_TIMEOUT_S = 5.0
+LIVE_PORT_KEYS = (
+    "rate_bps",
+    "queue_packets",
+    "queue_bytes",
+    "queue_cells",
+    "port_cells",
+    "queues",
+    "scheduler",
+    "link_layer",
+)
+"""What may be changed at a port of a running switch, and stands in the state file as it is in force (docs/ports.md)."""
 
 
 def state_root() -> Path:
@@ -87,6 +98,20 @@ def read(instance: str) -> dict[str, Any] | None:
         return json.loads((folder(instance) / "state.json").read_text())
     except (OSError, json.JSONDecodeError):
         return None
+
+
+def ports_of(state: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    """The ports in a state, by switch and number."""
+    return {
+        (switch["name"], port["port"]): port for switch in state.get("switches", []) for port in switch.get("ports", [])
+    }
+
+
+def keep_in_force(state: dict[str, Any], written: dict[str, Any] | None) -> None:
+    """Take over what has been changed of ports since the file was first written."""
+    old = ports_of(written or {})
+    for place, port in ports_of(state).items():
+        port.update({key: value for key, value in old.get(place, {}).items() if key in LIVE_PORT_KEYS})
 
 
 def instances() -> list[str]:

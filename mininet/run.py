@@ -15,6 +15,7 @@ import fl_runtime
 import fl_topology
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
+from fairlane_controller.units import counted
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fl_changes import Player
@@ -92,7 +93,7 @@ def main() -> int:
             stack.callback(_close, apply_variants(network))
             for name, runtime in runtimes.items():
                 written = fl_runtime.program_switch(runtime, endpoint(network, name))
-                print(f"{name}: {written} entries of {runtime.path}")
+                print(f"{name}: {counted(written, 'entry')} of {runtime.path}")
             ours = [name for name in network.switches if name not in runtimes]
             if ours and not chosen.no_controller:
                 some = ours if runtimes else []  # none named: all, which GFR's loop asks for
@@ -102,12 +103,14 @@ def main() -> int:
             for name in [*runtimes, *([] if chosen.no_controller else ours)]:
                 network.switches[name].shape(FULL_FRAME_BYTES)
             print(
-                f"topology {chosen.topology.name}: {len(network.hosts)} hosts, {len(network.switches)} switches ({chosen.target}); state in {network.folder}"
+                f"topology {chosen.topology.name}: {counted(len(network.hosts), 'host')}, {counted(len(network.switches), 'switch')} ({chosen.target}); state in {network.folder}"
             )
             print(f"try in another terminal: {TRY[chosen.program]}")
             if topology.changes:
                 stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
-                print(f"{len(topology.changes)} changes of links are played from now on: fairlane link list")
+                print(
+                    f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list"
+                )
             CLI(network.mininet, script=str(chosen.script) if chosen.script else None)
     except (fl_topology.TopologyError, RuntimeError, HostsError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)

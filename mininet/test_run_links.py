@@ -73,6 +73,17 @@ def shown(said: str) -> list[Any]:
     return found
 
 
+def keep_state(tmp_path: Path, name: str) -> str:
+    """A line that keeps the run state as it is then, for `state_rates`."""
+    return f"sh cp {tmp_path / INSTANCE / 'state.json'} {tmp_path / name}"
+
+
+def state_rates(tmp_path: Path, name: str) -> dict[tuple[str, int], int]:
+    """(switch, port) to bit/s, by the run state."""
+    ports = fl_state.ports_of(json.loads((tmp_path / name).read_text()))
+    return {place: port["rate_bps"] for place, port in ports.items()}
+
+
 @needs_root
 def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_path: Path) -> None:
     fairlane = f"sh FAIRLANE_STATE_DIR={tmp_path} {Path(sys.executable).with_name('fairlane')} link"
@@ -85,7 +96,7 @@ def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_p
     said = run(
         tmp_path,
         document({"preset": "3g", "delay": "5ms", "jitter": 0}, changes),
-        ["sh sleep 1", PING, f"{fairlane} list --json"],
+        ["sh sleep 1", PING, f"{fairlane} list --json", keep_state(tmp_path, "seen")],
     )
     ((least, _),) = round_trips_ms(said)
     assert 78 <= least < 95, said
@@ -98,6 +109,7 @@ def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_p
     assert (middle["a_to_b"]["port_rate_bps"], middle["b_to_a"]["port_rate_bps"]) == (500_000, 500_000)
     assert links[2]["a_to_b"]["settings"]["trace"] == str(tmp_path / "12mbit.trace")
     assert links[2]["b_to_a"]["settings"]["trace"] is None
+    assert state_rates(tmp_path, "seen") == {("s1", 1): 0, ("s1", 2): 500_000, ("s2", 1): 500_000, ("s2", 2): 0}
 
 
 @needs_root
@@ -113,6 +125,7 @@ def test_links_change_by_command_while_it_runs(tmp_path: Path) -> None:
         f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 1 10.0.2.2",
         f"{fairlane} set h1-s1 --delay 1ms",
         f"{fairlane} list --json",
+        keep_state(tmp_path, "seen"),
     ]
     said = run(tmp_path, document({"emulated": True}, []), lines)
     trips = round_trips_ms(said)
@@ -126,3 +139,4 @@ def test_links_change_by_command_while_it_runs(tmp_path: Path) -> None:
     assert middle["b_to_a"]["outage_left_us"] > 0
     assert middle["a_to_b"]["outage_left_us"] == 0
     assert middle["a_to_b"]["port_rate_bps"] == 2_000_000
+    assert state_rates(tmp_path, "seen")["s1", 2] == 2_000_000

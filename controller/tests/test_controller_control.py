@@ -73,6 +73,20 @@ async def test_a_loop_that_hangs_is_told_from_one_that_is_gone(tmp_path: Path) -
         assert caught.value.code is ErrorCode.TIMED_OUT
 
 
+@pytest.mark.parametrize("said", [b"", b'{"ok": true, "resu', b'{"ok": true, "result": 5}'])
+async def test_a_loop_that_ends_before_it_has_answered_is_no_loop(tmp_path: Path, said: bytes) -> None:
+    async def die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(said)
+        writer.close()
+
+    server = await asyncio.start_unix_server(die, str(tmp_path / SOCKET_FILE))
+    async with server:
+        with pytest.raises(FairlaneError, match="the control loop ended before it answered") as caught:
+            await ask(tmp_path, {"op": "echo"})
+    assert caught.value.code is ErrorCode.NO_LOOP
+
+
 @pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"{}\n", b'{"op": 7}\n'])
 async def test_strange_requests_are_answered_with_an_error(tmp_path: Path, line: bytes) -> None:
     async with ControlServer(tmp_path / SOCKET_FILE, handler):

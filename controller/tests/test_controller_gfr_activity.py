@@ -123,11 +123,18 @@ async def test_a_refused_batch_is_taken_back_and_tried_again() -> None:
             return next(calls, 0) if update.entity.table_entry.table_id == number else 0
 
         switch.refuse = refuse
-        with pytest.raises(FairlaneError, match=r"refused 1 update\(s\)"):
+        with pytest.raises(FairlaneError, match=r"refused 1 update:"):
             await agent.keep(client, 5.0)
         assert switch.state() == held
         assert await agent.keep(client, 6.0)
     assert n_of(switch) == 1
+
+
+async def test_the_status_names_what_the_switch_refuses() -> None:
+    _, agent, _, _ = await started()
+    assert agent.status()["refused"] == []
+    agent.retries.note("digest port_report_t", "no room", None)
+    assert agent.status()["refused"] == ["digest port_report_t"]
 
 
 async def test_a_new_configuration_while_it_runs() -> None:

@@ -186,7 +186,7 @@ async def test_a_refused_batch_is_taken_back(table: str, tmp_path: Path) -> None
     kind = p4r.Update.MODIFY if table == program.TABLE_PORT_SCHEME else p4r.Update.INSERT
     no_room_for(switch, table, kind)
     with pytest.raises(
-        FairlaneError, match=r"switch s1 at memory refused \d+ update\(s\): .*RESOURCE_EXHAUSTED"
+        FairlaneError, match=r"switch s1 at memory refused \d+ updates?: .*RESOURCE_EXHAUSTED"
     ) as caught:
         await deploy(plan_of(configs.config(), first.state), clients_of(switch), store)
     assert caught.value.code is ErrorCode.REFUSED

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import queue
@@ -24,6 +25,7 @@ from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
 from fairlane_controller.gnmi.change import change_port
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import queue_source_of
+from fairlane_controller.state.files import replace_atomically
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import read_limits
@@ -554,6 +556,7 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
         (("ports", "set", "s1", "9", "--rate", "2Mbps"), 3, "has no port 9; it has 1, 3"),
         (("ports", "set", "s1", "eth9", "--down"), 3, "has no port 'eth9'; it has 1 ("),
         (("ports", "set", "s1", "3"), 2, "nothing to change"),
+        (("ports", "set", "s1", "3", "--rate", "5"), 2, "--rate '5' has no unit: write 5Mbit, 5kbit or 5bit"),
         (("ports", "set", "s1", "3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
         (("ports", "set", "s1", "3", "--scheduler", "fq"), 2, "allowed: strict, wrr, drr"),
         (("ports", "set", "s1", "3", "--queues", "4"), 2, "queues can only be added"),
@@ -602,6 +605,75 @@ def test_a_port_that_refuses_brings_back_the_ports_before_it(
     assert "does not want to" in switch.fairlane("set_queue_depth", "70", code=ErrorCode.REFUSED.exit_code)
     assert port(switch, 1).queue_packets == before
     assert len(switch.json("undo", "--list")) == changes
+
+
+def _full_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """The run state can be written so many times more."""
+    real, calls = replace_atomically, list[Path]()
+
+    def write(path: Path, text: str) -> None:
+        calls.append(path)
+        if len(calls) > after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, text)
+
+    monkeypatch.setattr("fairlane_controller.gnmi.change.replace_atomically", write)
+
+
+def test_a_run_state_that_cannot_be_written_leaves_the_port_as_it_was_and_a_retry_works(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, limit, changes = port(switch, 3), _limit(switch), len(switch.json("undo", "--list"))
+    words = ("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets")
+    for packets in ("80", "20"):  # the program's limit goes up after the queue, and down before it
+        with monkeypatch.context() as patch:
+            _full_disk(patch, 0)
+            text = switch.fairlane(*words, packets, code=3)
+        assert f"cannot write {switch.folder / 'state.json'}: No space left on device; switch s1" in text
+        assert "port 3 has its old values again" in text
+        assert options([port(switch, 3)]) == options([before])
+        assert _limit(switch) == limit
+        assert len(switch.json("undo", "--list")) == changes
+    switch.fairlane(*words, "80")
+    switch.fairlane("undo")
+    assert options([port(switch, 3)]) == options([before])
+    assert _limit(switch) == limit
+
+
+def test_a_port_that_keeps_its_change_is_told_and_can_be_undone(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run state has port 1's new depth, and then takes neither port 3's nor port 1's old one."""
+    before = [port(switch, number).queue_packets for number in (1, 3)]
+    with monkeypatch.context() as patch:
+        _full_disk(patch, 1)
+        text = switch.fairlane("set_queue_depth", "70", code=3)
+    assert (
+        "port 3 has its old values again; port 1 keeps what it was given, until `fairlane undo`: cannot write" in text
+    )
+    assert [port(switch, number).queue_packets for number in (1, 3)] == [70, before[1]]
+    switch.fairlane("undo")
+    assert [port(switch, number).queue_packets for number in (1, 3)] == before
+
+
+def test_the_log_says_who_changed_what_of_a_port(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "ada")
+    known = len(switch.events("changed"))
+    switch.fairlane("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets", "80")
+    switch.fairlane("set_queue_rate", "4Mbit", "3")  # nothing that it had not
+    switch.fairlane("undo")
+    switch.fairlane("undo")
+    made, back = switch.events("changed")[known:]
+    assert (made["switch"], made["port"], made["by"]) == ("s1", 3, "ada")
+    assert made["command"].startswith("ports set s1 3 --rate 4Mbps")
+    assert made["before"] == {"rate_bps": RATE_BPS, "queue_packets": QUEUE_PACKETS}
+    assert made["after"] == {"rate_bps": 4_000_000, "queue_packets": 80}
+    assert made["why"].startswith(
+        "ada set rate 4 Mbit/s, queue packets 80 (was rate 2 Mbit/s, queue packets 50) by `ports set"
+    )
+    assert (back["after"], back["before"]) == (made["before"], made["after"])
+    assert back["why"].endswith("by `undo --state " + f"{switch.folder}`")
+    assert "ada set rate 4 Mbit/s" in switch.fairlane("log", "-p", "3", "--event", "changed")
 
 
 def test_a_port_may_be_named_by_its_interface(switch: LiveSwitch) -> None:

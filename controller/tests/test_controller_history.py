@@ -204,7 +204,7 @@ def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
     switch.fairlane("init", "--scheme", "qthresh")
     before, changes = held(switch), (switch.folder / HISTORY_FILE).read_bytes()
     text = switch.fairlane("threshold", "set", "5", "--weight", "1.5", "--dry-run")
-    for words in ("1 updates, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "mode auto becomes manual"):  # fmt: skip
+    for words in ("1 update, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "mode auto becomes manual"):  # fmt: skip
         assert words in text
     (update,) = switch.json("scheme", "set", "drop_tail", "--dry-run")["updates"]
     assert update == {"switch": "s1", "update": "modify", "table": "policy", "match": {"egress_port": 3, "traffic_class": 0}, "action": "drop_tail", "args": {}}  # fmt: skip

@@ -81,6 +81,36 @@ def test_the_tail_of_an_event_log_over_a_rotation(tmp_path: Path) -> None:
     assert [event["n"] for event in tail.new()] == [7], "a log that was emptied"
 
 
+def test_what_was_written_just_before_a_rotation_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log turns over between two looks; also when its rest takes several looks."""
+    path, full = tmp_path / "events.jsonl", tmp_path / "events.jsonl.1"
+    _write(path, {"event": "a", "n": 0})
+    tail = EventTail(path)
+    assert [event["n"] for event in tail.new()] == [0]
+    _write(path, {"event": "a", "n": 1}, {"event": "a", "n": 2})
+    path.rename(full)
+    assert [event["n"] for event in tail.new()] == [1, 2], "before there is a new one"
+    _write(path, {"event": "a", "n": 3})
+    assert [event["n"] for event in tail.new()] == [3]
+    _write(path, *({"event": "a", "n": n} for n in range(4, 10)))
+    path.rename(full)
+    _write(path, {"event": "a", "n": 10})
+    with monkeypatch.context() as patch:
+        patch.setattr("fairlane_controller.live.events.STEP_BYTES", 50)
+        looks = [[event["n"] for event in tail.new()] for _ in range(6)]
+    assert [n for look in looks for n in look] == list(range(4, 11))
+    assert len(looks[0]) < 4
+
+
+def test_who_follows_before_there_is_a_log_gets_it_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    tail = EventTail(path, first=0)
+    assert tail.new() == []
+    _write(path, {"event": "started", "n": 0}, {"event": "took_over", "n": 1})
+    assert [event["n"] for event in tail.new()] == [0, 1]
+    assert EventTail(path, first=0).new() == [], "of a log that was there nothing"
+
+
 def test_a_long_log_is_read_from_its_end(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     _write(path, *({"event": "a", "n": n, "text": "x" * 100} for n in range(1000)))

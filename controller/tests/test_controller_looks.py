@@ -77,7 +77,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert (row["program_kind"], port["modes"], port["weights"]) == ("qthresh", {"0": "auto"}, {"0": 1.0})
         assert status["last_event"]["event"] in {"flow", "decision", "threshold"}
         text = switch.fairlane("status")
-        assert "control loop runs, reaches 1 of 1 switches, 2 flows" in text
+        assert "control loop runs, reaches 1 of 1 switch, 2 flows" in text
         assert "last event" in text
 
         file = switch.folder / "run.csv"

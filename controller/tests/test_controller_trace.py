@@ -111,7 +111,7 @@ def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:
 
 def test_nothing_that_matches_is_told_after_the_time(embedded: LiveSwitch) -> None:
     words = ("trace", "s1", "--live", "--match", "src=192.0.2.1", "--timeout", "1s")
-    assert "0 of 1 packets that match came within 1 s" in embedded.fairlane(*words, code=6)
+    assert "0 of 1 packet that match came within 1 s" in embedded.fairlane(*words, code=6)
 
 
 def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
+from fairlane_controller.units import counted, format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,3 +56,14 @@ def test_a_printed_time_can_be_read_again(seconds: float) -> None:
 
 def test_nothing_is_a_dash() -> None:
     assert (format_rate(None), format_time(None), format_size(None)) == ("-", "-", "-")
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (1, "switch", "1 switch"), (2, "switch", "2 switches"), (0, "entry", "0 entries"), (1, "entry", "1 entry"), (3, "key", "3 keys"),
+        (2, "VC", "2 VCs"),
+    ],
+)  # fmt: skip
+def test_one_is_not_several(number: int, noun: str, text: str) -> None:
+    assert counted(number, noun) == text

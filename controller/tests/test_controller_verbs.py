@@ -190,7 +190,7 @@ def test_named_arguments_and_too_many(schema: P4Schema) -> None:
     action = next(a for a in table.actions if len(a.params) == 1)
     (param,) = action.params
     assert parse_action(table, action.alias, [f"{param.name}=3"]).args == {param.name: 3}
-    with pytest.raises(FairlaneError, match=f"takes 1 arguments, not 2: {param.name}"):
+    with pytest.raises(FairlaneError, match=f"takes 1 argument, not 2: {param.name}"):
         parse_action(table, action.alias, ["1", "2"])
     with pytest.raises(FairlaneError, match=f"{action.alias} takes {param.name}"):
         parse_action(table, action.alias, ["x"])

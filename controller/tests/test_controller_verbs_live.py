@@ -304,7 +304,7 @@ def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> N
         switch.fairlane("undo")
         assert "10.0.9.0/24" not in routes(switch)
     (one, _two) = switch.events("changed")
-    assert "1 updates of what the loop does not keep" in one["why"]
+    assert "1 update of what the loop does not keep" in one["why"]
 
 
 def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> None:

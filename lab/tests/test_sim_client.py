@@ -64,7 +64,7 @@ def test_a_refused_update_is_named_and_the_good_ones_are_applied(world: SimWorld
 
     async def work(client: SwitchClient) -> dict[int, GRPCStatusCode]:
         with pytest.raises(
-            FairlaneError, match=r"switch s1 .* refused 1 update\(s\): update 0: ALREADY_EXISTS"
+            FairlaneError, match=r"switch s1 .* refused 1 update: update 0: ALREADY_EXISTS"
         ) as caught:
             await client.write([+key.entry(5)])
         assert caught.value.code is ErrorCode.REFUSED

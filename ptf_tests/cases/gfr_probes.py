@@ -36,6 +36,10 @@ class GfrFloodOfProbes(probes.FloodOfProbes):
     """A port turns at most one probe in 10 ms."""
 
 
+class GfrShortProbe(probes.ShortProbe):
+    """A frame that ends before or inside a probe's header is short, not a probe."""
+
+
 class GfrInTheQueue(GfrTest, probes.ProbeTest):
     """A probe takes two cells of QT while it waits, is of no VC and in no verdicts, and is refused only where QMAX is reached."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from packet_io import PacketIoTest
 
-from base import NO_FLOW_SLOT, SERVICE_S, SLOW_PORT, LaneTest, TooSlow
+from base import NO_FLOW_SLOT, REASON_SHORT, SERVICE_S, SLOW_PORT, LaneTest, TooSlow
 from client import wait_until
 from packets import flow
 
@@ -150,6 +150,27 @@ class FloodOfProbes(ProbeTest):
         self.assertGreaterEqual(self.probes(1)[TURNED], 1)
         self.receive_count(1, timeout_s=0.2)
         self.assertEqual(self.all_drops(), {})
+
+
+class ShortProbe(ProbeTest):
+    """A frame of the EtherType that ends before or inside a probe's header is short, not a probe; from the controller it goes out as it is."""
+
+    def runTest(self) -> None:
+        for kind in (OUT, BACK):
+            whole = Probe(kind).emit(38)
+            for length in (
+                14,
+                16,
+                17,
+                37,
+            ):  # no word of it, before the kind, behind the kind, one byte less than a probe
+                self.expect_drop(whole[:length], REASON_SHORT)
+                self.switch.send_packet_out(whole[:length], 2)
+                self.receive(whole[:length], 2)
+        for port in (1, 2):
+            self.assertEqual(self.probes(port), [0, 0, 0, 0])
+        self.assertTrue(self.switch.packets.empty())
+        self.assertEqual(self.turn_one(1, Probe()).kind, BACK)
 
 
 class OtherExperiments(ProbeTest):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from fairlane_controller.errors import ErrorCode
+from fairlane_controller.errors import ErrorCode, FairlaneError
 
 from fairlane_switch.port_control import PortControlError, read_ports, set_port
 from fairlane_switch.running import LinkEnd, RunningError, RunningLink, RunningTopology
@@ -114,7 +114,10 @@ def need_wire(link: RunningLink) -> None:
 def change_link(
     running: RunningTopology, link: RunningLink, direction: str, settings: Mapping[str, Any], rate_bps: int | None
 ) -> None:
-    """Change settings of the wire and the rate of what sends into the link: all of it, or nothing. Raises RunningError."""
+    """Change settings of the wire and the rate of what sends into the link: all of it, or nothing. Raises RunningError.
+
+    The run state has the new rates too, as `fairlane ports set` does it.
+    """
     if rate_bps is not None and not 1_000 <= rate_bps <= RATE_BPS_MAX and rate_bps != 0:
         raise RunningError(
             "out_of_range", f"rate {rate_bps} bit/s is out of range; allowed: 1000 to {RATE_BPS_MAX}, or 0 (unlimited)"
@@ -140,15 +143,29 @@ def change_link(
             for end in ports:
                 set_port(running.switches[end.node], end.port, rate_bps=rate_bps)
                 done.append(end)
-        except PortControlError:
+            for end in ports:
+                _remember(running, end, rate_bps or 0)
+        except (PortControlError, FairlaneError):
             for end in done:
                 with suppress(PortControlError):
                     set_port(running.switches[end.node], end.port, rate_bps=before[end.node, end.port])
+                with suppress(FairlaneError):
+                    _remember(running, end, before[end.node, end.port])
             with suppress(WireError, WireUnreachableError):
                 _set_wire(running, link, undo)
             raise
+    except FairlaneError as error:
+        raise RunningError(error.code.value, error.message) from error
     except (WireError, WireUnreachableError, PortControlError) as error:
         raise _failed(error) from error
+
+
+def _remember(running: RunningTopology, end: LinkEnd, rate_bps: int) -> None:
+    """Put a port's new rate into the run state, which the control plane goes by. Raises FairlaneError."""
+    from fairlane_controller.gnmi.change import remember  # with all of gRPC: only where a rate changes
+    from fairlane_controller.gnmi.ports import PortChange
+
+    remember(running.folder, end.node, end.port, PortChange(rate_bps=rate_bps))
 
 
 def _set_wire(

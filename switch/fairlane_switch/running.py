@@ -55,7 +55,9 @@ class RunningTopology:
     switches: dict[str, Path]
     """Control socket of each switch."""
     port_rates: dict[tuple[str, int], int]
-    """As it was started, bit/s."""
+    """As the run state has them, bit/s."""
+    folder: Path
+    """Of the run state."""
 
     def link(self, name: str) -> RunningLink:
         """A link by name. Raises RunningError with the names that there are."""
@@ -75,12 +77,12 @@ def find_running(instance: str | None = None) -> RunningTopology:
     except FairlaneError as error:
         raise RunningError(error.code.value, error.message) from None
     try:
-        return _decode(json.loads(path.read_text()))
+        return _decode(json.loads(path.read_text()), path.parent)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunningError("bad_file", f"{path} is not a run's state: {error!r}") from error
 
 
-def _decode(state: dict[str, Any]) -> RunningTopology:
+def _decode(state: dict[str, Any], folder: Path) -> RunningTopology:
     return RunningTopology(
         name=state["name"],
         topology=state["topology"],
@@ -94,4 +96,5 @@ def _decode(state: dict[str, Any]) -> RunningTopology:
         port_rates={
             (switch["name"], port["port"]): port["rate_bps"] for switch in state["switches"] for port in switch["ports"]
         },
+        folder=folder,
     )

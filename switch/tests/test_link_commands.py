@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shlex
@@ -215,6 +216,28 @@ def test_a_rate_is_the_ports_between_switches_and_the_wires_at_a_host(topology: 
     assert topology.rates["s2", 2] == 1_000_000
     assert topology.settings["s2-h2", "a_to_b"]["rate_bps"] == 0
     assert topology.settings["s2-h2", "b_to_a"] == {**LinkOptions().__dict__, "delay_us": 1_000, "rate_bps": 1_000_000}
+
+
+def _state_rates(topology: Topology) -> dict[tuple[str, int], int]:
+    state = json.loads((topology.folder / "state.json").read_text())
+    return {
+        (switch["name"], port["port"]): port["rate_bps"] for switch in state["switches"] for port in switch["ports"]
+    }
+
+
+def test_the_run_state_has_the_new_rate_or_nothing_changes(topology: Topology, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("set", "s1-s2", "--rate", "500kbit", "--direction", "a_to_b")
+    assert _state_rates(topology) == topology.rates
+    assert topology.rates["s1", 2] == 500_000
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, f"no room for {len(text)} bytes in {path}")
+
+    before, settings = dict(topology.rates), json.dumps(list(topology.settings.values()))
+    monkeypatch.setattr("fairlane_controller.gnmi.change.replace_atomically", full)
+    assert "cannot write" in call("set", "s1-s2", "--rate", "1Mbit", "--delay", "1ms", code=3)
+    assert _state_rates(topology) == topology.rates == before
+    assert json.dumps(list(topology.settings.values())) == settings
 
 
 def test_a_preset_is_all_its_settings_and_what_stands_beside_it_wins(topology: Topology) -> None:

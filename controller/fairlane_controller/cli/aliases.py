@@ -22,6 +22,7 @@ from fairlane_controller.cli.verb_output import print_outcome
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
 from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG, Verb
 from fairlane_controller.verbs.script import Line, Outcome, Session, read_lines
 
@@ -211,7 +212,7 @@ def _run_lines(lines: list[Line], targets: Targets, keep_going: bool, dry_run: b
     failed = [outcome.error for outcome in outcomes if outcome.error is not None]
     if not as_json:
         how = "checked" if dry_run else "done"
-        console.print(f"{len(outcomes) - len(failed)} of {len(lines)} lines {how}", markup=False)
+        console.print(f"{len(outcomes) - len(failed)} of {counted(len(lines), 'line')} {how}", markup=False)
     if failed:
         raise typer.Exit(failed[0].exit_code)
 

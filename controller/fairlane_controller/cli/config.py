@@ -23,6 +23,7 @@ from fairlane_controller.config.show import in_force
 from fairlane_controller.config.target import find_run, keep, running
 from fairlane_controller.loop.control import ask
 from fairlane_controller.state.run_state import find_folder, read_run_state
+from fairlane_controller.units import counted
 
 config_app = typer.Typer(help="The configuration file: check, show, apply, reload.", no_args_is_help=True)
 
@@ -77,9 +78,9 @@ def apply_command(
     if as_json:
         print_json(done.to_json())
         return
-    counts = [f"{name}: {count} entries" for name, count in done.written.items()]
-    counts += [f"{done.settings} settings of policies"] if done.settings else []
-    counts += [f"{done.ports} ports"] if done.ports else []
+    counts = [f"{name}: {counted(count, 'entry')}" for name, count in done.written.items()]
+    counts += [f"{counted(done.settings, 'setting')} of policies"] if done.settings else []
+    counts += [counted(done.ports, "port")] if done.ports else []
     print(f"{file} applied ({', '.join(counts) or 'the switches held it already'})")
 
 
@@ -99,7 +100,7 @@ def reload_command(state: StateOption = None, as_json: JsonOption = False) -> No
     if as_json:
         print_json(done)
         return
-    counts = ", ".join(f"{name}: {count} entries" for name, count in done["written"].items())
+    counts = ", ".join(f"{name}: {counted(count, 'entry')}" for name, count in done["written"].items())
     print(f"{done['file']} reloaded ({counts or 'the switches held it already'})")
 
 

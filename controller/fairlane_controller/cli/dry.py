@@ -14,6 +14,7 @@ from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.updates import Plain, update_row
+from fairlane_controller.units import counted
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be written, and write nothing.")]
 
@@ -53,7 +54,10 @@ def tell_dry(results: Sequence[DryResult], as_json: bool) -> None:
     rows = [(one.switch, *update_row(update, one.schema)) for one in results for update in one.updates]
     columns = ("switch", "update", "table", "match", "action")
     print_table(
-        f"dry run: {len(rows)} updates, nothing is written", columns, rows, empty="the switches hold it already"
+        f"dry run: {counted(len(rows), 'update')}, nothing is written",
+        columns,
+        rows,
+        empty="the switches hold it already",
     )
     for one in results:
         for note in one.notes:

@@ -18,6 +18,7 @@ from fairlane_controller.ena.reads import read_far_side
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
+from fairlane_controller.units import counted
 
 ena_app = typer.Typer(help="ENA: the switch names corrupted segments for receivers that cannot.", no_args_is_help=True)
 
@@ -109,4 +110,4 @@ def _change(targets: Targets, port: int, *, present: bool, dry_run: bool, as_jso
         print_json({"switch": endpoint.name, "port": port, "far_side": present, "written": written})
         return
     what = "a far side" if present else "no far side"
-    console.print(f"{endpoint.name}: port {port} is {what}; {written} entries written", markup=False)
+    console.print(f"{endpoint.name}: port {port} is {what}; {counted(written, 'entry')} written", markup=False)

@@ -21,7 +21,7 @@ from fairlane_controller.export.rows import TABLES
 from fairlane_controller.export.writers import Writer, open_writers
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.units import format_time, parse_time
+from fairlane_controller.units import counted, format_time, parse_time
 
 MIN_PERIOD_S, MAX_PERIOD_S = 0.05, 3600.0
 MAX_DURATION_S = 7 * 86_400.0
@@ -64,7 +64,11 @@ def export_command(
         print_json({"snapshots": taken, "ended_early": ended_early, "files": result})
         return
     for one in result:
-        console.print(f"{one['file']}: {one['rows']} rows of {taken} snapshots", markup=False, soft_wrap=True)
+        console.print(
+            f"{one['file']}: {counted(int(one['rows']), 'row')} of {counted(taken, 'snapshot')}",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 async def _export(targets: Targets, writers: list[Writer], duration_s: float, period_s: float) -> tuple[int, bool]:

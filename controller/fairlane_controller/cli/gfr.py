@@ -20,7 +20,7 @@ from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.units import format_rate, parse_count
+from fairlane_controller.units import counted, format_rate, parse_count
 
 gfr_app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
 
@@ -41,7 +41,7 @@ def apply(
     Example: `fairlane gfr apply gfr.toml`
     """
     config = read_config(file).model_dump(mode="json")
-    what = f"{file} applied: {len(config['ports'])} ports, {len(config['vcs'])} VCs"
+    what = f"{file} applied: {counted(len(config['ports']), 'port')}, {counted(len(config['vcs']), 'VC')}"
     request = {"op": "gfr_apply", "config": config, "source": str(file)}
     make(state, request, what, dry_run=dry_run, as_json=as_json)
 

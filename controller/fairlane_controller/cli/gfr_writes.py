@@ -21,6 +21,7 @@ from fairlane_controller.history.standard import gfr_before
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.units import counted
 
 
 def gfr_topology(state: str | None) -> Targets:
@@ -75,5 +76,5 @@ def tell(what: str, result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
-    parts = ", ".join(f"{switch}: {count} entries" for switch, count in result["written"].items())
+    parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in result["written"].items())
     print(f"{what} ({parts or 'no switch concerned'})")

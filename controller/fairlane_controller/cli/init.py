@@ -24,6 +24,7 @@ from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.many import in_one, of_each
 from fairlane_controller.switch.policies import Scheme
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of, set_up
+from fairlane_controller.units import counted
 
 
 def init_command(
@@ -108,6 +109,8 @@ def init_command(
         what = "far-side ports" if is_ena(run) else "managed ports"
         for r in results:
             ports = ", ".join(str(p) for p in r.managed_ports) or "none"
-            print(f"{r.switch}: {r.routes} routes, {what}: {ports}; {r.entries_written} entries written")
+            print(
+                f"{r.switch}: {counted(r.routes, 'route')}, {what}: {ports}; {counted(r.entries_written, 'entry')} written"
+            )
     if errors:
         raise in_one(errors, len(states))

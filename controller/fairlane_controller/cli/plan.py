@@ -10,7 +10,7 @@ import typer
 
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.models import qthresh
-from fairlane_controller.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
+from fairlane_controller.units import counted, format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 
 RateOption = Annotated[str, typer.Option("--rate", help="Bottleneck bandwidth BW, e.g. 2Mbit.", metavar="RATE")]
 DelayOption = Annotated[
@@ -70,9 +70,13 @@ def plan_command(
         ("N_C", plan.connections, "connections"),
         ("T_D", format_time(plan.t_d_s), "time to send one packet, eq. (5)"),
         ("T_res", format_time(plan.t_res_s), "departure of a packet to its ACK, eq. (6)"),
-        ("W", f"{plan.smallest_window_packets} packets", "smallest window of one flow alone, eq. (7)"),
-        ("W_full", f"{plan.full_window_packets} packets", "smallest full window of each flow"),
+        ("W", counted(plan.smallest_window_packets, "packet"), "smallest window of one flow alone, eq. (7)"),
+        ("W_full", counted(plan.full_window_packets, "packet"), "smallest full window of each flow"),
         ("W_best", f"{plan.w_best_packets:.2f} packets", "best window of each flow, eq. (8)"),
-        ("Qthresh", f"{plan.qthresh_packets} packets", f"w·k·W_best = {plan.qthresh_exact_packets:.2f}, eq. (9)"),
+        (
+            "Qthresh",
+            counted(plan.qthresh_packets, "packet"),
+            f"w·k·W_best = {plan.qthresh_exact_packets:.2f}, eq. (9)",
+        ),
     ]
     print_table("plan", ("symbol", "value", "meaning"), rows)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, cast
@@ -25,7 +24,7 @@ from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo
 from fairlane_controller.loop.control import ask
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.units import format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
+from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
 
 ports_app = typer.Typer(
     help="Ports and queues: rate, scheduler, capacity, what waits, counters, link state.",
@@ -158,7 +157,7 @@ def _rate(port: PortInfo) -> str | None:
 def _scheduler(port: PortInfo) -> str | None:
     if port.scheduler is None or port.queues is None:
         return port.scheduler
-    return f"{port.scheduler}, {port.queues} queues"
+    return f"{port.scheduler}, {counted(port.queues, 'queue')}"
 
 
 def _capacity(port: PortInfo) -> str:
@@ -169,9 +168,9 @@ def _capacity(port: PortInfo) -> str:
 
 def _amount(packets: int | None, size: int | None, cells: int | None) -> str:
     parts = [
-        f"{packets} packets" if packets else "",
+        counted(packets, "packet") if packets else "",
         format_size(size) if size else "",
-        f"{cells} cells" if cells else "",
+        counted(cells, "cell") if cells else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -212,7 +211,7 @@ def set_(
     `fairlane ports set s1 3 --down`
     """
     change = PortChange(
-        rate_bps=_limit(rate, lambda text: round(parse_rate(text, "--rate"))),
+        rate_bps=_limit(rate, _rate_bps),
         queue_packets=None if queue_packets is None else parse_count(queue_packets, "packets", "--queue-packets"),
         queue_bytes=_limit(queue_bytes, lambda text: parse_size(text, "--queue-bytes")),
         queue_cells=_limit(queue_cells, lambda text: parse_count(text, "cells", "--queue-cells")),
@@ -236,6 +235,16 @@ def _limit(text: str | None, parse: Callable[[str], int]) -> int | None:
     if text is None:
         return None
     return 0 if text.lower() in _NO_LIMIT else parse(text)
+
+
+def _rate_bps(text: str) -> int:
+    """Of `--rate`, with a unit: whoever writes 5 hardly means 5 bit/s. 0 is no limit."""
+    number = text.strip()
+    if number.replace(".", "", 1).isdigit() and float(number):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"--rate {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
+        )
+    return round(parse_rate(text, "--rate"))
 
 
 def _weights(texts: list[str]) -> dict[int, int]:
@@ -282,6 +291,7 @@ async def _make(
     """All ports or none, as one change of the history."""
     numbers = await _numbers(targets, endpoint, port)
     made: list[tuple[int, Changed]] = []
+    problem: FairlaneError | None = None
 
     async def put(number: int) -> Changed:
         length = packet_bytes
@@ -299,10 +309,14 @@ async def _make(
         for number in numbers:
             try:
                 done = await put(number)
-            except FairlaneError:
-                await _take_back(targets, endpoint, recorded.undo)
-                raise
+            except FairlaneError as ex:
+                recorded.undo, texts = await _take_back(targets, endpoint, recorded.undo)
+                recorded.note = ""
+                problem = FairlaneError(ex.code, "; ".join([ex.message, *texts]))
+                break
             recorded.undo, recorded.note = [*done.undo, *recorded.undo], done.note
+    if problem is not None:
+        raise problem
     return made
 
 
@@ -315,13 +329,20 @@ async def _numbers(targets: Targets, endpoint: Endpoint, port: str | None) -> li
     return [one.port for one in found] if port is None else [port_of(found, port, endpoint).port]
 
 
-async def _take_back(targets: Targets, endpoint: Endpoint, undo: list[dict[str, Any]]) -> None:
-    """A later port refused: the ones before it have again what they had, as far as the switch answers."""
+async def _take_back(
+    targets: Targets, endpoint: Endpoint, undo: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """A later port refused: the ones before it have again what they had. Returns the requests that failed, and what is told of them."""
+    left: list[dict[str, Any]] = []
+    texts: list[str] = []
     for request in undo:
-        with contextlib.suppress(FairlaneError):  # the refusal itself is what is told
-            before = PortChange.of(request["change"])
-            length = request.get("packet_bytes")
-            await change_port(endpoint, targets.run, int(request["port"]), before, packet_bytes=length)
+        before, length, number = PortChange.of(request["change"]), request.get("packet_bytes"), int(request["port"])
+        try:
+            await change_port(endpoint, targets.run, number, before, packet_bytes=length)
+        except FairlaneError as ex:
+            left.append(request)
+            texts.append(f"port {number} keeps what it was given, until `fairlane undo`: {ex.message}")
+    return left, texts
 
 
 async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> int | None:

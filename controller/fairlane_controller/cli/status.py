@@ -13,7 +13,7 @@ from fairlane_controller.cli.reads import read_status
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.errors import ErrorCode
 from fairlane_controller.live.events import place_of, sentence_of
-from fairlane_controller.units import format_rate, format_size, format_time, rounded
+from fairlane_controller.units import counted, format_rate, format_size, format_time, rounded
 
 Row = dict[str, Any]
 
@@ -72,9 +72,11 @@ def _loop(result: Row) -> str:
         return "does not run: thresholds stay as they are (start it with `fairlane run`)"
     entries: list[Row] = result["loop"] or []
     away = [entry["switch"] for entry in entries if not entry.get("connected", True)]
-    reaches = f"does not reach {', '.join(away)}" if away else f"reaches {len(entries)} of {len(entries)} switches"
+    reaches = (
+        f"does not reach {', '.join(away)}" if away else f"reaches {len(entries)} of {counted(len(entries), 'switch')}"
+    )
     flows = [int(entry["flows"]) for entry in entries if entry.get("flows") is not None]
-    return f"runs, {reaches}{f', {sum(flows)} flows' if flows else ''}"
+    return f"runs, {reaches}" + (f", {counted(sum(flows), 'flow')}" if flows else "")
 
 
 def _print_backup(backup: Row | None) -> None:

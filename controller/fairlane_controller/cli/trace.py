@@ -17,7 +17,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range, u
 from fairlane_controller.switch import frames
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.tracing import trace, trace_live
-from fairlane_controller.units import parse_time
+from fairlane_controller.units import counted, parse_time
 
 COUNT_MAX = 1000
 TIMEOUT_MAX_S = 3600
@@ -99,7 +99,8 @@ async def _live(
             console.print(tree(endpoint.name, result, full=full))
     if seen < count:
         raise FairlaneError(
-            ErrorCode.TIMED_OUT, f"{endpoint}: {seen} of {count} packets that match came within {timeout_s} s"
+            ErrorCode.TIMED_OUT,
+            f"{endpoint}: {seen} of {counted(count, 'packet')} that match came within {timeout_s} s",
         )
 
 

@@ -16,6 +16,7 @@ from fairlane_controller.history import read_history, redo_last, undo_last
 from fairlane_controller.history.journal import Record
 from fairlane_controller.history.undo import Undone
 from fairlane_controller.state.run_state import find_folder, read_run_state
+from fairlane_controller.units import counted
 
 
 def undo_command(
@@ -87,5 +88,5 @@ def _words(request: dict[str, Any]) -> str:
     """One request for people: its parts but the long ones."""
     parts = [f"{key} {value}" for key, value in request.items() if key not in ("op", "config", "updates", "settings")]
     if "updates" in request:
-        parts.append(f"{len(request['updates'])} updates of table entries")
+        parts.append(f"{counted(len(request['updates']), 'update')} of table entries")
     return f"{request['op']}: {', '.join(parts)}"

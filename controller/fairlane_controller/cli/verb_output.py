@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlane_controller.cli.output import console, print_table
-from fairlane_controller.units import format_rate, format_size
+from fairlane_controller.units import counted, format_rate, format_size
 from fairlane_controller.verbs.script import Outcome
 
 
@@ -59,7 +59,7 @@ def _tables(tables: list[dict[str, Any]], *, alone: bool) -> None:
         ]
         notes = [*attached, *(["entries have a priority: the lowest wins"] if table["priority"] else []), *(["constant"] if table["const"] else [])]  # fmt: skip
         console.print(
-            f"{table['name']}: {table['size']} entries{'; ' if notes else ''}{'; '.join(notes)}", markup=False
+            f"{table['name']}: {counted(table['size'], 'entry')}{'; ' if notes else ''}{'; '.join(notes)}", markup=False
         )
         print_table("keys", ("key", "match", "bits"), [(k["key"], k["match"], k["bits"]) for k in table["keys"]])
         print_table("actions", ("action", "arguments (bits)"), [(a["action"], _arguments(a)) for a in table["actions"]])
@@ -68,20 +68,20 @@ def _tables(tables: list[dict[str, Any]], *, alone: bool) -> None:
 def _dump(data: dict[str, Any]) -> None:
     entries: list[dict[str, Any]] = data["entries"]
     ranked = any(e["priority"] is not None for e in entries)
-    counted = any("packets" in e for e in entries)
+    has_counts = any("packets" in e for e in entries)
     columns = [*data["keys"], *(["priority"] if ranked else []), "action", "arguments"]
-    columns += ["packets", "bytes"] if counted else []
+    columns += ["packets", "bytes"] if has_counts else []
     rows = [
         [
             *(entry["match"][key] for key in data["keys"]),
             *([entry["priority"]] if ranked else []),
             entry["action"],
             " ".join(f"{name}={value}" for name, value in entry["arguments"].items()),
-            *([entry.get("packets"), format_size(entry.get("bytes"))] if counted else []),
+            *([entry.get("packets"), format_size(entry.get("bytes"))] if has_counts else []),
         ]
         for entry in entries
     ]
-    print_table(f"table {data['table']}: {len(entries)} entries", columns, rows)
+    print_table(f"table {data['table']}: {counted(len(entries), 'entry')}", columns, rows)
     default = data["default"]
     if default is not None:
         said = " ".join([default["action"], *(f"{name}={value}" for name, value in default["arguments"].items())])

@@ -22,6 +22,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.loop.control import loop_runs
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.state.run_state import RunState
+from fairlane_controller.units import counted
 
 LOOK_S = 0.25
 """Between two looks at the file; one that changes is read when two looks see the same, since it may be half written before."""
@@ -120,7 +121,7 @@ class ConfigService:
             "config_applied",
             file=name,
             **done.to_json(),
-            why=f"{why}: {count} table entries, {done.settings} settings of policies and {done.ports} ports differed",
+            why=f"{why}: {counted(count, 'table entry')}, {counted(done.settings, 'setting')} of policies and {counted(done.ports, 'port')} differed",
         )
         return {"file": name, **done.to_json()}
 

@@ -38,7 +38,7 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
-from fairlane_controller.units import format_rate
+from fairlane_controller.units import counted, format_rate
 
 VcOnPort = tuple[int, int]
 """(egress port, VC id)."""
@@ -143,7 +143,7 @@ class ActivityAgent(SwitchSession):
             "gfr_took_over",
             written=applied.written,
             ports=ports,
-            why=f"we are the primary controller: {applied.written} entries of ports {ports} differed from the configuration",
+            why=f"we are the primary controller: {counted(applied.written, 'entry')} of ports {ports} differed from the configuration",
         )
 
     async def _serve(self, client: SwitchClient) -> None:
@@ -252,7 +252,13 @@ class ActivityAgent(SwitchSession):
                 }
             )
         error = self.last_error.to_json() if self.last_error else None
-        return {"switch": self.endpoint.name, "connected": self.client is not None, "error": error, "ports": ports}
+        return {
+            "switch": self.endpoint.name,
+            "connected": self.client is not None,
+            "error": error,
+            "refused": self.retries.names(),
+            "ports": ports,
+        }
 
     # ---- what is measured ----------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ def _port_on(at: str, port: PortConfig, run: RunState, vcs: int) -> Iterator[str
                 f"{state.scheduler!r}: must be 'fifo', or start the topology with scheduler wrr"
             )
         if 0 < state.queues < vcs + 1:
-            yield f"{at}.queues: {vcs} VCs need {vcs + 1} queues, and {port.switch} port {port.port} has {state.queues}"
+            yield f"{at}.queues: {'1 VC needs' if vcs == 1 else f'{vcs} VCs need'} {vcs + 1} queues, and {port.switch} port {port.port} has {state.queues}"
 
 
 def _buffer(at: str, port: PortConfig, state: PortState) -> Iterator[str]:

@@ -32,6 +32,7 @@ from fairlane_controller.loop.run import lead_all, run_agents, tell_ready, until
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of, pipeline_of
+from fairlane_controller.units import counted
 from fairlane_controller.verbs.updates import serve_write
 
 
@@ -139,7 +140,7 @@ class GfrLoop:
             switch=name,
             written=done["written"],
             refused=len(done["failed"]),
-            why=f"asked for by hand: {done['written']} updates of what the loop does not keep{refused}",
+            why=f"asked for by hand: {counted(done['written'], 'update')} of what the loop does not keep{refused}",
         )
         return done
 
@@ -166,7 +167,7 @@ class GfrLoop:
             request=request["op"],
             source=source,
             written=written,
-            why=f"asked for by {request['op']} ({source}): {sum(written.values())} entries on {', '.join(written) or 'no switch'}",
+            why=f"asked for by {request['op']} ({source}): {counted(sum(written.values()), 'entry')} on {', '.join(written) or 'no switch'}",
         )
         return {"written": written}
 

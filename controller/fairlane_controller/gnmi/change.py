@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.setup import is_gfr
+from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
 from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
+from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.files import replace_atomically
 from fairlane_controller.state.run_state import STATE_FILE, RunState
 from fairlane_controller.switch import program
@@ -79,15 +84,19 @@ async def change_port(
             if not lower:
                 await _raise_limit(ports, run, endpoint, limits, change.inverse(before))
             done.told.append(_limit_told(limits[1]))
-    inverse = change.inverse(before)
+        inverse = change.inverse(before)
+        if run is not None:
+            try:
+                remember(run.folder, endpoint.name, port, change)
+            except FairlaneError as ex:
+                raise await _put_back(ports, run, endpoint, port, limits, inverse, ex) from None
+            _tell(run, endpoint.name, port, change, inverse)
     if inverse.named:
         done.undo = [{"op": OP, "switch": endpoint.name, "port": port, "change": inverse.named}]
         if packet_bytes is not None:
             done.undo[0]["packet_bytes"] = packet_bytes
     if change.queues is not None:
         done.note = "queues that were added stay: a switch that runs cannot take one away"
-    if run is not None:
-        remember(run.folder, endpoint.name, port, change)
     return done
 
 
@@ -150,6 +159,65 @@ async def _raise_limit(
         raise
 
 
+async def _put_back(
+    ports: PortsClient,
+    run: RunState,
+    endpoint: Endpoint,
+    port: int,
+    limits: tuple[PortLimit, PortLimit] | None,
+    inverse: PortChange,
+    problem: FairlaneError,
+) -> FairlaneError:
+    """The problem, after the switch has its old values again: so the next attempt begins where this one did."""
+    grows = limits is not None and limits[0].max_packets > limits[1].max_packets
+    try:
+        if limits is not None and not grows:
+            await _write_limit(run, endpoint, limits[0])
+        if inverse.named:
+            await ports.set_port(port, inverse)
+        if limits is not None and grows:
+            await _write_limit(run, endpoint, limits[0])
+    except FairlaneError as second:
+        had = describe(inverse) or "nothing that can be taken back"
+        text = f"{endpoint} port {port} keeps the new values, for the old ones ({had}) cannot be put back: {second.message}"
+        return FairlaneError(problem.code, f"{problem.message}; {text}")
+    return FairlaneError(problem.code, f"{problem.message}; {endpoint} port {port} has its old values again")
+
+
+def _tell(run: RunState, switch: str, port: int, change: PortChange, inverse: PortChange) -> None:
+    """The event `changed` of the log: who changed what from what to what."""
+    before = inverse.named
+    if before == change.named:
+        return
+    by, command = _user(), typed()
+    was = f" (was {describe(inverse)})" if before else ""
+    log = EventLog(run.folder / EVENTS_FILE)
+    try:
+        log.write(
+            "changed",
+            switch=switch,
+            port=port,
+            by=by,
+            command=command,
+            before=before,
+            after=change.named,
+            why=f"{by} set {describe(change)}{was} by `{command}`",
+        )
+    finally:
+        log.close()
+
+
+def _user() -> str:
+    """Who asks: the one who called sudo, else the owner of the process."""
+    name = os.environ.get("SUDO_USER")
+    if name:
+        return name
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user without an account
+        return f"user {os.getuid()}"
+
+
 def remember(folder: Path, switch: str, port: int, change: PortChange) -> None:
     """Put the new values into the run-state file, in one step; what else stands there stays. Raises BAD_FILE."""
     values = {name: value for name, value in change.named.items() if name in _IN_STATE}
@@ -167,9 +235,7 @@ def remember(folder: Path, switch: str, port: int, change: PortChange) -> None:
         replace_atomically(path, json.dumps(data, indent=1) + "\n")
         path.chmod(mode)
     except (OSError, ValueError) as ex:
-        raise FairlaneError(
-            ErrorCode.BAD_FILE, f"the switch has the new values, but {path} cannot be written: {ex}"
-        ) from None
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {getattr(ex, 'strerror', None) or ex}") from None
 
 
 def _entries(switch: dict[str, Any]) -> list[dict[str, Any]]:

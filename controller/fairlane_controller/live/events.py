@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -15,13 +16,15 @@ STEP_BYTES = 4 * 1024 * 1024
 
 
 class EventTail:
-    """`new()` gives the events that came since the last call; the first call gives the last `first` ones."""
+    """`new()` gives the events that came since the last call; the first call that finds a log gives its last `first` ones."""
 
     def __init__(self, path: Path | None, first: int = 200, first_bytes: int = FIRST_BYTES) -> None:
         self._path = path
         self._first: int | None = first
+        "None when that was done."
         self._first_bytes = first_bytes
         self._inode: int | None = None
+        "Of the file that is followed; None: of none yet."
         self._offset = 0
         self._rest = b""
 
@@ -29,34 +32,62 @@ class EventTail:
         """Events in their order; none where there is no log (yet). A line that is no JSON object is left out."""
         if self._path is None:
             return []
+        found, whole = self._rest_of_rotated(self._path)
+        if not whole:
+            return found
         try:
             with self._path.open("rb") as file:
-                return self._read(file)
+                return found + self._read(file)
+        except FileNotFoundError:
+            if self._first == 0:
+                self._first = None  # there was nothing to leave out: what comes is new
         except OSError:
-            return []
+            pass
+        return found
+
+    def _rest_of_rotated(self, path: Path) -> tuple[list[dict[str, Any]], bool]:
+        """What was still to be read of the file that is followed, when it was rotated; and whether that is all of it."""
+        if self._inode is None or _inode(path) == self._inode:
+            return [], True
+        found: list[dict[str, Any]] = []
+        with contextlib.suppress(OSError), path.with_name(path.name + ".1").open("rb") as file:
+            if os.fstat(file.fileno()).st_ino == self._inode:
+                found, whole = self._next(file)
+                if not whole:
+                    return found, False
+        self._inode, self._offset, self._rest = None, 0, b""
+        return found, True
 
     def _read(self, file: Any) -> list[dict[str, Any]]:
         status = os.fstat(file.fileno())
-        first = self._first
-        begins = self._inode is None
-        if begins:
+        first, self._first = self._first, None
+        if first is not None:
             self._offset = max(0, status.st_size - self._first_bytes)
-        elif status.st_ino != self._inode or status.st_size < self._offset:
-            self._offset, self._rest = 0, b""  # rotated, or a new run
+        elif self._inode is not None and status.st_ino != self._inode:
+            return []  # rotated just now: the next call reads the rest of the old one first
+        elif status.st_size < self._offset:
+            self._offset, self._rest = 0, b""  # a new run
         self._inode = status.st_ino
+        half = first is not None and self._offset > 0
+        found, _ = self._next(file, half)
+        return found if first is None else found[-first:] if first else []
+
+    def _next(self, file: Any, half: bool = False) -> tuple[list[dict[str, Any]], bool]:
+        """The next events of a file, and whether that was its end; `half`: the first line may be a part of one."""
         file.seek(self._offset)
         data = cast("bytes", file.read(STEP_BYTES))
-        started = self._offset
         self._offset += len(data)
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
-        if begins and started > 0:
-            lines = lines[1:]  # the first may be half a line
-        found = [event for line in lines if (event := _parse(line)) is not None]
-        if begins and first is not None:
-            self._first = None
-            return found[-first:] if first else []
-        return found
+        found = [event for line in (lines[1:] if half else lines) if (event := _parse(line)) is not None]
+        return found, len(data) < STEP_BYTES
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:

@@ -54,6 +54,7 @@ class LiveSource:
         endpoint_for: Callable[[Any], Endpoint] = endpoint_of,
     ) -> None:
         self._options = options or ReaderOptions()
+        self._queues_given = queues_of
         self._queues_of = queues_of or _queues_by_target(targets.run)
         self._client_factory = client_factory
         self._endpoint_for = endpoint_for
@@ -126,7 +127,7 @@ class LiveSource:
         )
 
     async def _follow_run_state(self) -> None:
-        """A topology that was started anew has other addresses; one that ended keeps its last ones, and its switches do not answer."""
+        """A topology that was started anew has other addresses, maybe on another target; one that ended keeps its last ones, and its switches do not answer."""
         folder = self._folder
         stamp = _stamp(folder, STATE_FILE)
         if folder is None or stamp is None or stamp == self._run_stamp:
@@ -135,11 +136,14 @@ class LiveSource:
             run = read_run_state(folder)
         except FairlaneError:
             return  # it went away meanwhile, or is about to be replaced
+        another_target = self._run is not None and run.target != self._run.target
         self._run, self._run_stamp = run, stamp
+        if another_target:
+            self._queues_of = self._queues_given or _queues_by_target(run)
         ended: list[SwitchReader] = []
         for switch in run.switches:
             reader, endpoint = self._readers.get(switch.name), self._endpoint_for(switch)
-            if reader is not None and reader.endpoint != endpoint:
+            if reader is not None and (another_target or reader.endpoint != endpoint):
                 ended.append(reader)
                 self._readers[switch.name] = self._reader(endpoint)
         for reader in ended:

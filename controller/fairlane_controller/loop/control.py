@@ -124,7 +124,7 @@ async def ask(
         line = b""
     finally:
         writer.close()
-    if not line:
+    if not line.endswith(b"\n"):  # nothing, or the beginning of an answer
         raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered")
     answer = json.loads(line)
     if not answer["ok"]:

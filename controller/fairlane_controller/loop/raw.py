@@ -7,6 +7,7 @@ from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.session import Log
+from fairlane_controller.units import counted
 from fairlane_controller.verbs.updates import serve_write
 
 
@@ -18,7 +19,7 @@ async def write_raw(agent: SwitchAgent, log: Log, request: dict[str, Any]) -> di
         switch=agent.endpoint.name,
         written=done["written"],
         refused=len(done["failed"]),
-        why=f"asked for by hand: {done['written']} updates of what the loop does not keep"
+        why=f"asked for by hand: {counted(done['written'], 'update')} of what the loop does not keep"
         + (f", {len(done['failed'])} refused by the switch" if done["failed"] else ""),
     )
     return done

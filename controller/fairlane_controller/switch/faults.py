@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from finsy import GRPCStatusCode, P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.units import counted
 
 _UNREACHABLE = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.DEADLINE_EXCEEDED, GRPCStatusCode.CANCELLED)
 
@@ -29,7 +30,9 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
         more = len(error.details) - len(parts)
         if more > 0:
             parts.append(f"and {more} more")
-        return FairlaneError(ErrorCode.REFUSED, f"{where} refused {len(error.details)} update(s): {'; '.join(parts)}")
+        return FairlaneError(
+            ErrorCode.REFUSED, f"{where} refused {counted(len(error.details), 'update')}: {'; '.join(parts)}"
+        )
     return FairlaneError(ErrorCode.REFUSED, f"{where}: {error.code.name}: {error.message}")
 
 

@@ -21,7 +21,7 @@ from finsy.proto import p4r
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.names import resolve_name
-from fairlane_controller.units import parse_rate, parse_size
+from fairlane_controller.units import counted, parse_rate, parse_size
 from fairlane_controller.verbs.context import Change, Context, Data, Step, read_entities
 from fairlane_controller.verbs.entries import entry_row, entry_text
 from fairlane_controller.verbs.tables import Words, need, usage
@@ -160,7 +160,9 @@ async def counter_reset(ctx: Context, words: Words) -> Step:
         for i, data in cells.items()
     )
     return Step(
-        f"{counter.alias}: {len(changes)} cells set to 0", {"counter": counter.alias, "written": len(changes)}, changes
+        f"{counter.alias}: {counted(len(changes), 'cell')} set to 0",
+        {"counter": counter.alias, "written": len(changes)},
+        changes,
     )
 
 
@@ -173,7 +175,7 @@ async def _reset_direct(ctx: Context, counter: Any) -> Step:
         old, new = _direct_cell(ctx, entry, entry.counter_data), _direct_cell(ctx, entry, P4CounterData())
         changes.append(Change(new, old))
     return Step(
-        f"{counter.alias}: {len(changes)} entries set to 0",
+        f"{counter.alias}: {counted(len(changes), 'entry')} set to 0",
         {"counter": counter.alias, "written": len(changes)},
         tuple(changes),
     )
@@ -262,7 +264,7 @@ async def register_reset(ctx: Context, words: Words) -> Step:
     cells = {i: value for i, value in (await _read_cells(ctx.client, register, None)).items() if value}
     changes = tuple(_register_change(ctx, register, i, 0, value) for i, value in cells.items())
     return Step(
-        f"{register.alias}: {len(changes)} cells set to 0",
+        f"{register.alias}: {counted(len(changes), 'cell')} set to 0",
         {"register": register.alias, "written": len(changes)},
         changes,
     )

@@ -12,6 +12,7 @@ from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.switch.names import resolve_name, short_names
+from fairlane_controller.units import counted
 from fairlane_controller.verbs.values import format_match, format_value, parse_match, parse_value
 
 ARROWS = ("=>", "to")
@@ -52,7 +53,7 @@ def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
     if len(words) != len(fields):
         wanted = ", ".join(f"{f.alias} ({_kind(f.match_type)}, {f.bitwidth} bits)" for f in fields) or "no key"
         raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"table {table.alias} has {len(fields)} keys, not {len(words)}: {wanted}"
+            ErrorCode.BAD_INPUT, f"table {table.alias} has {counted(len(fields), 'key')}, not {len(words)}: {wanted}"
         )
     found: dict[str, Any] = {}
     for field, word in zip(fields, words, strict=True):
@@ -88,7 +89,8 @@ def parse_action(table: P4Table, name: str, words: Sequence[str], *, default: bo
     wanted = ", ".join(f"{p.name} ({p.bitwidth} bits)" for p in params) or "none"
     if len(words) != len(params):
         raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"action {action.alias} takes {len(params)} arguments, not {len(words)}: {wanted}"
+            ErrorCode.BAD_INPUT,
+            f"action {action.alias} takes {counted(len(params), 'argument')}, not {len(words)}: {wanted}",
         )
     arguments: dict[str, Any] = {}
     for position, word in enumerate(words):

@@ -13,6 +13,7 @@ from finsy.proto import p4r
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.names import resolve_name
+from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME
 from fairlane_controller.verbs.context import Change, Context, Data, Step, read_entities
 from fairlane_controller.verbs.entries import (
@@ -39,7 +40,7 @@ def usage(verb: str, why: str) -> FairlaneError:
 def need(verb: str, words: Words, low: int, high: int | None = None) -> None:
     """BAD_INPUT unless there are `low` to `high` words (None: no end)."""
     if len(words) < low or (high is not None and len(words) > high):
-        raise usage(verb, f"{verb} does not take {len(words)} words")
+        raise usage(verb, f"{verb} does not take {counted(len(words), 'word')}")
 
 
 # ---- reads -------------------------------------------------------------------------------------------------------
@@ -357,7 +358,7 @@ async def table_clear(ctx: Context, words: Words) -> Step:
     need("table_clear", words, 1, 1)
     table = _writable(ctx, words[0])
     entries = [entry for entry in await ctx.entries(table) if not entry.is_const]
-    return _deleted(ctx, table, entries, f"{short_table(ctx.schema, table)}: deleted {len(entries)} entries")
+    return _deleted(ctx, table, entries, f"{short_table(ctx.schema, table)}: deleted {counted(len(entries), 'entry')}")
 
 
 def _deleted(ctx: Context, table: P4Table, entries: list[p4r.TableEntry], said: str, note: str = "") -> Step:

@@ -58,14 +58,14 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     let mut leaves = 0;
     for selection in &selections {
         check_there(selection, &view)?;
-        let found = selection.read(&view);
-        leaves += found.len();
-        if leaves > LEAVES_MAX {
-            return Err(Status::resource_exhausted(format!(
+        let found = selection.read(&view, LEAVES_MAX - leaves);
+        let found = found.ok_or_else(|| {
+            Status::resource_exhausted(format!(
                 "{}: with what the paths before it name these are more than {LEAVES_MAX} leaves; ask for fewer",
                 selection.pattern().text()
-            )));
-        }
+            ))
+        })?;
+        leaves += found.len();
         notification.push(Notification {
             timestamp: view.timestamp_ns,
             prefix: target_of(prefix),

@@ -214,12 +214,6 @@ impl Candidate {
                 self.config.queues, port.config.queues
             ));
         }
-        match self.weights.last_key_value() {
-            Some((queue, _)) if *queue >= self.config.queues => Err(format!(
-                "there is no queue {queue}; it has {}, from 0 on",
-                self.config.queues
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }

@@ -11,8 +11,12 @@
 //! | `links` | the interfaces' link states: read, set, watched |
 //! | `select` | the leaves of a picture that patterns name |
 //! | `get`, `set`, `subscribe` | the three calls |
+//! | `budget` | what all subscribers together may ask for |
 //! | `service` | the gRPC service over them |
 
+#[cfg(test)]
+mod bench;
+mod budget;
 mod get;
 mod json;
 mod leaf;

@@ -117,6 +117,12 @@ impl Pattern {
             })
     }
 
+    /// True when it gives the key of such a list.
+    pub fn names(&self, wanted: Key) -> bool {
+        let mut nodes = nodes().iter().filter(|node| self.may_match(node));
+        nodes.any(|node| self.key(node, wanted).is_some())
+    }
+
     /// Why no leaf is at this path.
     fn why_unknown(&self) -> String {
         let mut known = 0;

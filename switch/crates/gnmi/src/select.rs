@@ -84,14 +84,24 @@ impl Selection {
 
     /// Calls `each` for every place of a leaf, whether it has a value there or not. Queues are those of the picture,
     /// or one more that the pattern names.
-    pub fn each_place(&self, view: &View, mut each: impl FnMut(usize, Place)) {
+    pub fn each_place(&self, view: &View, each: impl FnMut(usize, Place)) {
+        self.each_place_of(view, |port| view.ports[port].config.queues, each);
+    }
+
+    /// The same with so many queues at a port of the picture.
+    pub fn each_place_of(
+        &self,
+        view: &View,
+        queues: impl Fn(usize) -> usize,
+        mut each: impl FnMut(usize, Place),
+    ) {
         let mut one = |index: usize, place: Place| {
             let node = &nodes()[index];
             if self.pattern.matches(node, &|key| key_at(view, place, key)) {
                 each(index, place);
             }
         };
-        for (port, of) in view.ports.iter().enumerate() {
+        for port in 0..view.ports.len() {
             for index in &self.of_ports {
                 one(*index, Place { port, member: 0 });
             }
@@ -103,7 +113,7 @@ impl Selection {
                 let members = match given.map(str::parse::<usize>) {
                     Some(Ok(queue)) => queue..queue.saturating_add(1),
                     Some(Err(_)) => 0..0,
-                    None => 0..of.config.queues,
+                    None => 0..queues(port),
                 };
                 for member in members {
                     group
@@ -126,14 +136,21 @@ impl Selection {
         }
     }
 
-    /// The leaves that have a value.
-    pub fn read(&self, view: &View) -> Vec<Found> {
-        let mut found = Vec::new();
+    /// The leaves that have a value; None when these are more than `most`.
+    pub fn read(&self, view: &View, most: usize) -> Option<Vec<Found>> {
+        let (mut found, mut more) = (Vec::new(), false);
         self.each_place(view, |node, place| {
-            let value = read(&nodes()[node], view, place);
-            found.extend(value.map(|value| Found { node, place, value }));
+            if more {
+                return;
+            }
+            if let Some(value) = read(&nodes()[node], view, place) {
+                more = found.len() == most;
+                if !more {
+                    found.push(Found { node, place, value });
+                }
+            }
         });
-        found
+        (!more).then_some(found)
     }
 
     /// Whether one of the places of the pattern is there, value or not.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gRPC service `gnmi.gNMI` over the calls, and who may do what.
 
+use crate::budget::Budget;
 use crate::get;
 use crate::links::{watch_changes, Links};
 use crate::schema::MODELS;
@@ -36,6 +37,7 @@ pub struct Gnmi {
     changes: watch::Receiver<u64>,
     _changes_in: Arc<watch::Sender<u64>>,
     places: Arc<Semaphore>,
+    budget: Arc<Budget>,
 }
 
 impl Gnmi {
@@ -58,6 +60,7 @@ impl Gnmi {
             changes: changes_in.subscribe(),
             _changes_in: changes_in,
             places: Arc::new(Semaphore::new(SUBSCRIBERS_MAX)),
+            budget: Arc::default(),
         })
     }
 
@@ -119,6 +122,7 @@ impl GNmi for Gnmi {
         let subscriber = Subscriber {
             viewer: self.viewer.clone(),
             changes: self.changes.clone(),
+            budget: self.budget.clone(),
             out,
         };
         let incoming = request.into_inner();

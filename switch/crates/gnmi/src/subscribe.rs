@@ -2,8 +2,10 @@
 //! Subscribe: ONCE, POLL and STREAM with SAMPLE, ON_CHANGE and TARGET_DEFINED (gNMI 0.10 §3.5).
 //!
 //! A subscriber that reads slowly gets fewer samples and the latest values, never a queue that grows: the next
-//! picture is taken when there is room for it again. One that does not read at all is cut off.
+//! picture is taken when there is room for it again. One that does not read at all is cut off. What all of them ask
+//! for together is bounded ([`crate::budget`]).
 
+use crate::budget::{Budget, Load, Share};
 use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
 use crate::leaf::{key_at, Place};
 use crate::path::{path_of, Pattern};
@@ -32,8 +34,10 @@ pub const QUEUE: usize = 8;
 const DEAF: Duration = Duration::from_secs(30);
 /// A stream whose first message does not come is cut off.
 const FIRST: Duration = Duration::from_secs(30);
-/// Shortest interval of samples, and the one of `sample_interval` 0.
+/// Shortest interval of samples, and the one of `sample_interval` 0 for few leaves.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
+/// `sample_interval` 0 gets no more leaves a second than these, by a longer interval.
+const FASTEST_LEAVES_PER_S: u32 = 100_000;
 /// Interval of what TARGET_DEFINED samples.
 const INTERVAL_TARGET: Duration = Duration::from_secs(10);
 /// Most subscriptions in one list.
@@ -47,14 +51,22 @@ type Item = Result<SubscribeResponse, Status>;
 pub struct Subscriber {
     pub viewer: Arc<Viewer>,
     pub changes: watch::Receiver<u64>,
+    pub budget: Arc<Budget>,
     pub out: mpsc::Sender<Item>,
 }
 
 /// When what is sent.
 #[derive(Debug, Clone, Copy)]
 enum Rhythm {
+    /// When the client polls, or once.
+    Asked,
     OnChange,
-    Sample { every: Duration, redundant: bool },
+    Sample {
+        every: Duration,
+        redundant: bool,
+        /// `every` follows the number of leaves: as short as may be was asked for.
+        fastest: bool,
+    },
 }
 
 struct Watched {
@@ -62,8 +74,10 @@ struct Watched {
     rhythm: Rhythm,
     next: Option<Instant>,
     heartbeat: Option<(Duration, Instant)>,
-    /// What the client has.
+    /// What the client has; empty where nothing follows from it.
     sent: HashMap<(usize, Place), Value>,
+    /// Leaves that it had last.
+    leaves: usize,
 }
 
 /// What the client asked for.
@@ -116,22 +130,24 @@ impl Subscriber {
         };
         let mut plan = Plan::of(list)?;
         let initial = !plan.updates_only;
-        self.send_all(&mut plan, initial).await?;
+        let mut share = Share::of(&self.budget);
+        self.send_all(&mut plan, &mut share, initial).await?;
         match plan.mode {
             Mode::Once => Ok(()),
-            Mode::Poll => self.poll(&mut plan, incoming).await,
-            Mode::Stream => self.stream(&mut plan, incoming).await,
+            Mode::Poll => self.poll(&mut plan, &mut share, incoming).await,
+            Mode::Stream => self.stream(&mut plan, &mut share, incoming).await,
         }
     }
 
     async fn poll(
         &mut self,
         plan: &mut Plan,
+        share: &mut Share,
         incoming: &mut (impl Stream<Item = Result<SubscribeRequest, Status>> + Unpin),
     ) -> Result<(), End> {
         while let Some(message) = incoming.next().await {
             match message?.request {
-                Some(Asked::Poll(_)) => self.send_all(plan, true).await?,
+                Some(Asked::Poll(_)) => self.send_all(plan, share, true).await?,
                 _ => {
                     return Err(Status::invalid_argument(
                         "only `poll` may follow a subscription in mode POLL",
@@ -146,6 +162,7 @@ impl Subscriber {
     async fn stream(
         &mut self,
         plan: &mut Plan,
+        share: &mut Share,
         incoming: &mut (impl Stream<Item = Result<SubscribeRequest, Status>> + Unpin),
     ) -> Result<(), End> {
         let on_change = |w: &Watched| matches!(w.rhythm, Rhythm::OnChange);
@@ -180,9 +197,16 @@ impl Subscriber {
             if !plan.watched.iter().any(due) {
                 continue;
             }
-            let view = self.viewer.view(queues).await?;
-            for watched in plan.watched.iter_mut().filter(|w| due(w)) {
-                let (found, gone) = watched.news(&view, now);
+            let view = match changed {
+                true => self.viewer.view(queues).await?,
+                false => self.viewer.sample(queues).await?,
+            };
+            for index in 0..plan.watched.len() {
+                if !due(&plan.watched[index]) {
+                    continue;
+                }
+                let (found, gone) = plan.watched[index].news(&view, now)?;
+                share.set(plan.load())?;
                 let (encoding, prefix) = (plan.encoding, plan.prefix.clone());
                 self.send(&view, found, gone, encoding, prefix).await?;
             }
@@ -190,23 +214,22 @@ impl Subscriber {
     }
 
     /// Everything as it is now, and that this is all.
-    async fn send_all(&mut self, plan: &mut Plan, send: bool) -> Result<(), End> {
+    async fn send_all(
+        &mut self,
+        plan: &mut Plan,
+        share: &mut Share,
+        send: bool,
+    ) -> Result<(), End> {
         let queues = plan.watched.iter().any(|w| w.selection.needs_queues());
         // What changes from here on is told later.
         self.changes.mark_unchanged();
         let view = self.viewer.view(queues).await?;
         let now = Instant::now();
         let mut leaves = 0;
-        for watched in &mut plan.watched {
-            let found = watched.all(&view, now);
+        for index in 0..plan.watched.len() {
+            let found = plan.watched[index].all(&view, now, get::LEAVES_MAX - leaves)?;
             leaves += found.len();
-            if leaves > get::LEAVES_MAX {
-                return Err(Status::resource_exhausted(format!(
-                    "the subscriptions name more than {} leaves; ask for fewer",
-                    get::LEAVES_MAX
-                ))
-                .into());
-            }
+            share.set(plan.load())?;
             if send {
                 self.send(&view, found, Vec::new(), plan.encoding, plan.prefix.clone())
                     .await?;
@@ -274,20 +297,27 @@ impl Watched {
     }
 
     /// All leaves, for the beginning and for polls; they count as sent.
-    fn all(&mut self, view: &View, now: Instant) -> Vec<Found> {
-        let found = self.selection.read(view);
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED when these are more than `most`.
+    fn all(&mut self, view: &View, now: Instant, most: usize) -> Result<Vec<Found>, Status> {
+        let found = self.selection.read(view, most).ok_or_else(too_many)?;
         self.remember(&found);
         self.turn(now);
-        found
+        Ok(found)
     }
 
     /// What is to be sent now: the leaves, and the paths of those that have no value any more.
-    fn news(&mut self, view: &View, now: Instant) -> (Vec<Found>, Vec<Path>) {
-        let found = self.selection.read(view);
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED when these are more than a subscription may name.
+    fn news(&mut self, view: &View, now: Instant) -> Result<(Vec<Found>, Vec<Path>), Status> {
+        let found = self.selection.read(view, get::LEAVES_MAX);
+        let found = found.ok_or_else(too_many)?;
         let beats = self.heartbeat.is_some_and(|(_, at)| at <= now);
         let all = match self.rhythm {
             Rhythm::Sample { redundant, .. } => redundant || beats,
-            Rhythm::OnChange => beats,
+            Rhythm::OnChange | Rhythm::Asked => beats,
         };
         self.turn(now);
         let there: std::collections::HashSet<_> = found.iter().map(|f| (f.node, f.place)).collect();
@@ -305,10 +335,23 @@ impl Watched {
             }
         };
         self.remember(&found);
-        (news, gone)
+        Ok((news, gone))
     }
 
     fn remember(&mut self, found: &[Found]) {
+        self.leaves = found.len();
+        if let Rhythm::Sample {
+            every,
+            fastest: true,
+            ..
+        } = &mut self.rhythm
+        {
+            let leaves = u32::try_from(self.leaves).unwrap_or(u32::MAX);
+            *every = INTERVAL_MIN.max(Duration::from_secs(1) / FASTEST_LEAVES_PER_S * leaves);
+        }
+        if matches!(self.rhythm, Rhythm::Asked) {
+            return;
+        }
         self.sent.clear();
         let values = found.iter().map(|f| ((f.node, f.place), f.value.clone()));
         self.sent.extend(values);
@@ -339,7 +382,28 @@ impl Watched {
     }
 }
 
+fn too_many() -> Status {
+    Status::resource_exhausted(format!(
+        "the subscriptions name more than {} leaves; ask for fewer",
+        get::LEAVES_MAX
+    ))
+}
+
 impl Plan {
+    /// What it asks for, as far as it was read.
+    fn load(&self) -> Load {
+        let mut load = Load::default();
+        for watched in &self.watched {
+            let sample = match watched.rhythm {
+                Rhythm::Sample { every, .. } => Some(every),
+                Rhythm::OnChange | Rhythm::Asked => None,
+            };
+            let beat = watched.heartbeat.map(|(every, _)| every);
+            load.add(watched.leaves, sample.into_iter().chain(beat));
+        }
+        load
+    }
+
     fn of(list: SubscriptionList) -> Result<Plan, Status> {
         let mode = Mode::try_from(list.mode).map_err(|_| {
             Status::invalid_argument(format!(
@@ -368,7 +432,7 @@ impl Plan {
                 Mode::Stream => plan_stream(subscription, pattern, &mut watched)?,
                 Mode::Once | Mode::Poll => watched.push(Watched::new(
                     Selection::new(pattern, |_| true),
-                    Rhythm::OnChange,
+                    Rhythm::Asked,
                     0,
                 )),
             }
@@ -395,6 +459,7 @@ impl Watched {
             next: None,
             heartbeat,
             sent: HashMap::new(),
+            leaves: 0,
         }
     }
 }
@@ -432,6 +497,7 @@ fn plan_stream(
                     ns => Duration::from_nanos(ns),
                 },
                 redundant: !subscription.suppress_redundant,
+                fastest: subscription.sample_interval == 0,
             };
             let selection = Selection::new(pattern, |_| true);
             watched.push(Watched::new(selection, rhythm, heartbeat));
@@ -454,6 +520,7 @@ fn plan_stream(
             let rhythm = Rhythm::Sample {
                 every: INTERVAL_TARGET,
                 redundant: true,
+                fastest: false,
             };
             for (selection, rhythm) in [(told, Rhythm::OnChange), (sampled, rhythm)] {
                 if !selection.is_empty() {
@@ -468,7 +535,77 @@ fn plan_stream(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::{bench, Bench, Told, WAIT};
     use crate::path::of_text;
+
+    /// A stream's answers, up to the sync: how many leaves.
+    async fn begin(
+        bench: &Bench,
+        budget: &Arc<Budget>,
+        path: &str,
+        sample_interval_ms: u64,
+    ) -> Result<(usize, mpsc::Receiver<Item>), Status> {
+        let list = SubscriptionList {
+            encoding: Encoding::Proto.into(),
+            subscription: vec![Subscription {
+                path: Some(of_text(path)),
+                mode: SubscriptionMode::Sample.into(),
+                sample_interval: sample_interval_ms * 1_000_000,
+                ..Subscription::default()
+            }],
+            ..SubscriptionList::default()
+        };
+        let (out, mut stream) = mpsc::channel(QUEUE);
+        let subscriber = Subscriber {
+            viewer: bench.viewer.clone(),
+            changes: watch::channel(0).1,
+            budget: budget.clone(),
+            out,
+        };
+        let request = SubscribeRequest {
+            request: Some(Asked::Subscribe(list)),
+            ..SubscribeRequest::default()
+        };
+        let incoming = tokio_stream::once(Ok(request)).chain(tokio_stream::pending());
+        tokio::spawn(async move { subscriber.serve(Box::pin(incoming)).await });
+        let mut leaves = 0;
+        loop {
+            let item = timeout(WAIT, stream.recv()).await.expect("no answer");
+            match item.expect("an end without a status")?.response {
+                Some(Response::Update(update)) => leaves += update.update.len(),
+                _ => return Ok((leaves, stream)),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn all_samples_together_are_bounded() {
+        let (bench, budget) = (bench(Told::default()), Arc::default());
+        let config = device::PortConfig {
+            queues: 500,
+            ..device::PortConfig::default()
+        };
+        let grow = move |device: &mut device::Device, now| device.set_port(now, 1, config);
+        bench.viewer.handle().call(grow).await.unwrap().unwrap();
+        let queues = "/qos/interfaces/interface[interface-id=a]/output/queues";
+        let (leaves, first) = begin(&bench, &budget, queues, 10).await.unwrap();
+        assert_eq!(leaves % 500, 0);
+        assert!(leaves * 100 > 500_000, "{leaves}");
+        let error = begin(&bench, &budget, queues, 10).await.unwrap_err();
+        assert_eq!(error.code(), tonic::Code::ResourceExhausted);
+        let text = format!("{} leaves a second are asked for; all", leaves * 100);
+        assert!(error.message().starts_with(&text), "{error}");
+        // Slower it goes, and who asks for the shortest interval gets one that fits.
+        let slower = begin(&bench, &budget, queues, 1_000).await.unwrap();
+        let fastest = begin(&bench, &budget, queues, 0).await.unwrap();
+        drop((first, slower, fastest));
+        let again = async {
+            while begin(&bench, &budget, queues, 10).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(WAIT, again).await.expect("nothing was given back");
+    }
 
     #[test]
     fn who_names_no_encoding_gets_scalars() {

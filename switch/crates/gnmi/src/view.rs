@@ -5,12 +5,15 @@ use crate::links::{LinkStatus, Links};
 use device::{DeviceHandle, DropReason, PortConfig, PortStats, QueueStats, Usage};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
 use tonic::Status;
 
 /// Queues read in one call of the device: packets wait meanwhile (some 20 us).
 const QUEUES_A_CALL: usize = 512;
+/// Samples of different clients share a picture that is not older; shorter than the shortest interval between samples of
+/// one client, so that it gets no picture twice.
+const SAMPLE_AGE: Duration = Duration::from_millis(5);
 
 /// A port and its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,10 +87,23 @@ impl Viewer {
     /// # Errors
     /// UNAVAILABLE when the switch has stopped.
     pub async fn view(&self, with_queues: bool) -> Result<Arc<View>, Status> {
-        let asked = Instant::now();
+        self.not_before(Instant::now(), with_queues).await
+    }
+
+    /// A picture for samples: at most 5 ms old, so that however many they are, the device is read 200 times a second.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when the switch has stopped.
+    pub async fn sample(&self, with_queues: bool) -> Result<Arc<View>, Status> {
+        let now = Instant::now();
+        let oldest = now.checked_sub(SAMPLE_AGE).unwrap_or(now);
+        self.not_before(oldest, with_queues).await
+    }
+
+    async fn not_before(&self, oldest: Instant, with_queues: bool) -> Result<Arc<View>, Status> {
         let mut last = self.last.lock().await;
         if let Some(view) = last.as_ref() {
-            if view.taken >= asked && (view.with_queues || !with_queues) {
+            if view.taken >= oldest && (view.with_queues || !with_queues) {
                 return Ok(view.clone());
             }
         }

@@ -5,6 +5,8 @@
 //! - [`poll`]: waiting for descriptors or an instant; an event descriptor to end the wait from elsewhere.
 //! - [`socket`]: packet sockets on interfaces.
 //! - [`link_watch`]: the kernel's word that an interface came, went or changed.
+//! - [`own_socket`]: a unix-domain socket that only its owner may connect to.
+//! - [`panics`]: what a binary does at a panic.
 //! - [`moderation`]: pausing where frames come densely.
 //! - [`tx_batch`]: frames gathered for one system call.
 //! - [`switch_loop`]: the thread that drives a device.
@@ -13,6 +15,8 @@ pub mod clock;
 mod link_state;
 pub mod link_watch;
 pub mod moderation;
+pub mod own_socket;
+pub mod panics;
 pub mod poll;
 mod port_io;
 pub mod socket;

@@ -39,7 +39,10 @@ impl LinkWatch {
     }
 
     /// Throws the waiting messages away; also after an overrun, which is one more reason to look.
-    pub fn drain(&self) {
+    ///
+    /// # Errors
+    /// The system's error: nothing will be heard here any more.
+    pub fn drain(&self) -> io::Result<()> {
         let mut buffer = [0u8; 8192];
         for _ in 0..1_000 {
             // SAFETY: receives at most the buffer's length.
@@ -51,11 +54,20 @@ impl LinkWatch {
                     libc::MSG_DONTWAIT,
                 )
             };
-            let overrun = || io::Error::last_os_error().raw_os_error() == Some(libc::ENOBUFS);
-            if n <= 0 && !overrun() {
-                return;
+            if n > 0 {
+                continue;
+            }
+            if n == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::ENOBUFS | libc::EINTR) => {}
+                Some(libc::EAGAIN) => return Ok(()),
+                _ => return Err(error),
             }
         }
+        Ok(())
     }
 }
 

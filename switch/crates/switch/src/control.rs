@@ -6,11 +6,12 @@
 
 use crate::port_report::{PortReport, SwitchReport};
 use device::{Device, DeviceHandle, Nanos, PortChange};
+use netio::own_socket::{self, Removal};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Longest request, bytes.
 const LINE_MAX: u64 = 4096;
@@ -47,34 +48,17 @@ struct Ports {
 /// The bound socket; only its owner may connect. It is removed with this value.
 pub struct Control {
     listener: UnixListener,
-    path: PathBuf,
+    removal: Removal,
 }
 
-/// Removes the socket.
-pub struct Removal(PathBuf);
-
 impl Control {
-    /// Binds the socket with mode 0600, before other threads run. One that a dead process left is replaced.
+    /// Binds the socket as [`own_socket::bind`] does, before other threads run.
     ///
     /// # Errors
     /// The system's error; AddrInUse when another process listens there.
     pub fn bind(path: &Path) -> io::Result<Control> {
-        match UnixStream::connect(path) {
-            Ok(_) => return Err(io::Error::from(ErrorKind::AddrInUse)),
-            Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
-            Err(_) => {}
-        }
-        // SAFETY: plain system call; the mask is put back at once.
-        let listener = unsafe {
-            let mask = libc::umask(0o177);
-            let listener = UnixListener::bind(path);
-            libc::umask(mask);
-            listener?
-        };
-        Ok(Control {
-            listener,
-            path: path.to_owned(),
-        })
+        let (listener, removal) = own_socket::bind(path)?;
+        Ok(Control { listener, removal })
     }
 
     /// Serves until the process ends, on threads of its own. The socket is removed with the value returned.
@@ -82,7 +66,7 @@ impl Control {
     /// # Errors
     /// The system's error when a thread cannot be started.
     pub fn serve(self, handle: DeviceHandle) -> io::Result<Removal> {
-        let Control { listener, path } = self;
+        let Control { listener, removal } = self;
         std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
@@ -94,13 +78,7 @@ impl Control {
                         .spawn(move || serve_client(stream, &handle));
                 }
             })?;
-        Ok(Removal(path))
-    }
-}
-
-impl Drop for Removal {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        Ok(removal)
     }
 }
 
@@ -350,6 +328,9 @@ mod tests {
         assert!(refused.starts_with(r#"{"error""#) || refused.starts_with(r#"{"ok":false"#));
         assert!(ports.contains(r#""ok":true"#));
         drop(removal);
+        assert!(!path.exists());
+        // Also of a start that fails before anybody is served.
+        drop(Control::bind(&path).unwrap());
         assert!(!path.exists());
     }
 }

@@ -19,7 +19,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    end_at_a_panic();
+    netio::panics::end_at_a_panic();
     let options = match options::Options::try_parse() {
         Ok(options) => options,
         Err(error) => error.exit(),
@@ -42,13 +42,4 @@ fn main() -> ExitCode {
             ExitCode::from(1)
         }
     }
-}
-
-/// A panic on any thread ends the process: a switch that is half dead would be worse than one that is gone.
-fn end_at_a_panic() {
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        report(panic);
-        std::process::abort();
-    }));
 }

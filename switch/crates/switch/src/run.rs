@@ -29,6 +29,8 @@ type Program = (Vec<u8>, Vec<u8>);
 
 /// Batches of events that may wait for the server.
 const EVENT_BATCHES: usize = 64;
+/// The CPU port's name in gNMI's paths.
+const CPU_NAME: &str = "cpu";
 /// How often lines of log_msg are fetched.
 const LOG_PERIOD: Duration = Duration::from_millis(50);
 
@@ -171,7 +173,7 @@ async fn serve(
         .map_err(|e| Failure::Running(e.to_string()))
 }
 
-/// The ports by their names in gNMI's paths: that of their interface, and `cpu`.
+/// The ports by their names in gNMI's paths: that of their interface, and [`CPU_NAME`].
 fn interfaces(options: &Options) -> Vec<Interface> {
     let named = options.interface.iter().map(|binding| Interface {
         port: binding.port,
@@ -180,7 +182,7 @@ fn interfaces(options: &Options) -> Vec<Interface> {
     });
     let cpu = Interface {
         port: options.cpu_port,
-        name: "cpu".to_owned(),
+        name: CPU_NAME.to_owned(),
         cpu: true,
     };
     named.chain([cpu]).collect()
@@ -225,6 +227,12 @@ fn make_device(options: &Options) -> Result<Device, String> {
                 binding.port
             ));
         }
+        if binding.interface == CPU_NAME {
+            return Err(format!(
+                "interface \"{CPU_NAME}\" of port {}: gNMI's paths name the CPU port so; give the interface another name",
+                binding.port
+            ));
+        }
         if let Some(twin) = options.interface[..i]
             .iter()
             .find(|b| b.interface == binding.interface)
@@ -252,4 +260,28 @@ fn make_device(options: &Options) -> Result<Device, String> {
         }
     }
     Ok(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn refused(arguments: &str) -> String {
+        let command = format!("fairlane-switch {arguments}");
+        let options = Options::try_parse_from(command.split_whitespace()).unwrap();
+        make_device(&options).err().unwrap()
+    }
+
+    #[test]
+    fn two_ports_of_one_name_are_refused() {
+        assert_eq!(
+            refused("-i 1@s1-eth1 -i 3@s1-eth1"),
+            "interface \"s1-eth1\" is given for port 1 and for port 3"
+        );
+        assert_eq!(
+            refused("-i 1@s1-eth1 -i 3@cpu"),
+            "interface \"cpu\" of port 3: gNMI's paths name the CPU port so; give the interface another name"
+        );
+    }
 }

@@ -2,13 +2,13 @@
 //! The control socket: a unix-domain stream that only its owner may use, one JSON object a line each way.
 
 use crate::request;
+use netio::own_socket::{self, Removal};
 use netio::poll::{Interest, Poller, Ready};
 use serde_json::Value;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Longest request, bytes.
 const LINE_MAX: usize = 1 << 16;
@@ -28,35 +28,23 @@ struct Client {
 /// The socket and its clients.
 pub struct Control {
     listener: UnixListener,
-    path: PathBuf,
+    _removal: Removal,
     first_token: u64,
     clients: Vec<Option<Client>>,
 }
 
 impl Control {
-    /// Binds the socket with mode 0600. Uses `first_token` and the 64 after it. A socket that a dead process left is replaced.
+    /// Binds the socket as [`own_socket::bind`] does. Uses `first_token` and the 64 after it.
     ///
     /// # Errors
     /// The system's error; AddrInUse when another process listens there.
     pub fn bind(path: &Path, first_token: u64, poller: &Poller) -> io::Result<Self> {
-        match UnixStream::connect(path) {
-            Ok(_) => return Err(io::Error::from(ErrorKind::AddrInUse)),
-            Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
-            Err(_) => {}
-        }
-        // SAFETY: plain system call; the mask is put back at once. No other thread runs yet.
-        let listener = unsafe {
-            let mask = libc::umask(0o177);
-            let listener = UnixListener::bind(path);
-            libc::umask(mask);
-            listener?
-        };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        let (listener, removal) = own_socket::bind(path)?;
         listener.set_nonblocking(true)?;
         poller.add(listener.as_fd(), first_token, Interest::Read)?;
         Ok(Self {
             listener,
-            path: path.to_owned(),
+            _removal: removal,
             first_token,
             clients: (0..CLIENTS_MAX).map(|_| None).collect(),
         })
@@ -120,12 +108,6 @@ impl Control {
                 });
             }
         }
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -52,7 +52,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    end_at_a_panic();
+    netio::panics::end_at_a_panic();
     let options = Options::parse();
     match start(&options) {
         Ok((wire, signals)) => match wire.run(&signals) {
@@ -67,15 +67,6 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// A panic on any thread ends the process: a wire that is half dead would be worse than one that is gone.
-fn end_at_a_panic() {
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        report(panic);
-        std::process::abort();
-    }));
 }
 
 /// Makes everything ready, or says in one sentence what is wrong.

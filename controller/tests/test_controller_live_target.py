@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`LiveSource` when a topology is started again under the same name on the other target."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass
+
+import pytest
+from fairlane_controller.live.queues import QueueSource
+from fairlane_controller.live.reader import ReaderOptions
+from fairlane_controller.live.source import LiveSource
+from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.setup import endpoint_of
+from live_switch import LiveSwitch
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What `LiveSource` wants to know."""
+
+    endpoints: tuple[Endpoint, ...]
+    run: RunState | None = None
+
+
+async def test_the_queues_are_asked_as_the_new_target_has_them(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gNMI is asked of an embedded switch, not of a BMv2, whatever ran under the name before; with the same address, too."""
+    asked: list[str] = []
+
+    class Source:
+        async def read(self) -> None:
+            asked.append(target)
+
+        async def close(self) -> None:
+            pass
+
+    def source_of(_: Endpoint) -> QueueSource:
+        return Source()
+
+    def starts_on(new: str) -> None:
+        state["target"] = new
+        (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+
+    monkeypatch.setattr("fairlane_controller.gnmi.queues.queue_source_of", source_of)
+    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    target = "bmv2"
+    starts_on(target)
+    run = read_run_state(switch.folder)
+    targets = Targets(tuple(endpoint_of(one) for one in run.switches), run)
+    async with LiveSource(targets, ReaderOptions(connect_timeout_s=5.0, retry_s=0.05)) as source:
+        for target in ("bmv2", "embedded", "bmv2"):
+            starts_on(target)
+            end = time.monotonic() + 20.0
+            while not (now := await source.snapshot()).switches[0].program or now.target != target:
+                assert time.monotonic() < end, now.switches
+                await asyncio.sleep(0.05)
+    assert set(asked) == {"embedded"}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! For tests: ports in memory, whose device answers on a thread of its own.
+
+use crate::links::{LinkStatus, Links};
+use crate::view::{Interface, Viewer};
+use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{mpsc, Arc, Mutex};
+use std::time::Duration;
+
+/// Links in memory; those named here cannot be changed.
+#[derive(Default)]
+pub struct Told {
+    pub down: Mutex<Vec<String>>,
+    pub refused: Vec<String>,
+    pub gate: Option<Gate>,
+}
+
+/// Says that a link is about to change, and waits until it may.
+pub struct Gate {
+    pub began: mpsc::Sender<()>,
+    pub go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+/// Longest wait of a test.
+pub const WAIT: Duration = Duration::from_secs(20);
+
+impl Links for Told {
+    fn status(&self, interface: &str) -> LinkStatus {
+        let up = !self.down.lock().unwrap().iter().any(|n| n == interface);
+        LinkStatus {
+            admin_up: up,
+            oper_up: up,
+        }
+    }
+
+    fn set_up(&self, interface: &str, up: bool) -> io::Result<()> {
+        if self.refused.iter().any(|n| n == interface) {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
+        if let Some(gate) = &self.gate {
+            gate.began.send(()).unwrap();
+            gate.go_on.lock().unwrap().recv_timeout(WAIT).unwrap();
+        }
+        let mut down = self.down.lock().unwrap();
+        down.retain(|name| name != interface);
+        if !up {
+            down.push(interface.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A device on a thread of its own, for as long as this lives.
+pub struct Bench {
+    pub viewer: Arc<Viewer>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        let ended = self.thread.take().map(|thread| thread.join());
+        assert!(matches!(ended, Some(Ok(()))));
+    }
+}
+
+/// Ports 1 and 2, `a` and `b`, with a device that answers on a thread of its own.
+pub fn bench(links: Told) -> Bench {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (handle, mut calls) = DeviceHandle::new(|| {});
+    let ended = stop.clone();
+    let thread = std::thread::spawn(move || {
+        let mut device = Device::new(DeviceConfig::default());
+        for port in [1, 2] {
+            device.add_port(port, PortConfig::default()).unwrap();
+        }
+        while !ended.load(Ordering::Acquire) {
+            if !calls.run_one(&mut device, || 0) {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let named = |port, name: &str| Interface {
+        port,
+        name: name.to_owned(),
+        cpu: false,
+    };
+    let interfaces = vec![named(1, "a"), named(2, "b")];
+    Bench {
+        viewer: Arc::new(Viewer::new(handle, Arc::new(links), interfaces)),
+        stop,
+        thread: Some(thread),
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What all subscribers together may ask for: leaves that are remembered as sent, and leaves that are sampled a second.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tonic::Status;
+
+/// Most leaves of all subscriptions together: some 0.5 GB.
+const LEAVES_MAX: u64 = 4_000_000;
+/// Most leaves that all of them together sample a second.
+const LEAVES_PER_S_MAX: u64 = 1_000_000;
+
+/// What subscriptions ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    pub leaves: u64,
+    /// By samples and heartbeats.
+    pub leaves_per_s: u64,
+}
+
+impl Load {
+    /// One more of so many leaves, which are told at these intervals.
+    pub fn add(&mut self, leaves: usize, intervals: impl IntoIterator<Item = Duration>) {
+        self.leaves += leaves as u64;
+        for every in intervals {
+            let a_second = (leaves as u128 * 1_000_000_000).div_ceil(every.as_nanos().max(1));
+            self.leaves_per_s += u64::try_from(a_second).unwrap_or(u64::MAX);
+        }
+    }
+}
+
+/// The sum over all subscribers.
+#[derive(Debug, Default)]
+pub struct Budget {
+    used: Mutex<Load>,
+}
+
+/// One subscriber's part; given back when it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    budget: Arc<Budget>,
+    load: Load,
+}
+
+impl Share {
+    pub fn of(budget: &Arc<Budget>) -> Share {
+        Share {
+            budget: budget.clone(),
+            load: Load::default(),
+        }
+    }
+
+    /// Asks for this instead of what it had; less is always granted.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED, saying what there is; it then keeps what it had.
+    pub fn set(&mut self, load: Load) -> Result<(), Status> {
+        if load == self.load {
+            return Ok(());
+        }
+        let used = &mut *self
+            .budget
+            .used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let others = Load {
+            leaves: used.leaves - self.load.leaves,
+            leaves_per_s: used.leaves_per_s - self.load.leaves_per_s,
+        };
+        let all = Load {
+            leaves: others.leaves.saturating_add(load.leaves),
+            leaves_per_s: others.leaves_per_s.saturating_add(load.leaves_per_s),
+        };
+        if all.leaves_per_s > LEAVES_PER_S_MAX && load.leaves_per_s > self.load.leaves_per_s {
+            return Err(Status::resource_exhausted(format!(
+                "{} leaves a second are asked for; all subscribers together get {LEAVES_PER_S_MAX}, and {} of them are \
+                 given already: sample more slowly, or fewer leaves",
+                load.leaves_per_s, others.leaves_per_s
+            )));
+        }
+        if all.leaves > LEAVES_MAX && load.leaves > self.load.leaves {
+            return Err(Status::resource_exhausted(format!(
+                "{} leaves are subscribed to; all subscribers together get {LEAVES_MAX}, and {} of them are given \
+                 already: ask for fewer",
+                load.leaves, others.leaves
+            )));
+        }
+        (*used, self.load) = (all, load);
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        // Less is always granted.
+        let _ = self.set(Load::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(leaves: usize, every_ms: u64) -> Load {
+        let mut load = Load::default();
+        load.add(leaves, [Duration::from_millis(every_ms)]);
+        load
+    }
+
+    #[test]
+    fn samples_and_heartbeats_count_by_the_second() {
+        let mut sum = load(100, 10);
+        assert_eq!((sum.leaves, sum.leaves_per_s), (100, 10_000));
+        let both = [Duration::from_secs(3), Duration::from_secs(10)];
+        sum.add(10, both);
+        assert_eq!((sum.leaves, sum.leaves_per_s), (110, 10_005));
+        sum.add(7, None);
+        assert_eq!((sum.leaves, sum.leaves_per_s), (117, 10_005));
+    }
+
+    #[test]
+    fn the_sum_is_bounded_and_what_ends_is_given_back() {
+        let budget = Arc::new(Budget::default());
+        let mut some: Vec<Share> = (0..9).map(|_| Share::of(&budget)).collect();
+        for share in &mut some {
+            share.set(load(1_000, 10)).unwrap();
+        }
+        let mut last = Share::of(&budget);
+        last.set(load(1_000, 20)).unwrap();
+        let error = last.set(load(1_001, 10)).unwrap_err();
+        assert_eq!(error.code(), tonic::Code::ResourceExhausted);
+        assert_eq!(
+            error.message(),
+            "100100 leaves a second are asked for; all subscribers together get 1000000, and 900000 of them are given \
+             already: sample more slowly, or fewer leaves"
+        );
+        // It keeps what it had.
+        let mut other = Share::of(&budget);
+        other.set(load(500, 10)).unwrap();
+        assert!(other.set(load(501, 10)).is_err());
+        some.pop();
+        last.set(load(1_001, 10)).unwrap();
+        drop((some, last, other));
+        assert_eq!(*budget.used.lock().unwrap(), Load::default());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_too() {
+        let budget = Arc::new(Budget::default());
+        let (mut one, mut other) = (Share::of(&budget), Share::of(&budget));
+        one.set(load(3_000_000, 10_000)).unwrap();
+        let error = other.set(load(1_000_001, 10_000)).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "1000001 leaves are subscribed to; all subscribers together get 4000000, and 3000000 of them are given \
+             already: ask for fewer"
+        );
+        one.set(load(2_999_999, 10_000)).unwrap();
+        other.set(load(1_000_001, 10_000)).unwrap();
+    }
+}
