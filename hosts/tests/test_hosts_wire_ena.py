@@ -238,10 +238,10 @@ def test_names_that_follow_pay_for_one_early_hole_without_a_name(ena: EnaBed, va
     transferred = 13 * APART * MSS
     trace, counters = ena.run(variant, many, transferred)
     assert (counters["ena_reduced"], counters["ena_restored"]) == (1, 1)
-    assert growth_after(trace, HIT + 7 * APART) > 1.3  # slow start, paced at 5/4
+    assert growth_after(trace, HIT + 7 * APART) > 1.5  # slow start, paced at 5/4
     trace, counters = ena.run(variant, few, transferred)
     assert (counters["ena_reduced"], counters["ena_restored"]) == (1, 0)
-    assert growth_after(trace, HIT + 6 * APART) < 1.15  # a segment a round trip
+    assert growth_after(trace, HIT + 6 * APART) < 1.2  # a segment a round trip
 
 
 def test_drops_are_not_paid_for_when_names_are_too_few(ena: EnaBed) -> None:
