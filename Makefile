@@ -11,6 +11,7 @@ TARGET ?= embedded
 SWITCH ?= embedded
 TOPOLOGY ?= mininet/topologies/dumbbell.json
 PROGRAM ?= qthresh
+TESTS := p4src controller hosts lab mininet switch bench setup
 export PATH := $(CURDIR)/.setup/rust:$(HOME)/.cargo/bin:$(PATH)
 export FAIRLANE_PYTHON := $(CURDIR)/.venv/bin/python
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
@@ -38,9 +39,10 @@ test: setup lint typecheck test-rust test-python ptf ## everything that CI runs
 test-rust: setup ## unit and integration tests of the Rust workspace
 	@$(CARGO) test --quiet $(MANIFEST) --workspace
 
-test-python: setup ## unit tests of the Python packages, and the real Mininet runs
+test-python: setup ## tests of the Python packages side by side, then those that need the machine (Mininet, kernel senders)
 	@setup/setup.sh browser
-	@$(ROOT) $(PY) -m pytest -q p4src controller hosts lab mininet switch bench setup
+	@$(ROOT) $(PY) -m pytest -q -m "not alone" -n 4 --dist loadfile $(TESTS)
+	@$(ROOT) $(PY) -m pytest -q -m alone -n 2 --dist loadgroup $(TESTS)
 
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)

@@ -19,6 +19,8 @@ import fl_state
 import fl_topology
 import pytest
 
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+
 HERE = Path(__file__).parent
 INSTANCE = "90"
 """Far from what a user's run or the demo uses."""

@@ -15,6 +15,8 @@ from typing import Any
 import fl_state
 import pytest
 
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+
 HERE = Path(__file__).parent
 INSTANCE = "91"
 START_TIMEOUT_S = 90.0

@@ -23,7 +23,11 @@ INSTANCE = "91"
 PREFIX = "tr_"
 TIMEOUT_S = 90.0
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root"),
+]
 
 
 @pytest.fixture(scope="module")

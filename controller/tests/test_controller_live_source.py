@@ -13,7 +13,7 @@ from typing import Any
 
 import fl_ports
 import pytest
-from fairlane_controller.live import batch
+from fairlane_controller.live import batch, qthresh_view
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
@@ -23,6 +23,8 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 from finsy import P4TableAction, P4TableEntry
 from live_switch import LiveSwitch
+
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
 
 DEADLINE_S = 20.0
 QUICK = ReaderOptions(connect_timeout_s=1.0, retry_s=0.05)
@@ -98,6 +100,18 @@ async def test_a_snapshot_of_a_switch(switch: LiveSwitch) -> None:
     assert (port.tx_bps, port.utilisation, second.flows[0].goodput_bps) == (0.0, 0.0, 0.0)
     assert second.loop is None
     assert json.loads(json.dumps(second.to_json()))["flows"][1]["weight"] == 2.0
+
+
+async def test_a_flow_is_at_its_new_port_after_its_route_has_changed(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qthresh_view, "ROUTES_AGE_S", 0.2)
+    await put_flows(switch, [flow_entry("10.0.1.1", 0)])
+    async with source_of(switch) as source:
+        assert [flow.port for flow in (await source.snapshot()).flows] == [3]
+        words = "table_modify ipv4_lpm forward 10.0.3.0/24 => 08:00:00:00:01:11 1"
+        await asyncio.to_thread(switch.fairlane, *words.split())
+        await until(source, "the flow to be at port 1", lambda snapshot: [flow.port for flow in snapshot.flows] == [1])
 
 
 async def test_one_request_a_snapshot(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ from fairlane_controller.live.terminal.keys import parse_keys
 from live_switch import LiveSwitch
 from rich.console import Console
 
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
+
 DEADLINE_S = 40.0
 EVENTS = [
     {"time": "2026-11-21T21:00:00.000+00:00", "event": "tuned", "switch": "s1", "port": 3, "why": f"step {n}"}

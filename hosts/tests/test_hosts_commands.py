@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_hosts import apply, build, loader
+from fairlane_hosts import apply, build, commands, loader
 from fairlane_hosts.commands import app
 from fairlane_hosts.variants import VARIANTS, find_variant
 from hosts_bed import HOSTS_ROOT, bed, run
+from rich.console import Console
 from typer.testing import CliRunner
+
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
 
@@ -70,7 +73,7 @@ def test_list_names_every_variant_and_what_it_is_not() -> None:
 
 
 def test_list_names_what_each_variant_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(commands, "_out", Console(width=400))
     lines = call("list")
     for variant in VARIANTS.values():
         assert variant.paper in lines

@@ -23,7 +23,11 @@ from fairlane_hosts.traffic.records import Record, read_records, read_summary
 from fairlane_hosts.variants import MODERN_SYSCTLS, VARIANTS, find_variant
 from hosts_bed import Bed, bed, finish, run, wait_until
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 RATE_BPS = 2_000_000
 MSS = "960"

@@ -20,6 +20,8 @@ from fairlane_hosts.traffic.udp import UdpOptions
 from hosts_bed import finish
 from test_hosts_traffic import start_sink, tool
 
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
+
 LINUX = ("--cc", "reno-linux", "--no-sysctl-check")
 
 

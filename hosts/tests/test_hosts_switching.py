@@ -21,7 +21,11 @@ from fairlane_hosts.variants import Variant, bpf_variants, find_variant
 from hosts_bed import wait_until
 from packet_bed import RECEIVER_ADDRESS, PacketBed, Script
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 PORT = 5002
 FLOWS = 2

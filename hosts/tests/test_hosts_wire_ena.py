@@ -15,7 +15,11 @@ import pytest
 from packet_bed import PacketBed, Script, Segment, Trace
 from wire_runs import on_time
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 MSS = 1000
 BYTES = 150_000
@@ -220,24 +224,24 @@ def hits_after_drops(drops: int, names: int) -> Script:
 
 
 def growth_after(trace: Trace, number: int) -> float:
-    """Of the flight, in the 0.09 s from the ACK of the repaired segment on."""
+    """Of the flight, in the 0.3 s from the ACK of the repaired segment on."""
     repair = trace.sent(number, 1)
     end = next(ack for ack in trace.got() if ack.ack > repair.seq).at_sender_s
     flights = trace.flights(MSS)
     before = max(flight for t_s, flight in flights if end - 0.03 < t_s <= end)
-    return max(flight for t_s, flight in flights if end < t_s < end + 0.09) / before
+    return max(flight for t_s, flight in flights if end < t_s < end + 0.3) / before
 
 
 @pytest.mark.parametrize("variant", SENDERS)
 def test_names_that_follow_pay_for_one_early_hole_without_a_name(ena: EnaBed, variant: str) -> None:
     few, many = hits_after_drops(drops=1, names=6), hits_after_drops(drops=1, names=7)
-    transferred = 10 * APART * MSS
+    transferred = 13 * APART * MSS
     trace, counters = ena.run(variant, many, transferred)
     assert (counters["ena_reduced"], counters["ena_restored"]) == (1, 1)
-    assert growth_after(trace, HIT + 7 * APART) > 1.3  # slow start, paced at 5/4
+    assert growth_after(trace, HIT + 7 * APART) > 1.5  # slow start, paced at 5/4
     trace, counters = ena.run(variant, few, transferred)
     assert (counters["ena_reduced"], counters["ena_restored"]) == (1, 0)
-    assert growth_after(trace, HIT + 6 * APART) < 1.15  # a segment a round trip
+    assert growth_after(trace, HIT + 6 * APART) < 1.2  # a segment a round trip
 
 
 def test_drops_are_not_paid_for_when_names_are_too_few(ena: EnaBed) -> None:

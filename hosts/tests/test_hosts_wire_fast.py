@@ -15,7 +15,11 @@ from fairlane_hosts.variants import find_variant
 from packet_bed import PacketBed, Script, Span, Trace
 from wire_runs import BYTES, MSS, RTO_MIN_S, Runs, on_time
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 WINDOW_SEGMENTS = 40
 RTT_S = 0.04

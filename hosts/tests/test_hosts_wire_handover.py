@@ -16,7 +16,11 @@ from dataclasses import dataclass
 import pytest
 from packet_bed import PacketBed, Script, Segment, Span, Trace
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 MSS = 1000
 SPIKE_S = 0.7

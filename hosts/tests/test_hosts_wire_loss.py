@@ -14,7 +14,11 @@ import pytest
 from packet_bed import PacketBed, Script, Segment, Span, Trace
 from wire_runs import LOST, MSS, RTO_MIN_S, Runs
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 CASES = {
     "one": Script(drop=[LOST]),

@@ -15,7 +15,11 @@ import pytest
 from packet_bed import PacketBed, Script, Segment, Span, Trace
 from wire_runs import on_time
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 MSS = 1000
 HEAD_AT = 250  # the timeouts come here

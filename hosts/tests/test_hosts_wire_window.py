@@ -13,7 +13,11 @@ from statistics import median
 import pytest
 from packet_bed import PacketBed, Trace
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.xdist_group("kernel"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
+]
 
 MSS = 1000
 FRAME_BYTES = MSS + 54

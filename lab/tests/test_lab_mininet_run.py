@@ -13,6 +13,8 @@ from fairlane_lab.runners.mininet import MininetOptions, run_many
 from fairlane_lab.scenario import Scenario, TcpOptions
 from test_lab_mininet_plan import RENO, VEGAS, document, scenario
 
+pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+
 FRAME_BITS = 8 * 1014
 ROUND_TRIP_S = 0.0105
 """Twice 1 + 2 + 1 ms; frames of 1014 bytes over 5 and 10 Mbit/s (hosts send as fast as they can), ACKs back; no queue: windows are small."""

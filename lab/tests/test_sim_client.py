@@ -63,9 +63,7 @@ def test_a_refused_update_is_named_and_the_good_ones_are_applied(world: SimWorld
     key = world.config.flows[0].key  # the set-up gave it slot 0
 
     async def work(client: SwitchClient) -> dict[int, GRPCStatusCode]:
-        with pytest.raises(
-            FairlaneError, match=r"switch s1 .* refused 1 update: update 0: ALREADY_EXISTS"
-        ) as caught:
+        with pytest.raises(FairlaneError, match=r"switch s1 .* refused 1 update: update 0: ALREADY_EXISTS") as caught:
             await client.write([+key.entry(5)])
         assert caught.value.code is ErrorCode.REFUSED
         with pytest.raises(FairlaneError, match="polciy"):

@@ -178,9 +178,10 @@ async def test_digest_and_packet_in_from_a_packet_out(address: str) -> None:
         await switch.write([+digest])
         await assert_reads(switch, P4DigestEntry(), [digest])
         payload = bytes.fromhex("020000000001 020000000009 0800") + bytes(46)
-        packets = switch.read_packets()
+        waiting = asyncio.ensure_future(anext(aiter(switch.read_packets())))
+        await asyncio.sleep(0)  # the generator listens from its first step on
         await switch.write([P4PacketOut(payload, egress_port=510, _pad=0)])
-        packet = await asyncio.wait_for(anext(aiter(packets)), 10)
+        packet = await asyncio.wait_for(waiting, 10)
         assert packet.payload == payload
         assert packet.metadata == {"ingress_port": 510, "reason": 5}
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from finsy import P4TableEntry
@@ -32,6 +33,8 @@ REGISTER_PORT = "port_occupancy"
 REGISTER_PORT_BYTES = "port_occupancy_bytes"
 _FLOW_TABLES = tuple(program.TABLE_FLOW.values())
 _ROUTE_TABLES = tuple(program.TABLE_ROUTE.values())
+ROUTES_AGE_S = 5.0
+"Routes are read again after so long; what changes them is not this controller alone."
 
 
 class QthreshView:
@@ -41,12 +44,14 @@ class QthreshView:
         self._managed: set[int] = set()
         self._slots: set[int] = set()
         self._routes: Routes | None = None
+        self._routes_until_s = 0.0
 
     async def read(self, client: SwitchClient, place: Place, rates: RateBook, batch: BatchReader) -> Sample:
         """One reading; raises FairlaneError."""
         tables = [table(program.TABLE_PORT_LIMIT), table(program.TABLE_POLICY)]
         tables += [table(name, counted=True, idle=True) for name in _FLOW_TABLES]
-        if self._routes is None:
+        reads_routes = self._routes is None or time.monotonic() >= self._routes_until_s
+        if reads_routes:
             tables += [table(name) for name in _ROUTE_TABLES]
         ports, managed, slots = set(place.ports), set(self._managed), set(self._slots)
         got = await batch.read(client, tables, _counters(ports | managed, managed, slots), _registers(managed, slots))
@@ -63,8 +68,9 @@ class QthreshView:
                 _registers(new_ports, new_slots),
                 into=got,
             )
-        if self._routes is None:
+        if reads_routes:
             self._routes = Routes(entry for name in _ROUTE_TABLES for entry in got.entries[name])
+            self._routes_until_s = time.monotonic() + ROUTES_AGE_S
         policies = [p for p in map(Policy.from_entry, got.entries[program.TABLE_POLICY]) if p is not None]
         drops = drop_rows(place.name, got, rates)
         has_registers = batch.has_registers

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, 
 
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flows import FlowKey, FlowTable
-from fairlane_controller.loop.new_flows import FlowPauses, MissedFlows, NewFlowCounts
+from fairlane_controller.loop.new_flows import FlowPauses, MissedFlows, NewFlowCounts, ToldFlows
 from fairlane_controller.loop.shares import FlowCount
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
@@ -27,9 +27,6 @@ MAX_WAITING = 8192
 "Notifications of new flows that may wait for their entries."
 BATCH_FLOWS = 500
 "Flows of one request; each takes two updates."
-EVENTS_AT_ONCE = 100
-"Flows of one request that get an event each."
-MANY = {"flow": "flows", "flow_gone": "flows_gone"}
 FULL_PAUSE_S = 1.0
 "No entries are tried for so long after the switch said that its table is full."
 
@@ -84,6 +81,7 @@ class FlowKeeper:
         "Flows of the request that is on its way."
         self._some_waiting = asyncio.Event()
         self._missed = MissedFlows(log)
+        self._came, self._went = ToldFlows(log, "flow"), ToldFlows(log, "flow_gone")
         self._pauses = FlowPauses()
         self._full_until_s = 0.0
 
@@ -126,6 +124,8 @@ class FlowKeeper:
             self.counts_of_new.told -= len(self._waiting) + self._inserting
             self._waiting.clear()
             self._inserting = 0
+            for told in (self._came, self._went):
+                told.flush(client.endpoint.name)
 
     def _count_lost(self, client: SwitchClient, lost: int) -> None:
         if lost > 0:
@@ -196,7 +196,7 @@ class FlowKeeper:
             counts.refused += 1
             self._tell_refused(client, key, refusal, now_s)
         counts.entries += len(taken)
-        self._tell_flows(client, "flow", taken)
+        self._came.tell(client.endpoint.name, [(key, self.table.slot(key)) for key in taken])
         if missed:
             counts.missed += missed
             self.table.missed = counts.missed
@@ -216,16 +216,6 @@ class FlowKeeper:
             again_s=pause_s,
             why=f"the switch refused the entry of {key}, which is tried again after {pause_s:g} s at the earliest: {refusal}",
         )
-
-    def _tell_flows(self, client: SwitchClient, event: str, keys: Sequence[FlowKey]) -> None:
-        """One event a flow; of many flows at once one event for all."""
-        if len(keys) > EVENTS_AT_ONCE:
-            self._log.write(MANY[event], switch=client.endpoint.name, flows=len(keys), first=str(keys[0]))
-            return
-        for key in keys:
-            slot = self.table.slot(key)
-            more = {} if slot is None else {"slot": slot}
-            self._log.write(event, switch=client.endpoint.name, flow=str(key), **more)
 
     async def tune(self, client: SwitchClient, weights: Mapping[FlowKey, int]) -> int:
         """Put these weights (1/256) into the flows' entries, one batch of those that differ; returns how many were written."""
@@ -317,7 +307,7 @@ class FlowKeeper:
         for key in gone:
             self._forget(key)
         self._full_until_s = 0.0
-        self._tell_flows(client, "flow_gone", gone)
+        self._went.tell(client.endpoint.name, [(key, None) for key in gone])
 
     def _forget(self, key: FlowKey) -> None:
         self.table.release(key)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the flows that a switch told as new: counted, the missed told together, the refused paused; bounded memory."""
+"""What became of the flows that a switch told as new: counted, many told together, the refused paused; bounded memory and log."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairlane_controller.loop.flows import FlowKey
@@ -12,6 +13,9 @@ from fairlane_controller.loop.retries import Log
 
 MISSED_PERIOD_S = 10.0
 "Missed flows are told at once, and then together once in this time while they go on."
+SINGLE_EVENTS, SINGLE_PERIOD_S = 100, 1.0
+"Flows of a period that get an event each; what is beyond gets one event together."
+TOGETHER = {"flow": "flows", "flow_gone": "flows_gone"}
 MAX_PAUSES = 4096
 "Flows whose pause is remembered; the oldest is forgotten first."
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -53,6 +57,47 @@ class MissedFlows:
         self._told_s[reason] = now_s
         why = f"{told} new flows share the fallback slots by hash, without an entry of their own: {reason}"
         self._log.write("flows_missed", switch=switch, flows=told, why=why)
+
+
+class ToldFlows:
+    """Says which flows came (`flow`) and went (`flow_gone`): an event each, and one event a period for all of a flood."""
+
+    def __init__(self, log: Log, event: str) -> None:
+        self._log = log
+        self._event = event
+        self._period_began_s = -SINGLE_PERIOD_S
+        self._room = 0
+        self._together = 0
+        self._first = ""
+        self._flush_later: asyncio.TimerHandle | None = None
+
+    def tell(self, switch: str, flows: Sequence[tuple[FlowKey, int | None]]) -> None:
+        """These flows, with their slots where they have one."""
+        if not flows:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._period_began_s >= SINGLE_PERIOD_S:
+            self._period_began_s, self._room = now_s, SINGLE_EVENTS
+        if len(flows) <= self._room and not self._together:
+            self._room -= len(flows)
+            for key, slot in flows:
+                more = {} if slot is None else {"slot": slot}
+                self._log.write(self._event, switch=switch, flow=str(key), **more)
+            return
+        self._first = self._first or str(flows[0][0])
+        self._together += len(flows)
+        if self._flush_later is None:
+            wait_s = self._period_began_s + SINGLE_PERIOD_S - now_s
+            self._flush_later = asyncio.get_running_loop().call_later(wait_s, self.flush, switch)
+
+    def flush(self, switch: str) -> None:
+        """Say now what would be said together at the end of the period."""
+        if self._flush_later is not None:
+            self._flush_later.cancel()
+            self._flush_later = None
+        if self._together:
+            self._log.write(TOGETHER[self._event], switch=switch, flows=self._together, first=self._first)
+            self._together, self._first = 0, ""
 
 
 class FlowPauses:
