@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.flow_keeper import flow_of, weight_of
+from fairlane_controller.loop.events import EventLog
+from fairlane_controller.loop.flow_keeper import FlowKeeper, flow_of, weight_of
 from fairlane_controller.loop.flow_weights import WeightRules
 from fairlane_controller.loop.flows import FlowKey, FlowTable
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from finsy import P4TableEntry
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -39,6 +45,36 @@ def test_a_flow_s_own_weight_is_in_its_entry() -> None:
     assert (flow_of(plain), weight_of(plain)) == ((key(7), 3), None)
     with pytest.raises(FairlaneError, match=r"weight 300 is out of range: it must be between 0.00390625 and 255"):
         key(7).entry(3, weight=300)
+
+
+class HeldEntries:
+    """A connection to a switch that holds these entries."""
+
+    endpoint = Endpoint("s1", "memory")
+
+    def __init__(self, entries: list[P4TableEntry]) -> None:
+        self.entries = entries
+        self.deleted: list[FlowKey] = []
+
+    async def read_table(self, table: str, **_: object) -> list[P4TableEntry]:
+        """Those of one table."""
+        return [entry for entry in self.entries if entry.table_id == table]
+
+    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, object]:
+        """Takes all; remembers what is deleted."""
+        self.deleted += [flow_of(update)[0] for update in updates]
+        return {}
+
+
+async def test_an_entry_ages_out_by_its_own_idle_timeout_not_by_one_that_came_later(tmp_path: Path) -> None:
+    old, new = key(1).entry(0, idle_timeout_s=60), key(2).entry(1, idle_timeout_s=10)
+    unknown = key(3).entry(2)  # a target that does not read it back
+    for entry in (old, new, unknown):
+        entry.time_since_last_hit = 20 * 10**9
+    client = HeldEntries([old, new, unknown])
+    keeper = FlowKeeper(EventLog(tmp_path / "events.jsonl"), idle_timeout_s=10.0)
+    assert await keeper.take_over(cast("SwitchClient", client)) == 1
+    assert set(client.deleted) == {key(2), key(3)}
 
 
 def test_ipv4_and_ipv6_share_the_slots() -> None:

@@ -286,8 +286,12 @@ class FlowKeeper:
         return entries
 
     async def _sweep(self, client: SwitchClient, entries: Iterable[P4TableEntry]) -> None:
-        limit_ns = 1.5 * self._idle_timeout_s * 1e9
-        idle = {flow_of(e)[0] for e in entries if (e.time_since_last_hit or 0) > limit_ns}
+        ours_ns = round(self._idle_timeout_s * 1e9)
+        idle = {
+            flow_of(entry)[0]
+            for entry in entries
+            if (entry.time_since_last_hit or 0) > 1.5 * (entry.idle_timeout_ns or ours_ns)
+        }
         await self._delete(client, {key for key in idle if key in self.table})
 
     async def _delete(self, client: SwitchClient, keys: set[FlowKey]) -> None:
