@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/.setup/rust:$(HOME)/.cargo/bin:$(PATH)
 export FAIRLANE_PYTHON := $(CURDIR)/.venv/bin/python
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help setup demo run stop test test-rust test-python ptf conformance bench doctor lint format typecheck p4 clean
+.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf conformance bench doctor lint format typecheck p4 clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -41,8 +41,11 @@ test-rust: setup ## unit and integration tests of the Rust workspace
 
 test-python: setup ## tests of the Python packages side by side, then those that need the machine (Mininet, kernel senders)
 	@setup/setup.sh browser
-	@$(ROOT) $(PY) -m pytest -q -m "not alone" -n 4 --dist loadfile $(TESTS)
-	@$(ROOT) $(PY) -m pytest -q -m alone -n 2 --dist loadgroup $(TESTS)
+	@$(ROOT) $(PY) -m pytest -q -m "not kernel and not timed" -n 4 --dist loadfile $(TESTS)
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-kernel test-timed
+
+test-kernel test-timed: test-%:
+	@$(ROOT) env -u MAKEFLAGS -u MFLAGS $(PY) -m pytest -q -m $* $(TESTS)
 
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)

@@ -19,7 +19,7 @@ import fl_state
 import fl_topology
 import pytest
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 HERE = Path(__file__).parent
 INSTANCE = "90"

@@ -15,7 +15,7 @@ from typing import Any
 import fl_state
 import pytest
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 HERE = Path(__file__).parent
 INSTANCE = "91"

@@ -24,8 +24,7 @@ PREFIX = "tr_"
 TIMEOUT_S = 90.0
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.xdist_group("kernel"),
+    pytest.mark.kernel,
     pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root"),
 ]
 

@@ -24,7 +24,7 @@ from fairlane_controller.switch.setup import endpoint_of
 from finsy import P4TableAction, P4TableEntry
 from live_switch import LiveSwitch
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
+pytestmark = pytest.mark.timed
 
 DEADLINE_S = 20.0
 QUICK = ReaderOptions(connect_timeout_s=1.0, retry_s=0.05)

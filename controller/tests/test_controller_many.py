@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from live_topology import Controller, LiveTopology, controllers, live_topology, wait_until
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.timed, pytest.mark.timeout(120)]
 
 
 def thresholds(topology: LiveTopology) -> dict[tuple[str, int], int]:

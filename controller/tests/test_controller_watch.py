@@ -26,7 +26,7 @@ from fairlane_controller.live.terminal.keys import parse_keys
 from live_switch import LiveSwitch
 from rich.console import Console
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
+pytestmark = pytest.mark.timed
 
 DEADLINE_S = 40.0
 EVENTS = [

@@ -23,7 +23,7 @@ from fairlane_hosts.variants import VARIANTS, Variant, find_variant
 from hosts_bed import HOSTS_ROOT, wait_until
 from typer.testing import CliRunner
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
 

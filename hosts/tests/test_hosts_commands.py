@@ -20,7 +20,7 @@ from hosts_bed import HOSTS_ROOT, bed, run
 from rich.console import Console
 from typer.testing import CliRunner
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root")
 

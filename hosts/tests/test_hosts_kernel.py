@@ -24,8 +24,7 @@ from fairlane_hosts.variants import MODERN_SYSCTLS, VARIANTS, find_variant
 from hosts_bed import Bed, bed, finish, run, wait_until
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.xdist_group("kernel"),
+    pytest.mark.kernel,
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

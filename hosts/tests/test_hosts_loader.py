@@ -18,7 +18,7 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import VARIANTS, bpf_variants, find_variant
 from hosts_bed import HOSTS_ROOT, wait_until
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="registers BPF programs: needs root")
 GONE_TIMEOUT_S = 5

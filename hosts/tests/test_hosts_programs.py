@@ -25,7 +25,7 @@ from fairlane_hosts.programs import PROGRAMS, find_program
 from fairlane_hosts.variants import VARIANTS, find_variant
 from hosts_bed import HOSTS_ROOT, run, wait_until
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="attaches BPF programs: needs root")
 GONE_TIMEOUT_S = 5

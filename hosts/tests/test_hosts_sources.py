@@ -20,7 +20,7 @@ from fairlane_hosts.traffic.udp import UdpOptions
 from hosts_bed import finish
 from test_hosts_traffic import start_sink, tool
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
+pytestmark = pytest.mark.timed
 
 LINUX = ("--cc", "reno-linux", "--no-sysctl-check")
 

@@ -22,8 +22,7 @@ from hosts_bed import wait_until
 from packet_bed import RECEIVER_ADDRESS, PacketBed, Script
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.xdist_group("kernel"),
+    pytest.mark.kernel,
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

@@ -18,7 +18,7 @@ from fairlane_hosts.traffic.options import SendOptions, SinkOptions, parse_endpo
 from fairlane_hosts.traffic.records import Record, read_records, read_summary
 from hosts_bed import HOSTS_ROOT, finish, wait_until
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
+pytestmark = pytest.mark.timed
 
 MS = 1_000_000
 LINUX = ("--cc", "reno-linux,cubic", "--no-sysctl-check")  # built in: no root needed

@@ -15,8 +15,7 @@ from packet_bed import PacketBed, Script, Segment, Span, Trace
 from wire_runs import LOST, MSS, RTO_MIN_S, Runs
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.xdist_group("kernel"),
+    pytest.mark.kernel,
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

@@ -16,8 +16,7 @@ from packet_bed import PacketBed, Script, Segment, Span, Trace
 from wire_runs import on_time
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.xdist_group("kernel"),
+    pytest.mark.kernel,
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

@@ -14,8 +14,7 @@ import pytest
 from packet_bed import PacketBed, Trace
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.xdist_group("kernel"),
+    pytest.mark.kernel,
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and BPF programs: needs root"),
 ]
 

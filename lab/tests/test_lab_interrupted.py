@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("times")]
+pytestmark = pytest.mark.timed
 
 DEADLINE_S = 120.0
 SHORT = ("--set", "duration_s=5", "--set", "warmup_s=3")

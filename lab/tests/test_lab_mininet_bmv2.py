@@ -14,7 +14,7 @@ from fairlane_lab.runners.mininet import MininetOptions, run_many
 from fairlane_lab.scenario import Control, Scenario, TcpOptions
 from test_lab_mininet_plan import scenario
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 needs_bmv2 = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("simple_switch_grpc") is None, reason="needs root and simple_switch_grpc (BMv2)"

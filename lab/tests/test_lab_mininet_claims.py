@@ -11,7 +11,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.testbed.claims import claimed_instances
 from fairlane_lab.topology_scripts import fl_state
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 
 def test_a_second_run_gets_other_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

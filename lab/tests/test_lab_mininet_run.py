@@ -13,7 +13,7 @@ from fairlane_lab.runners.mininet import MininetOptions, run_many
 from fairlane_lab.scenario import Scenario, TcpOptions
 from test_lab_mininet_plan import RENO, VEGAS, document, scenario
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("kernel")]
+pytestmark = pytest.mark.kernel
 
 FRAME_BITS = 8 * 1014
 ROUND_TRIP_S = 0.0105

@@ -22,8 +22,7 @@ from fairlane_switch.wire import LinkOptions, Wire, WireClient, WireError, WireL
 from wire_lab import MACS, WireNet, drain, run, socket_in, socket_mode, stamped, wait_until
 
 pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.xdist_group("times"),
+    pytest.mark.timed,
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
     pytest.mark.timeout(60),
 ]
