@@ -6,17 +6,28 @@ SHELL := /bin/bash
 ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E env PATH=$$PATH")
 PY := .venv/bin/python
 CARGO := cargo --color=auto
-MANIFEST := --manifest-path switch/Cargo.toml
+MANIFEST := --locked --manifest-path switch/Cargo.toml
 TARGET ?= embedded
 SWITCH ?= embedded
 TOPOLOGY ?= mininet/topologies/dumbbell.json
 PROGRAM ?= qthresh
-TESTS := p4src controller hosts lab mininet switch bench setup
-export PATH := $(CURDIR)/.setup/rust:$(HOME)/.cargo/bin:$(PATH)
+CONTROLLER ?= fairlane
+ifeq ($(filter fairlane none,$(CONTROLLER)),)
+$(error CONTROLLER=$(CONTROLLER): choose fairlane, or none to bring your own)
+endif
+FOLDER ?=
+SECONDS ?= 60
+SEED := $(or $(SEED),$(shell date +%s))
+FUZZ ?=
+TESTS := p4src controller hosts lab mininet switch bench setup tutorials
+export PATH := $(CURDIR)/.setup/rust:$(PATH)$(shell command -v cargo >/dev/null || echo ":$(HOME)/.cargo/bin")
+ifneq ($(wildcard .setup/rust-toolchain),)  # set-up found no pinned tool chain
+export RUSTUP_TOOLCHAIN ?= $(shell cat .setup/rust-toolchain)
+endif
 export FAIRLANE_PYTHON := $(CURDIR)/.venv/bin/python
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf conformance bench doctor lint format typecheck p4 clean
+.PHONY: help setup demo run stop test test-rust test-python test-machine test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench doctor lint format typecheck lock p4 clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -27,22 +38,25 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
 	@$(ROOT) .venv/bin/fairlane lab demo
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena)
-	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena, CONTROLLER=fairlane|none, FOLDER=of the commands)
+	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
+		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER))
 
 stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
-test: setup lint typecheck test-rust test-python ptf ## everything that CI runs
-	@echo "all tests passed"
+test: setup ## everything that CI runs; a group that fails keeps no other one from running
+	@setup/test_groups.sh lint typecheck test-rust fuzz-short test-python test-machine ptf
 
 test-rust: setup ## unit and integration tests of the Rust workspace
-	@$(CARGO) test --quiet $(MANIFEST) --workspace
+	@$(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace
 
-test-python: setup ## tests of the Python packages side by side, then those that need the machine (Mininet, kernel senders)
+test-python: setup ## tests of the Python packages, side by side
 	@setup/setup.sh browser
 	@$(ROOT) $(PY) -m pytest -q -m "not kernel and not timed" -n 4 --dist loadfile $(TESTS)
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-kernel test-timed
+
+test-machine: setup ## tests that need the machine for themselves (Mininet, kernel senders)
+	@$(MAKE) --no-print-directory --keep-going -j2 --output-sync=target test-kernel test-timed
 
 test-kernel test-timed: test-%:
 	@$(ROOT) env -u MAKEFLAGS -u MFLAGS $(PY) -m pytest -q -m $* $(TESTS)
@@ -50,9 +64,27 @@ test-kernel test-timed: test-%:
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)
 
-conformance: ## p4c's own packet tests through the embedded switch (P4C=path of a p4c tree)
+fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS=60 for each, FUZZ="program gnmi" only these, SEED=1)
+	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/switch/crates/fuzz/covered.sh LLVM_PROFILE_FILE=/dev/null \
+		$(CARGO) run --quiet $(MANIFEST) -p fuzz -- --grow --seconds $(SECONDS) --seed $(SEED) $(FUZZ)
+	@[ -n "$(FUZZ)" ] || $(PY) controller/tests/fuzz.py --seed $(SEED) --seconds $$(( $(SECONDS) * 5 ))
+
+fuzz-short: setup ## the same in three minutes, always with the same inputs
+	@$(CARGO) test --quiet $(MANIFEST) --workspace --test short -- --ignored --nocapture
+
+conformance: ## packet tests (STF) through the embedded switch (P4C=a p4c tree, or any folder of tests and programs)
 	@test -n "$${P4C:-}" || { echo "name a p4c tree: make conformance P4C=../p4c (p4c-bm2-ss must be on the PATH)"; exit 2; }
-	@$(CARGO) run --quiet --release $(MANIFEST) -p conformance -- --p4c-tree "$(P4C)" --at-least 190
+	@$(CARGO) run --quiet --release $(MANIFEST) -p conformance --bin fairlane-conformance -- "$(P4C)"
+
+differential: ## our programs, and those of P4C=folder, on the embedded switch and on BMv2, packet by packet
+	@$(CARGO) run --quiet --release $(MANIFEST) -p conformance --bin fairlane-differential -- --programs p4src/compiled p4src/differential $(P4C)
+
+clients: ## other projects' P4Runtime and gNMI clients, unchanged, against the switch (CLIENTS=folder of their trees)
+	@$(ROOT) switch/tests/clients/run.sh "$(CLIENTS)"
+
+tutorials: setup ## p4lang/tutorials' exercises, solved, on the embedded switch (P4LANG_TUTORIALS=a tree, P4LANG_PYTHON=for their controllers, P4_GUIDE=a p4-guide tree; EXERCISE=only these)
+	@test -n "$${P4LANG_TUTORIALS:-}" || { echo "name a p4lang/tutorials tree: make tutorials P4LANG_TUTORIALS=../tutorials (p4c-bm2-ss must be on the PATH)"; exit 2; }
+	@$(ROOT) $(PY) tutorials/run.py --tree "$(P4LANG_TUTORIALS)" --python "$(P4LANG_PYTHON)" $(if $(P4_GUIDE),--guide "$(P4_GUIDE)") $(EXERCISE)
 
 bench: setup ## performance as ratios measured in one run
 	@$(ROOT) $(PY) bench/run.py
@@ -62,15 +94,18 @@ doctor: ## say what is missing on this machine and how to mend it
 
 lint: setup ## formatters and linters, all blocking
 	@.venv/bin/ruff format --check -q . && .venv/bin/ruff check -q .
-	@$(CARGO) fmt $(MANIFEST) --all --check
+	@$(CARGO) fmt --manifest-path switch/Cargo.toml --all --check
 	@$(CARGO) clippy --quiet $(MANIFEST) --workspace --all-targets -- -D warnings
 
 format: setup ## format everything
 	@.venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix . || true
-	@$(CARGO) fmt $(MANIFEST) --all
+	@$(CARGO) fmt --manifest-path switch/Cargo.toml --all
 
 typecheck: setup ## pyright, strict
 	@.venv/bin/pyright --warnings
+
+lock: ## renew the locked versions of Python packages and Rust crates
+	@setup/setup.sh lock
 
 p4: ## recompile the P4 programs (needs p4c-bm2-ss on the PATH)
 	@python3 p4src/compile.py

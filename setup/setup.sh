@@ -8,6 +8,8 @@ say() { printf '\033[1m[setup]\033[0m %s\n' "$*"; }
 fail() { printf '[setup] error: %s\n' "$*" >&2; exit 2; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 SYSTEM_PYTHON=/usr/bin/python3
+UV=.setup/uv/bin/uv
+UV_VERSION=0.13.9
 VENV=.venv
 export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-1}"  # the certificates of this system, as pip and apt use them
 
@@ -44,15 +46,24 @@ browser() {
     fi
 }
 
-find_uv() {
-    if [ -x .setup/uv/bin/uv ]; then UV=.setup/uv/bin/uv
-    elif command -v uv >/dev/null; then UV=$(command -v uv)
-    else
-        say "installing uv into .setup/uv"
-        "$SYSTEM_PYTHON" -m venv .setup/uv
-        .setup/uv/bin/pip install -q uv
-        UV=.setup/uv/bin/uv
-    fi
+pinned_uv() {
+    [ "$("$UV" --version 2>/dev/null | cut -d' ' -f2)" = "$UV_VERSION" ] && return 0
+    say "installing uv $UV_VERSION into .setup/uv"
+    "$SYSTEM_PYTHON" -m venv .setup/uv
+    .setup/uv/bin/pip install -q "uv==$UV_VERSION"
+}
+
+# Versions of every Python package and Rust crate, for all Pythons and machines that are supported, as new as they come.
+lock() {
+    pinned_uv
+    rust
+    say "resolving anew: setup/constraints.txt, switch/Cargo.lock"
+    printf -- '-e ./%s\n' switch controller hosts lab > .setup/requirements.in
+    echo hatchling >> .setup/requirements.in  # what builds our own packages
+    "$UV" pip compile -q --upgrade --universal --python-version 3.10 --group dev .setup/requirements.in --no-annotate --no-header \
+        --no-emit-package fairlane-{switch,controller,hosts,lab} -o .setup/constraints.txt > .setup/lock.log
+    { echo "# Made by 'make lock': one version of each package for every supported Python and machine."; cat .setup/constraints.txt; } > setup/constraints.txt
+    cargo update --manifest-path switch/Cargo.toml
 }
 
 python_env() {
@@ -60,10 +71,10 @@ python_env() {
     want=$(cat pyproject.toml */pyproject.toml setup/constraints.txt setup/setup.sh | sha256sum)
     stamp=.setup/python.stamp
     if [ -x $VENV/bin/python ] && [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ]; then return 0; fi
-    find_uv
+    pinned_uv
     say "making the Python environment in $VENV (system Python, so that Mininet is in it)"
     [ -x $VENV/bin/python ] || "$UV" venv -q --python "$SYSTEM_PYTHON" --system-site-packages $VENV
-    "$UV" pip install -q --python $VENV/bin/python --constraint setup/constraints.txt \
+    "$UV" pip install -q --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
         --group dev -e ./switch -e ./controller -e ./hosts -e ./lab
     echo "$want" > $stamp
 }
@@ -74,9 +85,17 @@ rust_version_ok() {
     [ -n "$version" ] && [ "$version" -ge 88 ]
 }
 
+# rust-toolchain.toml pins the tool chain. Rustup fetches it; where rustup cannot, and where Rust comes with the distribution,
+# any version that is new enough does, and is named.
 rust() {
     [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
     rust_version_ok && return 0
+    if RUSTUP_TOOLCHAIN=stable rust_version_ok; then
+        export RUSTUP_TOOLCHAIN=stable
+        echo stable > .setup/rust-toolchain
+        say "the pinned Rust $(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml) is not to be had; $(cargo --version) instead"
+        return 0
+    fi
     # Ubuntu carries newer tool chains under versioned names, Debian 13 and Ubuntu 24.04 carry rustup.
     local newest
     newest=$(apt-cache pkgnames cargo-1. 2>/dev/null | sed -n 's/^cargo-1\.\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
@@ -99,7 +118,7 @@ binaries() {
     rust
     say "building the switch, the wire and the simulator (Rust, release; the first build takes a few minutes)"
     export FAIRLANE_PYTHON="$PWD/$VENV/bin/python" PYO3_PYTHON="$PWD/$VENV/bin/python"
-    cargo build --quiet --release --manifest-path switch/Cargo.toml -p switch -p wire -p native \
+    cargo build --quiet --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native \
         || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"
     python_module
 }
@@ -129,8 +148,9 @@ case "${1:-all}" in
     python) packages; python_env ;;
     rust) rust ;;
     binaries) binaries ;;
+    lock) lock ;;
     all)
         packages; python_env; binaries; bpf
         say "ready" ;;
-    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, all" ;;
+    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, all" ;;
 esac
