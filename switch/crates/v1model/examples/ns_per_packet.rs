@@ -158,7 +158,7 @@ fn insert_flow(pipeline: &mut Pipeline, flow: usize) {
     insert(
         pipeline,
         table,
-        &[src, dst, 6, src_port, 5001],
+        &[src, dst, 6, src_port, 5001, 0],
         "LaneIngress.flow.set_flow",
         &[flow as u64],
     );

@@ -5,11 +5,13 @@ mod arrays;
 mod profiles;
 mod reconcile;
 
+pub use reconcile::{Piece, Takeover};
+
 use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, EntryStats, MeterConfig, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::pipeline::Pipeline;
 use crate::schema::*;
-use crate::table::{pack_call, unpack_call, ActionWord, Callee, StoredEntry};
+use crate::table::{pack_call, unpack_call, ActionWord, Callee, StoredEntry, Table};
 
 /// Result of a control-plane request.
 pub type ControlResult<T = ()> = Result<T, ControlError>;
@@ -57,6 +59,37 @@ impl Pipeline {
             .iter()
             .copied()
             .find(|&a| self.action_schema(a).name == name)
+    }
+
+    /// True when the control plane may not change the entries of a table, as they are the program's.
+    pub fn table_is_const(&self, table: TableId) -> bool {
+        self.state.tables[table.index()].is_const()
+    }
+
+    /// Lets the control plane change the entries that the program put into a table, and add further ones up to `size`
+    /// in all. BMv2 JSON has `const entries` and `entries` in one form, and their number for the size of the table: until
+    /// this is called they are const.
+    pub fn table_allow_changes(&mut self, table: TableId, size: u32) -> ControlResult {
+        let (schema, actions) = (&self.schema.tables[table.index()], &self.schema.actions);
+        let larger = TableSchema {
+            max_size: size.max(schema.max_size),
+            ..schema.clone()
+        };
+        let own = Table::bytes(schema, actions);
+        let more = Table::bytes(&larger, actions) - own;
+        if let Err(refused) = self.budget.take(more) {
+            return Err(ControlError::new(
+                ErrorKind::ResourceExhausted,
+                format!("table {} of {size} entries {refused}", schema.name),
+            ));
+        }
+        self.state.tables[table.index()].allow_changes(larger.max_size);
+        Ok(())
+    }
+
+    /// Most entries of a table.
+    pub fn table_size(&self, table: TableId) -> u32 {
+        self.state.tables[table.index()].max_size()
     }
 
     /// The shape of a table.

@@ -30,6 +30,10 @@ pub struct Effects {
     pub recirculate: Option<Again>,
     /// An `assert` or `assume` failed: the packet must be dropped and counted.
     pub assertion_failed: bool,
+    /// The parser went round a loop too often: the packet has the error ParserTimeout.
+    pub parser_timed_out: bool,
+    /// A control or deparser did: the packet must be dropped and counted.
+    pub timed_out: bool,
     /// Digest samples, values as they were at the end of ingress.
     pub digests: DigestSink,
     /// Lines of `log_msg` and failed assertions.
@@ -52,6 +56,8 @@ impl Effects {
         self.resubmit = None;
         self.recirculate = None;
         self.assertion_failed = false;
+        self.parser_timed_out = false;
+        self.timed_out = false;
         self.digests.clear();
         self.log.clear();
     }

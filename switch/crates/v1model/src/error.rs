@@ -16,9 +16,26 @@ impl LoadError {
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> LoadError {
         LoadError {
             path: path.into(),
-            message: message.into(),
+            message: shortened(message.into()),
         }
     }
+}
+
+/// A text with its middle left out where it is long, as a name of the program may be: what is wrong stands at its beginning, what is
+/// allowed at its end.
+fn shortened(text: String) -> String {
+    const FIRST: usize = 300;
+    const LAST: usize = 150;
+    let count = text.chars().count();
+    if count <= FIRST + LAST {
+        return text;
+    }
+    let first: String = text.chars().take(FIRST).collect();
+    let last: String = text.chars().skip(count - LAST).collect();
+    format!(
+        "{first} ... ({} characters left out) ... {last}",
+        count - FIRST - LAST
+    )
 }
 
 /// Machine-readable kind of a refused request; p4rt maps each to the gRPC code of the same name.

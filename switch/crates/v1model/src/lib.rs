@@ -8,6 +8,7 @@
 //! | `control`, `schema`, `entry`, `bits` | the control-plane API and its values |
 //! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the machine that runs it |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
+//! | `fault` | the net below the checks of a program |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 
 pub mod bits;
@@ -18,6 +19,7 @@ pub mod entry;
 pub mod error;
 mod exec;
 pub mod externs;
+pub mod fault;
 mod json;
 pub mod packet;
 pub mod pipeline;
@@ -27,12 +29,14 @@ mod table;
 pub mod trace;
 
 pub use bits::Bits;
-pub use control::{ControlResult, GroupMember};
+pub use compile::recent::ProgramId;
+pub use control::{ControlResult, GroupMember, Takeover};
 pub use effects::{Again, CloneRequest, DigestSink, Effects, LogSink};
 pub use entry::{
     ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };
 pub use error::{ControlError, ErrorKind, LoadError};
 pub use packet::Packet;
-pub use pipeline::{FieldRef, Pipeline, Std};
+pub use pipeline::{FieldRef, Pipeline, Std, BUDGET_BYTES};
 pub use schema::*;
+pub use table::ValueSet;

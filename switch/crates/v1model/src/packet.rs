@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Packet`: frame bytes plus the packet header vector of one pipeline; recycled, never reallocated in steady state.
 
+use crate::compile::recent::ProgramId;
+
 /// Bytes kept free before the frame, so that a longer header stack can be written without moving the payload.
 pub(crate) const HEADROOM: usize = 256;
 /// Bytes kept readable behind the frame, so that a field can be loaded by one 16-byte read.
@@ -12,6 +14,7 @@ pub(crate) const OUT_OF_ORDER: u64 = u64::MAX;
 /// A packet in flight: its frame and its header vector. Made by `Pipeline::new_packet`; belongs to that pipeline.
 #[derive(Clone, Debug)]
 pub struct Packet {
+    pub(crate) program: ProgramId,
     /// Headroom, frame, tailroom.
     pub(crate) buffer: Vec<u8>,
     /// Where the frame starts in `buffer`.
@@ -34,8 +37,9 @@ pub struct Packet {
 }
 
 impl Packet {
-    pub(crate) fn with_slots(slots: Box<[u64]>) -> Packet {
+    pub(crate) fn with_slots(slots: Box<[u64]>, program: ProgramId) -> Packet {
         Packet {
+            program,
             buffer: vec![0; HEADROOM + 2048 + TAILROOM],
             start: HEADROOM,
             end: HEADROOM,
@@ -46,6 +50,12 @@ impl Packet {
             length_bytes: 0,
             ingress_bytes: 0,
         }
+    }
+
+    /// The program whose packet it is; no other may run on it.
+    #[inline]
+    pub fn program_id(&self) -> ProgramId {
+        self.program
     }
 
     /// Takes a received frame: the bytes are copied. Call `Pipeline::reset` for the header vector.

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use crate::compile::code::{Checksum, NOT_EMITTED};
-use crate::compile::recent::{compiled, Compiled};
+use crate::compile::recent::{compiled, Compiled, ProgramId};
 use crate::effects::Effects;
 use crate::entry::Nanos;
 use crate::error::LoadError;
-use crate::exec::{frame, Machine, Scratch};
+use crate::exec::{frame, Machine, Scratch, STEPS_MAX};
+use crate::json::Budget;
 use crate::packet::{Packet, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
@@ -143,6 +144,8 @@ pub struct FieldRef {
 pub struct Pipeline {
     pub(crate) schema: Schema,
     pub(crate) state: State,
+    /// Memory that the program may take beyond what its JSON asks for.
+    pub(crate) budget: Budget,
     compiled: Arc<Compiled>,
     scratch: Scratch,
     deparser_effects: Effects,
@@ -150,23 +153,34 @@ pub struct Pipeline {
     recorder: Option<Box<Recorder>>,
 }
 
+/// Memory that a program may take unless its loader says otherwise.
+pub const BUDGET_BYTES: u64 = 1 << 30;
+
 /// Seed of `random` and of random selectors until `Pipeline::seed` is called.
 const SEED: u64 = 0x5eed;
 
 impl Pipeline {
     /// Loads p4c's BMv2 JSON of a v1model program. Anything unsupported is refused here, naming the JSON path.
     pub fn from_json(json: &[u8]) -> Result<Pipeline, LoadError> {
-        Pipeline::of(compiled(json)?)
+        Pipeline::from_json_within(json, BUDGET_BYTES)
+    }
+
+    /// The same for a program that may take so much memory: for its code, and for its tables, counters, meters and
+    /// registers when they are full.
+    pub fn from_json_within(json: &[u8], budget_bytes: u64) -> Result<Pipeline, LoadError> {
+        let compiled = compiled(json, budget_bytes)?;
+        Pipeline::of(compiled, budget_bytes)
     }
 
     /// The same, with operations as they are written.
     #[cfg(test)]
     pub(crate) fn as_written(json: &[u8]) -> Result<Pipeline, LoadError> {
         let program = crate::compile::program_as_written;
-        Pipeline::of(Arc::new(crate::compile::recent::compile(json, program)?))
+        let compiled = crate::compile::recent::compile(json, BUDGET_BYTES, program)?;
+        Pipeline::of(Arc::new(compiled), BUDGET_BYTES)
     }
 
-    fn of(compiled: Arc<Compiled>) -> Result<Pipeline, LoadError> {
+    fn of(compiled: Arc<Compiled>, budget_bytes: u64) -> Result<Pipeline, LoadError> {
         let program = &compiled.program;
         let algorithms: Vec<&str> = program
             .calculations
@@ -176,6 +190,7 @@ impl Pipeline {
         let state = State::new(&compiled.schema, &algorithms, SEED)?;
         let scratch = Scratch::new(program, &state.hashes);
         Ok(Pipeline {
+            budget: Budget::new(budget_bytes - compiled.bytes),
             schema: compiled.schema.clone(),
             state,
             compiled,
@@ -188,8 +203,10 @@ impl Pipeline {
     /// The same for traces: it records what packets do.
     pub(crate) fn noted(json: &[u8]) -> Result<Pipeline, LoadError> {
         let program = crate::compile::program_with_notes;
-        let compiled = Arc::new(crate::compile::recent::compile(json, program)?);
-        let mut pipeline = Pipeline::of(compiled)?;
+        // Notes are many, and the program itself runs already.
+        let compiled = crate::compile::recent::compile(json, u64::MAX, program)?;
+        let compiled = Arc::new(compiled);
+        let mut pipeline = Pipeline::of(compiled, u64::MAX)?;
         let recorder = Recorder::new(&pipeline.compiled.layout);
         pipeline.recorder = Some(Box::new(recorder));
         Ok(pipeline)
@@ -207,9 +224,16 @@ impl Pipeline {
         }
     }
 
+    /// The compiled program: pipelines of one program share it, and their packets.
+    #[inline]
+    pub fn program_id(&self) -> ProgramId {
+        self.compiled.id
+    }
+
     /// A packet for this pipeline, reset.
     pub fn new_packet(&self) -> Box<Packet> {
-        Box::new(Packet::with_slots(self.compiled.program.template.clone()))
+        let template = self.compiled.program.template.clone();
+        Box::new(Packet::with_slots(template, self.compiled.id))
     }
 
     /// Metadata to zero, headers invalid; keeps capacity and the frame.
@@ -232,7 +256,9 @@ impl Pipeline {
             recorder,
             ..
         } = self;
+        debug_assert_eq!(pkt.program, compiled.id, "a packet of another program");
         let program = &compiled.program;
+        scratch.steps_left = STEPS_MAX;
         let mut machine = Machine {
             program,
             state,
@@ -256,7 +282,13 @@ impl Pipeline {
             Std::ParserError,
             self.compiled.program.error_codes.no_error,
         );
-        self.run(pkt, 0, fx, self.compiled.program.parser_start);
+        let program = &self.compiled.program;
+        let (start, timeout) = (program.parser_start, program.error_codes.parser_timeout);
+        self.run(pkt, 0, fx, start);
+        if std::mem::take(&mut fx.timed_out) {
+            fx.parser_timed_out = true;
+            self.std_set(pkt, Std::ParserError, timeout);
+        }
         let mut error = 0;
         for index in 0..self.compiled.program.checksums.len() {
             let checksum = &self.compiled.program.checksums[index];
@@ -467,7 +499,8 @@ impl Pipeline {
         let field = match name.contains('.') {
             true => self.compiled.layout.field_named(name),
             false => self.compiled.layout.metadata_field_named(name),
-        }?;
+        }
+        .filter(|field| field.width > 0 && self.compiled.layout.is_writable(field))?;
         Some(FieldRef {
             slot: u32::from(field.slot),
             width: field.width,

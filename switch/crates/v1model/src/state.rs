@@ -29,10 +29,9 @@ impl State {
                 LoadError::new("/pipelines", format!("table {}: {error}", table.name))
             })?);
         }
-        let hashes = algorithms
-            .iter()
-            .map(|name| Hash::from_name(name, seed).expect("checked at load"))
-            .collect();
+        let mut random = Random::new(seed);
+        let stream = random.next_stream();
+        let hashes = hashes(algorithms.iter().copied(), random);
         Ok(State {
             tables,
             profiles: schema.profiles.iter().map(Profile::new).collect(),
@@ -53,15 +52,21 @@ impl State {
                 .map(|r| Registers::new(r.size, r.width))
                 .collect(),
             hashes,
-            random: Random::new(seed),
+            random: stream,
         })
     }
 
     /// Seeds everything that is random.
     pub fn seed(&mut self, program: &Program, seed: u64) {
-        self.random = Random::new(seed);
-        for (hash, calculation) in self.hashes.iter_mut().zip(&program.calculations) {
-            *hash = Hash::from_name(&calculation.algorithm, seed).expect("checked at load");
-        }
+        let mut random = Random::new(seed);
+        self.random = random.next_stream();
+        let algorithms = program.calculations.iter().map(|c| c.algorithm.as_str());
+        self.hashes = hashes(algorithms, random);
     }
+}
+
+/// The hashes of a program's calculations; each has a stream of its own.
+fn hashes<'a>(algorithms: impl Iterator<Item = &'a str>, mut random: Random) -> Vec<Hash> {
+    let hash = |name| Hash::from_name(name, random.next_stream()).expect("checked at load");
+    algorithms.map(hash).collect()
 }

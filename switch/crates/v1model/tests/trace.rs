@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{bits, Bench, Probe};
+use common::{bits, minimal, Bench, Probe};
+use serde_json::{json, Value};
 use v1model::trace::{Kind, Place, Step, Tracer, Use};
 use v1model::{
     Effects, Entry, EntryAction, EntryKey, KeyMatch, MeterConfig, Pipeline, Std, TableId,
 };
 
-fn json(program: &str) -> Vec<u8> {
+fn compiled(program: &str) -> Vec<u8> {
     let folder = env!("CARGO_MANIFEST_DIR");
     std::fs::read(format!("{folder}/tests/p4/compiled/{program}.json")).unwrap()
 }
@@ -39,7 +40,7 @@ fn no_difference(program: &str, fill: impl Fn(&mut Bench), packets: &[(Probe, u6
     let (mut plain, mut traced) = (Bench::load(program), Bench::load(program));
     fill(&mut plain);
     fill(&mut traced);
-    let mut tracer = Tracer::from_json(&json(program)).unwrap();
+    let mut tracer = Tracer::from_json(&compiled(program)).unwrap();
     for (number, (probe, now)) in packets.iter().enumerate() {
         let mut frame = probe.emit();
         frame.resize(60 + number % 40, 0xee);
@@ -108,7 +109,7 @@ fn counters_registers_and_random_numbers_are_as_if_nothing_had_been_traced() {
         bench.pipeline.find_table("MyIngress.by_key").unwrap(),
         bench.pipeline.find_counter("MyIngress.by_index").unwrap(),
     );
-    let mut tracer = Tracer::from_json(&json("state")).unwrap();
+    let mut tracer = Tracer::from_json(&compiled("state")).unwrap();
     for (probe, now) in packets() {
         trace(&mut tracer, &mut bench.pipeline, &probe.emit(), now);
     }
@@ -162,7 +163,7 @@ fn steps_name_tables_entries_registers_and_source_lines() {
     let table = bench.pipeline.find_table("MyIngress.by_key").unwrap();
     let entry = lpm(&bench, table);
     bench.pipeline.table_insert(table, &entry, 0).unwrap();
-    let mut tracer = Tracer::from_json(&json("state")).unwrap();
+    let mut tracer = Tracer::from_json(&compiled("state")).unwrap();
     let probe = Probe {
         key: 0x0a00_0001,
         a: 2,
@@ -247,9 +248,48 @@ fn steps_name_tables_entries_registers_and_source_lines() {
     assert_eq!(Place::of_drop(&steps, 511), None);
 }
 
+/// `primitive` with a place in a source of that text.
+fn at(mut primitive: Value, text: &str) -> Value {
+    primitive["source_info"] =
+        json!({"filename": "x.p4", "line": 1, "column": 1, "source_fragment": text});
+    primitive
+}
+
+#[test]
+fn a_drop_through_a_copy_of_the_metadata_is_told_where_it_was_marked() {
+    let copy = |to: &str, from: &str| {
+        let of = |header| minimal::field(header, "egress_spec");
+        at(minimal::assign(of(to), of(from)), "inout")
+    };
+    let mark = |header| {
+        let primitive = minimal::op("mark_to_drop", json!([minimal::header(header)]));
+        at(primitive, &format!("mark_to_drop({header})"))
+    };
+    let (real, own) = ("standard_metadata", "copy");
+    for (ingress, told) in [
+        (
+            vec![copy(own, real), mark(own), copy(real, own)],
+            Some("mark_to_drop(copy)"),
+        ),
+        (
+            vec![mark(real), mark(own)],
+            Some("mark_to_drop(standard_metadata)"),
+        ),
+        (vec![copy(own, real), mark(own)], None),
+    ] {
+        let program = minimal::bytes(&minimal::minimal(&ingress, &[]));
+        let mut tracer = Tracer::from_json(&program).unwrap();
+        let mut real = Pipeline::from_json(&program).unwrap();
+        let (_, steps) = trace(&mut tracer, &mut real, &minimal::frame(1, 2, 3), 0);
+        let place = Place::of_drop(&steps, 511);
+        let text = place.map(|p| p.source.unwrap().text);
+        assert_eq!(text.as_deref(), told, "{steps:#?}");
+    }
+}
+
 #[test]
 fn another_program_is_not_traced() {
-    let mut tracer = Tracer::from_json(&json("meters")).unwrap();
+    let mut tracer = Tracer::from_json(&compiled("meters")).unwrap();
     let mut bench = Bench::load("state");
     assert!(tracer.with(&mut bench.pipeline, |_| ()).is_none());
 }

@@ -7,8 +7,10 @@ use super::expr::{Cond, Expr, ExprReader, HeaderRef, Value};
 use super::layout::Slot;
 use super::lower::Place;
 use super::notes::{Note, Spot};
+use super::results::{narrow, register_read, register_write, Skip};
 use crate::bits::limbs_for;
-use crate::json::{Json, Load};
+use crate::json::{Integer, Json, Load};
+use crate::pipeline::Std;
 use crate::schema::{DigestId, FieldListId};
 
 /// What a list of primitives contains that its caller must know.
@@ -16,6 +18,9 @@ use crate::schema::{DigestId, FieldListId};
 pub(crate) struct Traits {
     pub exits: bool,
 }
+
+/// What an operation takes, with all that is made of it on the way.
+const OP_BYTES: u64 = 256;
 
 /// Compiles primitives from `json` (an array) in order.
 pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) -> Load<Traits> {
@@ -27,10 +32,14 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
         let compiler = Compiler {
             reader,
             primitive,
+            index,
             labels: &labels,
         };
+        let before = e.program.ops.len();
         compiler.compile(e, &mut traits)?;
         e.end_statement();
+        let ops = e.program.ops.len() - before;
+        primitive.charge(ops as u64 * OP_BYTES, || "its code".into())?;
     }
     e.place(labels[json.len()]);
     e.note(|| Note::Done);
@@ -40,6 +49,8 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
 struct Compiler<'c> {
     reader: &'c ExprReader<'c>,
     primitive: &'c Json<'c>,
+    /// Its place in the list.
+    index: usize,
     labels: &'c [Label],
 }
 
@@ -57,18 +68,18 @@ impl Compiler<'_> {
             }
             Ok(())
         };
-        let emitted = |result: Emit<()>| result.map_err(|message| self.primitive.error(message));
+        let emitted = |result: Emit<()>| self.emitted(result);
         let p = &parameters;
         match op {
             "assign" | "modify_field" => {
                 count(2)?;
-                let place = self.place(&p[0])?;
+                let place = self.reader.place(&p[0])?;
                 let value = self.reader.data(&p[1])?;
                 emitted(e.assign(&place, &value))?;
             }
             "add_to_field" | "subtract_from_field" => {
                 count(2)?;
-                let (place, old) = (self.place(&p[0])?, self.reader.data(&p[0])?);
+                let (place, old) = (self.reader.place(&p[0])?, self.reader.data(&p[0])?);
                 let operation = if op == "add_to_field" {
                     super::expr::Arith::Add
                 } else {
@@ -89,14 +100,15 @@ impl Compiler<'_> {
             }
             "assign_union" => {
                 count(2)?;
-                let d = self.reader.members(&self.reader.union(&p[0])?);
-                let a = self.reader.members(&self.reader.union(&p[1])?);
+                let d = self.reader.members(&p[0], &self.reader.union(&p[0])?)?;
+                let a = self.reader.members(&p[1], &self.reader.union(&p[1])?)?;
+                self.reader.same_members(&p[1], &d, &a)?;
                 emitted(copy_union(e, &d, &a))?;
             }
             "assign_header_stack" | "assign_union_stack" => {
                 count(2)?;
                 let (d, a) = (self.reader.stack(&p[0])?, self.reader.stack(&p[1])?);
-                emitted(self.copy_stack(e, d, a))?;
+                self.copy_stack(e, d, a)?;
             }
             "add_header" | "add_header_fast" | "remove_header" => {
                 count(1)?;
@@ -119,35 +131,41 @@ impl Compiler<'_> {
             }
             "count" => {
                 count(2)?;
-                let counter = self.reader.names.counter(&named(&p[0], "counter_array")?)?;
-                let index = self.slot(e, &p[1])?;
+                let array = self.reader.names.counter(&named(&p[0], "counter_array")?)?;
+                let (counter, index) = (array.id, self.slot(e, &p[1])?);
                 e.op(Op::Count { counter, index });
             }
             "execute_meter" => {
                 count(3)?;
-                let meter = self.reader.names.meter(&named(&p[0], "meter_array")?)?;
-                let index = self.slot(e, &p[1])?;
-                self.narrow_result(e, &p[2], |d, w| Op::Meter { meter, index, d, w })?;
+                let array = self.reader.names.meter(&named(&p[0], "meter_array")?)?;
+                let (meter, index) = (array.id, self.slot(e, &p[1])?);
+                let beyond = self.emitted(Skip::beyond(e, index, array.size))?;
+                self.narrow_result(e, &p[2], Some(beyond), |d, w| Op::Meter {
+                    meter,
+                    index,
+                    d,
+                    w,
+                })?;
             }
             "register_read" => {
                 count(3)?;
-                let (register, width) = self
+                let array = self
                     .reader
                     .names
                     .register(&named(&p[1], "register_array")?)?;
                 let index = self.slot(e, &p[2])?;
-                let place = self.place(&p[0])?;
-                emitted(register_read(e, &place, register as u16, width, index))?;
+                let place = self.reader.place(&p[0])?;
+                emitted(register_read(e, &place, array, index))?;
             }
             "register_write" => {
                 count(3)?;
-                let (register, width) = self
+                let array = self
                     .reader
                     .names
                     .register(&named(&p[0], "register_array")?)?;
                 let index = self.slot(e, &p[1])?;
                 let value = self.reader.data(&p[2])?;
-                emitted(register_write(e, register as u16, width, index, &value))?;
+                emitted(register_write(e, array, index, &value))?;
             }
             "modify_field_with_hash_based_offset" => {
                 count(4)?;
@@ -157,7 +175,7 @@ impl Compiler<'_> {
                     .names
                     .calculation(&named(&p[2], "calculation")?)?;
                 let size = self.slot(e, &p[3])?;
-                self.narrow_result(e, &p[0], |d, w| Op::Hash {
+                self.narrow_result(e, &p[0], None, |d, w| Op::Hash {
                     calculation,
                     d,
                     base,
@@ -168,7 +186,8 @@ impl Compiler<'_> {
             "modify_field_rng_uniform" => {
                 count(3)?;
                 let (low, high) = (self.slot(e, &p[1])?, self.slot(e, &p[2])?);
-                self.narrow_result(e, &p[0], |d, w| Op::Random { d, low, high, w })?;
+                let empty = Skip::below(high, low);
+                self.narrow_result(e, &p[0], Some(empty), |d, w| Op::Random { d, low, high, w })?;
             }
             "generate_digest" => {
                 count(2)?;
@@ -200,7 +219,23 @@ impl Compiler<'_> {
                 let a = self.slot(e, &p[0])?;
                 e.op(Op::Truncate { a });
             }
-            "drop" | "mark_to_drop" => e.op(Op::MarkToDrop),
+            "drop" => {
+                count(0)?;
+                let layout = self.reader.layout;
+                let field = |std: Std| layout.std(std).map(Expr::Field);
+                let fields = [Std::EgressSpec, Std::McastGrp].map(field);
+                emitted(mark_to_drop(e, fields))?;
+            }
+            "mark_to_drop" => {
+                count(1)?;
+                let header = self.reader.header(&p[0])?;
+                let field = |name| self.reader.field_of(&header, name);
+                let fields = ["egress_spec", "mcast_grp"].map(field);
+                if fields[0].is_none() {
+                    return p[0].fail("`mark_to_drop` takes a header with a field `egress_spec`");
+                }
+                emitted(mark_to_drop(e, fields))?;
+            }
             "no_op" => {}
             "exit" => {
                 traits.exits = true;
@@ -208,13 +243,13 @@ impl Compiler<'_> {
             }
             "_jump" => {
                 count(1)?;
-                let to = self.target(&p[0])?;
+                let to = self.target(e, &p[0])?;
                 e.op(Op::Jump { to });
             }
             "_jump_if_zero" => {
                 count(2)?;
                 let cond = self.reader.cond(&p[0])?;
-                let to = self.target(&p[1])?;
+                let to = self.target(e, &p[1])?;
                 emitted(e.branch(&cond, false, to))?;
             }
             "assert" | "assume" => {
@@ -247,17 +282,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn place(&self, json: &Json) -> Load<Place> {
-        match self.reader.value(json)? {
-            Value::Data(expr) => match Place::of(expr) {
-                Some(place) => Ok(place),
-                None => json.fail("cannot be assigned to: a field is expected"),
-            },
-            other => json.fail(format!(
-                "cannot be assigned to: expected a field, found {}",
-                other.what()
-            )),
-        }
+    fn emitted<T>(&self, result: Emit<T>) -> Load<T> {
+        result.map_err(|message| self.primitive.error(message))
     }
 
     /// The low 64 bits of a number (indexes, sizes, counts).
@@ -287,8 +313,12 @@ impl Compiler<'_> {
         }
     }
 
-    fn target(&self, json: &Json) -> Load<Label> {
+    /// Where a jump leads; a step is counted where that is back.
+    fn target(&self, e: &mut Emitter, json: &Json) -> Load<Label> {
         let index = self.constant(json)? as usize;
+        if index <= self.index {
+            e.op(Op::Step);
+        }
         match self.labels.get(index) {
             Some(&label) => Ok(label),
             None => json.fail(format!(
@@ -298,31 +328,16 @@ impl Compiler<'_> {
         }
     }
 
-    /// An operation with a result of one limb to any place; `op` gets slot and width.
+    /// See `results::narrow`.
     fn narrow_result(
         &self,
         e: &mut Emitter,
         json: &Json,
+        skip: Option<Skip>,
         op: impl FnOnce(Slot, u8) -> Op,
     ) -> Load<()> {
-        let place = self.place(json)?;
-        let fail = |m: String| json.error(m);
-        match place {
-            Place::Slot { slot, width } if width <= 64 => e.op(op(slot, width as u8)),
-            _ => {
-                let limbs = limbs_for(place.width()).max(1);
-                let temp = e.temp(limbs).map_err(fail)?;
-                let zero = e.wide_constant(&vec![0; limbs]).map_err(fail)?;
-                e.op(Op::MoveWide {
-                    d: temp,
-                    a: zero,
-                    limbs: limbs as u16,
-                });
-                e.op(op(temp, place.width().min(64) as u8));
-                e.store(&place, temp).map_err(fail)?;
-            }
-        }
-        Ok(())
+        let place = self.reader.place(json)?;
+        narrow(e, &place, skip, op).map_err(|m| json.error(m))
     }
 
     fn assign_varbit(&self, e: &mut Emitter, d: &Json, a: &Json) -> Load<Emit<()>> {
@@ -353,11 +368,11 @@ impl Compiler<'_> {
         Ok(Ok(()))
     }
 
-    fn copy_stack(&self, e: &mut Emitter, d: usize, a: usize) -> Emit<()> {
+    fn copy_stack(&self, e: &mut Emitter, d: usize, a: usize) -> Load<()> {
         let layout = e.layout;
         let (to, from) = (&layout.stacks[d], &layout.stacks[a]);
-        if to.count != from.count || to.members.len() != from.members.len() {
-            return Err("the stacks have different sizes".into());
+        if to.count != from.count {
+            return self.primitive.fail("the stacks have different sizes");
         }
         e.op(Op::Move {
             d: to.next,
@@ -368,16 +383,16 @@ impl Compiler<'_> {
             let member = |stack: usize, member: usize| HeaderRef::Element {
                 stack,
                 member,
-                index: Box::new(Expr::Const(crate::json::Integer::from_u64(u64::from(
-                    index,
-                )))),
+                index: Box::new(Expr::Const(Integer::from_u64(u64::from(index)))),
             };
             let all = |stack: usize| {
-                (0..to.members.len())
+                (0..layout.stacks[stack].members.len())
                     .map(|m| member(stack, m))
                     .collect::<Vec<_>>()
             };
-            copy_union(e, &all(d), &all(a))?;
+            let (d, a) = (all(d), all(a));
+            self.reader.same_members(self.primitive, &d, &a)?;
+            copy_union(e, &d, &a).map_err(|m| self.primitive.error(m))?;
         }
         Ok(())
     }
@@ -443,8 +458,23 @@ fn named<'a>(json: &Json<'a>, what: &str) -> Load<Json<'a>> {
     json.get("value")
 }
 
+/// As BMv2: the drop port to `egress_spec` and no group to `mcast_grp`, of whatever header they are.
+fn mark_to_drop(e: &mut Emitter, [egress_spec, mcast_grp]: [Option<Expr>; 2]) -> Emit<()> {
+    if let (Some(Expr::Field(given)), Some(real)) = (&egress_spec, e.layout.std(Std::EgressSpec)) {
+        if given.slot == real.slot {
+            e.note(|| Note::MarkToDrop);
+        }
+    }
+    for (field, value) in [(egress_spec, e.program.drop_port), (mcast_grp, 0)] {
+        if let Some(place) = field.and_then(Place::of) {
+            e.assign(&place, &Expr::Const(Integer::from_u64(value)))?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn copy_header(e: &mut Emitter, d: &HeaderRef, a: &HeaderRef) -> Emit<()> {
-    let (d, a) = (e.element(d)?, e.element(a)?);
+    let (d, a) = e.two_elements(d, a)?;
     e.op(Op::CopyHeader { d, a });
     Ok(())
 }
@@ -464,87 +494,5 @@ fn copy_union(e: &mut Emitter, d: &[HeaderRef], a: &[HeaderRef]) -> Emit<()> {
         copy_header(e, d, a)?;
         e.place(end);
     }
-    Ok(())
-}
-
-fn register_read(
-    e: &mut Emitter,
-    place: &Place,
-    register: u16,
-    width: u32,
-    index: Slot,
-) -> Emit<()> {
-    let (own, limbs) = (limbs_for(width), limbs_for(place.width()).max(1));
-    if own == 1 {
-        if let Place::Slot {
-            slot,
-            width: w @ 1..=64,
-        } = place
-        {
-            e.op(Op::RegisterRead {
-                register,
-                index,
-                d: *slot,
-                w: *w as u8,
-            });
-            return Ok(());
-        }
-    }
-    // Out of range gives 0 here; the common case above leaves the field as it is.
-    let temp = e.temp(own.max(limbs))?;
-    let zero = e.wide_constant(&vec![0; own.max(limbs)])?;
-    e.op(Op::MoveWide {
-        d: temp,
-        a: zero,
-        limbs: own.max(limbs) as u16,
-    });
-    e.op(Op::RegisterReadWide {
-        register,
-        index,
-        d: temp,
-        limbs: own as u16,
-    });
-    if place.width() < width {
-        let a = Operand {
-            slot: temp,
-            limbs: limbs as u16,
-            signed: false,
-        };
-        e.wide(
-            super::code::WideKind::Mask(place.width()),
-            temp,
-            limbs,
-            a,
-            a,
-        )?;
-    }
-    e.store(place, temp)
-}
-
-fn register_write(
-    e: &mut Emitter,
-    register: u16,
-    width: u32,
-    index: Slot,
-    value: &Expr,
-) -> Emit<()> {
-    let limbs = limbs_for(width);
-    let range = value.range();
-    let a = if !range.signed && range.bits <= width {
-        e.modular(value, limbs, None)?
-    } else {
-        let temp = e.temp(limbs)?;
-        e.modular(value, limbs, Some((temp, width)))?
-    };
-    e.op(if limbs == 1 {
-        Op::RegisterWrite { register, index, a }
-    } else {
-        Op::RegisterWriteWide {
-            register,
-            index,
-            a,
-            limbs: limbs as u16,
-        }
-    });
     Ok(())
 }

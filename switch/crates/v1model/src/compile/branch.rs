@@ -108,7 +108,7 @@ impl Emitter<'_> {
                 self.test(any, sense, to);
             }
             Cond::HeadersEqual(a, b) => {
-                let (d, a, b) = (self.temp(1)?, self.element(a)?, self.element(b)?);
+                let (d, (a, b)) = (self.temp(1)?, self.two_elements(a, b)?);
                 self.op(Op::SetHeadersEqual { d, a, b });
                 self.test(d, sense, to);
             }
@@ -120,7 +120,7 @@ impl Emitter<'_> {
                     w: 64,
                 });
                 for (a, b) in pairs {
-                    let (d, a, b) = (self.temp(1)?, self.element(a)?, self.element(b)?);
+                    let (d, (a, b)) = (self.temp(1)?, self.two_elements(a, b)?);
                     self.op(Op::SetHeadersEqual { d, a, b });
                     self.op(Op::And {
                         d: all,

@@ -3,9 +3,9 @@
 
 use super::code::{Calculation, Checksum, Input, Op, Word, WordRun};
 use super::emit::{index16, Emitter};
-use super::expr::{Cond, Expr, ExprReader, HeaderRef};
+use super::expr::{Cond, Expr, ExprReader, HeaderRef, BITS_MAX};
 use super::layout::{Layout, Slot, ONE};
-use crate::externs::Hash;
+use crate::externs::{Hash, Random};
 use crate::json::{Json, Load};
 
 /// The inputs in `json` (an array of `{type, value}`), and whether the payload belongs to them.
@@ -20,6 +20,7 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
             "payload" => payload = true,
             "field" => {
                 let field = layout.field(&item.get("value")?)?;
+                item.charge(input_bytes(field.width), || "an input of a hash".into())?;
                 inputs.push(Input::Field {
                     slot: field.slot,
                     width: field.width,
@@ -28,7 +29,12 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
                 });
             }
             "hexstr" => {
-                let width = item.u32_at("bitwidth")?;
+                let width_json = item.get("bitwidth")?;
+                let width = width_json.u32()?;
+                if width > BITS_MAX {
+                    return width_json.fail(format!("a constant is at most {BITS_MAX} bits wide"));
+                }
+                item.charge(u64::from(width.div_ceil(64)) * 8, || "a constant".into())?;
                 let value = item.get("value")?.hexstr()?;
                 let limbs = crate::bits::limbs_for(width);
                 let mut limbs = value.to_limbs(limbs);
@@ -40,6 +46,8 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
             }
             "header" => {
                 let header = &layout.headers[layout.header(&item.get("value")?)?];
+                let bits = u32::from(layout.types[header.ty].slots) * 64;
+                item.charge(input_bytes(bits), || "an input of a hash".into())?;
                 let (base, valid) = (header.base, header.valid);
                 inputs.push(Input::Header {
                     base,
@@ -57,11 +65,23 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
     Ok((inputs, payload))
 }
 
+/// What an input of so many bits takes when its words are known in advance.
+fn input_bytes(bits: u32) -> u64 {
+    u64::from(bits.div_ceil(64) + 1) * size_of::<Word>() as u64
+}
+
+/// Adds a calculation to `calculations`, and returns its index there.
+pub(crate) fn add(layout: &Layout, json: &Json, calculations: &mut Vec<Calculation>) -> Load<u16> {
+    let index = index16(calculations.len(), "calculations").map_err(|m| json.error(m))?;
+    calculations.push(calculation(layout, json)?);
+    Ok(index)
+}
+
 /// A calculation; checks that its algorithm is known.
-pub(crate) fn calculation(layout: &Layout, json: &Json) -> Load<Calculation> {
+fn calculation(layout: &Layout, json: &Json) -> Load<Calculation> {
     let algo = json.get("algo")?;
     let algorithm = algo.str()?.to_string();
-    if Hash::from_name(&algorithm, 0).is_none() {
+    if Hash::from_name(&algorithm, Random::new(0)).is_none() {
         return algo.fail(format!(
             "there is no hash algorithm `{algorithm}`; known: {}",
             Hash::NAMES.join(", ")
@@ -181,7 +201,7 @@ pub(crate) fn checksums(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Lo
             ));
         }
         let target_json = json.get("target")?;
-        let target = reader.layout.field(&target_json)?;
+        let target = reader.layout.target(&target_json)?;
         if target.width > 64 {
             return target_json.fail("a checksum is at most 64 bits wide");
         }

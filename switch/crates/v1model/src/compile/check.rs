@@ -1,62 +1,229 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Program::check`: what the machine relies on without looking again.
+//! `Program::check`: what the machine relies on without looking again, seen for every operation once.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `check` | operations: slots, widths, indexes, jumps, loops |
+//! | `sides` | the side tables that they point into |
+
+mod sides;
+#[cfg(test)]
+mod tests;
 
 use super::code::{Op, Pc, Program};
-use super::layout::Slot;
+use super::cycles::loop_heads;
+use super::touch::{touches, Touch};
+use crate::bits::limbs_for;
+use crate::schema::Schema;
+
+/// What is wrong.
+type Check = Result<(), String>;
 
 impl Program {
-    /// Sees that every single slot that an operation names is one of a packet's, that every jump leads to an
-    /// operation, and that the code does not run over its end.
+    /// Sees that all that operations name is there and within a packet's slots, that none writes a constant, that every
+    /// jump leads to an operation, that the code does not run over its end, and that every way round passes a `Step`.
     ///
     /// # Errors
-    /// The operation in question; that would be a mistake of this crate.
-    pub fn check(&self) -> Result<(), String> {
+    /// The operation or table in question; that would be a mistake of this crate.
+    pub fn check(&self, schema: &Schema) -> Check {
+        self.check_sides(schema)?;
         if self.ops.last() != Some(&Op::End) {
             return Err("the code does not end with End".into());
         }
-        for io in &self.headers {
-            let inside = |load: &super::code::FieldLoad| {
-                load.byte + 8 <= io.window && load.offset < io.slots && load.up.max(load.down) < 64
-            };
-            if !io.loads.iter().flatten().all(inside) {
-                return Err("a field lies outside its header".into());
-            }
-        }
         for (pc, op) in self.ops.iter().enumerate() {
-            let (slots, to) = parts(op);
-            if slots
-                .iter()
-                .any(|&slot| usize::from(slot) >= self.template.len())
-            {
-                return Err(format!(
-                    "operation {pc}, {op:?}: a slot is beyond {}",
-                    self.template.len()
-                ));
-            }
-            if to.is_some_and(|to| to as usize >= self.ops.len()) {
-                return Err(format!(
-                    "operation {pc}, {op:?}: jumps beyond {}",
-                    self.ops.len()
-                ));
-            }
-        }
-        for op in &self.ops {
-            if let Op::MoveRun { first, count } = op {
-                let run = self
-                    .moves
-                    .get(*first as usize..*first as usize + usize::from(*count));
-                let slots = run
-                    .into_iter()
-                    .flatten()
-                    .all(|(d, a, _)| usize::from(*d.max(a)) < self.template.len());
-                if run.is_none() || !slots {
-                    return Err(format!("{op:?}: is beyond its moves or the slots"));
-                }
-            }
+            let named = |message| format!("operation {pc}, {op:?}: {message}");
+            self.check_op(pc, op, schema).map_err(named)?;
         }
         let targets = self.targets();
-        match targets.iter().find(|to| **to as usize >= self.ops.len()) {
-            Some(to) => Err(format!("a target is operation {to} of {}", self.ops.len())),
+        if let Some(to) = targets.iter().find(|to| **to as usize >= self.ops.len()) {
+            return Err(format!("a target is operation {to} of {}", self.ops.len()));
+        }
+        self.check_loops()
+    }
+
+    fn check_op(&self, pc: usize, op: &Op, schema: &Schema) -> Check {
+        self.check_indexes(pc, op, schema)?;
+        if widths(op).iter().any(|w| !(1..=64).contains(w)) {
+            return Err("a width is not 1 to 64".into());
+        }
+        let mut wrong = None;
+        touches(self, op, &mut |touch, slots| {
+            if slots.end > self.template.len() {
+                wrong = Some(format!(
+                    "slots {slots:?} are beyond {}",
+                    self.template.len()
+                ));
+            } else if touch != Touch::Reads && slots.clone().any(|slot| self.is_constant(slot)) {
+                wrong = Some(format!("it writes a constant in {slots:?}"));
+            }
+        });
+        wrong.map_or(Ok(()), Err)?;
+        match op.jump() {
+            Some(to) if to as usize >= self.ops.len() => {
+                Err(format!("it jumps beyond {}", self.ops.len()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Constants are all that is not 0 in a fresh packet, and the 0 in front.
+    fn is_constant(&self, slot: usize) -> bool {
+        slot == 0 || self.template[slot] != 0
+    }
+
+    /// Sees that the entries of side tables are there that an operation names.
+    fn check_indexes(&self, pc: usize, op: &Op, schema: &Schema) -> Check {
+        let inside = |what: &str, index: usize, count: usize| match index < count {
+            true => Ok(()),
+            false => Err(format!("{what} {index} of {count}")),
+        };
+        let element = |index: u16| inside("element", index.into(), self.elements.len());
+        let slots_of = |index: u16| {
+            let header = self.elements[usize::from(index)].header;
+            self.headers[usize::from(header)].slots
+        };
+        let stack = |index: u16| inside("stack", index.into(), self.stacks.len());
+        let member = |of: u16, index: u16| {
+            stack(of)?;
+            inside(
+                "member",
+                index.into(),
+                self.stacks[usize::from(of)].members.len(),
+            )
+        };
+        let message = |index: u16| inside("message", index.into(), self.messages.len());
+        let register = |index: u16| inside("register", index.into(), schema.registers.len());
+        match *op {
+            Op::MoveRun { first, count } => {
+                let end = first as usize + usize::from(count);
+                inside("the last move", end, self.moves.len() + 1)?;
+                // The machine goes on behind the moves that it stands for.
+                inside(
+                    "the operation behind",
+                    pc + usize::from(count),
+                    self.ops.len(),
+                )
+            }
+            Op::Wide { index } => inside("wide operation", index.into(), self.wide.len()),
+            Op::LoadElement {
+                element: e,
+                offset,
+                limbs,
+                ..
+            }
+            | Op::StoreElement {
+                element: e,
+                offset,
+                limbs,
+                ..
+            } => {
+                element(e)?;
+                let end = usize::from(offset) + usize::from(limbs);
+                inside("the field's end", end, usize::from(slots_of(e)) + 1)
+            }
+            Op::SetValid { header } | Op::SetInvalid { header } | Op::Extract { header } => {
+                element(header)
+            }
+            Op::ExtractVarbit { header, .. } => element(header),
+            Op::CopyHeader { d, a } | Op::SetHeadersEqual { a, b: d, .. } => {
+                element(d)?;
+                element(a)?;
+                match slots_of(d) == slots_of(a) {
+                    true => Ok(()),
+                    false => Err("the headers differ in size".into()),
+                }
+            }
+            Op::Push { stack: s, .. } | Op::Pop { stack: s, .. } => stack(s),
+            Op::ExtractNext { stack, member: m } => member(stack, m),
+            Op::ExtractNextVarbit {
+                stack, member: m, ..
+            } => member(stack, m),
+            Op::Count { counter, .. } => inside("counter", counter.into(), schema.counters.len()),
+            Op::Meter { meter, .. } => inside("meter", meter.into(), schema.meters.len()),
+            Op::RegisterRead { register: r, .. } | Op::RegisterWrite { register: r, .. } => {
+                register(r)
+            }
+            Op::RegisterReadWide {
+                register: r, limbs, ..
+            }
+            | Op::RegisterWriteWide {
+                register: r, limbs, ..
+            } => {
+                register(r)?;
+                let own = limbs_for(schema.registers[usize::from(r)].width);
+                inside("limb", own - 1, limbs.into())
+            }
+            Op::Hash { calculation, .. } => {
+                let count = self.calculations.len();
+                inside("calculation", calculation.into(), count)
+            }
+            Op::Digest { digest } => inside("digest", digest.index(), self.digests.len()),
+            Op::Clone { list, .. } | Op::Resubmit { list } | Op::Recirculate { list } => {
+                let count = self.field_lists.len();
+                list.map_or(Ok(()), |list| inside("field list", list.index(), count))
+            }
+            Op::Log { message: m } | Op::Assert { message: m, .. } => message(m),
+            Op::Select { select } => inside("select", select.into(), self.selects.len()),
+            Op::Apply { table } => {
+                inside("table", table.into(), self.tables.len())?;
+                let code = &self.tables[usize::from(table)];
+                let count = schema.actions.len();
+                let known = [&code.next_hit, &code.next_miss, &self.actions];
+                known
+                    .iter()
+                    .try_for_each(|next| inside("action", count, next.len() + 1))
+            }
+            Op::Call { table, exits } => {
+                inside("table", table.into(), self.tables.len())?;
+                inside("exits", exits.into(), self.exits.len())?;
+                let exits = &self.exits[usize::from(exits)];
+                let actions = super::table::actions(&schema.tables[usize::from(table)], schema);
+                actions.into_iter().try_for_each(|action| {
+                    inside(
+                        "action",
+                        action as usize,
+                        exits.hit.len().min(exits.miss.len()),
+                    )
+                })
+            }
+            Op::Note { note } => inside("note", note as usize, self.notes.len()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sees that code that comes back to where it was passes a `Step` on its way.
+    fn check_loops(&self) -> Check {
+        // An action returns to what follows its table, which here follows the table itself.
+        let heads = loop_heads(self.ops.len(), |pc, next| {
+            let op = &self.ops[pc];
+            let to = |pc: &Pc| *pc as usize;
+            match op {
+                Op::Step | Op::End | Op::Return | Op::ReturnOrExit | Op::ParserError { .. } => {}
+                Op::Jump { to } => next.push(*to as usize),
+                Op::Select { select } => {
+                    next.extend(self.selects[usize::from(*select)].targets().map(to));
+                }
+                Op::Apply { table } => {
+                    let code = &self.tables[usize::from(*table)];
+                    next.extend(code.next_hit.iter().chain(&code.next_miss).map(to));
+                    next.extend([&code.next_none, &code.next_hit_none].map(to));
+                    next.extend(self.actions.iter().map(to));
+                }
+                Op::Call { exits, .. } => {
+                    next.extend(self.exits[usize::from(*exits)].targets().map(to));
+                }
+                Op::MoveRun { count, .. } => next.push(pc + usize::from(*count)),
+                op => {
+                    next.push(pc + 1);
+                    next.extend(op.jump().map(|to| to as usize));
+                }
+            }
+        });
+        match heads.iter().position(|head| *head) {
+            Some(pc) => Err(format!(
+                "operation {pc}, {:?}: the code comes back to it without a step",
+                self.ops[pc]
+            )),
             None => Ok(()),
         }
     }
@@ -74,100 +241,38 @@ impl Program {
             targets.extend(table.next_hit.iter().chain(&table.next_miss));
             targets.extend([table.next_none, table.next_hit_none]);
         }
-        for exits in &self.exits {
-            targets.extend(exits.hit.iter().chain(&exits.miss));
-            targets.extend([exits.none, exits.hit_none]);
-        }
-        for select in &self.selects {
-            targets.push(select.default);
-            targets.extend(select.narrow.iter().map(|n| n.2));
-            targets.extend(select.cases.iter().map(|c| match c {
-                super::code::Case::Masked { to, .. } | super::code::Case::ValueSet { to, .. } => {
-                    *to
-                }
-            }));
-        }
-        targets.extend(
-            self.checksums
-                .iter()
-                .filter_map(|c| c.condition.map(|(pc, _)| pc)),
-        );
+        targets.extend(self.exits.iter().flat_map(|exits| exits.targets()));
+        targets.extend(self.selects.iter().flat_map(|select| select.targets()));
+        let checksums = self.checksums.iter();
+        targets.extend(checksums.filter_map(|c| c.condition.map(|(pc, _)| pc)));
         targets
     }
 }
 
-/// Where an operation may jump.
-pub(super) fn jump(op: &Op) -> Option<Pc> {
-    parts(op).1
-}
-
-/// The slots that the machine reads or writes one by one, and where the operation may jump.
-fn parts(op: &Op) -> (Vec<Slot>, Option<Pc>) {
+/// The numbers of bits in an operation of one limb, which the machine shifts by.
+fn widths(op: &Op) -> Vec<u8> {
     match *op {
-        Op::Move { d, a, .. }
-        | Op::Not { d, a, .. }
-        | Op::SignExtend { d, a, .. }
-        | Op::SatU { d, a, .. }
-        | Op::SatSU { d, a, .. }
-        | Op::SatS { d, a, .. } => (vec![d, a], None),
-        Op::Add { d, a, b, .. }
-        | Op::Sub { d, a, b, .. }
-        | Op::Mul { d, a, b, .. }
-        | Op::And { d, a, b, .. }
-        | Op::Or { d, a, b, .. }
-        | Op::Xor { d, a, b, .. }
-        | Op::Shl { d, a, b, .. }
-        | Op::ShrU { d, a, b, .. }
-        | Op::ShrS { d, a, b, .. }
-        | Op::DivU { d, a, b, .. }
-        | Op::ModU { d, a, b, .. } => (vec![d, a, b], None),
-        Op::Jump { to } => (vec![], Some(to)),
-        Op::BrEq { a, b, to }
-        | Op::BrNe { a, b, to }
-        | Op::BrLtU { a, b, to }
-        | Op::BrLeU { a, b, to }
-        | Op::BrLtS { a, b, to }
-        | Op::BrLeS { a, b, to } => (vec![a, b], Some(to)),
-        Op::Push { n, .. } | Op::Pop { n, .. } => (vec![n], None),
-        Op::SetHeadersEqual { d, .. } | Op::LoadElement { d, .. } | Op::Lookahead { d, .. } => {
-            (vec![d], None)
+        Op::Move { w, .. }
+        | Op::Add { w, .. }
+        | Op::Sub { w, .. }
+        | Op::Mul { w, .. }
+        | Op::And { w, .. }
+        | Op::Or { w, .. }
+        | Op::Xor { w, .. }
+        | Op::Not { w, .. }
+        | Op::Shl { w, .. }
+        | Op::ShrU { w, .. }
+        | Op::ShrS { w, .. }
+        | Op::DivU { w, .. }
+        | Op::ModU { w, .. }
+        | Op::Meter { w, .. }
+        | Op::RegisterRead { w, .. }
+        | Op::Hash { w, .. }
+        | Op::Random { w, .. } => vec![w],
+        Op::SignExtend { from, w, .. } => vec![from, w],
+        Op::SatU { bits, w, .. } | Op::SatSU { bits, w, .. } | Op::SatS { bits, w, .. } => {
+            vec![bits, w]
         }
-        Op::StoreElement { a, .. } | Op::Truncate { a } | Op::Assert { a, .. } => (vec![a], None),
-        Op::Count { index, .. } => (vec![index], None),
-        Op::Meter { index, d, .. }
-        | Op::RegisterRead { index, d, .. }
-        | Op::RegisterReadWide { index, d, .. } => (vec![index, d], None),
-        Op::RegisterWrite { index, a, .. } | Op::RegisterWriteWide { index, a, .. } => {
-            (vec![index, a], None)
-        }
-        Op::Hash { d, base, size, .. } => (vec![d, base, size], None),
-        Op::Random { d, low, high, .. } => (vec![d, low, high], None),
-        Op::Clone { session, .. } => (vec![session], None),
-        Op::ExtractVarbit { bits, .. }
-        | Op::ExtractNextVarbit { bits, .. }
-        | Op::Advance { bits } => (vec![bits], None),
-        Op::ParserError { code } => (vec![code], None),
-        Op::MoveWide { d, a, .. } => (vec![d, a], None),
-        Op::Wide { .. }
-        | Op::MoveRun { .. }
-        | Op::SetValid { .. }
-        | Op::SetInvalid { .. }
-        | Op::CopyHeader { .. }
-        | Op::Digest { .. }
-        | Op::Resubmit { .. }
-        | Op::Recirculate { .. }
-        | Op::MarkToDrop
-        | Op::Exit
-        | Op::Log { .. }
-        | Op::Extract { .. }
-        | Op::ExtractNext { .. }
-        | Op::Select { .. }
-        | Op::Apply { .. }
-        | Op::Call { .. }
-        | Op::Return
-        | Op::ReturnOrExit
-        | Op::CheckExit
-        | Op::Note { .. }
-        | Op::End => (vec![], None),
+        _ => Vec::new(),
     }
 }

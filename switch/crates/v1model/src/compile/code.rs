@@ -267,7 +267,6 @@ pub(crate) enum Op {
     Truncate {
         a: Slot,
     },
-    MarkToDrop,
     Exit,
     Log {
         message: u16,
@@ -323,11 +322,35 @@ pub(crate) enum Op {
     ReturnOrExit,
     /// Leave the control when `exit` was called (after an inlined action).
     CheckExit,
+    /// Once around a loop: every way round passes one. When there were `exec::STEPS_MAX`, the code ends here.
+    Step,
     /// A stop of a program compiled for traces: `Program::notes`.
     Note {
         note: u32,
     },
     End,
+}
+
+impl Op {
+    /// Where the operation may jump, to be changed.
+    pub(crate) fn target(&mut self) -> Option<&mut Pc> {
+        match self {
+            Op::Jump { to }
+            | Op::BrEq { to, .. }
+            | Op::BrNe { to, .. }
+            | Op::BrLtU { to, .. }
+            | Op::BrLeU { to, .. }
+            | Op::BrLtS { to, .. }
+            | Op::BrLeS { to, .. } => Some(to),
+            _ => None,
+        }
+    }
+
+    /// Where the operation may jump.
+    pub(crate) fn jump(&self) -> Option<Pc> {
+        let mut op = *self;
+        op.target().copied()
+    }
 }
 
 /// An operand of a wide operation: `limbs` limbs from `slot`, extended by zeros or by the sign.
@@ -497,6 +520,26 @@ pub(crate) struct Select {
     pub default: Pc,
 }
 
+impl Select {
+    /// The cases in order, the default last.
+    pub fn targets(&self) -> impl Iterator<Item = &Pc> {
+        let cases = self.cases.iter().map(|case| match case {
+            Case::Masked { to, .. } | Case::ValueSet { to, .. } => to,
+        });
+        let narrow = self.narrow.iter().map(|(_, _, to)| to);
+        narrow.chain(cases).chain([&self.default])
+    }
+
+    /// The same, to change.
+    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Pc> {
+        let cases = self.cases.iter_mut().map(|case| match case {
+            Case::Masked { to, .. } | Case::ValueSet { to, .. } => to,
+        });
+        let narrow = self.narrow.iter_mut().map(|(_, _, to)| to);
+        narrow.chain(cases).chain([&mut self.default])
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Case {
     /// Values and masks limb by limb over all parts.
@@ -564,7 +607,13 @@ impl Exits {
     }
 
     /// All of them.
-    pub fn targets(&mut self) -> impl Iterator<Item = &mut Pc> {
+    pub fn targets(&self) -> impl Iterator<Item = &Pc> {
+        let by_action = self.hit.iter().chain(&self.miss);
+        by_action.chain([&self.none, &self.hit_none])
+    }
+
+    /// All of them, to change.
+    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Pc> {
         let by_action = self.hit.iter_mut().chain(&mut self.miss);
         by_action.chain([&mut self.none, &mut self.hit_none])
     }
@@ -639,8 +688,9 @@ pub(crate) struct Program {
     pub reset_start: usize,
     pub headers_start: usize,
     pub state_end: usize,
-    /// First slot of the action args.
+    /// First slot of the action args, and their number.
     pub args: Slot,
+    pub arg_limbs: u16,
     pub error_codes: ErrorCodes,
     pub std: [Option<(Slot, u8)>; 17],
     pub drop_port: u64,
@@ -665,4 +715,5 @@ pub(crate) struct ErrorCodes {
     pub stack_out_of_bounds: u64,
     pub header_too_short: u64,
     pub parser_invalid_argument: u64,
+    pub parser_timeout: u64,
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control flow of ingress and egress: tables, conditions and direct action calls as operations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::action;
 use super::code::{Op, TableCode};
+use super::cycles::loop_heads;
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::ExprReader;
 use super::layout::Layout;
@@ -12,7 +13,7 @@ use super::names::Names;
 use super::notes::{Note, Spot};
 use super::table::{self, Direct};
 use crate::bits::limbs_for;
-use crate::json::{Json, Load};
+use crate::json::{Json, Load, Unique};
 use crate::schema::{ActionId, Schema};
 
 /// What the nodes of both controls share.
@@ -22,6 +23,10 @@ pub(crate) struct Controls<'c> {
     pub direct: &'c Direct,
     /// Actions of the JSON, by id.
     pub actions: &'c [Json<'c>],
+    /// Their names.
+    pub action_names: &'c [&'c str],
+    /// By name; the same P4 action may be there several times.
+    pub actions_named: &'c HashMap<&'c str, Vec<ActionId>>,
     /// Runtime data of each action: limb offset and width.
     pub params: &'c [Vec<(u16, u32)>],
 }
@@ -32,9 +37,42 @@ enum Node<'c> {
     Call(Json<'c>),
 }
 
+/// Refuses a control that comes back to where it was: P4 has no such, and a packet would never leave it.
+fn ends(json: &Json) -> Load<()> {
+    let mut all = Vec::new();
+    for list in ["tables", "conditionals", "action_calls"] {
+        all.extend(json.list(list)?);
+    }
+    let mut indexes = HashMap::new();
+    for (index, node) in all.iter().enumerate() {
+        indexes.insert(node.str_at("name")?, index);
+    }
+    let mut following = Vec::new();
+    for node in &all {
+        let keys = ["base_default_next", "true_next", "false_next", "next_node"];
+        let mut to: Vec<Json> = keys.iter().filter_map(|key| node.opt(key)).collect();
+        if let Some(next_tables) = node.opt("next_tables") {
+            to.extend(next_tables.members()?.into_iter().map(|(_, to)| to));
+        }
+        let names = to.iter().filter_map(|to| to.str().ok());
+        let next: Vec<usize> = names.filter_map(|n| indexes.get(n).copied()).collect();
+        following.push(next);
+    }
+    let heads = loop_heads(all.len(), |at, next| next.extend(&following[at]));
+    match heads.iter().position(|head| *head) {
+        Some(at) => all[at].fail(format!(
+            "the control comes back to `{}`; what follows a table, condition or action call may not lead to it again",
+            all[at].str_at("name")?
+        )),
+        None => Ok(()),
+    }
+}
+
 struct Control<'c> {
     shared: &'c Controls<'c>,
     nodes: HashMap<&'c str, (Node<'c>, Label)>,
+    /// Names of the nodes by their labels.
+    by_label: HashMap<Label, &'c str>,
 }
 
 /// Compiles the control called `name`; returns its start.
@@ -46,46 +84,55 @@ pub(crate) fn control(
     schema: &mut Schema,
     selectors: &mut Vec<Option<u16>>,
 ) -> Load<Label> {
-    let pipelines = root.list("pipelines")?;
-    let Some(json) = pipelines
-        .iter()
-        .find(|p| p.str_at("name").is_ok_and(|n| n == name))
-    else {
-        return Ok(END);
+    let pipelines_json = root.get("pipelines")?;
+    let pipelines = pipelines_json.items()?;
+    let named = |p: &&Json| p.str_at("name").is_ok_and(|n| n == name);
+    let Some(json) = pipelines.iter().find(named) else {
+        return pipelines_json.fail(format!(
+            "there is no pipeline `{name}`; v1model has ingress and egress"
+        ));
     };
     let mut calculations = std::mem::take(&mut e.program.calculations);
     table::profiles(json, shared.layout, schema, &mut calculations, selectors)?;
     e.program.calculations = calculations;
     let mut nodes = HashMap::new();
+    let mut unique = Unique::new("table, condition or action call");
+    let elsewhere: HashSet<String> = schema.tables.iter().map(|t| t.name.clone()).collect();
     for table_json in json.list("tables")? {
+        let name = unique.named(&table_json)?;
+        if elsewhere.contains(name) {
+            return table_json.fail(format!("the other pipeline has a table `{name}` too"));
+        }
         let code = table::table(
             &table_json,
             shared.layout,
             shared.names,
             shared.direct,
+            shared.action_names,
             schema,
             selectors,
         )?;
         let index = index16(e.program.tables.len(), "tables").map_err(|m| table_json.error(m))?;
         e.program.tables.push(code);
         let label = e.label();
-        nodes.insert(
-            table_json.str_at("name")?,
-            (Node::Table(table_json.clone(), index), label),
-        );
+        nodes.insert(name, (Node::Table(table_json.clone(), index), label));
     }
     for condition in json.list("conditionals")? {
-        let label = e.label();
-        nodes.insert(
-            condition.str_at("name")?,
-            (Node::Condition(condition.clone()), label),
-        );
+        let (name, label) = (unique.named(&condition)?, e.label());
+        nodes.insert(name, (Node::Condition(condition.clone()), label));
     }
     for call in json.list("action_calls")? {
-        let label = e.label();
-        nodes.insert(call.str_at("name")?, (Node::Call(call.clone()), label));
+        let (name, label) = (unique.named(&call)?, e.label());
+        nodes.insert(name, (Node::Call(call.clone()), label));
     }
-    let control = Control { shared, nodes };
+    ends(json)?;
+    let by_label = nodes.iter().map(|(name, (_, label))| (*label, *name));
+    let by_label = by_label.collect();
+    let control = Control {
+        shared,
+        nodes,
+        by_label,
+    };
     control.emit_all(e, schema, json)?;
     match json.opt("init_table") {
         Some(init) => control.label(&init),
@@ -131,15 +178,13 @@ impl Control<'_> {
                 let following = self.emit(e, schema, node)?;
                 e.end_statement();
                 let Some(following) = following else { break };
-                let Some((name, _)) = self.nodes.iter().find(|(_, (_, l))| *l == following) else {
-                    e.op(Op::Jump { to: following });
-                    break;
-                };
-                if done.contains_key(name) {
-                    e.op(Op::Jump { to: following });
-                    break;
+                match self.by_label.get(&following) {
+                    Some(name) if !done.contains_key(name) => current = name,
+                    _ => {
+                        e.op(Op::Jump { to: following });
+                        break;
+                    }
                 }
-                current = name;
             }
         }
         Ok(())
@@ -255,8 +300,7 @@ impl Control<'_> {
                 }
                 _ => {
                     // All of this name: a member of a shared profile may name another table's copy.
-                    let copies = schema.actions.iter().filter(|a| a.name == name);
-                    for action in copies.map(|a| a.id) {
+                    for action in self.shared.actions_named.get(name).into_iter().flatten() {
                         code.next_hit[action.index()] = to;
                         code.next_miss[action.index()] = to;
                     }

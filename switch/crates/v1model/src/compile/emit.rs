@@ -34,22 +34,24 @@ pub(crate) struct Emitter<'x> {
 
 impl<'x> Emitter<'x> {
     /// An empty program whose slots begin with `layout` and `arg_limbs` args.
-    pub fn new(layout: &'x Layout, arg_limbs: usize) -> Emitter<'x> {
+    pub fn new(layout: &'x Layout, arg_limbs: usize) -> Emit<Emitter<'x>> {
         let mut emitter = Emitter {
             layout,
             program: Program::default(),
             noted: false,
             args: layout.end as Slot,
-            next_slot: layout.end + arg_limbs as u32,
+            next_slot: layout.end,
             constants: HashMap::from([(vec![0], ZERO), (vec![1], ONE)]),
             free: HashMap::new(),
             used: Vec::new(),
             labels: vec![Some(0)],
             fixed_elements: HashMap::new(),
         };
+        emitter.slots(arg_limbs)?;
         emitter.program.args = emitter.args;
+        emitter.program.arg_limbs = arg_limbs as u16;
         emitter.program.ops.push(Op::End);
-        emitter
+        Ok(emitter)
     }
 
     /// Appends an operation.
@@ -58,6 +60,14 @@ impl<'x> Emitter<'x> {
             self.note(|| Note::Touch(op));
         }
         self.program.ops.push(op);
+    }
+
+    /// Appends an operation that the branch `skip` leaves out; a trace tells of it nevertheless.
+    pub fn op_unless(&mut self, skip: Op, op: Op) {
+        if self.noted && touches(&op) {
+            self.note(|| Note::Touch(op));
+        }
+        self.program.ops.extend([skip, op]);
     }
 
     /// A label to be placed later.
@@ -80,12 +90,14 @@ impl<'x> Emitter<'x> {
 
     fn slots(&mut self, count: usize) -> Emit<Slot> {
         let slot = self.next_slot;
-        self.next_slot += count as u32;
-        if self.next_slot > u32::from(Slot::MAX) {
-            return Err(format!(
-                "the program needs more than {} words a packet",
-                Slot::MAX
-            ));
+        match u32::try_from(count).ok().and_then(|n| slot.checked_add(n)) {
+            Some(next) if next <= u32::from(Slot::MAX) => self.next_slot = next,
+            _ => {
+                return Err(format!(
+                    "the program needs more than {} words a packet",
+                    Slot::MAX
+                ))
+            }
         }
         Ok(slot as Slot)
     }
@@ -188,21 +200,39 @@ impl<'x> Emitter<'x> {
         Ok(id)
     }
 
+    /// The blocks of two headers of one type.
+    pub fn two_elements(&mut self, a: &HeaderRef, b: &HeaderRef) -> Emit<(u16, u16)> {
+        let (a, b) = (self.element(a)?, self.element(b)?);
+        let ty = |element: u16| self.program.elements[usize::from(element)].header;
+        match ty(a) == ty(b) {
+            true => Ok((a, b)),
+            false => Err("the headers are of different types".into()),
+        }
+    }
+
     /// Where each label leads: through jumps to the first operation that is none.
     fn label_targets(&self) -> Vec<Pc> {
-        let place = |label: Label| self.labels[label as usize].expect("every label is placed");
-        let target = |label: usize| {
-            let mut pc = place(label as Label);
-            // A loop of jumps alone would have no end: so many jumps no program has.
-            for _ in 0..self.labels.len() {
-                match self.program.ops.get(pc as usize) {
-                    Some(Op::Jump { to }) => pc = place(*to),
-                    _ => break,
+        let mut targets: Vec<Option<Pc>> = vec![None; self.labels.len()];
+        let mut way = Vec::new();
+        for start in 0..self.labels.len() {
+            let mut label = start;
+            let target = loop {
+                if let Some(target) = targets[label] {
+                    break target;
                 }
-            }
-            pc
-        };
-        (0..self.labels.len()).map(target).collect()
+                way.push(label);
+                let pc = self.labels[label].expect("every label is placed");
+                // A loop of jumps alone has no end: it stays where it is.
+                targets[label] = Some(pc);
+                match self.program.ops.get(pc as usize) {
+                    Some(Op::Jump { to }) => label = *to as usize,
+                    _ => break pc,
+                }
+            };
+            way.drain(..)
+                .for_each(|label| targets[label] = Some(target));
+        }
+        targets.into_iter().flatten().collect()
     }
 
     /// The program as it was emitted.
@@ -220,16 +250,7 @@ impl<'x> Emitter<'x> {
         let fix = |pc: &mut Pc| *pc = labels[*pc as usize];
         let program = &mut self.program;
         for op in &mut program.ops {
-            match op {
-                Op::Jump { to }
-                | Op::BrEq { to, .. }
-                | Op::BrNe { to, .. }
-                | Op::BrLtU { to, .. }
-                | Op::BrLeU { to, .. }
-                | Op::BrLtS { to, .. }
-                | Op::BrLeS { to, .. } => fix(to),
-                _ => {}
-            }
+            op.target().into_iter().for_each(fix);
         }
         for table in &mut program.tables {
             table
@@ -241,14 +262,7 @@ impl<'x> Emitter<'x> {
             fix(&mut table.next_hit_none);
         }
         for select in &mut program.selects {
-            select.narrow.iter_mut().for_each(|(_, _, to)| fix(to));
-            for case in &mut select.cases {
-                match case {
-                    super::code::Case::Masked { to, .. }
-                    | super::code::Case::ValueSet { to, .. } => fix(to),
-                }
-            }
-            fix(&mut select.default);
+            select.targets_mut().for_each(fix);
         }
         for checksum in &mut program.checksums {
             if let Some((pc, _)) = &mut checksum.condition {
@@ -282,7 +296,7 @@ impl<'x> Emitter<'x> {
 
 /// Runs of moves that nothing jumps into become one operation; the others stay behind it, unused.
 pub(crate) fn fuse_moves(program: &mut Program) {
-    let jumps = program.ops.iter().filter_map(super::check::jump);
+    let jumps = program.ops.iter().filter_map(Op::jump);
     let targets: HashSet<Pc> = program.targets().into_iter().chain(jumps).collect();
     let mut pc = 0;
     while pc < program.ops.len() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Expressions of the JSON as typed trees, and the range of values that each can take.
 
-use super::layout::{Field, Layout};
+use super::layout::{Field, FieldType, Layout};
+use super::lower::Place;
 use super::names::Names;
 use crate::json::{Integer, Json, Load};
 
@@ -48,7 +49,7 @@ pub(crate) enum Expr {
         signed: bool,
     },
     Register {
-        register: u32,
+        register: u16,
         width: u32,
         index: Box<Expr>,
     },
@@ -146,7 +147,8 @@ impl Range {
 
     /// Limbs of a two's complement (or unsigned) representation.
     pub fn limbs(self) -> usize {
-        ((self.bits + u32::from(self.signed)).div_ceil(64)).max(1) as usize
+        let bits = self.bits.saturating_add(self.signed.into());
+        bits.div_ceil(64).max(1) as usize
     }
 
     fn join(self, other: Range) -> Range {
@@ -193,6 +195,53 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// Number of expressions that it consists of.
+    fn nodes(&self) -> u64 {
+        1 + match self {
+            Expr::Const(_)
+            | Expr::Field(_)
+            | Expr::Local { .. }
+            | Expr::StackSize(_)
+            | Expr::LastIndex(_) => 0,
+            Expr::Element { header, .. } => header.nodes(),
+            Expr::Register { index, .. } => index.nodes(),
+            Expr::Arith(_, a, b) => a.nodes() + b.nodes(),
+            Expr::Not(a) | Expr::TwoCompMod(a, _) | Expr::USatCast(a, _) | Expr::SatCast(a, _) => {
+                a.nodes()
+            }
+            Expr::If(cond, a, b) => cond.nodes() + a.nodes() + b.nodes(),
+            Expr::FromBool(cond) => cond.nodes(),
+        }
+    }
+}
+
+impl Cond {
+    fn nodes(&self) -> u64 {
+        1 + match self {
+            Cond::Const(_) => 0,
+            Cond::Compare(_, a, b) => a.nodes() + b.nodes(),
+            Cond::And(a, b) | Cond::Or(a, b) | Cond::Equal(a, b) => a.nodes() + b.nodes(),
+            Cond::Not(a) => a.nodes(),
+            Cond::If(c, a, b) => c.nodes() + a.nodes() + b.nodes(),
+            Cond::NonZero(a) => a.nodes(),
+            Cond::Valid(header) => header.nodes(),
+            Cond::AnyValid(headers) => headers.iter().map(HeaderRef::nodes).sum(),
+            Cond::HeadersEqual(a, b) => a.nodes() + b.nodes(),
+            Cond::UnionsEqual(pairs) => pairs.iter().map(|(a, b)| a.nodes() + b.nodes()).sum(),
+        }
+    }
+}
+
+impl HeaderRef {
+    fn nodes(&self) -> u64 {
+        match self {
+            HeaderRef::Fixed(_) => 0,
+            HeaderRef::Element { index, .. } => index.nodes(),
+        }
+    }
+}
+
 fn arith_range(op: Arith, a: &Expr, b: &Expr) -> Range {
     let (ra, rb) = (a.range(), b.range());
     let signed = ra.signed || rb.signed;
@@ -200,17 +249,18 @@ fn arith_range(op: Arith, a: &Expr, b: &Expr) -> Range {
     match op {
         Arith::Add => Range {
             signed,
-            bits: most + 1,
+            bits: most.saturating_add(1),
         },
-        Arith::Sub if signed => Range::signed(most + 1),
+        Arith::Sub if signed => Range::signed(most.saturating_add(1)),
         Arith::Sub => Range::signed(most),
         Arith::Mul => Range {
             signed,
-            bits: ra.bits + rb.bits + u32::from(ra.signed && rb.signed),
+            bits: (ra.bits.saturating_add(rb.bits))
+                .saturating_add(u32::from(ra.signed && rb.signed)),
         },
         Arith::Div => Range {
             signed,
-            bits: ra.bits + u32::from(signed),
+            bits: ra.bits.saturating_add(u32::from(signed)),
         },
         Arith::Mod => Range {
             signed: ra.signed,
@@ -293,11 +343,11 @@ impl ExprReader<'_> {
             }
             "register" => {
                 let [register, index] = value.tuple()?;
-                let (id, width) = self.names.register(&register)?;
+                let array = self.names.register(&register)?;
                 let index = Box::new(self.data(&index)?);
                 Value::Data(Expr::Register {
-                    register: id,
-                    width,
+                    register: array.id,
+                    width: array.width,
                     index,
                 })
             }
@@ -322,6 +372,37 @@ impl ExprReader<'_> {
             Value::Data(expr) => Ok(non_zero(expr)),
             other => json.fail(format!("expected a boolean, found {}", other.what())),
         }
+    }
+
+    /// A field that can be assigned to.
+    pub fn place(&self, json: &Json) -> Load<Place> {
+        let place = match self.value(json)? {
+            Value::Data(expr) => match &expr {
+                Expr::Field(field) if !self.layout.is_writable(field) => {
+                    return json.fail("cannot be assigned to: setValid and setInvalid change a validity, and metadata is always valid")
+                }
+                _ => Place::of(expr),
+            },
+            other => {
+                return json.fail(format!(
+                    "cannot be assigned to: expected a field, found {}",
+                    other.what()
+                ))
+            }
+        };
+        place.ok_or_else(|| json.error("cannot be assigned to: a field is expected"))
+    }
+
+    /// Sees that two unions have equally many members; their types are compared one by one later.
+    pub fn same_members(&self, json: &Json, a: &[HeaderRef], b: &[HeaderRef]) -> Load<()> {
+        if a.len() == b.len() {
+            return Ok(());
+        }
+        json.fail(format!(
+            "header unions of {} and of {} members",
+            a.len(),
+            b.len()
+        ))
     }
 
     /// A header.
@@ -391,22 +472,30 @@ impl ExprReader<'_> {
             // The hidden field $valid$ comes after the others.
             return Ok(Expr::FromBool(Box::new(Cond::Valid(header))));
         }
-        let Some(field) = ty.fields.get(index) else {
-            return json.fail(format!("header type `{}` has no field {index}", ty.name));
-        };
-        if let HeaderRef::Fixed(header) = header {
-            let field = self
-                .layout
-                .field_of(header, &field.name)
-                .expect("field of its own type");
-            return Ok(Expr::Field(field));
+        match ty.fields.get(index) {
+            Some(field) => Ok(self.field_in(header, field)),
+            None => json.fail(format!("header type `{}` has no field {index}", ty.name)),
         }
-        Ok(Expr::Element {
+    }
+
+    /// The field called `name` of a header, if its type has one.
+    pub fn field_of(&self, header: &HeaderRef, name: &str) -> Option<Expr> {
+        let ty = &self.layout.types[self.type_of(header)];
+        let field = &ty.fields[ty.field(name)?];
+        Some(self.field_in(header.clone(), field))
+    }
+
+    fn field_in(&self, header: HeaderRef, field: &FieldType) -> Expr {
+        if let HeaderRef::Fixed(header) = header {
+            let field = self.layout.field_of(header, &field.name);
+            return Expr::Field(field.expect("field of its own type"));
+        }
+        Expr::Element {
             header,
             offset: field.offset,
             width: field.width,
             signed: field.signed,
-        })
+        }
     }
 
     fn operation(&self, json: &Json) -> Load<Value> {
@@ -477,7 +566,10 @@ impl ExprReader<'_> {
             "sat_cast" => Value::Data(Expr::SatCast(Box::new(self.data(&left()?)?), width()?)),
             "?" => self.ternary(json)?,
             "valid" => Value::Bool(Cond::Valid(self.header(&right()?)?)),
-            "valid_union" => Value::Bool(Cond::AnyValid(self.members(&self.union(&right()?)?))),
+            "valid_union" => {
+                let right = right()?;
+                Value::Bool(Cond::AnyValid(self.members(&right, &self.union(&right)?)?))
+            }
             "dereference_stack" | "dereference_header_stack" | "dereference_union_stack" => {
                 let stack = self.stack(&left()?)?;
                 let index = Box::new(self.data(&right()?)?);
@@ -501,7 +593,7 @@ impl ExprReader<'_> {
             "access_union_header" => {
                 let union = self.union(&left()?)?;
                 let index = right()?;
-                let members = self.members(&union);
+                let members = self.members(&index, &union)?;
                 match members.into_iter().nth(index.u32()? as usize) {
                     Some(header) => Value::Header(header),
                     None => return index.fail("the header union has no such member"),
@@ -519,7 +611,9 @@ impl ExprReader<'_> {
                 (Value::Bool(a), Value::Bool(b)) => Cond::Equal(Box::new(a), Box::new(b)),
                 (Value::Header(a), Value::Header(b)) => Cond::HeadersEqual(a, b),
                 (Value::Union(a), Value::Union(b)) => {
-                    Cond::UnionsEqual(self.members(&a).into_iter().zip(self.members(&b)).collect())
+                    let (a, b) = (self.members(&right, &a)?, self.members(&right, &b)?);
+                    self.same_members(&right, &a, &b)?;
+                    Cond::UnionsEqual(a.into_iter().zip(b).collect())
                 }
                 (a, b) => {
                     return right.fail(format!("cannot compare {} with {}", a.what(), b.what()))
@@ -551,20 +645,25 @@ impl ExprReader<'_> {
     }
 
     /// The headers that a union consists of.
-    pub fn members(&self, union: &UnionRef) -> Vec<HeaderRef> {
+    pub fn members(&self, json: &Json, union: &UnionRef) -> Load<Vec<HeaderRef>> {
         match union {
-            UnionRef::Fixed(index) => self.layout.unions[*index]
+            UnionRef::Fixed(index) => Ok(self.layout.unions[*index]
                 .headers
                 .iter()
                 .map(|&h| HeaderRef::Fixed(h))
-                .collect(),
-            UnionRef::Element { stack, index } => (0..self.layout.stacks[*stack].members.len())
-                .map(|member| HeaderRef::Element {
+                .collect()),
+            UnionRef::Element { stack, index } => {
+                // Every member has the index for itself: indexes with unions in them with indexes … grow fast.
+                let members = self.layout.stacks[*stack].members.len();
+                let nodes = index.nodes() * members as u64;
+                json.charge(nodes * size_of::<Expr>() as u64, || "its index".into())?;
+                let element = |member| HeaderRef::Element {
                     stack: *stack,
                     member,
                     index: index.clone(),
-                })
-                .collect(),
+                };
+                Ok((0..members).map(element).collect())
+            }
         }
     }
 }

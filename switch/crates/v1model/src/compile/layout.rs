@@ -9,7 +9,8 @@
 use std::collections::HashMap;
 
 use crate::bits::limbs_for;
-use crate::json::{Json, Load};
+use crate::json::{Json, Load, Unique};
+use crate::pipeline::Std;
 
 /// Index of a slot.
 pub(crate) type Slot = u16;
@@ -143,22 +144,28 @@ impl Layout {
             ..Layout::default()
         };
         let mut type_names = HashMap::new();
-        for json in root.list("header_types")? {
+        let mut unique = Unique::new("header type");
+        for json in root.get("header_types")?.items()? {
+            unique.named(&json)?;
             let ty = header_type(&json)?;
+            if layout.types.len() == usize::from(u16::MAX) {
+                return json.fail(format!("a program has at most {} header types", u16::MAX));
+            }
             type_names.insert(ty.name.clone(), layout.types.len());
             layout.types.push(ty);
         }
         let mut ids = HashMap::new();
-        let headers = root.list("headers")?;
+        let headers = root.get("headers")?.items()?;
+        let (mut unique, mut unique_ids) = (Unique::new("header"), Unique::new("header id"));
         for json in &headers {
             let type_json = json.get("header_type")?;
             let type_name = type_json.str()?;
             let Some(&ty) = type_names.get(type_name) else {
                 return type_json.fail(format!("there is no header type `{type_name}`"));
             };
-            let name = json.str_at("name")?.to_string();
+            let name = unique.named(json)?.to_string();
             let index = layout.headers.len();
-            ids.insert(json.get("id")?.i64()?, index);
+            ids.insert(unique_ids.numbered(json)?, index);
             layout.header_names.insert(name.clone(), index);
             let metadata = json.bool_or("metadata", false)?;
             layout.headers.push(Header {
@@ -186,8 +193,15 @@ impl Layout {
         for json in root.list("field_aliases")? {
             let [from, to] = json.tuple()?;
             let [header, field] = to.tuple()?;
-            let to = (header.str()?.to_string(), field.str()?.to_string());
-            layout.aliases.insert(from.str()?.to_string(), to);
+            let (from, to) = (
+                from.str()?.to_string(),
+                (header.str()?.to_string(), field.str()?.to_string()),
+            );
+            // p4c repeats them for every copy of `standard_metadata`.
+            let known = layout.aliases.insert(from, to.clone());
+            if known.is_some_and(|known| known != to) {
+                return json.fail("an alias of this name leads to another field");
+            }
         }
         Ok(layout)
     }
@@ -222,30 +236,50 @@ impl Layout {
         }
     }
 
+    /// Places a header that is an element of a stack or a member of a union.
+    fn place_part(&mut self, json: &Json, index: usize) -> Load<()> {
+        let header = &self.headers[index];
+        if header.metadata {
+            return json.fail(format!("`{}` is metadata, not a header", header.name));
+        }
+        if header.base != 0 {
+            return json.fail(format!(
+                "header `{}` is in two stacks or unions",
+                header.name
+            ));
+        }
+        self.place(json, index)
+    }
+
     fn place_unions(&mut self, root: &Json, ids: &HashMap<i64, usize>) -> Load<()> {
         let mut member_names: HashMap<String, Vec<String>> = HashMap::new();
+        let mut unique = Unique::new("header union type");
         for json in root.list("header_union_types")? {
             let mut names = Vec::new();
+            let mut unique_members = Unique::new("union member");
             for member in json.list("headers")? {
-                names.push(member.at(0)?.str()?.to_string());
+                let name_json = member.at(0)?;
+                unique_members.add(name_json.str()?, &name_json)?;
+                names.push(name_json.str()?.to_string());
             }
-            member_names.insert(json.str_at("name")?.to_string(), names);
+            member_names.insert(unique.named(&json)?.to_string(), names);
         }
         let mut union_ids = HashMap::new();
+        let (mut unique, mut unique_ids) =
+            (Unique::new("header union"), Unique::new("header union id"));
         for json in root.list("header_unions")? {
-            let name = json.str_at("name")?.to_string();
+            let name = unique.named(&json)?.to_string();
             let mut headers = Vec::new();
             for id in json.list("header_ids")? {
-                headers.push(self.header_by_id(&id, ids)?);
+                let header = self.header_by_id(&id, ids)?;
+                self.place_part(&id, header)?;
+                headers.push(header);
             }
-            union_ids.insert(json.get("id")?.i64()?, self.unions.len());
+            json.charge((headers.len() as u64).pow(2) * 4, || {
+                format!("header union `{name}` of {} members", headers.len())
+            })?;
+            union_ids.insert(unique_ids.numbered(&json)?, self.unions.len());
             self.union_names.insert(name, self.unions.len());
-            self.unions.push(Union {
-                headers: headers.clone(),
-            });
-            for &header in &headers {
-                self.place(&json, header)?;
-            }
             let bases: Vec<i32> = headers
                 .iter()
                 .map(|&h| i32::from(self.headers[h].base))
@@ -253,8 +287,11 @@ impl Layout {
             for (i, &header) in headers.iter().enumerate() {
                 self.headers[header].siblings = siblings(&bases, i);
             }
+            self.unions.push(Union { headers });
         }
+        let mut unique = Unique::new("stack of header unions");
         for json in root.list("header_union_stacks")? {
+            unique.named(&json)?;
             let mut unions = Vec::new();
             for id_json in json.list("header_union_ids")? {
                 let id = id_json.i64()?;
@@ -274,6 +311,14 @@ impl Layout {
         let Some(&first) = unions.first() else {
             return json.fail("a stack of header unions has no element");
         };
+        let types = |union: &usize| -> Vec<usize> {
+            let headers = self.unions[*union].headers.iter();
+            headers.map(|&h| self.headers[h].ty).collect()
+        };
+        let first_types = types(&first);
+        if unions.iter().any(|union| types(union) != first_types) {
+            return json.fail("the unions of a stack have members of different types");
+        }
         let heads = self.unions[first].headers.clone();
         let Some(&head) = heads.first() else {
             return json.fail("a header union has no member");
@@ -291,9 +336,9 @@ impl Layout {
         }
         let stride: u16 = members.iter().map(|m| self.types[m.ty].slots).sum();
         for (i, &union) in unions.iter().enumerate() {
-            let expected = base + stride * i as u16;
+            let expected = u64::from(base) + u64::from(stride) * i as u64;
             let header = self.unions[union].headers[0];
-            if self.headers[header].base != expected {
+            if u64::from(self.headers[header].base) != expected {
                 return json.fail("the unions of a stack must be declared one after another");
             }
         }
@@ -313,26 +358,27 @@ impl Layout {
     }
 
     fn place_stacks(&mut self, root: &Json, ids: &HashMap<i64, usize>) -> Load<()> {
+        let mut unique = Unique::new("header stack");
         for json in root.list("header_stacks")? {
-            let mut headers = Vec::new();
+            if self.stack_names.contains_key(unique.named(&json)?) {
+                return json.fail("a stack of header unions has the same name");
+            }
+            let mut headers: Vec<usize> = Vec::new();
             for id in json.get("header_ids")?.items()? {
-                headers.push(self.header_by_id(&id, ids)?);
+                let header = self.header_by_id(&id, ids)?;
+                let ty = |header: usize| self.headers[header].ty;
+                if headers
+                    .first()
+                    .is_some_and(|&first| ty(first) != ty(header))
+                {
+                    return id.fail("elements of a header stack have different types");
+                }
+                self.place_part(&id, header)?;
+                headers.push(header);
             }
             let Some(&first) = headers.first() else {
                 return json.fail("a header stack has no element");
             };
-            for &header in &headers {
-                if self.headers[header].base != 0 {
-                    return json.fail(format!(
-                        "header `{}` is in two stacks or unions",
-                        self.headers[header].name
-                    ));
-                }
-                if self.headers[header].ty != self.headers[first].ty {
-                    return json.fail("elements of a header stack have different types");
-                }
-                self.place(&json, header)?;
-            }
             let ty = self.headers[first].ty;
             let next = self.allocate(&json, 1)?;
             let name = json.str_at("name")?.to_string();
@@ -394,6 +440,21 @@ impl Layout {
                 self.headers[index].name
             )),
         }
+    }
+
+    /// The same for a field that is written: not a validity, and at least one bit.
+    pub fn target(&self, json: &Json) -> Load<Field> {
+        let field = self.field(json)?;
+        if self.is_writable(&field) && field.width > 0 {
+            return Ok(field);
+        }
+        json.fail("a field of at least one bit is expected")
+    }
+
+    /// False for `$valid$`, which setValid and setInvalid change.
+    pub fn is_writable(&self, field: &Field) -> bool {
+        let of_metadata = field.valid == ONE;
+        field.slot > ONE && !(of_metadata && u32::from(field.slot) >= self.headers_start)
     }
 
     /// A field of a header by its name.
@@ -459,6 +520,12 @@ impl Layout {
         })
     }
 
+    /// The field of `standard_metadata` under any of BMv2's names for it.
+    pub fn std(&self, field: Std) -> Option<Field> {
+        let (_, names) = Std::ALL[field as usize];
+        names.iter().find_map(|name| self.field_named(name))
+    }
+
     /// The field of metadata whose name's last component is `name`, when exactly one has it.
     pub fn metadata_field_named(&self, name: &str) -> Option<Field> {
         let mut found = None;
@@ -492,13 +559,17 @@ fn header_type(json: &Json) -> Load<HeaderType> {
     if let Some(length) = json.opt("length_exp") {
         return length.fail("P4_14 headers with a length expression are not supported: use extract with two arguments");
     }
-    let max_bytes = json.opt("max_length").map_or(Ok(0), |j| j.u32())?;
-    let fields_json = json.get("fields")?;
-    let fields_json = fields_json.items()?;
     let mut fields = Vec::new();
-    let mut fixed_bits = 0u32;
+    let mut fixed_bits = 0u64;
     let mut varbit = None;
-    for field in &fields_json {
+    let mut unique = Unique::new("field");
+    for field in json.get("fields")?.items()? {
+        let name_json = field.at(0)?;
+        let field_name = name_json.str()?;
+        if field_name == "$valid$" {
+            return name_json.fail("`$valid$` is the name of a header's validity");
+        }
+        unique.add(field_name, &name_json)?;
         let width_json = field.at(1)?;
         let is_varbit = width_json.is_str();
         let width = if is_varbit { 0 } else { width_json.u64()? };
@@ -508,17 +579,17 @@ fn header_type(json: &Json) -> Load<HeaderType> {
         if is_varbit && varbit.replace(fields.len()).is_some() {
             return field.fail("a header has at most one varbit field");
         }
-        let signed = match field.items()?.get(2) {
+        let parts = field.items()?;
+        let signed = match parts.get(2) {
             Some(signed) => signed.bool().or_else(|_| Ok(signed.u64()? != 0))?,
             None => false,
         };
-        if field.items()?.len() > 3 {
+        if parts.len() > 3 {
             return field.fail("expected [name, width] or [name, width, signed]: P4_14 saturating fields are not supported");
         }
-        fixed_bits += width as u32;
-        let name = field.at(0)?.str()?.to_string();
+        fixed_bits += width;
         fields.push(FieldType {
-            name,
+            name: field_name.to_string(),
             width: width as u32,
             signed,
             varbit: is_varbit,
@@ -526,25 +597,31 @@ fn header_type(json: &Json) -> Load<HeaderType> {
         });
     }
     if let Some(index) = varbit {
-        let all = max_bytes * 8;
-        if all <= fixed_bits {
-            return json.fail("a header with a varbit field needs `max_length` in bytes");
+        let max_bytes = json.opt("max_length").map_or(Ok(0), |j| j.u32())?;
+        let width = (u64::from(max_bytes) * 8).saturating_sub(fixed_bits);
+        if !(1..=WIDTH_MAX).contains(&width) {
+            return json.fail(format!(
+                "a header with a varbit field needs `max_length` in bytes, which leaves the field 1 to {WIDTH_MAX} bits"
+            ));
         }
-        fields[index].width = all - fixed_bits;
+        fields[index].width = width as u32;
     }
     let mut offset = 1 + u32::from(varbit.is_some());
     for field in &mut fields {
         field.offset = offset as u16;
         offset += limbs_for(field.width) as u32;
         if offset > u32::from(Slot::MAX) {
-            return json.fail("the header is too wide");
+            return json.fail(format!(
+                "the header is too wide: a header has at most {} words of 64 bits",
+                Slot::MAX
+            ));
         }
     }
     Ok(HeaderType {
         name,
         fields,
         slots: offset as u16,
-        fixed_bits,
+        fixed_bits: fixed_bits as u32,
         varbit,
     })
 }

@@ -183,8 +183,10 @@ impl Emitter<'_> {
                 let own = limbs_for(*width).max(1);
                 let d = self.temp(own)?;
                 let index = self.modular(index, 1, None)?;
-                let register = *register as u16;
-                self.copy(d, ZERO, 1);
+                let register = *register;
+                // Out of range it is 0.
+                let zero = self.wide_constant(&vec![0; own])?;
+                self.copy(d, zero, own);
                 if own == 1 {
                     self.op(Op::RegisterRead {
                         register,

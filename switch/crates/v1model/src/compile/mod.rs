@@ -10,8 +10,11 @@
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
+//! | `cycles` | where code may come back to |
+//! | `touch` | what each operation reads and writes |
 //! | `notes` | the same for traces: with stops at what a trace shows |
 //! | `check` | what the machine relies on |
+//! | `results` | what externs give, to any place |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
 mod action;
@@ -20,6 +23,7 @@ mod calculation;
 mod check;
 pub(crate) mod code;
 mod control;
+mod cycles;
 mod emit;
 mod expr;
 mod io;
@@ -30,10 +34,14 @@ pub(crate) mod notes;
 mod optimise;
 mod parser;
 pub(crate) mod recent;
+mod results;
 mod table;
+mod touch;
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::HashMap;
 
 use code::{ErrorCodes, Op, Program};
 use emit::Emitter;
@@ -41,12 +49,21 @@ use expr::ExprReader;
 use layout::Layout;
 use names::Names;
 
-use crate::json::{Json, Load};
+use crate::json::{Json, Load, Unique};
 use crate::pipeline::Std;
 use crate::schema::{ActionId, DigestId, DigestSchema, Schema};
 
 /// egress_spec that means drop.
 const DROP_PORT: u64 = 511;
+
+/// Bits of one sample of a digest at most.
+const DIGEST_BITS_MAX: u64 = 1 << 20;
+
+/// Bytes of all headers that a deparser emits at most.
+const HEADERS_BYTES_MAX: u64 = 1 << 20;
+
+/// Packets that a switch keeps ready.
+const PACKETS: u64 = 256;
 
 /// Newest minor version of the format 2.x that is understood.
 const MINOR_MAX: u64 = 24;
@@ -79,6 +96,7 @@ pub(crate) fn program_as_written(root: &Json) -> Load<(Program, Schema, Layout)>
 
 /// The same, as it is written or in fewer operations.
 fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
+    check_shape(root)?;
     check_version(root)?;
     let layout = Layout::from_json(root)?;
     let mut schema = Schema::default();
@@ -86,12 +104,21 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
     names.read_externs(root, &mut schema)?;
     let action_list = root.list("actions")?;
     let mut params = Vec::new();
+    let mut unique = Unique::new("action id");
     for json in &action_list {
         let id = ActionId(schema.actions.len() as u32);
         let (action, places) = control::action_schema(json, id)?;
-        names.actions.insert(json.get("id")?.i64()?, id.0);
+        names.actions.insert(unique.numbered(json)?, id.0);
         schema.actions.push(action);
         params.push(places);
+    }
+    let mut action_names = Vec::new();
+    let mut actions_named: HashMap<&str, Vec<ActionId>> = HashMap::new();
+    for (index, json) in action_list.iter().enumerate() {
+        let name = json.str_at("name")?;
+        action_names.push(name);
+        let copies = actions_named.entry(name).or_default();
+        copies.push(ActionId(index as u32));
     }
     let arg_limbs = schema
         .actions
@@ -99,15 +126,13 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
         .map(|a| a.arg_limbs())
         .max()
         .unwrap_or(0);
-    let mut e = Emitter::new(&layout, arg_limbs);
+    let mut e = Emitter::new(&layout, arg_limbs).map_err(|m| root.error(m))?;
     e.noted = form == Form::Noted;
+    let mut unique = Unique::new("calculation");
     for json in root.list("calculations")? {
-        let name = json.str_at("name")?.to_string();
-        let calculation = calculation::calculation(&layout, &json)?;
-        names
-            .calculations
-            .insert(name, e.program.calculations.len() as u16);
-        e.program.calculations.push(calculation);
+        let name = unique.named(&json)?.to_string();
+        let id = calculation::add(&layout, &json, &mut e.program.calculations)?;
+        names.calculations.insert(name, id);
     }
     learn_lists(root, &layout, &mut names, &mut schema, &mut e.program)?;
     field_lists(root, &layout, &mut names, &mut e.program)?;
@@ -115,11 +140,17 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
     e.program.stacks = layout.stacks.iter().map(stack_code).collect();
     e.program.error_codes = error_codes(root)?;
     e.program.drop_port = DROP_PORT;
-    for (field, name) in Std::ALL {
-        e.program.std[field as usize] = name
-            .iter()
-            .find_map(|name| layout.field_named(name))
-            .map(|f| (f.slot, f.width.min(64) as u8));
+    for (field, _) in Std::ALL {
+        let found = layout.std(field).filter(|f| f.width > 0);
+        e.program.std[field as usize] = found.map(|f| (f.slot, f.width.min(64) as u8));
+    }
+    for needed in [Std::IngressPort, Std::EgressSpec] {
+        if e.program.std[needed as usize].is_none() {
+            return root.get("headers")?.fail(format!(
+                "there is no {}: v1model programs have a header `standard_metadata` with it",
+                Std::ALL[needed as usize].1.join(" or ")
+            ));
+        }
     }
     let direct = table::Direct::from_json(&layout, root)?;
     let shared = control::Controls {
@@ -127,6 +158,8 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
         names: &names,
         direct: &direct,
         actions: &action_list,
+        action_names: &action_names,
+        actions_named: &actions_named,
         params: &params,
     };
     let reader = ExprReader {
@@ -155,8 +188,31 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
     if form != Form::Noted {
         emit::fuse_moves(&mut program);
     }
-    program.check().map_err(|message| root.error(message))?;
+    program
+        .check(&schema)
+        .map_err(|message| root.error(message))?;
+    let words = program.template.len() as u64;
+    root.charge(words * 8 * PACKETS, || {
+        format!("{PACKETS} packets of {words} words")
+    })?;
     Ok((program, schema, layout))
+}
+
+/// Sees that the document has what every v1model program has, so that not just any JSON is one that drops everything.
+fn check_shape(root: &Json) -> Load<()> {
+    root.members()?;
+    let mut unique = Unique::new("pipeline");
+    for json in root.get("pipelines")?.items()? {
+        unique.named(&json)?;
+    }
+    for (list, one) in [("parsers", "parser"), ("deparsers", "deparser")] {
+        let json = root.get(list)?;
+        let found = json.items()?.len();
+        if found != 1 {
+            return json.fail(format!("v1model has one {one}, found {found}"));
+        }
+    }
+    Ok(())
 }
 
 fn check_version(root: &Json) -> Load<()> {
@@ -191,12 +247,16 @@ fn stack_code(stack: &layout::Stack) -> code::StackCode {
 
 /// Numbers of the core errors: as the JSON gives them, the others behind its largest (as BMv2 does).
 fn error_codes(root: &Json) -> Load<ErrorCodes> {
-    let mut known = std::collections::HashMap::new();
+    let mut known = HashMap::new();
     let mut next = 0;
+    let (mut unique, mut unique_values) = (Unique::new("error"), Unique::new("error number"));
     for error in root.list("errors")? {
-        let [name, value] = error.tuple()?;
-        known.insert(name.str()?, value.u64()?);
-        next = next.max(value.u64()? + 1);
+        let [name, value_json] = error.tuple()?;
+        let value = value_json.u32()?;
+        unique.add(name.str()?, &name)?;
+        unique_values.add(value, &value_json)?;
+        known.insert(name.str()?, u64::from(value));
+        next = next.max(u64::from(value) + 1);
     }
     let mut code = |name: &'static str| {
         *known.entry(name).or_insert_with(|| {
@@ -208,7 +268,7 @@ fn error_codes(root: &Json) -> Load<ErrorCodes> {
     code("NoMatch");
     let stack_out_of_bounds = code("StackOutOfBounds");
     let header_too_short = code("HeaderTooShort");
-    code("ParserTimeout");
+    let parser_timeout = code("ParserTimeout");
     let parser_invalid_argument = code("ParserInvalidArgument");
     Ok(ErrorCodes {
         no_error,
@@ -216,6 +276,7 @@ fn error_codes(root: &Json) -> Load<ErrorCodes> {
         stack_out_of_bounds,
         header_too_short,
         parser_invalid_argument,
+        parser_timeout,
     })
 }
 
@@ -226,10 +287,11 @@ fn learn_lists(
     schema: &mut Schema,
     program: &mut Program,
 ) -> Load<()> {
+    let mut unique = Unique::new("learn list id");
     for json in root.list("learn_lists")? {
         let id = DigestId(schema.digests.len() as u32);
-        names.digests.insert(json.get("id")?.u64()?, id.0);
-        let (mut members, mut widths) = (Vec::new(), Vec::new());
+        names.digests.insert(unique.counted(&json)?, id.0);
+        let (mut members, mut widths, mut bits) = (Vec::new(), Vec::new(), 0);
         for element in json.list("elements")? {
             let ty = element.get("type")?;
             if ty.str()? != "field" {
@@ -241,6 +303,10 @@ fn learn_lists(
             let field = layout.field(&element.get("value")?)?;
             members.push((field.slot, field.width));
             widths.push(field.width);
+            bits += u64::from(field.width);
+            if bits > DIGEST_BITS_MAX {
+                return element.fail(format!("a digest has at most {DIGEST_BITS_MAX} bits"));
+            }
         }
         program.digests.push(members);
         schema.digests.push(DigestSchema {
@@ -253,11 +319,12 @@ fn learn_lists(
 }
 
 fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Program) -> Load<()> {
+    let mut unique = Unique::new("field list id");
     for json in root.list("field_lists")? {
         names
             .field_lists
-            .insert(json.get("id")?.u64()?, program.field_lists.len() as u32);
-        let mut fields = Vec::new();
+            .insert(unique.counted(&json)?, program.field_lists.len() as u32);
+        let (mut fields, mut all) = (Vec::new(), 0);
         for element in json.list("elements")? {
             let ty = element.get("type")?;
             if ty.str()? != "field" {
@@ -267,7 +334,12 @@ fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Pr
                 ));
             }
             let field = layout.field(&element.get("value")?)?;
-            fields.push((field.slot, crate::bits::limbs_for(field.width) as u16));
+            let slots = crate::bits::limbs_for(field.width);
+            fields.push((field.slot, slots as u16));
+            all += slots;
+            if all > usize::from(u16::MAX) {
+                return element.fail(format!("a field list has at most {} words", u16::MAX));
+            }
         }
         program.field_lists.push(fields);
     }
@@ -283,16 +355,14 @@ fn place(program: &Program, element: &code::Element) -> u8 {
 }
 
 fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
-    let deparsers = root.list("deparsers")?;
-    let Some(json) = deparsers.first() else {
-        return Ok(());
-    };
-    if let Some(second) = deparsers.get(1) {
-        return second.fail("v1model has one deparser");
-    }
-    for header_json in json.list("order")? {
+    let json = root.get("deparsers")?.at(0)?;
+    let mut bytes = 0;
+    for header_json in json.get("order")?.items()? {
         let index = reader.layout.header(&header_json)?;
         let header = &reader.layout.headers[index];
+        if header.metadata {
+            return header_json.fail(format!("`{}` is metadata, not a header", header.name));
+        }
         if reader.layout.types[header.ty]
             .fields
             .iter()
@@ -304,6 +374,12 @@ fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
             return header_json.fail(format!(
                 "header `{}` is not a whole number of bytes",
                 header.name
+            ));
+        }
+        bytes += u64::from(reader.layout.types[header.ty].slots) * 8;
+        if bytes > HEADERS_BYTES_MAX {
+            return header_json.fail(format!(
+                "the headers of a packet take at most {HEADERS_BYTES_MAX} bytes"
             ));
         }
         e.program

@@ -3,17 +3,45 @@
 
 use std::collections::HashMap;
 
-use crate::json::{Json, Load};
+use super::emit::index16;
+use crate::externs::{Counters, Meters, Registers};
+use crate::json::{Json, Load, Unique};
 use crate::schema::*;
+
+/// A register, counter or meter array.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Array {
+    pub id: u16,
+    /// Bits of a register.
+    pub width: u32,
+    pub size: u32,
+}
+
+impl Array {
+    /// `json` declares it, whose cells take `bytes`; arrays of its kind have the ids from 0 on, `id` the next of them.
+    fn of(
+        json: &Json,
+        id: usize,
+        what: &str,
+        width: u32,
+        bytes: impl Fn(u32) -> u64,
+    ) -> Load<Array> {
+        let id = index16(id, &format!("{what} arrays")).map_err(|m| json.error(m))?;
+        let size_json = json.get("size")?;
+        let size = size_json.u32()?;
+        size_json.charge(bytes(size), || format!("{what} array of {size} cells"))?;
+        Ok(Array { id, width, size })
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Id and width.
-    pub registers: HashMap<String, (u32, u32)>,
-    pub counters: HashMap<String, u32>,
-    pub meters: HashMap<String, u32>,
+    pub registers: HashMap<String, Array>,
+    pub counters: HashMap<String, Array>,
+    pub meters: HashMap<String, Array>,
     pub calculations: HashMap<String, u16>,
-    pub value_sets: HashMap<String, u32>,
+    /// Id and width.
+    pub value_sets: HashMap<String, (u32, u32)>,
     /// By JSON id.
     pub actions: HashMap<i64, u32>,
     pub digests: HashMap<u64, u32>,
@@ -28,19 +56,19 @@ fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
 }
 
 impl Names {
-    /// Id and width of a register array.
-    pub fn register(&self, json: &Json) -> Load<(u32, u32)> {
+    /// A register array.
+    pub fn register(&self, json: &Json) -> Load<Array> {
         find(&self.registers, json, "register")
     }
 
-    /// Id of an indirect counter.
-    pub fn counter(&self, json: &Json) -> Load<u16> {
-        Ok(find(&self.counters, json, "counter")? as u16)
+    /// An indirect counter.
+    pub fn counter(&self, json: &Json) -> Load<Array> {
+        find(&self.counters, json, "counter")
     }
 
-    /// Id of an indirect meter.
-    pub fn meter(&self, json: &Json) -> Load<u16> {
-        Ok(find(&self.meters, json, "meter")? as u16)
+    /// An indirect meter.
+    pub fn meter(&self, json: &Json) -> Load<Array> {
+        find(&self.meters, json, "meter")
     }
 
     /// Index of a calculation.
@@ -48,8 +76,8 @@ impl Names {
         find(&self.calculations, json, "calculation")
     }
 
-    /// Id of a parser value set.
-    pub fn value_set(&self, json: &Json) -> Load<u32> {
+    /// Id and width of a parser value set.
+    pub fn value_set(&self, json: &Json) -> Load<(u32, u32)> {
         find(&self.value_sets, json, "parser value set")
     }
 
@@ -62,60 +90,69 @@ impl Names {
         }
     }
 
-    /// Counters, meters, registers, digests, value sets into the schema and here.
+    /// Counters, meters, registers, value sets into the schema and here.
     pub fn read_externs(&mut self, root: &Json, schema: &mut Schema) -> Load<()> {
+        let mut unique = Unique::new("counter");
         for json in root.list("counter_arrays")? {
+            let name = unique.named(&json)?.to_string();
             if json.bool_or("is_direct", false)? {
                 continue;
             }
-            let id = CounterId(schema.counters.len() as u32);
-            let name = json.str_at("name")?.to_string();
-            self.counters.insert(name.clone(), id.0);
+            let array = Array::of(&json, schema.counters.len(), "counter", 0, Counters::bytes)?;
+            self.counters.insert(name.clone(), array);
             schema.counters.push(CounterSchema {
-                id,
+                id: CounterId(array.id.into()),
                 name,
-                size: json.u32_at("size")?,
+                size: array.size,
             });
         }
+        let mut unique = Unique::new("meter");
         for json in root.list("meter_arrays")? {
+            let name = unique.named(&json)?.to_string();
             check_meter(&json)?;
             if json.bool_or("is_direct", false)? {
                 continue;
             }
-            let id = MeterId(schema.meters.len() as u32);
-            let name = json.str_at("name")?.to_string();
-            self.meters.insert(name.clone(), id.0);
             let unit = meter_unit(&json)?;
+            let array = Array::of(&json, schema.meters.len(), "meter", 0, Meters::bytes)?;
+            self.meters.insert(name.clone(), array);
             schema.meters.push(MeterSchema {
-                id,
+                id: MeterId(array.id.into()),
                 name,
-                size: json.u32_at("size")?,
+                size: array.size,
                 unit,
             });
         }
+        let mut unique = Unique::new("register");
         for json in root.list("register_arrays")? {
-            let id = RegisterId(schema.registers.len() as u32);
-            let name = json.str_at("name")?.to_string();
+            let name = unique.named(&json)?.to_string();
             let width = json.u32_at("bitwidth")?;
             if width == 0 || width > 1 << 16 {
                 return json
                     .get("bitwidth")?
                     .fail("a register is 1 to 65536 bits wide");
             }
-            self.registers.insert(name.clone(), (id.0, width));
+            let bytes = |size| Registers::bytes(size, width);
+            let array = Array::of(&json, schema.registers.len(), "register", width, bytes)?;
+            self.registers.insert(name.clone(), array);
             schema.registers.push(RegisterSchema {
-                id,
+                id: RegisterId(array.id.into()),
                 name,
-                size: json.u32_at("size")?,
+                size: array.size,
                 width,
             });
         }
+        let mut unique = Unique::new("parser value set");
         for json in root.list("parse_vsets")? {
             let id = ValueSetId(schema.value_sets.len() as u32);
-            let name = json.str_at("name")?.to_string();
-            self.value_sets.insert(name.clone(), id.0);
+            let name = unique.named(&json)?.to_string();
             let max_size = json.opt("max_size").map_or(Ok(u32::MAX), |j| j.u32())?;
-            let width = json.u32_at("compressed_bitwidth")?;
+            let width_json = json.get("compressed_bitwidth")?;
+            let width = width_json.u32()?;
+            if !(1..=4096).contains(&width) {
+                return width_json.fail("the values of a parser value set are 1 to 4096 bits wide");
+            }
+            self.value_sets.insert(name.clone(), (id.0, width));
             schema.value_sets.push(ValueSetSchema {
                 id,
                 name,

@@ -70,6 +70,8 @@ pub(crate) enum Note {
     Primitive(Spot),
     /// An operation that reads or changes what the program keeps, or asks the switch for something.
     Touch(Op),
+    /// What follows marks the packet itself to be dropped, not a copy of its metadata.
+    MarkToDrop,
     /// The end of a list of primitives.
     Done,
 }
@@ -104,7 +106,6 @@ pub(crate) fn touches(op: &Op) -> bool {
             | Op::Resubmit { .. }
             | Op::Recirculate { .. }
             | Op::Truncate { .. }
-            | Op::MarkToDrop
             | Op::Exit
             | Op::Extract { .. }
             | Op::ExtractVarbit { .. }

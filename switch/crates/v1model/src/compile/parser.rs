@@ -5,31 +5,42 @@ use std::collections::HashMap;
 
 use super::action;
 use super::code::{Case, Op, Select};
+use super::cycles::loop_heads;
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
 use super::layout::Slot;
 use super::lower::Place;
 use super::notes::{Note, Spot};
 use crate::bits::limbs_for;
-use crate::json::{Json, Load};
+use crate::json::{Json, Load, Unique};
 
 /// Compiles the parser; returns its start.
 pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<Label> {
-    let parsers = root.list("parsers")?;
-    let Some(json) = parsers.first() else {
-        return Ok(END);
-    };
-    if let Some(second) = parsers.get(1) {
-        return second.fail("v1model has one parser");
+    let json = root.get("parsers")?.at(0)?;
+    let states_json = json.get("parse_states")?.items()?;
+    let (mut states, mut indexes) = (HashMap::new(), HashMap::new());
+    let mut unique = Unique::new("parser state");
+    for (index, state) in states_json.iter().enumerate() {
+        let name = unique.named(state)?;
+        states.insert(name, e.label());
+        indexes.insert(name, index);
     }
-    let states_json = json.list("parse_states")?;
-    let mut states = HashMap::new();
+    let mut following = Vec::new();
     for state in &states_json {
-        states.insert(state.str_at("name")?, e.label());
+        let mut next = Vec::new();
+        for transition in state.list("transitions")? {
+            let to = transition.opt("next_state").and_then(|n| n.str().ok());
+            next.extend(to.and_then(|name| indexes.get(name)));
+        }
+        following.push(next);
     }
+    let heads = loop_heads(following.len(), |at, next| next.extend(&following[at]));
     let compiler = Parser { reader, states };
-    for state in &states_json {
+    for (state, comes_back) in states_json.iter().zip(heads) {
         e.place(compiler.states[state.str_at("name")?]);
+        if comes_back {
+            e.op(Op::Step);
+        }
         e.note(|| Note::State(Spot::of(state, "name")));
         for op in state.list("parser_ops")? {
             compiler.operation(e, &op)?;
@@ -38,10 +49,7 @@ pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<
         compiler.transition(e, state)?;
         e.end_statement();
     }
-    match json.opt("init_state") {
-        Some(init) => compiler.state(&init),
-        None => Ok(END),
-    }
+    compiler.state(&json.get("init_state")?)
 }
 
 struct Parser<'p> {
@@ -85,12 +93,7 @@ impl Parser<'_> {
                 self.extract(e, &p[0], Some(bits))?;
             }
             "set" => {
-                let place = match self.reader.data(&p[0])? {
-                    expr @ (Expr::Field(_) | Expr::Element { .. }) => {
-                        Place::of(expr).expect("a place")
-                    }
-                    _ => return p[0].fail("cannot be assigned to"),
-                };
+                let place = self.reader.place(&p[0])?;
                 if p[1].str_at("type")? == "lookahead" {
                     self.set_lookahead(e, &place, &p[1])?;
                 } else {
@@ -108,7 +111,7 @@ impl Parser<'_> {
                 e.place(end);
             }
             "shift" => {
-                let bytes = p[0].u64()?;
+                let bytes = u64::from(p[0].u32()?);
                 let bits = e.constant(bytes * 8).map_err(fail)?;
                 e.op(Op::Advance { bits });
             }
@@ -258,6 +261,7 @@ impl Parser<'_> {
             let value = transition.get("value")?;
             match ty {
                 "hexstr" => {
+                    transition.charge(limbs as u64 * 16, || "a transition".into())?;
                     let (values, masks) = self.case(&select.parts, transition, &value)?;
                     if narrow {
                         select.narrow.push((values[0], masks[0], to));
@@ -265,15 +269,19 @@ impl Parser<'_> {
                     select.cases.push(Case::Masked { values, masks, to });
                 }
                 "parse_vset" => {
-                    let set = self.reader.names.value_set(&value)?;
+                    let (set, width) = self.reader.names.value_set(&value)?;
+                    let whole: u64 = select.parts.iter().map(|p| u64::from(p.2)).sum();
+                    if whole != u64::from(width) {
+                        return value.fail(format!(
+                            "the parser value set is {width} bits wide, the key {whole}"
+                        ));
+                    }
                     if let Some(mask) = transition.opt("mask") {
-                        let bits: u32 = select.parts.iter().map(|p| p.2.div_ceil(8) * 8).sum();
                         let ones = mask.hexstr()?;
                         let (_, full) = self.split(&select.parts, &ones, &mask)?;
-                        let whole = select.parts.iter().map(|p| p.2).sum::<u32>();
-                        if full != whole {
+                        if full != width {
                             return mask.fail(format!(
-                                "a mask over a parser value set of {bits} bits must be all ones"
+                                "a mask over a parser value set of {width} bits must be all ones"
                             ));
                         }
                     }

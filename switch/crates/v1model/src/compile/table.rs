@@ -9,8 +9,9 @@ use super::layout::{Field, Layout};
 use super::names::{meter_unit, Names};
 use crate::bits::{limbs_for, Bits};
 use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, KeyMatch};
-use crate::json::{Integer, Json, Load};
+use crate::json::{Integer, Json, Load, Unique};
 use crate::schema::*;
+use crate::table::Table;
 
 /// Direct counters and meters by the name of their table.
 #[derive(Default)]
@@ -23,23 +24,29 @@ impl Direct {
     /// Reads the direct ones of `counter_arrays` and `meter_arrays`.
     pub fn from_json(layout: &Layout, root: &Json) -> Load<Direct> {
         let mut direct = Direct::default();
+        let mut unique = Unique::new("direct counter of table");
         for json in root.list("counter_arrays")? {
             if json.bool_or("is_direct", false)? {
-                let table = json.str_at("binding")?.to_string();
+                let binding = json.get("binding")?;
+                unique.add(binding.str()?, &binding)?;
+                let table = binding.str()?.to_string();
                 direct
                     .counters
                     .insert(table, json.str_at("name")?.to_string());
             }
         }
+        let mut unique = Unique::new("direct meter of table");
         for json in root.list("meter_arrays")? {
             if json.bool_or("is_direct", false)? {
-                let table = json.str_at("binding")?.to_string();
+                let binding = json.get("binding")?;
+                unique.add(binding.str()?, &binding)?;
+                let table = binding.str()?.to_string();
                 let schema = DirectMeterSchema {
                     name: json.str_at("name")?.to_string(),
                     unit: meter_unit(&json)?,
                 };
                 let target = match json.opt("result_target") {
-                    Some(target) => Some(layout.field(&target)?),
+                    Some(target) => Some(layout.target(&target)?),
                     None => None,
                 };
                 direct.meters.insert(table, (schema, target));
@@ -91,19 +98,29 @@ pub(crate) fn profiles(
 ) -> Load<()> {
     for json in pipeline.list("action_profiles")? {
         let id = ProfileId(schema.profiles.len() as u32);
-        let name = json.str_at("name")?.to_string();
+        let name = json.str_at("name")?;
+        if schema.profiles.iter().any(|p| p.name == name) {
+            return json.fail(format!("there are two action profiles `{name}`"));
+        }
+        if schema.profiles.len() == PROFILES_MAX {
+            return json.fail(format!(
+                "a program has at most {PROFILES_MAX} action profiles"
+            ));
+        }
         let selector = json.opt("selector");
         selectors.push(match &selector {
-            Some(selector) => {
-                calculations.push(super::calculation::calculation(layout, selector)?);
-                Some((calculations.len() - 1) as u16)
-            }
+            Some(selector) => Some(super::calculation::add(layout, selector, calculations)?),
             None => None,
         });
+        let size_json = json.get("max_size")?;
+        let max_size = size_json.u32()?;
+        size_json.charge(u64::from(max_size) * MEMBER_BYTES, || {
+            format!("action profile `{name}` of {max_size} members")
+        })?;
         schema.profiles.push(ProfileSchema {
             id,
-            name,
-            max_size: json.u32_at("max_size")?,
+            name: name.to_string(),
+            max_size,
             selector: selector.is_some(),
             tables: Vec::new(),
             actions: Vec::new(),
@@ -112,17 +129,41 @@ pub(crate) fn profiles(
     Ok(())
 }
 
+/// Most action profiles of a program; a bound for sanity.
+const PROFILES_MAX: usize = 4096;
+/// About what a member of an action profile takes.
+const MEMBER_BYTES: u64 = 128;
+
+/// The actions that a table may run.
+pub(crate) fn actions(table: &TableSchema, schema: &Schema) -> Vec<u32> {
+    // A member of a shared profile may name another table's copy of an action.
+    if table.profile.is_some() {
+        return (0..schema.actions.len() as u32).collect();
+    }
+    let mut actions: Vec<u32> = table.actions.iter().map(|a| a.0).collect();
+    actions.extend(table.default_action.iter().map(|call| call.action.0));
+    actions.sort_unstable();
+    actions.dedup();
+    actions
+}
+
 /// A table of the JSON: its schema goes to `schema.tables`, its packet-path half is returned (without next nodes).
+/// `names_of` are the actions' names by id.
 pub(crate) fn table(
     json: &Json,
     layout: &Layout,
     names: &Names,
     direct: &Direct,
+    names_of: &[&str],
     schema: &mut Schema,
     selectors: &[Option<u16>],
 ) -> Load<TableCode> {
     let id = TableId(schema.tables.len() as u32);
     let name = json.str_at("name")?.to_string();
+    // For each action, where the program goes on after a hit and after a miss.
+    json.charge(schema.actions.len() as u64 * 8, || {
+        format!("table `{name}` of {} actions", schema.actions.len())
+    })?;
     let mut code = TableCode {
         key: Vec::new(),
         key_slots: Vec::new(),
@@ -138,11 +179,14 @@ pub(crate) fn table(
     };
     let keys = key(json, layout, &mut code)?;
     let mut actions = Vec::new();
+    let mut unique = Unique::new("the table's action");
     for action in json.list("action_ids")? {
-        actions.push(names.action(&action)?);
+        let id = names.action(&action)?;
+        unique.add(names_of[id.index()], &action)?;
+        actions.push(id);
     }
     if actions.is_empty() {
-        actions = actions_by_name(json, schema)?;
+        actions = actions_by_name(json, names_of)?;
     }
     let profile = table_profile(json, id, &actions, schema)?;
     code.profile = profile.map(|p| p.0);
@@ -162,14 +206,15 @@ pub(crate) fn table(
         const_default_action =
             entry.bool_or("action_const", false)? || entry.bool_or("action_entry_const", false)?;
     }
-    let const_entries = match json.opt("entries") {
-        Some(entries) => Some(const_entries(&entries, &keys, names, &schema.actions)?),
+    let entries_json = json.opt("entries");
+    let const_entries = match &entries_json {
+        Some(entries) => Some(const_entries(entries, &keys, names, &schema.actions)?),
         None => None,
     };
     let entries = const_entries
         .as_ref()
         .map_or(0, |e: &Vec<Entry>| e.len() as u32);
-    schema.tables.push(TableSchema {
+    let table = TableSchema {
         id,
         name,
         keys,
@@ -185,12 +230,37 @@ pub(crate) fn table(
         const_entries,
         default_action,
         const_default_action,
-    });
+    };
+    let place = json.opt("max_size").unwrap_or_else(|| json.clone());
+    place.charge(Table::bytes(&table, &schema.actions), || {
+        format!("table `{}` of {} entries", table.name, table.max_size)
+    })?;
+    if let (Some(entries), Some(places)) = (&table.const_entries, &entries_json) {
+        check_entries(&table, &schema.actions, entries, &places.items()?)?;
+    }
+    schema.tables.push(table);
     Ok(code)
 }
 
+/// Sees that the table takes the program's own entries.
+fn check_entries(
+    table: &TableSchema,
+    actions: &[ActionSchema],
+    entries: &[Entry],
+    places: &[Json],
+) -> Load<()> {
+    let mut keys = HashMap::new();
+    for (entry, place) in entries.iter().zip(places) {
+        let key = Table::check_own(table, actions, entry).map_err(|e| place.error(e.message))?;
+        if let Some(first) = keys.insert(key, place) {
+            return place.fail(format!("the same key as {}", first.path()));
+        }
+    }
+    Ok(())
+}
+
 fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema>> {
-    let mut keys = Vec::new();
+    let mut keys: Vec<KeySchema> = Vec::new();
     let mut masks = Vec::new();
     let mut masked = false;
     for part in json.list("key")? {
@@ -204,6 +274,9 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
             "optional" => MatchKind::Optional,
             other => return kind_json.fail(format!("there is no match kind `{other}`")),
         };
+        if kind == MatchKind::Lpm && keys.iter().any(|k| k.kind == kind) {
+            return kind_json.fail("a table has at most one lpm field");
+        }
         let field = if target.is_array() {
             layout.field(&target)?
         } else {
@@ -216,8 +289,15 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
             return target.fail("a varbit field cannot be matched");
         }
         let limbs = limbs_for(field.width);
+        if field.width == 0 {
+            return target.fail("a key field has no bits");
+        }
+        part.charge(limbs as u64 * 16, || "a key field".into())?;
         code.key.push((field.slot, limbs as u16));
-        code.key_limbs += limbs as u16;
+        code.key_limbs = match code.key_limbs.checked_add(limbs as u16) {
+            Some(limbs) => limbs,
+            None => return part.fail("a key is at most 65535 words of 64 bits wide"),
+        };
         code.key_slots
             .extend((0..limbs as u16).map(|i| field.slot + i));
         match part.opt("mask") {
@@ -246,12 +326,22 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
     Ok(keys)
 }
 
-fn actions_by_name(json: &Json, schema: &Schema) -> Load<Vec<ActionId>> {
+fn actions_by_name(json: &Json, names_of: &[&str]) -> Load<Vec<ActionId>> {
+    let listed = json.list("actions")?;
+    if listed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut by_name = HashMap::new();
+    for (index, &name) in names_of.iter().enumerate() {
+        by_name.entry(name).or_insert(ActionId(index as u32));
+    }
     let mut out = Vec::new();
-    for action in json.list("actions")? {
+    let mut unique = Unique::new("the table's action");
+    for action in &listed {
         let name = action.str()?;
-        match schema.actions.iter().find(|a| a.name == name) {
-            Some(found) => out.push(found.id),
+        unique.add(name, action)?;
+        match by_name.get(name) {
+            Some(&id) => out.push(id),
             None => return action.fail(format!("there is no action `{name}`")),
         }
     }
@@ -299,8 +389,10 @@ fn const_entries(
             MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
         )
     });
+    let limbs: usize = keys.iter().map(|k| limbs_for(k.width)).sum();
     let mut out = Vec::new();
     for entry in &entries {
+        entry.charge(limbs as u64 * 16 + 100, || "an entry".into())?;
         let match_key = entry.get("match_key")?;
         let parts = match_key.items()?;
         if parts.len() != keys.len() {
@@ -317,8 +409,16 @@ fn const_entries(
         let priority_json = entry.opt("priority");
         let priority = match &priority_json {
             Some(priority) if needs_priority => {
-                let number = i64::from(i32::MAX) - priority.i64()?;
-                i32::try_from(number).map_err(|_| priority.error("the priority is out of range"))?
+                let number = priority.i64()?;
+                match i32::try_from(number) {
+                    Ok(number) if (0..i32::MAX).contains(&number) => i32::MAX - number,
+                    _ => {
+                        return priority.fail(format!(
+                            "the priority is {number}; allowed: 0 to {}",
+                            i32::MAX - 1
+                        ))
+                    }
+                }
             }
             None if needs_priority => return entry.fail("`priority` is missing"),
             _ => 0,

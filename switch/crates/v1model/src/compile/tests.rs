@@ -235,7 +235,7 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
     let fields = fields();
     let end: u32 = u32::from(FIRST) + WIDTHS.iter().map(|w| limbs_for(*w) as u32).sum::<u32>();
     let layout = Layout::blank(end);
-    let mut e = Emitter::new(&layout, 0);
+    let mut e = Emitter::new(&layout, 0).unwrap();
     let place = Place::Slot {
         slot: fields[target].slot,
         width: fields[target].width,
@@ -251,8 +251,9 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
     } else {
         e.finish()
     };
-    program.check().unwrap();
-    let mut packet = crate::packet::Packet::with_slots(program.template.clone());
+    program.check(&Default::default()).unwrap();
+    let mut packet =
+        crate::packet::Packet::with_slots(program.template.clone(), Default::default());
     for (field, limbs) in fields.iter().zip(start) {
         let slot = usize::from(field.slot);
         packet.slots[slot..slot + limbs.len()].copy_from_slice(limbs);
@@ -301,7 +302,7 @@ proptest! {
 #[test]
 fn common_shapes_are_one_operation() {
     let layout = Layout::blank(40);
-    let mut e = Emitter::new(&layout, 0);
+    let mut e = Emitter::new(&layout, 0).unwrap();
     let [a, b, ..] = fields()[..] else {
         unreachable!()
     };
@@ -343,7 +344,8 @@ fn common_shapes_are_one_operation() {
 fn dump() {
     let path = std::env::var("PROGRAM").expect("PROGRAM names a BMv2 JSON");
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let (program, _, _) = super::program(&crate::json::Json::root(&json)).unwrap();
+    let budget = crate::json::Budget::new(u64::MAX);
+    let (program, _, _) = super::program(&crate::json::Json::root(&json, &budget)).unwrap();
     for (pc, op) in program.ops.iter().enumerate() {
         println!("{pc:5} {op:?}");
     }

@@ -8,6 +8,7 @@ use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
 use crate::pipeline::Pipeline;
 use crate::schema::{CounterId, MeterId, RegisterId, ValueSetId};
+use crate::table::ValueSet;
 
 impl Pipeline {
     /// (packets, bytes) of a counter cell.
@@ -106,7 +107,14 @@ impl Pipeline {
     /// Replaces the members of a value set: each is one match over the whole width, or one for each field.
     pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<KeyMatch>>) -> ControlResult {
         let schema = &self.schema.value_sets[set.index()];
-        self.state.value_sets[set.index()].set(schema, members)
+        self.state.value_sets[set.index()] = ValueSet::of(schema, members)?;
+        Ok(())
+    }
+
+    /// Puts a set that was made for this schema in the place of the one that is there, which comes back: so that neither
+    /// is made or dropped where packets wait.
+    pub fn value_set_replace(&mut self, set: ValueSetId, with: ValueSet) -> ValueSet {
+        std::mem::replace(&mut self.state.value_sets[set.index()], with)
     }
 }
 

@@ -55,6 +55,34 @@ impl Pipeline {
         self.state.profiles[profile.index()].member_ids()
     }
 
+    /// Number of members.
+    pub fn profile_len(&self, profile: ProfileId) -> usize {
+        self.state.profiles[profile.index()].members()
+    }
+
+    /// Appends up to `max` members from the id `cursor` on (0 to begin), by their ids; returns the next cursor, None at the
+    /// end.
+    pub fn profile_member_scan(
+        &self,
+        profile: ProfileId,
+        cursor: u32,
+        max: usize,
+        out: &mut Vec<(u32, ActionCall)>,
+    ) -> Option<u32> {
+        self.state.profiles[profile.index()].scan_members(&self.schema.actions, cursor, max, out)
+    }
+
+    /// The same of groups, with their members and maximal sizes.
+    pub fn profile_group_scan(
+        &self,
+        profile: ProfileId,
+        cursor: u32,
+        max: usize,
+        out: &mut Vec<(u32, Vec<GroupMember>, u32)>,
+    ) -> Option<u32> {
+        self.state.profiles[profile.index()].scan_groups(cursor, max, out)
+    }
+
     /// Adds a group (selectors only). `max_size` limits the sum of its weights; 0 does not.
     pub fn profile_group_insert(
         &mut self,

@@ -1,200 +1,322 @@
 // SPDX-License-Identifier: Apache-2.0
-//! RECONCILE_AND_COMMIT: what a new program takes over from the state of the old one.
+//! RECONCILE_AND_COMMIT: what a new program takes over from the state of the old one, which forwards meanwhile.
+//!
+//! A `Takeover` reads the old state in short pieces, where packets wait; each piece is put into the new program where they
+//! do not. Cells of counters, meters and registers and the value sets change hands at the end, whole.
 
-use super::ControlResult;
-use crate::entry::{ActionCall, Entry, EntryAction};
+use std::collections::{HashMap, VecDeque};
+
+use super::{ControlResult, GroupMember};
+use crate::entry::{ActionCall, Entry, EntryAction, EntryStats};
 use crate::pipeline::Pipeline;
-use crate::schema::{ActionId, ProfileId, ProfileSchema, TableId, TableSchema};
+use crate::schema::{ActionId, ProfileId, ProfileSchema, Schema, TableId, TableSchema};
 
-/// Entries that are read from the old table at once.
+/// Entries and members that are read at once where nobody waits.
 const CHUNK: usize = 1024;
+
+/// Old actions by the new ones of the same name and parameters.
+type Actions = HashMap<ActionId, ActionId>;
+
+/// What is still to be read of the old program's state.
+pub struct Takeover {
+    jobs: VecDeque<Job>,
+    /// Places of equal counters, meters, registers and value sets: new, old.
+    arrays: [Vec<(usize, usize)>; 4],
+}
+
+#[derive(Clone)]
+enum Job {
+    Members(ProfileId, ProfileId, Actions, u32),
+    Groups(ProfileId, ProfileId, u32),
+    Default(TableId, TableId, Actions),
+    Entries(TableId, TableId, Actions, u32),
+}
+
+/// A piece of the old program's state.
+pub struct Piece {
+    job: Job,
+    found: Found,
+}
+
+enum Found {
+    Members(Vec<(u32, ActionCall)>),
+    Groups(Vec<(u32, Vec<GroupMember>, u32)>),
+    Default(Option<ActionCall>, EntryStats),
+    Entries(Vec<(Entry, EntryStats)>),
+}
+
+impl Takeover {
+    /// Reads up to `max` more of the old program's state; None when that was all.
+    pub fn read(&mut self, old: &Pipeline, max: usize) -> Option<Piece> {
+        let job = self.jobs.pop_front()?;
+        let (found, next) = match &job {
+            Job::Members(_, from, _, at) => {
+                let mut members = Vec::with_capacity(max);
+                let next = old.profile_member_scan(*from, *at, max, &mut members);
+                (Found::Members(members), next)
+            }
+            Job::Groups(_, from, at) => {
+                // Each has many members.
+                let mut groups = Vec::new();
+                let next = old.profile_group_scan(*from, *at, max / 64 + 1, &mut groups);
+                (Found::Groups(groups), next)
+            }
+            Job::Default(_, from, _) => {
+                let stats = old.table_default_stats(*from);
+                // Where nobody set another one, the new program's own is in force.
+                let own = &old.table_schema(*from).default_action;
+                let call = old.table_default(*from).filter(|c| Some(c) != own.as_ref());
+                (Found::Default(call, stats), None)
+            }
+            Job::Entries(_, from, _, at) => {
+                let mut entries = Vec::with_capacity(max);
+                let next = old.table_scan(*from, *at, max, &mut entries);
+                (Found::Entries(entries), next)
+            }
+        };
+        if let Some(next) = next {
+            let mut rest = job.clone();
+            match &mut rest {
+                Job::Members(.., at) | Job::Groups(.., at) | Job::Entries(.., at) => *at = next,
+                Job::Default(..) => {}
+            }
+            self.jobs.push_front(rest);
+        }
+        Some(Piece { job, found })
+    }
+
+    /// What a table or profile that holds too much for the new one leaves behind: its state is not taken over.
+    fn leave_out(&mut self, old: &Pipeline, pipeline: &Pipeline) {
+        let new = &pipeline.schema;
+        let fits = |of: usize, max: u32| max == 0 || of <= max as usize;
+        let small = |id: &ProfileId, from: &ProfileId| {
+            !fits(old.profile_len(*from), new.profiles[id.index()].max_size)
+        };
+        let profiles: Vec<ProfileId> = self
+            .jobs
+            .iter()
+            .filter_map(|job| match job {
+                Job::Members(id, from, ..) if small(id, from) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        self.jobs.retain(|job| match job {
+            Job::Members(id, ..) | Job::Groups(id, ..) => !profiles.contains(id),
+            Job::Default(id, ..) => {
+                let profile = new.tables[id.index()].profile;
+                !profile.is_some_and(|p| profiles.contains(&p))
+            }
+            Job::Entries(id, from, ..) => {
+                let table = &new.tables[id.index()];
+                let left_out = table.profile.is_some_and(|p| profiles.contains(&p));
+                !left_out
+                    && !old.table_is_const(*from)
+                    && old.table_len(*from) <= pipeline.table_size(*id) as usize
+            }
+        });
+    }
+}
 
 impl Pipeline {
     /// Carries over from `old` the entries, members, groups, default actions, counters, meters, registers and
     /// value sets of every object whose name and shape are equal (P4Runtime RECONCILE_AND_COMMIT). A table keeps its
-    /// entries if its keys, actions and direct resources are the same and they fit; const tables keep the program's.
+    /// entries if its keys, actions and direct resources are the same and they fit; const tables have the new program's.
     pub fn clone_state_from(&mut self, old: &Pipeline) -> ControlResult {
-        for id in (0..self.schema.profiles.len()).map(|i| ProfileId(i as u32)) {
-            if let Some(from) = self.same_profile(old, id) {
-                self.copy_profile(id, old, from)?;
-            }
+        let mut takeover = self.takeover(&old.schema);
+        self.begin(&mut takeover, old);
+        while let Some(piece) = takeover.read(old, CHUNK) {
+            self.take(piece)?;
         }
-        for id in (0..self.schema.tables.len()).map(|i| TableId(i as u32)) {
-            if let Some(from) = self.same_table(old, id) {
-                self.copy_default(id, old, from)?;
-                self.copy_entries(id, old, from)?;
-            }
-        }
-        self.copy_arrays(old);
+        let [counters, meters, registers, value_sets] = takeover.arrays;
+        let (new, old) = (&mut self.state, &old.state);
+        counters
+            .iter()
+            .for_each(|(n, o)| new.counters[*n].clone_from(&old.counters[*o]));
+        meters
+            .iter()
+            .for_each(|(n, o)| new.meters[*n].clone_from(&old.meters[*o]));
+        registers
+            .iter()
+            .for_each(|(n, o)| new.registers[*n].clone_from(&old.registers[*o]));
+        value_sets
+            .iter()
+            .for_each(|(n, o)| new.value_sets[*n].clone_from(&old.value_sets[*o]));
         Ok(())
     }
 
-    fn copy_profile(&mut self, id: ProfileId, old: &Pipeline, from: ProfileId) -> ControlResult {
-        let allowed = self.schema.profiles[id.index()].actions.clone();
-        for member in old.profile_members(from) {
-            let call = old
-                .profile_member_get(from, member)
-                .expect("the id was listed");
-            let call = self
-                .same_call(old, &allowed, &call)
-                .expect("the actions are the same");
-            self.profile_member_insert(id, member, &call)?;
-        }
-        for group in old.profile_groups(from) {
-            let (members, max_size) = old
-                .profile_group_get(from, group)
-                .expect("the id was listed");
-            self.profile_group_insert(id, group, &members, max_size)?;
-        }
-        Ok(())
-    }
-
-    fn copy_default(&mut self, id: TableId, old: &Pipeline, from: TableId) -> ControlResult {
-        let schema = old.table_schema(from);
-        let current = old.table_default(from);
-        let (packets, bytes) = old.state.tables[from.index()].default_count();
-        self.state.tables[id.index()].set_default_count(packets, bytes);
-        if self.table_schema(id).const_default_action || current == schema.default_action {
-            return Ok(());
-        }
-        let allowed = self.table_schema(id).actions.clone();
-        match current.and_then(|call| self.same_call(old, &allowed, &call)) {
-            Some(call) => self.table_set_default(id, Some(call)),
-            None => Ok(()),
-        }
-    }
-
-    fn copy_entries(&mut self, id: TableId, old: &Pipeline, from: TableId) -> ControlResult {
-        if self.table_schema(id).const_entries.is_some() {
-            return Ok(());
-        }
-        let allowed = self.table_schema(id).actions.clone();
-        let mut cursor = Some(0);
-        let mut chunk = Vec::new();
-        while let Some(at) = cursor {
-            cursor = old.table_scan(from, at, CHUNK, &mut chunk);
-            for (entry, stats) in chunk.drain(..) {
-                let action = match &entry.action {
-                    EntryAction::Direct(call) => EntryAction::Direct(
-                        self.same_call(old, &allowed, call)
-                            .expect("the actions are the same"),
-                    ),
-                    place => place.clone(),
-                };
-                let entry = Entry { action, ..entry };
-                let (word, args) = self.pack_action(id, &entry.action)?;
-                let schema = &self.schema.tables[id.index()];
-                let table = &mut self.state.tables[id.index()];
-                let handle = table.insert(schema, &entry, word, &args, stats.last_hit)?;
-                table.restore(handle, &stats);
-                self.use_word(id, word, 1);
-            }
-        }
-        Ok(())
-    }
-
-    fn copy_arrays(&mut self, old: &Pipeline) {
-        let (new, from) = (&self.schema, &old.schema);
-        for schema in &new.counters {
-            if let Some(o) = from
-                .counters
-                .iter()
-                .find(|o| o.name == schema.name && o.size == schema.size)
-            {
-                self.state.counters[schema.id.index()] = old.state.counters[o.id.index()].clone();
-            }
-        }
-        for schema in &new.meters {
-            let same = |o: &&crate::schema::MeterSchema| {
-                o.name == schema.name && o.size == schema.size && o.unit == schema.unit
-            };
-            if let Some(o) = from.meters.iter().find(same) {
-                self.state.meters[schema.id.index()] = old.state.meters[o.id.index()].clone();
-            }
-        }
-        for schema in &new.registers {
-            let same = |o: &&crate::schema::RegisterSchema| {
-                o.name == schema.name && o.size == schema.size && o.width == schema.width
-            };
-            if let Some(o) = from.registers.iter().find(same) {
-                self.state.registers[schema.id.index()] = old.state.registers[o.id.index()].clone();
-            }
-        }
-        for schema in &new.value_sets {
-            let same = |o: &&crate::schema::ValueSetSchema| {
-                o.name == schema.name && o.width == schema.width && o.max_size == schema.max_size
-            };
-            if let Some(o) = from.value_sets.iter().find(same) {
-                self.state.value_sets[schema.id.index()] =
-                    old.state.value_sets[o.id.index()].clone();
-            }
-        }
-    }
-
-    /// The old table with the name and shape of a new one, if its entries fit.
-    fn same_table(&self, old: &Pipeline, id: TableId) -> Option<TableId> {
-        let new = self.table_schema(id);
-        let from = old.table_schema(old.find_table(&new.name)?);
-        let flags = |t: &TableSchema| {
-            (
-                t.direct_counter.is_some(),
-                t.direct_meter.as_ref().map(|m| m.unit),
-                t.support_timeout,
-            )
+    /// What can be taken over from a program of this schema: the same as `clone_state_from`, in pieces. Then call
+    /// `begin` and `Takeover::read` where the old program is, `take` with each piece, and `take_arrays` at the end.
+    pub fn takeover(&self, old: &Schema) -> Takeover {
+        let mut jobs = VecDeque::new();
+        let by_name = |names: Vec<&'_ str>| -> HashMap<String, usize> {
+            let named = names.into_iter().enumerate();
+            named.map(|(i, name)| (name.to_owned(), i)).collect()
         };
-        let same_profile = match (new.profile, from.profile) {
-            (None, None) => true,
-            (Some(n), Some(o)) => self.same_profile(old, n) == Some(o),
-            _ => false,
+        let profiles = by_name(old.profiles.iter().map(|p| p.name.as_str()).collect());
+        let mut kept = HashMap::new();
+        for new in &self.schema.profiles {
+            let from = profiles.get(&new.name).map(|i| &old.profiles[*i]);
+            if let Some((from, actions)) = from.and_then(|from| self.same_profile(old, new, from)) {
+                kept.insert(new.id, from);
+                jobs.push_back(Job::Members(new.id, from, actions, 0));
+                jobs.push_back(Job::Groups(new.id, from, 0));
+            }
+        }
+        let tables = by_name(old.tables.iter().map(|t| t.name.as_str()).collect());
+        for new in &self.schema.tables {
+            let Some(from) = tables.get(&new.name).map(|i| &old.tables[*i]) else {
+                continue;
+            };
+            let same_profile = match (new.profile, from.profile) {
+                (None, None) => true,
+                (Some(n), Some(o)) => kept.get(&n) == Some(&o),
+                _ => false,
+            };
+            let flags = |t: &TableSchema| {
+                (
+                    t.direct_counter.is_some(),
+                    t.direct_meter.as_ref().map(|m| m.unit),
+                    t.support_timeout,
+                )
+            };
+            let same = new.keys == from.keys && flags(new) == flags(from) && same_profile;
+            let actions = self.same_actions(old, &new.actions, &from.actions);
+            if let (true, Some(actions)) = (same, actions) {
+                jobs.push_back(Job::Default(new.id, from.id, actions.clone()));
+                if !self.table_is_const(new.id) {
+                    jobs.push_back(Job::Entries(new.id, from.id, actions, 0));
+                }
+            }
+        }
+        let (new, from) = (&self.schema, old);
+        let arrays = [
+            pairs(&new.counters, &from.counters, |c| (c.name.clone(), c.size)),
+            pairs(&new.meters, &from.meters, |m| {
+                (m.name.clone(), (m.size, m.unit))
+            }),
+            pairs(&new.registers, &from.registers, |r| {
+                (r.name.clone(), (r.size, r.width))
+            }),
+            pairs(&new.value_sets, &from.value_sets, |v| {
+                (v.name.clone(), (v.width, v.max_size))
+            }),
+        ];
+        Takeover { jobs, arrays }
+    }
+
+    /// Leaves out what does not fit.
+    pub fn begin(&self, takeover: &mut Takeover, old: &Pipeline) {
+        takeover.leave_out(old, self);
+    }
+
+    /// Puts a piece of an old program's state in place.
+    pub fn take(&mut self, piece: Piece) -> ControlResult {
+        let mapped = |actions: &Actions, call: ActionCall| ActionCall {
+            action: actions[&call.action],
+            args: call.args,
         };
-        let same = new.keys == from.keys
-            && self.same_actions(old, &new.actions, &from.actions)
-            && flags(new) == flags(from)
-            && same_profile
-            && old.table_len(from.id) <= new.max_size as usize;
-        same.then_some(from.id)
+        match (piece.job, piece.found) {
+            (Job::Members(id, _, actions, _), Found::Members(members)) => {
+                for (member, call) in members {
+                    self.profile_member_insert(id, member, &mapped(&actions, call))?;
+                }
+            }
+            (Job::Groups(id, ..), Found::Groups(groups)) => {
+                for (group, members, max_size) in groups {
+                    self.profile_group_insert(id, group, &members, max_size)?;
+                }
+            }
+            (Job::Default(id, _, actions), Found::Default(call, stats)) => {
+                self.table_set_default_stats(id, stats.packets, stats.bytes);
+                let call = call.filter(|call| actions.contains_key(&call.action));
+                if let (false, Some(call)) = (self.table_schema(id).const_default_action, call) {
+                    self.table_set_default(id, Some(mapped(&actions, call)))?;
+                }
+            }
+            (Job::Entries(id, _, actions, at), Found::Entries(entries)) => {
+                if at == 0 {
+                    // What the program puts in at the start: the clients of the old one may have changed or deleted it.
+                    let schema = &self.schema.tables[id.index()];
+                    self.state.tables[id.index()].clear(schema, |_| {})?;
+                }
+                for (entry, stats) in entries {
+                    let action = match entry.action {
+                        EntryAction::Direct(call) => EntryAction::Direct(mapped(&actions, call)),
+                        place => place,
+                    };
+                    let entry = Entry { action, ..entry };
+                    let (word, args) = self.pack_action(id, &entry.action)?;
+                    let schema = &self.schema.tables[id.index()];
+                    let table = &mut self.state.tables[id.index()];
+                    let handle = table.insert(schema, &entry, word, &args, stats.last_hit)?;
+                    table.restore(handle, &stats);
+                    self.use_word(id, word, 1);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
-    /// The old profile with the name and shape of a new one, if its members fit.
-    fn same_profile(&self, old: &Pipeline, id: ProfileId) -> Option<ProfileId> {
-        let new: &ProfileSchema = &self.schema.profiles[id.index()];
-        let from = &old.schema.profiles[old.find_action_profile(&new.name)?.index()];
-        let fits = new.max_size == 0 || old.profile_members(from.id).len() <= new.max_size as usize;
-        let same = new.selector == from.selector
-            && self.same_actions(old, &new.actions, &from.actions)
-            && fits;
-        same.then_some(from.id)
+    /// Exchanges the cells of equal counters, meters and registers and equal value sets with the old program, which is
+    /// not used after that: whatever packets wrote into them until now counts.
+    pub fn take_arrays(&mut self, takeover: &Takeover, old: &mut Pipeline) {
+        let [counters, meters, registers, value_sets] = &takeover.arrays;
+        let (new, old) = (&mut self.state, &mut old.state);
+        for (n, o) in counters {
+            std::mem::swap(&mut new.counters[*n], &mut old.counters[*o]);
+        }
+        for (n, o) in meters {
+            std::mem::swap(&mut new.meters[*n], &mut old.meters[*o]);
+        }
+        for (n, o) in registers {
+            std::mem::swap(&mut new.registers[*n], &mut old.registers[*o]);
+        }
+        for (n, o) in value_sets {
+            std::mem::swap(&mut new.value_sets[*n], &mut old.value_sets[*o]);
+        }
     }
 
-    /// True where each old action has one of the same name and parameters among the new ones.
-    fn same_actions(&self, old: &Pipeline, new: &[ActionId], from: &[ActionId]) -> bool {
-        from.iter()
-            .all(|&a| self.same_action(old, new, a).is_some())
-    }
-
-    fn same_action(
+    /// The old profile and its actions, if it has the shape of the new one.
+    fn same_profile(
         &self,
-        old: &Pipeline,
-        allowed: &[ActionId],
-        from: ActionId,
-    ) -> Option<ActionId> {
-        let from = old.action_schema(from);
-        allowed.iter().copied().find(|&a| {
-            let new = self.action_schema(a);
-            new.name == from.name && new.params == from.params
-        })
+        old: &Schema,
+        new: &ProfileSchema,
+        from: &ProfileSchema,
+    ) -> Option<(ProfileId, Actions)> {
+        let actions = self.same_actions(old, &new.actions, &from.actions)?;
+        (new.selector == from.selector).then_some((from.id, actions))
     }
 
-    fn same_call(
-        &self,
-        old: &Pipeline,
-        allowed: &[ActionId],
-        call: &ActionCall,
-    ) -> Option<ActionCall> {
-        let action = self.same_action(old, allowed, call.action)?;
-        Some(ActionCall {
-            action,
-            args: call.args.clone(),
-        })
+    /// Each old action with one of the same name and parameters among the new ones; None when one has none.
+    fn same_actions(&self, old: &Schema, new: &[ActionId], from: &[ActionId]) -> Option<Actions> {
+        let same = |a: &ActionId| {
+            let from = &old.actions[a.index()];
+            let new = new.iter().copied().find(|&b| {
+                let new = self.action_schema(b);
+                new.name == from.name && new.params == from.params
+            });
+            Some((*a, new?))
+        };
+        from.iter().map(same).collect()
     }
+}
+
+/// Places of those that have the same name and shape: new, old.
+fn pairs<T, S: PartialEq>(
+    new: &[T],
+    old: &[T],
+    of: impl Fn(&T) -> (String, S),
+) -> Vec<(usize, usize)> {
+    let old = old.iter().enumerate().map(|(i, o)| {
+        let (name, shape) = of(o);
+        (name, (i, shape))
+    });
+    let old: HashMap<String, (usize, S)> = old.collect();
+    let pair = |(n, new): (usize, &T)| {
+        let (name, shape) = of(new);
+        let (o, own) = old.get(&name)?;
+        (*own == shape).then_some((n, *o))
+    };
+    new.iter().enumerate().filter_map(pair).collect()
 }

@@ -16,8 +16,11 @@ use crate::compile::code::{Op, Pc, Program};
 use crate::effects::{Again, CloneRequest, Effects};
 use crate::entry::Nanos;
 use crate::packet::{Packet, OUT_OF_ORDER};
-use crate::pipeline::Std;
 use crate::state::State;
+
+/// So often a parser, a control or a deparser may go round its loops for one packet. A parser that takes a frame byte by
+/// byte needs as many as the frame has bytes; one that gets on by nothing has to end at some time.
+pub(crate) const STEPS_MAX: u32 = 16_384;
 
 /// Buffers that the machine reuses from packet to packet.
 #[derive(Debug, Default)]
@@ -31,6 +34,8 @@ pub(crate) struct Scratch {
     any_digest: bool,
     /// By calculation: the Internet checksum, summed without writing its input down.
     sums: Vec<Option<calculate::WordSum>>,
+    /// Of this run of a parser or control: see `STEPS_MAX`.
+    pub steps_left: u32,
     /// Where the machine stopped for a trace.
     pub pause: Option<Pause>,
 }
@@ -73,6 +78,7 @@ impl Scratch {
             sums: direct
                 .map(|(c, h)| calculate::WordSum::of(c).filter(|_| h.is_csum16()))
                 .collect(),
+            steps_left: 0,
             pause: None,
         }
     }
@@ -136,15 +142,17 @@ impl Machine<'_> {
             mut exited,
             mut return_to,
         } = at;
-        // SAFETY (both): `Program::check` has seen that every slot of an operation is below the template's length, which
-        // `run` compared with that of `slots`; that every jump leads to an operation; and that the last one is `End`.
         macro_rules! s {
             ($slot:expr) => {
+                // SAFETY: `Program::check` has seen that every slot of an operation is below the template's length, which
+                // `run` compared with that of `slots`.
                 *unsafe { slots.get_unchecked_mut(usize::from($slot)) }
             };
         }
         macro_rules! fetch {
             () => {
+                // SAFETY: `Program::check` has seen that every jump, every start and what follows a run of moves are
+                // operations, and that the last one is `End`, which nothing follows.
                 *unsafe { ops.get_unchecked(pc as usize) }
             };
         }
@@ -347,14 +355,6 @@ impl Machine<'_> {
                 Op::Truncate { a } => {
                     packet.truncate_bytes = u32::try_from(s!(a)).unwrap_or(u32::MAX);
                 }
-                Op::MarkToDrop => {
-                    if let Some((slot, w)) = program.std[Std::EgressSpec as usize] {
-                        s!(slot) = program.drop_port & mask(w);
-                    }
-                    if let Some((slot, _)) = program.std[Std::McastGrp as usize] {
-                        s!(slot) = 0;
-                    }
-                }
                 Op::Exit => exited = true,
                 Op::Log { message } => {
                     let message = &program.messages[usize::from(message)];
@@ -463,6 +463,13 @@ impl Machine<'_> {
                     if exited {
                         return;
                     }
+                }
+                Op::Step => {
+                    if self.scratch.steps_left == 0 {
+                        self.fx.timed_out = true;
+                        return;
+                    }
+                    self.scratch.steps_left -= 1;
                 }
                 Op::End => return,
                 Op::Note { note } => {

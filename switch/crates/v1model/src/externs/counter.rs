@@ -8,6 +8,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Memory that an array of `len` counters takes.
+    pub fn bytes(len: u32) -> u64 {
+        u64::from(len) * size_of::<[u64; 2]>() as u64
+    }
+
     /// An array of `len` counters, all zero.
     pub fn new(len: u32) -> Self {
         Counters {

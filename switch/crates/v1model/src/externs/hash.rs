@@ -41,8 +41,8 @@ impl Hash {
         "xxh64",
     ];
 
-    /// The algorithm of this name in BMv2 JSON; `seed` matters to `random` only. `None` for an unknown name.
-    pub fn from_name(name: &str, seed: u64) -> Option<Hash> {
+    /// The algorithm of this name in BMv2 JSON; `random` takes its numbers from `stream`. `None` for an unknown name.
+    pub fn from_name(name: &str, stream: Random) -> Option<Hash> {
         let kind = match name {
             "crc16" | "crc16_custom" => Kind::Crc(Crc::new(CRC16)),
             "crc32" | "crc32_custom" => Kind::Crc(Crc::new(CRC32)),
@@ -54,7 +54,7 @@ impl Hash {
             "xor32" => Kind::Xor32,
             "identity" => Kind::Identity,
             "xxh64" => Kind::Xxh64,
-            "random" => Kind::Random(Random::new(seed)),
+            "random" => Kind::Random(stream),
             "round_robin" => Kind::RoundRobin(0),
             _ => Kind::Crc(Crc::new(catalogue(name).or_else(|| custom(name))?)),
         };
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn hash(name: &str, data: &[u8]) -> u64 {
-        Hash::from_name(name, 1)
+        Hash::from_name(name, Random::new(1))
             .unwrap_or_else(|| panic!("{name} is unknown"))
             .compute(data)
     }
@@ -238,27 +238,30 @@ mod tests {
             "sha1",
             "",
         ] {
-            assert!(Hash::from_name(bad, 0).is_none(), "{bad:?} was accepted");
+            assert!(
+                Hash::from_name(bad, Random::new(0)).is_none(),
+                "{bad:?} was accepted"
+            );
         }
     }
 
     #[test]
     fn every_listed_name_is_known() {
         for name in Hash::NAMES {
-            assert!(Hash::from_name(name, 0).is_some(), "{name}");
+            assert!(Hash::from_name(name, Random::new(0)).is_some(), "{name}");
         }
     }
 
     #[test]
     fn random_is_seeded_and_round_robin_counts() {
         let draw = |seed| {
-            let mut h = Hash::from_name("random", seed).unwrap();
+            let mut h = Hash::from_name("random", Random::new(seed)).unwrap();
             [h.compute(b"x"), h.compute(b"x")]
         };
         assert_eq!(draw(3), draw(3));
         assert_ne!(draw(3), draw(4));
         assert_ne!(draw(3)[0], draw(3)[1]);
-        let mut rr = Hash::from_name("round_robin", 0).unwrap();
+        let mut rr = Hash::from_name("round_robin", Random::new(0)).unwrap();
         assert_eq!(
             [rr.compute(b""), rr.compute(b"a"), rr.compute(b"")],
             [0, 1, 2]

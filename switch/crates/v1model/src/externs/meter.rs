@@ -141,6 +141,11 @@ pub struct Meters {
 }
 
 impl Meters {
+    /// Memory that an array of `len` meters takes at most.
+    pub fn bytes(len: u32) -> u64 {
+        u64::from(len) * size_of::<Meter>() as u64
+    }
+
     pub fn new(len: u32, unit: MeterUnit) -> Self {
         Meters {
             unit,

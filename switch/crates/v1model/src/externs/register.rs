@@ -22,6 +22,15 @@ enum Cells {
 }
 
 impl Registers {
+    /// Memory that an array of `len` registers of `width` bits takes.
+    pub fn bytes(len: u32, width: u32) -> u64 {
+        let each = match width {
+            0..=32 => size_of::<u32>(),
+            _ => width.div_ceil(64) as usize * size_of::<u64>(),
+        };
+        u64::from(len) * each as u64
+    }
+
     /// An array of `len` registers of `width` bits (at least 1), all zero.
     pub fn new(len: u32, width: u32) -> Self {
         let len = len as usize;

@@ -8,18 +8,23 @@ use serde_json::Value;
 
 use crate::error::LoadError;
 
+mod budget;
 mod integer;
+mod unique;
 
+pub(crate) use budget::Budget;
 pub(crate) use integer::Integer;
+pub(crate) use unique::Unique;
 
 /// Result of reading the JSON.
 pub(crate) type Load<T> = Result<T, LoadError>;
 
-/// A value of the document and the way to it.
+/// A value of the document, the way to it, and the memory that the whole document may still take.
 #[derive(Clone)]
 pub(crate) struct Json<'a> {
     value: &'a Value,
     way: Option<Rc<Way<'a>>>,
+    budget: &'a Budget,
 }
 
 struct Way<'a> {
@@ -39,7 +44,7 @@ impl fmt::Display for Way<'_> {
             parent.fmt(f)?;
         }
         match self.step {
-            Step::Key(key) => write!(f, "/{key}"),
+            Step::Key(key) => write!(f, "/{}", shown(key).replace('~', "~0").replace('/', "~1")),
             Step::Index(index) => write!(f, "/{index}"),
         }
     }
@@ -47,8 +52,19 @@ impl fmt::Display for Way<'_> {
 
 impl<'a> Json<'a> {
     /// The whole document.
-    pub fn root(value: &'a Value) -> Json<'a> {
-        Json { value, way: None }
+    pub fn root(value: &'a Value, budget: &'a Budget) -> Json<'a> {
+        Json {
+            value,
+            way: None,
+            budget,
+        }
+    }
+
+    /// Takes memory for what stands here; `what` names it: "register array `r` of 5 cells".
+    pub fn charge(&self, bytes: u64, what: impl FnOnce() -> String) -> Load<()> {
+        self.budget
+            .take(bytes)
+            .map_err(|refused| self.error(format!("{} {refused}", what())))
     }
 
     fn step(&self, value: &'a Value, step: Step<'a>) -> Json<'a> {
@@ -58,16 +74,20 @@ impl<'a> Json<'a> {
                 parent: self.way.clone(),
                 step,
             })),
+            budget: self.budget,
         }
+    }
+
+    /// The JSON pointer of this place; `/` is the whole document.
+    pub fn path(&self) -> String {
+        self.way
+            .as_ref()
+            .map_or("/".to_string(), |way| way.to_string())
     }
 
     /// An error here.
     pub fn error(&self, message: impl Into<String>) -> LoadError {
-        let path = self
-            .way
-            .as_ref()
-            .map_or("/".to_string(), |way| way.to_string());
-        LoadError::new(path, message)
+        LoadError::new(self.path(), message)
     }
 
     /// Fails here.
@@ -77,12 +97,12 @@ impl<'a> Json<'a> {
 
     fn expected<T>(&self, what: &str) -> Load<T> {
         let found = match self.value {
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Array(_) => "an array",
-            Value::Object(_) => "an object",
+            Value::Null => "null".into(),
+            Value::Bool(_) => "a boolean".into(),
+            Value::Number(number) => format!("the number {number}"),
+            Value::String(text) => format!("the text `{}`", shown(text)),
+            Value::Array(_) => "an array".into(),
+            Value::Object(_) => "an object".into(),
         };
         self.fail(format!("expected {what}, found {found}"))
     }
@@ -108,7 +128,7 @@ impl<'a> Json<'a> {
         self.get(key)?.str()
     }
 
-    /// The items of this array.
+    /// The items of this array. `{}` is an empty one: p4c writes a list in which it put nothing so.
     pub fn items(&self) -> Load<Vec<Json<'a>>> {
         match self.value {
             Value::Array(items) => Ok(items
@@ -116,6 +136,7 @@ impl<'a> Json<'a> {
                 .enumerate()
                 .map(|(i, value)| self.step(value, Step::Index(i)))
                 .collect()),
+            Value::Object(members) if members.is_empty() => Ok(Vec::new()),
             _ => self.expected("an array"),
         }
     }
@@ -153,14 +174,10 @@ impl<'a> Json<'a> {
         match self.value {
             Value::Object(map) => Ok(map
                 .iter()
-                .map(|(key, value)| (key.as_str(), self.member(key, value)))
+                .map(|(key, value)| (key.as_str(), self.step(value, Step::Key(key))))
                 .collect()),
             _ => self.expected("an object"),
         }
-    }
-
-    fn member(&self, key: &'a str, value: &'a Value) -> Json<'a> {
-        self.step(value, Step::Key(key))
     }
 
     /// True for null.
@@ -210,7 +227,8 @@ impl<'a> Json<'a> {
     /// A non-negative integer below 2^32.
     pub fn u32(&self) -> Load<u32> {
         let value = self.u64()?;
-        u32::try_from(value).map_err(|_| self.error(format!("{value} is above {}", u32::MAX)))
+        u32::try_from(value)
+            .map_err(|_| self.error(format!("{value} is too large; at most {}", u32::MAX)))
     }
 
     /// The non-negative integer below 2^32 at `key`.
@@ -231,8 +249,18 @@ impl<'a> Json<'a> {
         let text = self.str()?;
         Integer::from_hexstr(text).ok_or_else(|| {
             self.error(format!(
-                "`{text}` is no hexadecimal value such as 0x0800 or -0x01"
+                "`{}` is no hexadecimal value such as 0x0800 or -0x01",
+                shown(text)
             ))
         })
+    }
+}
+
+/// The beginning of a text of any length, for an error.
+fn shown(text: &str) -> std::borrow::Cow<'_, str> {
+    const MOST: usize = 200;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
     }
 }

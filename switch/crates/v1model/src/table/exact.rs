@@ -33,6 +33,9 @@ pub struct Exact {
 }
 
 impl Exact {
+    /// Memory of the direct index, at most.
+    pub const BYTES: u64 = size_of::<u32>() as u64 * (1 << DIRECT_BITS);
+
     pub fn new(keys: &[KeySchema], max_size: u32) -> Self {
         let mut places = Vec::new();
         let mut ends: Vec<usize> = Vec::new();

@@ -18,6 +18,9 @@ pub struct HashIndex {
 }
 
 impl HashIndex {
+    /// Memory for each record of a full index, which is a quarter to a half full.
+    pub const BYTES: u64 = 4 * size_of::<u64>() as u64;
+
     /// An index that is meant for up to `max_len` records (it takes more, but has to grow then).
     pub fn new(max_len: u32) -> Self {
         HashIndex {

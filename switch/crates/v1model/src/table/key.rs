@@ -8,7 +8,7 @@ use crate::schema::{KeySchema, MatchKind, TableSchema};
 
 /// A checked key in limbs. `value` and `mask` lie like a lookup key; both are zero at range fields, whose bounds are
 /// in `ranges`: low limbs, then high limbs, field after field.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PackedKey {
     pub value: Vec<u64>,
     pub mask: Vec<u64>,

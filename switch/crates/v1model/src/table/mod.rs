@@ -37,12 +37,14 @@ pub use profile::Profile;
 pub use value_set::ValueSet;
 
 use crate::bits::limbs_for;
-use crate::entry::{EntryAction, KeyMatch};
+use crate::entry::{Entry, EntryAction, KeyMatch};
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::Meters;
 use crate::schema::{ActionSchema, MatchKind, TableSchema};
 use ageing::Ageing;
 use exact::Exact;
+use hash_index::HashIndex;
+use key::PackedKey;
 use records::Records;
 use tuples::TupleSpace;
 
@@ -85,18 +87,6 @@ impl Table {
     /// An empty table of this shape, with the program's own entries and default action in it.
     pub fn new(schema: &TableSchema, actions: &[ActionSchema]) -> Result<Table, ControlError> {
         let has = |kind| schema.keys.iter().any(|k| k.kind == kind);
-        let arg_limbs = schema
-            .actions
-            .iter()
-            .map(|a| actions[a.index()].arg_limbs())
-            .max()
-            .unwrap_or(0);
-        let range_limbs: usize = schema
-            .keys
-            .iter()
-            .filter(|k| k.kind == MatchKind::Range)
-            .map(|k| 2 * limbs_for(k.width))
-            .sum();
         let index = if schema.keys.is_empty() {
             Index::Keyless
         } else if schema.needs_priority() {
@@ -121,23 +111,12 @@ impl Table {
         } else {
             Index::Exact(Exact::new(&schema.keys, schema.max_size))
         };
+        let key_limbs = match &index {
+            Index::Exact(exact) => exact.words(),
+            _ => schema.key_limbs(),
+        };
         let mut table = Table {
-            records: Records::new(records::Layout::new(
-                matches!(index, Index::Priority(_)),
-                match &index {
-                    Index::Exact(exact) => exact.words(),
-                    _ => schema.key_limbs(),
-                },
-                if schema.profile.is_some() {
-                    0
-                } else {
-                    arg_limbs
-                },
-                schema.direct_counter.is_some(),
-                schema.support_timeout,
-                range_limbs,
-                schema.max_size,
-            )),
+            records: Records::new(layout(schema, actions, key_limbs)),
             index,
             default: DefaultEntry::default(),
             ageing: schema.support_timeout.then(Ageing::new),
@@ -150,32 +129,99 @@ impl Table {
         };
         table.reset_default(schema, actions)?;
         for entry in schema.const_entries.iter().flatten() {
-            let mut entry = entry.clone();
-            entry.key.matches.iter_mut().for_each(normalise);
-            if !schema.needs_priority() {
-                entry.key.priority = 0;
-            }
-            let EntryAction::Direct(call) = &entry.action else {
-                return Err(ControlError::new(
-                    ErrorKind::InvalidArgument,
-                    format!(
-                        "table {}: a const entry must call an action itself",
-                        schema.name
-                    ),
-                ));
-            };
-            let (word, args) = pack_call(&schema.actions, actions, call, || {
-                format!("table {}", schema.name)
-            })?;
+            let (entry, word, args) = own_entry(schema, actions, entry)?;
             table.insert(schema, &entry, word, &args, 0)?;
         }
         table.immutable = schema.const_entries.is_some();
         Ok(table)
     }
 
+    /// Sees that one of the program's own entries fits, and returns its key, which no other may have.
+    pub(crate) fn check_own(
+        schema: &TableSchema,
+        actions: &[ActionSchema],
+        entry: &Entry,
+    ) -> Result<PackedKey, ControlError> {
+        if schema.keys.is_empty() {
+            let text = format!("table {}: it has no key, so no entries", schema.name);
+            return Err(ControlError::new(ErrorKind::InvalidArgument, text));
+        }
+        let (entry, ..) = own_entry(schema, actions, entry)?;
+        key::pack(schema, &entry.key)
+    }
+
+    /// Memory that a full table takes.
+    pub fn bytes(schema: &TableSchema, actions: &[ActionSchema]) -> u64 {
+        if schema.keys.is_empty() {
+            return 0;
+        }
+        let layout = layout(schema, actions, schema.key_limbs());
+        let meter = schema.direct_meter.is_some() as u64 * Meters::bytes(1);
+        u64::from(schema.max_size) * (layout.bytes() + HashIndex::BYTES + meter) + Exact::BYTES
+    }
+
+    /// From now on the control plane may change the program's own entries and add further ones, up to `max_size`.
+    pub fn allow_changes(&mut self, max_size: u32) {
+        self.immutable = false;
+        self.max_size = max_size;
+        self.records.layout.max_size = max_size;
+    }
+
+    /// Most entries that it holds.
+    pub fn max_size(&self) -> u32 {
+        self.max_size
+    }
+
+    /// True when the control plane may not change the entries.
+    pub fn is_const(&self) -> bool {
+        self.immutable
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.records.len()
+    }
+}
+
+fn layout(schema: &TableSchema, actions: &[ActionSchema], key_limbs: usize) -> records::Layout {
+    let args = schema.actions.iter();
+    let args = args.map(|a| actions[a.index()].arg_limbs()).max();
+    let ranges = schema.keys.iter().filter(|k| k.kind == MatchKind::Range);
+    records::Layout::new(
+        schema.needs_priority(),
+        key_limbs,
+        match schema.profile {
+            Some(_) => 0,
+            None => args.unwrap_or(0),
+        },
+        schema.direct_counter.is_some(),
+        schema.support_timeout,
+        ranges.map(|k| 2 * limbs_for(k.width)).sum(),
+        schema.max_size,
+    )
+}
+
+/// One of the program's own entries as `Table::insert` takes it.
+fn own_entry(
+    schema: &TableSchema,
+    actions: &[ActionSchema],
+    entry: &Entry,
+) -> Result<(Entry, ActionWord, Vec<u64>), ControlError> {
+    let mut entry = entry.clone();
+    entry.key.matches.iter_mut().for_each(normalise);
+    if !schema.needs_priority() {
+        entry.key.priority = 0;
+    }
+    let place = || format!("table {}", schema.name);
+    match &entry.action {
+        EntryAction::Direct(call) if schema.profile.is_none() => {
+            let (word, args) = pack_call(&schema.actions, actions, call, place)?;
+            Ok((entry, word, args))
+        }
+        _ => Err(ControlError::new(
+            ErrorKind::InvalidArgument,
+            format!("{}: its own entries call an action themselves", place()),
+        )),
     }
 }
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Action profiles and selectors: members (action calls) and groups of weighted members that table entries point to.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::call::{pack_call, unpack_call, ActionWord, Callee};
 use crate::control::GroupMember;
 use crate::entry::ActionCall;
 use crate::error::{ControlError, ErrorKind};
 use crate::schema::{ActionId, ActionSchema, ProfileSchema};
+
+/// Members of a profile that has no size of its own.
+const MEMBERS_MAX: usize = 1 << 20;
+/// Groups of a profile.
+const GROUPS_MAX: usize = 1 << 16;
 
 #[derive(Clone)]
 struct Member {
@@ -34,34 +40,44 @@ struct Group {
 #[derive(Clone)]
 struct Places<T> {
     at: Vec<Option<T>>,
-    by_id: HashMap<u32, u32>,
+    by_id: BTreeMap<u32, u32>,
+    /// The places that are `None`.
+    free: BinaryHeap<Reverse<u32>>,
 }
 
 impl<T> Places<T> {
     fn new() -> Self {
         Places {
             at: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: BTreeMap::new(),
+            free: BinaryHeap::new(),
         }
     }
 
     fn add(&mut self, id: u32, item: T) {
-        // Control path: a scan of at most max_size places.
-        let place = match self.at.iter().position(Option::is_none) {
-            Some(place) if self.by_id.len() < self.at.len() => place,
-            _ => {
+        let place = match self.free.pop() {
+            Some(Reverse(place)) => place,
+            None => {
                 self.at.push(None);
-                self.at.len() - 1
+                self.at.len() as u32 - 1
             }
         };
-        self.at[place] = Some(item);
-        self.by_id.insert(id, place as u32);
+        self.at[place as usize] = Some(item);
+        self.by_id.insert(id, place);
     }
 
     fn remove(&mut self, id: u32) {
         if let Some(place) = self.by_id.remove(&id) {
             self.at[place as usize] = None;
+            self.free.push(Reverse(place));
         }
+    }
+
+    /// Up to `max` things from the id `from` on, by their ids, and the next id if there is one.
+    fn scan(&self, from: u32, max: usize) -> (impl Iterator<Item = &T>, Option<u32>) {
+        let next = self.by_id.range(from..).nth(max).map(|(id, _)| *id);
+        let some = self.by_id.range(from..).take(max);
+        (some.filter_map(|(_, place)| self.get(*place)), next)
     }
 
     fn place(&self, id: u32) -> Option<u32> {
@@ -86,9 +102,7 @@ impl<T> Places<T> {
     }
 
     fn ids(&self) -> Vec<u32> {
-        let mut ids: Vec<u32> = self.by_id.keys().copied().collect();
-        ids.sort_unstable();
-        ids
+        self.by_id.keys().copied().collect()
     }
 }
 
@@ -145,12 +159,16 @@ impl Profile {
                 format!("member {id} exists"),
             ));
         }
-        let len = self.members.by_id.len();
-        if schema.max_size > 0 && len >= schema.max_size as usize {
+        let len = self.members();
+        let most = match schema.max_size {
+            0 => MEMBERS_MAX,
+            size => size as usize,
+        };
+        if len >= most {
             return Err(error(
                 schema,
                 ErrorKind::ResourceExhausted,
-                format!("it is full: {len} members of at most {}", schema.max_size),
+                format!("it is full: {len} members of at most {most}"),
             ));
         }
         self.members.add(
@@ -214,6 +232,36 @@ impl Profile {
         self.members.ids()
     }
 
+    /// Number of members.
+    pub fn members(&self) -> usize {
+        self.members.by_id.len()
+    }
+
+    /// Appends up to `max` members from the id `cursor` on (0 to begin), by their ids; returns the next cursor.
+    pub fn scan_members(
+        &self,
+        actions: &[ActionSchema],
+        cursor: u32,
+        max: usize,
+        out: &mut Vec<(u32, ActionCall)>,
+    ) -> Option<u32> {
+        let (some, next) = self.members.scan(cursor, max);
+        out.extend(some.map(|m| (m.id, unpack_call(actions, m.action, &m.args))));
+        next
+    }
+
+    /// The same of groups, with their members and maximal sizes.
+    pub fn scan_groups(
+        &self,
+        cursor: u32,
+        max: usize,
+        out: &mut Vec<(u32, Vec<GroupMember>, u32)>,
+    ) -> Option<u32> {
+        let (some, next) = self.groups.scan(cursor, max);
+        out.extend(some.map(|g| (g.id, g.members.clone(), g.max_size)));
+        next
+    }
+
     /// Adds a group; `max_size` limits the sum of its weights, 0 does not.
     pub fn insert_group(
         &mut self,
@@ -234,6 +282,13 @@ impl Profile {
                 schema,
                 ErrorKind::AlreadyExists,
                 format!("group {id} exists"),
+            ));
+        }
+        if self.groups.by_id.len() >= GROUPS_MAX {
+            return Err(error(
+                schema,
+                ErrorKind::ResourceExhausted,
+                format!("it is full: {GROUPS_MAX} groups"),
             ));
         }
         let shares = self.check_shares(schema, id, members, max_size)?;
@@ -260,12 +315,11 @@ impl Profile {
     ) -> Result<(), ControlError> {
         let group = self.groups.by_id(id).ok_or_else(|| no_group(schema, id))?;
         let shares = self.check_shares(schema, id, members, group.max_size)?;
-        let old = group.shares.clone();
         self.add_users(&shares, 1);
-        self.add_users(&old, -1);
         let group = self.groups.by_id_mut(id).expect("it was there");
         group.members = members.to_vec();
-        group.shares = shares;
+        let before = std::mem::replace(&mut group.shares, shares);
+        self.add_users(&before, -1);
         Ok(())
     }
 

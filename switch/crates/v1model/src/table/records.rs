@@ -50,7 +50,8 @@ pub struct Layout {
     pub range_at: usize,
     pub range_limbs: usize,
     pub stride: usize,
-    max_size: u32,
+    /// Most entries of the table.
+    pub max_size: u32,
 }
 
 impl Layout {
@@ -83,9 +84,9 @@ impl Layout {
         }
     }
 
-    /// Most entries of the table.
-    pub fn max_size(&self) -> u32 {
-        self.max_size
+    /// Memory of one entry.
+    pub fn bytes(&self) -> u64 {
+        (self.stride * size_of::<u64>() + size_of::<Cold>() + size_of::<u32>()) as u64
     }
 }
 

@@ -323,7 +323,7 @@ impl TupleSpace {
         records.set_next(at, NONE);
         let tuple = &mut self.tuples[t as usize];
         if tuple.index.is_none() && tuple.chains == FEW {
-            let mut index = HashIndex::new(records.layout.max_size());
+            let mut index = HashIndex::new(records.layout.max_size);
             for head in tuple.few {
                 index.insert(hash(records.key(head)), head);
             }

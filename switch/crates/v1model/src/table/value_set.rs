@@ -18,16 +18,14 @@ struct Part {
 /// The members of one value set. They are few: each is compared in turn.
 #[derive(Clone)]
 pub struct ValueSet {
-    limbs: usize,
     parts: Vec<Vec<Part>>,
     members: Vec<Vec<KeyMatch>>,
 }
 
 impl ValueSet {
     /// An empty set.
-    pub fn new(schema: &ValueSetSchema) -> Self {
+    pub fn new(_schema: &ValueSetSchema) -> Self {
         ValueSet {
-            limbs: limbs_for(schema.width),
             parts: Vec::new(),
             members: Vec::new(),
         }
@@ -46,12 +44,14 @@ impl ValueSet {
         &self.members
     }
 
-    /// Replaces all members. Each is one match over the whole width, or one for each field, in order.
-    pub fn set(
-        &mut self,
+    /// A set of these members. Each is one match over the whole width, or one for each field, in order.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED for too many, INVALID_ARGUMENT for one that does not fit, with its number.
+    pub fn of(
         schema: &ValueSetSchema,
         members: Vec<Vec<KeyMatch>>,
-    ) -> Result<(), ControlError> {
+    ) -> Result<ValueSet, ControlError> {
         let error = |kind, text: String| {
             ControlError::new(kind, format!("value set {}: {text}", schema.name))
         };
@@ -65,6 +65,7 @@ impl ValueSet {
                 ),
             ));
         }
+        let limbs = limbs_for(schema.width);
         let mut all = Vec::with_capacity(members.len());
         for (i, member) in members.iter().enumerate() {
             let invalid = |text: String| {
@@ -86,13 +87,14 @@ impl ValueSet {
             let mut below = schema.width;
             for field in member {
                 below -= match_width(field);
-                parts.extend(part(field, below, self.limbs).map_err(invalid)?);
+                parts.extend(part(field, below, limbs).map_err(invalid)?);
             }
             all.push(parts);
         }
-        self.parts = all;
-        self.members = members;
-        Ok(())
+        Ok(ValueSet {
+            parts: all,
+            members,
+        })
     }
 }
 

@@ -226,6 +226,7 @@ impl Recorder {
                 }
             }
             Note::Touch(op) => self.touch(scene, state, op),
+            Note::MarkToDrop => self.used(Use::MarkToDrop),
             Note::Done => self.in_line = false,
         }
     }
@@ -393,12 +394,15 @@ impl Recorder {
             Op::Resubmit { .. } => Use::Resubmit,
             Op::Recirculate { .. } => Use::Recirculate,
             Op::Truncate { a } => Use::Truncate { bytes: slot(a) },
-            Op::MarkToDrop => Use::MarkToDrop,
             Op::Exit => Use::Exit,
             Op::ParserError { .. } => Use::ParserError,
             _ => return, // shown by what they change
         };
         self.undo.extend(before);
+        self.used(used);
+    }
+
+    fn used(&mut self, used: Use) {
         let in_line = self.in_line;
         if let Some(step) = self.steps.last_mut() {
             match step.lines.last_mut() {

@@ -194,6 +194,9 @@ pub struct Step {
     pub lines: Vec<Line>,
 }
 
+/// The field that decides about drops.
+const EGRESS_SPEC: &str = "standard_metadata.egress_spec";
+
 /// Where a packet was last marked to be dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
@@ -211,15 +214,17 @@ impl Place {
     /// The last primitive of `steps` that said drop: `mark_to_drop`, or `drop_port` in `egress_spec`.
     pub fn of_drop(steps: &[Step], drop_port: u32) -> Option<Place> {
         let drop_port = format!("{drop_port:#x}");
-        let drops = |line: &&Line| {
-            line.uses.contains(&Use::MarkToDrop)
-                || line
-                    .changes
-                    .iter()
-                    .any(|c| c.name.ends_with("egress_spec") && c.to == drop_port)
+        let drops = |line: &Line| {
+            let dropped = |c: &Change| c.name == EGRESS_SPEC && c.to == drop_port;
+            line.uses.contains(&Use::MarkToDrop) || line.changes.iter().any(dropped)
         };
         steps.iter().rev().find_map(|step| {
-            let line = step.lines.iter().rev().find(drops)?;
+            let last = step.lines.iter().rposition(drops)?;
+            // An action with an `inout` copy of the metadata marks the copy, and copies it back behind.
+            let (line, before) = step.lines[..=last].split_last()?;
+            let copy = before.iter().rev().find(|l| l.op == "mark_to_drop");
+            let copy = copy.filter(|_| !line.uses.contains(&Use::MarkToDrop));
+            let line = copy.unwrap_or(line);
             let action = match &step.kind {
                 Kind::Table { action, .. } => action.clone(),
                 Kind::Action { action } => Some(action.clone()),

@@ -2,6 +2,8 @@
 //! Runs the programs of `tests/p4` on single packets, without a device around them.
 #![allow(dead_code)] // Each test crate uses its part.
 
+pub mod minimal;
+
 use v1model::{ActionCall, Bits, Effects, Packet, Pipeline, Std};
 
 /// The header of `include/probe.p4`.

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::compile::code::{Case, Exits, Op, Pc, Program, Select};
+use crate::compile::code::{Exits, Op, Pc, Program, Select};
 use crate::compile::layout::Slot;
 
 /// Index of a block.
@@ -131,6 +131,15 @@ impl Flow {
         Some(Flow { blocks, roots })
     }
 
+    /// True when flat code can name all its selects and lookups.
+    pub fn fits(&self) -> bool {
+        let count =
+            |wanted: fn(&Exit) -> bool| self.blocks.iter().filter(|b| wanted(&b.exit)).count();
+        let selects = count(|exit| matches!(exit, Exit::Select { .. }));
+        let lookups = count(|exit| matches!(exit, Exit::Lookup { .. }));
+        selects.max(lookups) <= 1 << 16
+    }
+
     /// Number of operations and ends.
     pub fn size(&self) -> usize {
         self.blocks.iter().map(|b| b.ops.len() + 1).sum()
@@ -188,9 +197,12 @@ impl Flow {
         } = writer;
         let fix = |pc: &mut Pc| *pc = places[*pc as usize].expect("every block is placed");
         ops.iter_mut().filter_map(target).for_each(fix);
-        selects.iter_mut().flat_map(select_targets).for_each(fix);
+        selects
+            .iter_mut()
+            .flat_map(Select::targets_mut)
+            .for_each(fix);
         for exits in &mut exits {
-            exits.targets().for_each(fix);
+            exits.targets_mut().for_each(fix);
         }
         let roots: Vec<Pc> = self
             .roots
@@ -218,29 +230,6 @@ impl Flow {
     }
 }
 
-/// Where an operation may jump.
-pub(super) fn target(op: &mut Op) -> Option<&mut Pc> {
-    match op {
-        Op::Jump { to }
-        | Op::BrEq { to, .. }
-        | Op::BrNe { to, .. }
-        | Op::BrLtU { to, .. }
-        | Op::BrLeU { to, .. }
-        | Op::BrLtS { to, .. }
-        | Op::BrLeS { to, .. } => Some(to),
-        _ => None,
-    }
-}
-
-/// Targets of a select: the cases in order, the default last.
-pub(super) fn select_targets(select: &mut Select) -> impl Iterator<Item = &mut Pc> {
-    let cases = select.cases.iter_mut().map(|case| match case {
-        Case::Masked { to, .. } | Case::ValueSet { to, .. } => to,
-    });
-    let narrow = select.narrow.iter_mut().map(|(_, _, to)| to);
-    narrow.chain(cases).chain([&mut select.default])
-}
-
 struct Reader<'p> {
     program: &'p Program,
     table_actions: &'p [Vec<u32>],
@@ -256,11 +245,10 @@ impl Reader<'_> {
     fn find_leaders(&mut self, roots: &[Pc]) {
         self.leaders.extend(roots);
         for op in &self.program.ops {
-            self.leaders.extend(target(&mut op.clone()).map(|to| *to));
+            self.leaders.extend(op.jump());
         }
         for select in &self.program.selects {
-            self.leaders
-                .extend(select_targets(&mut select.clone()).map(|to| *to));
+            self.leaders.extend(select.targets());
         }
     }
 
@@ -309,10 +297,9 @@ impl Reader<'_> {
                 }
                 Op::Select { select } => {
                     let select = usize::from(select);
-                    let mut copy = self.program.selects[select].clone();
-                    let to = select_targets(&mut copy)
-                        .map(|to| self.id(*to, back))
-                        .collect();
+                    let program = self.program;
+                    let to = program.selects[select].targets();
+                    let to = to.map(|to| self.id(*to, back)).collect();
                     Exit::Select { select, to }
                 }
                 Op::Apply { table } => self.lookup(table),
@@ -382,7 +369,7 @@ impl Writer<'_> {
                 }
                 Exit::Select { select, to } => {
                     let mut copy = program.selects[*select].clone();
-                    for (place, id) in select_targets(&mut copy).zip(to) {
+                    for (place, id) in copy.targets_mut().zip(to) {
                         *place = *id as Pc;
                     }
                     self.selects.push(copy);

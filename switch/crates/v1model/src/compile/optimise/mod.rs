@@ -53,14 +53,14 @@ pub(super) fn optimise(
     layout: &Layout,
     schema: &Schema,
 ) -> Program {
-    let tables = table_actions(schema);
+    let of = |table| super::table::actions(table, schema);
+    let tables: Vec<Vec<u32>> = schema.tables.iter().map(of).collect();
     let Some(flow) = Flow::of(&mut program, &tables, MOST_OPS) else {
         return program;
     };
     let mut pool = Pool::new(constants, std::mem::take(&mut program.template).into_vec());
     let mut visible = visible(&program, layout, pool.template.len());
     let mut effects = Effects {
-        arg_limbs: arg_limbs(schema),
         registers: schema
             .registers
             .iter()
@@ -78,37 +78,19 @@ pub(super) fn optimise(
         visible.grow(effects.most.len());
         visible = dead::remove(&mut flow, &effects, &visible);
     }
-    let patches = patches::patches(&flow, &effects);
+    let (fits, patches) = (flow.fits(), patches::patches(&flow, &effects));
     let mut program = effects.program;
+    program.template = pool.template.into();
+    if !fits {
+        return program;
+    }
     program.patches = patches;
     program.reset_start = (2..program.state_end)
         .find(|&slot| visible.contains(slot))
         .unwrap_or(program.state_end)
         .min(program.headers_start);
     flow.put(&mut program);
-    program.template = pool.template.into();
     program
-}
-
-/// The actions that each table may run.
-fn table_actions(schema: &Schema) -> Vec<Vec<u32>> {
-    let of = |table: &crate::schema::TableSchema| {
-        // A member of a shared profile may name another table's copy of an action.
-        if table.profile.is_some() {
-            return (0..schema.actions.len() as u32).collect();
-        }
-        let mut actions: Vec<u32> = table.actions.iter().map(|a| a.0).collect();
-        actions.extend(table.default_action.iter().map(|call| call.action.0));
-        actions.sort_unstable();
-        actions.dedup();
-        actions
-    };
-    schema.tables.iter().map(of).collect()
-}
-
-fn arg_limbs(schema: &Schema) -> u16 {
-    let limbs = schema.actions.iter().map(|a| a.arg_limbs());
-    limbs.max().unwrap_or(0) as u16
 }
 
 /// The largest value of each slot.
@@ -153,7 +135,7 @@ fn visible(program: &Program, layout: &Layout, slots: usize) -> SlotSet {
             .condition
             .iter()
             .for_each(|&(_, slot)| add(slot, 1));
-        effects::inputs(program, checksum.calculation, &mut |range| {
+        super::touch::inputs(program, checksum.calculation, &mut |range| {
             add(range.start as Slot, range.len());
         });
     }

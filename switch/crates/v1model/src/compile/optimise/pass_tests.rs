@@ -33,7 +33,6 @@ fn world() -> (Effects, Pool) {
     let effects = Effects {
         program: Program::default(),
         registers: vec![(4, 32)],
-        arg_limbs: 0,
         most,
         copies: HashMap::new(),
     };
@@ -366,8 +365,9 @@ fn run(op: Op, a: u64, b: u64) -> u64 {
         template: vec![0, 1, 0, a, b].into(),
         ..Program::default()
     };
-    program.check().unwrap();
-    let mut packet = crate::packet::Packet::with_slots(program.template.clone());
+    program.check(&Default::default()).unwrap();
+    let mut packet =
+        crate::packet::Packet::with_slots(program.template.clone(), Default::default());
     let mut state = crate::state::State::new(&crate::schema::Schema::default(), &[], 1).unwrap();
     let mut scratch = crate::exec::Scratch::new(&program, &[]);
     let mut fx = crate::effects::Effects::new();
