@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! STF, the packet-test language of p4c's corpus: statements of a file, read as p4c's own parser reads them.
+//! STF, the packet-test language of p4c's corpus and of P4Testgen: statements of a file, read as p4c's own parser reads them.
+
+use std::path::Path;
+
+use crate::stf_line::Line;
 
 /// A statement with its line number.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +17,14 @@ pub struct Statement {
 pub struct Call {
     pub name: String,
     pub args: Vec<(String, String)>,
+}
+
+/// What `check_counter` wants: unit, relation, number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    pub bytes: bool,
+    pub relation: String,
+    pub number: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -32,20 +44,56 @@ pub enum Command {
         priority: Option<i32>,
         keys: Vec<(String, String)>,
         call: Call,
+        /// The name after `=`, by which a counter check can name this entry.
+        handle: Option<String>,
     },
     SetDefault {
         table: String,
         call: Call,
     },
+    RemoveAll,
+    /// `index` is a number, or `$` and the handle of an entry.
     CheckCounter {
         name: String,
         index: String,
-        check: Option<(bool, String, u64)>,
+        check: Option<Check>,
     },
     /// Commands that p4c's driver passes on to simple_switch_CLI: words.
     Cli(Vec<String>),
     NoPacket,
     Wait,
+}
+
+/// Commands for simple_switch_CLI that a file may hold.
+const CLI: [&str; 16] = [
+    "mirroring_add",
+    "mirroring_add_mc",
+    "mirroring_delete",
+    "mirroring_get",
+    "mc_mgrp_create",
+    "mc_node_create",
+    "mc_node_update",
+    "mc_node_associate",
+    "counter_read",
+    "counter_write",
+    "register_read",
+    "register_write",
+    "register_reset",
+    "meter_get_rates",
+    "meter_set_rates",
+    "meter_array_set_rates",
+];
+
+/// All statements of a file; none without a file.
+///
+/// # Errors
+/// When it cannot be read, or the line and what is wrong with it.
+pub fn read(file: Option<&Path>) -> Result<Vec<Statement>, String> {
+    let Some(file) = file else {
+        return Ok(Vec::new());
+    };
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    parse(&text)
 }
 
 /// All statements of `text`.
@@ -56,76 +104,85 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, String> {
     let mut out = Vec::new();
     for (index, raw) in text.lines().enumerate() {
         let line = index + 1;
-        let stripped = raw.split('#').next().unwrap_or_default().trim();
-        if stripped.is_empty() {
-            continue;
+        if let Some(command) = statement(raw).map_err(|e| format!("line {line}: {e}"))? {
+            out.push(Statement { line, command });
         }
-        let command = statement(stripped).map_err(|e| format!("line {line}: {e}"))?;
-        out.push(Statement { line, command });
     }
     Ok(out)
 }
 
-fn statement(line: &str) -> Result<Command, String> {
-    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let rest = rest.trim();
-    match word.to_ascii_lowercase().as_str() {
-        "packet" => {
-            let (port, data) = port(rest)?;
-            let digits: String = data.split_whitespace().collect();
-            Ok(Command::Packet {
-                port,
-                frame: bytes(&digits)?,
-            })
-        }
-        "expect" => {
-            let (port, data) = port(rest)?;
-            let mut digits: String = data.split_whitespace().collect();
-            let exact = digits.ends_with('$');
-            if exact {
-                digits.pop();
-            }
-            if let Some(bad) = digits.chars().find(|c| !c.is_ascii_hexdigit() && *c != '*') {
-                return Err(format!("`{bad}` is no hexadecimal digit and not *"));
-            }
-            let pattern = (!digits.is_empty() || exact).then(|| digits.to_ascii_lowercase());
-            Ok(Command::Expect {
-                port,
-                pattern,
-                exact,
-            })
-        }
-        "add" => add(rest),
-        "setdefault" => {
-            let (table, call_text) = rest
-                .split_once(char::is_whitespace)
-                .ok_or("an action is missing")?;
-            Ok(Command::SetDefault {
-                table: table.to_string(),
-                call: call(call_text.trim())?,
-            })
-        }
-        "check_counter" => check_counter(rest),
-        "no_packet" => Ok(Command::NoPacket),
-        "wait" => Ok(Command::Wait),
-        "mirroring_add" | "mirroring_add_mc" | "mirroring_delete" | "mc_mgrp_create"
-        | "mc_node_create" | "mc_node_associate" | "counter_read" | "counter_write"
-        | "register_read" | "register_write" | "register_reset" => Ok(Command::Cli(
-            line.split_whitespace().map(str::to_string).collect(),
-        )),
-        other => Err(format!("unknown command `{other}`")),
+fn statement(raw: &str) -> Result<Option<Command>, String> {
+    let mut line = Line::new(raw);
+    if line.at_end() {
+        return Ok(None);
     }
+    let word = line.name("a command")?;
+    let command = match word.to_ascii_lowercase().as_str() {
+        "packet" => packet(line.rest())?,
+        "expect" => expect(line.rest())?,
+        "add" => add(&mut line)?,
+        "setdefault" => Command::SetDefault {
+            table: line.name("a table")?,
+            call: call(&mut line)?,
+        },
+        "remove" => match line.name("`all`")?.to_ascii_lowercase().as_str() {
+            "all" => Command::RemoveAll,
+            other => return Err(format!("`remove {other}`: only `remove all` is known")),
+        },
+        "check_counter" => check_counter(&mut line)?,
+        "no_packet" => Command::NoPacket,
+        "wait" => Command::Wait,
+        name if CLI.contains(&name) => {
+            let mut words = vec![name.to_string()];
+            words.extend(line.rest().split_whitespace().map(str::to_string));
+            Command::Cli(words)
+        }
+        other => return Err(format!("unknown command `{other}`")),
+    };
+    if !line.at_end() {
+        return Err(format!("`{}` is too much", line.rest().trim()));
+    }
+    Ok(Some(command))
 }
 
-fn port(text: &str) -> Result<(u32, &str), String> {
-    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+fn packet(rest: &str) -> Result<Command, String> {
+    let (port, data) = port(rest)?;
+    Ok(Command::Packet {
+        port,
+        frame: bytes(&data)?,
+    })
+}
+
+fn expect(rest: &str) -> Result<Command, String> {
+    let (port, mut digits) = port(rest)?;
+    let exact = digits.ends_with('$');
+    if exact {
+        digits.pop();
+    }
+    if let Some(bad) = digits.chars().find(|c| !c.is_ascii_hexdigit() && *c != '*') {
+        return Err(format!("`{bad}` is no hexadecimal digit and not *"));
+    }
+    Ok(Command::Expect {
+        port,
+        pattern: (!digits.is_empty() || exact).then(|| digits.to_ascii_lowercase()),
+        exact,
+    })
+}
+
+/// The port, and the packet's digits without spaces.
+fn port(text: &str) -> Result<(u32, String), String> {
+    let mut words = text.split_whitespace();
+    let word = words.next().unwrap_or_default();
     let port = word
         .parse()
         .map_err(|_| format!("`{word}` is no port number"))?;
-    Ok((port, rest))
+    Ok((port, words.collect()))
 }
 
 fn bytes(digits: &str) -> Result<Vec<u8>, String> {
+    if let Some(bad) = digits.chars().find(|c| !c.is_ascii_hexdigit()) {
+        return Err(format!("`{bad}` is no hexadecimal digit"));
+    }
     if !digits.len().is_multiple_of(2) {
         return Err(format!(
             "{} hexadecimal digits are no whole bytes",
@@ -137,81 +194,93 @@ fn bytes(digits: &str) -> Result<Vec<u8>, String> {
         .collect()
 }
 
-fn call(text: &str) -> Result<Call, String> {
-    let (name, rest) = text
-        .split_once('(')
-        .ok_or_else(|| format!("`{text}` is no action call"))?;
-    let (inside, _) = rest.split_once(')').ok_or("a `)` is missing")?;
+fn call(line: &mut Line) -> Result<Call, String> {
+    let name = line.name("an action")?;
+    arguments(line, name)
+}
+
+/// The rest of an action call, from its `(` on.
+fn arguments(line: &mut Line, name: String) -> Result<Call, String> {
+    line.expect('(')?;
     let mut args = Vec::new();
-    for arg in inside.split(',').map(str::trim).filter(|a| !a.is_empty()) {
-        let (name, value) = arg
-            .split_once(':')
-            .ok_or_else(|| format!("`{arg}` is not name:value"))?;
-        args.push((name.trim().to_string(), value.trim().to_string()));
+    while !line.take(')') {
+        if !args.is_empty() {
+            line.expect(',')?;
+        }
+        let arg = line.name("an argument")?;
+        line.expect(':')?;
+        args.push((arg, line.name("a value")?));
     }
-    Ok(Call {
-        name: name.trim().to_string(),
-        args,
-    })
+    Ok(Call { name, args })
 }
 
-fn add(rest: &str) -> Result<Command, String> {
-    let (head, tail) = rest.split_once('(').ok_or("an action call is missing")?;
-    let mut words: Vec<&str> = head.split_whitespace().collect();
-    let action = words.pop().ok_or("an action is missing")?;
-    let call = call(&format!("{action}({tail}"))?;
-    let mut words = words.into_iter();
-    let table = words.next().ok_or("a table is missing")?.to_string();
+fn add(line: &mut Line) -> Result<Command, String> {
+    let table = line.name("a table")?;
     let (mut priority, mut keys) = (None, Vec::new());
-    for word in words {
-        match word.rsplit_once(':') {
-            Some((name, value)) => keys.push((name.to_string(), value.to_string())),
-            None if keys.is_empty() && priority.is_none() => {
-                priority = Some(
-                    word.parse()
-                        .map_err(|_| format!("`{word}` is no priority"))?,
-                );
-            }
-            None => return Err(format!("`{word}` is not key:value")),
+    loop {
+        let name = line.name("a key, or an action")?;
+        if line.take(':') {
+            keys.push((name, line.name("a value")?));
+        } else if line.next_is('(') {
+            let call = arguments(line, name)?;
+            let handle = if line.take('=') {
+                Some(line.name("a name for the entry")?)
+            } else {
+                None
+            };
+            return Ok(Command::Add {
+                table,
+                priority,
+                keys,
+                call,
+                handle,
+            });
+        } else if keys.is_empty() && priority.is_none() {
+            priority = Some(
+                name.parse()
+                    .map_err(|_| format!("`{name}` is no priority"))?,
+            );
+        } else {
+            return Err(format!("`{name}` is not key:value"));
         }
     }
-    Ok(Command::Add {
-        table,
-        priority,
-        keys,
-        call,
-    })
 }
 
-fn check_counter(rest: &str) -> Result<Command, String> {
-    let (name, tail) = rest.split_once('(').ok_or("a `(` is missing")?;
-    let (index, tail) = tail.split_once(')').ok_or("a `)` is missing")?;
-    let words: Vec<&str> = tail.split_whitespace().collect();
-    let check = match words.as_slice() {
-        [] => None,
-        [unit, relation, number] => {
-            let bytes = match *unit {
-                "bytes" => true,
-                "packets" => false,
-                other => return Err(format!("`{other}` is neither packets nor bytes")),
-            };
-            let number = number
+fn check_counter(line: &mut Line) -> Result<Command, String> {
+    let name = line.name("a counter")?;
+    line.expect('(')?;
+    let index = line.name("an index, or $ and the name of an entry")?;
+    line.expect(')')?;
+    let check = if line.at_end() {
+        None
+    } else {
+        let bytes = match line.name("packets or bytes")?.to_ascii_lowercase().as_str() {
+            "bytes" => true,
+            "packets" => false,
+            other => return Err(format!("`{other}` is neither packets nor bytes")),
+        };
+        let relation = line.relation()?;
+        let number = line.name("a number")?;
+        Some(Check {
+            bytes,
+            relation,
+            number: number
                 .parse()
-                .map_err(|_| format!("`{number}` is no number"))?;
-            Some((bytes, relation.to_string(), number))
-        }
-        _ => return Err("expected: packets|bytes relation number".to_string()),
+                .map_err(|_| format!("`{number}` is no number"))?,
+        })
     };
-    Ok(Command::CheckCounter {
-        name: name.trim().to_string(),
-        index: index.trim().to_string(),
-        check,
-    })
+    Ok(Command::CheckCounter { name, index, check })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn one(text: &str) -> Command {
+        let mut all = parse(text).unwrap();
+        assert_eq!(all.len(), 1);
+        all.remove(0).command
+    }
 
     #[test]
     fn statements_as_in_the_corpus() {
@@ -225,6 +294,7 @@ mod tests {
             priority,
             keys,
             call,
+            handle: None,
         } = &all[0].command
         else {
             panic!()
@@ -259,14 +329,74 @@ mod tests {
     }
 
     #[test]
+    fn quoted_names_hold_any_character() {
+        let text =
+            r#"add "a table (v2): # 1" 5 "hdr.x[0].y, z":0b1* "do \ it = now"("arg:1":0x2) # end"#;
+        assert_eq!(
+            one(text),
+            Command::Add {
+                table: "a table (v2): # 1".into(),
+                priority: Some(5),
+                keys: vec![("hdr.x[0].y, z".into(), "0b1*".into())],
+                call: Call {
+                    name: r"do \ it = now".into(),
+                    args: vec![("arg:1".into(), "0x2".into())]
+                },
+                handle: None
+            }
+        );
+        assert_eq!(
+            one(r#"setdefault "t" . "x" "a()"()"#),
+            Command::SetDefault {
+                table: "t.x".into(),
+                call: Call {
+                    name: "a()".into(),
+                    args: Vec::new()
+                }
+            }
+        );
+    }
+
+    #[test]
+    fn an_entry_has_a_handle_that_a_counter_check_names() {
+        let Command::Add { handle, .. } = one("add t k:0x1 a(port:2) = A") else {
+            panic!()
+        };
+        assert_eq!(handle.as_deref(), Some("A"));
+        assert_eq!(
+            one("check_counter cnt($A) packets >= 3"),
+            Command::CheckCounter {
+                name: "cnt".into(),
+                index: "$A".into(),
+                check: Some(Check {
+                    bytes: false,
+                    relation: ">=".into(),
+                    number: 3
+                })
+            }
+        );
+        assert!(matches!(
+            one("check_counter cnt($A)"),
+            Command::CheckCounter { check: None, .. }
+        ));
+    }
+
+    #[test]
     fn a_bad_line_is_named() {
-        assert_eq!(
-            parse("packet 0 01\nbogus").unwrap_err(),
-            "line 2: unknown command `bogus`"
-        );
-        assert_eq!(
-            parse("packet x 01").unwrap_err(),
-            "line 1: `x` is no port number"
-        );
+        for (text, message) in [
+            ("packet 0 01\nbogus", "line 2: unknown command `bogus`"),
+            ("packet x 01", "line 1: `x` is no port number"),
+            ("packet 0 0x", "line 1: `x` is no hexadecimal digit"),
+            ("add t k:1 2 a()", "line 1: `2` is not key:value"),
+            ("add t k:1 a(", "line 1: an argument is missing"),
+            ("add \"t k:1 a()", "line 1: a closing \" is missing"),
+            ("wait no", "line 1: `no` is too much"),
+            (
+                "check_counter c(1) packets 3",
+                "line 1: `3` is no relation; there are ==, !=, <, <=, >, >=",
+            ),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), message, "{text}");
+        }
     }
 }

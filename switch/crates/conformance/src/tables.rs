@@ -2,11 +2,15 @@
 //! STF's names and values of tables, keys and actions, resolved the way p4c's driver resolves them.
 
 use v1model::{
-    ActionCall, ActionId, Bits, Entry, EntryAction, EntryKey, KeyMatch, KeySchema, MatchKind,
-    Pipeline, TableId,
+    ActionCall, ActionId, Bits, EntryKey, KeyMatch, KeySchema, MatchKind, Pipeline, TableId,
 };
 
 use crate::stf::Call;
+
+/// True when an object called `full` may be written as `name`.
+pub fn is_named(full: &str, name: &str) -> bool {
+    full.ends_with(name)
+}
 
 /// The one object whose name is `name`, or ends with it.
 fn resolve<'a, T>(
@@ -17,7 +21,7 @@ fn resolve<'a, T>(
     if let Some((_, found)) = all.clone().find(|(n, _)| *n == name) {
         return Ok(found);
     }
-    let mut found = all.filter(|(n, _)| n.ends_with(name));
+    let mut found = all.filter(|(n, _)| is_named(n, name));
     match (found.next(), found.next()) {
         (Some((_, one)), None) => Ok(one),
         (Some(_), Some(_)) => Err(format!("{what} `{name}` is ambiguous")),
@@ -25,43 +29,21 @@ fn resolve<'a, T>(
     }
 }
 
-/// A table by its full or last name.
-pub fn table(pipeline: &Pipeline, name: &str) -> Result<TableId, String> {
-    resolve(
-        "table",
-        name,
-        pipeline
-            .schema()
-            .tables
-            .iter()
-            .map(|t| (t.name.as_str(), t.id)),
-    )
+macro_rules! by_name {
+    ($($fn:ident, $list:ident, $id:ident;)*) => { $(
+        #[doc = concat!("A ", stringify!($fn), " by its full or last name.")]
+        pub fn $fn(pipeline: &Pipeline, name: &str) -> Result<v1model::$id, String> {
+            let all = pipeline.schema().$list.iter();
+            resolve(stringify!($fn), name, all.map(|t| (t.name.as_str(), t.id)))
+        }
+    )* };
 }
 
-/// A counter by its full or last name.
-pub fn counter(pipeline: &Pipeline, name: &str) -> Result<v1model::CounterId, String> {
-    resolve(
-        "counter",
-        name,
-        pipeline
-            .schema()
-            .counters
-            .iter()
-            .map(|t| (t.name.as_str(), t.id)),
-    )
-}
-
-/// A register by its full or last name.
-pub fn register(pipeline: &Pipeline, name: &str) -> Result<v1model::RegisterId, String> {
-    resolve(
-        "register",
-        name,
-        pipeline
-            .schema()
-            .registers
-            .iter()
-            .map(|t| (t.name.as_str(), t.id)),
-    )
+by_name! {
+    table, tables, TableId;
+    counter, counters, CounterId;
+    meter, meters, MeterId;
+    register, registers, RegisterId;
 }
 
 /// An action call with its arguments in the program's order.
@@ -90,34 +72,25 @@ pub fn call(pipeline: &Pipeline, table: TableId, call: &Call) -> Result<ActionCa
     Ok(ActionCall { action, args })
 }
 
-/// An entry; key fields that are not named match 0 when exact, and anything otherwise.
-pub fn entry(
+/// The key of an entry; fields that are not named match 0 when exact, and anything otherwise.
+pub fn key(
     pipeline: &Pipeline,
     table: TableId,
     priority: Option<i32>,
     keys: &[(String, String)],
-    call: ActionCall,
-) -> Result<Entry, String> {
+) -> Result<EntryKey, String> {
     let schema = pipeline.table_schema(table);
-    let mut matches = Vec::new();
-    for key in &schema.keys {
-        matches.push(any(key));
-    }
+    let mut matches: Vec<KeyMatch> = schema.keys.iter().map(any).collect();
     for (name, value) in keys {
         let index = key_index(&schema.keys, name)?;
         matches[index] = key_match(&schema.keys[index], value)?;
     }
     let priority = if schema.needs_priority() {
-        priority.unwrap_or(0) + 1
+        priority.unwrap_or(0).saturating_add(1)
     } else {
         0
     };
-    Ok(Entry {
-        key: EntryKey { matches, priority },
-        action: EntryAction::Direct(call),
-        idle_timeout: 0,
-        cookie: 0,
-    })
+    Ok(EntryKey { matches, priority })
 }
 
 fn any(key: &KeySchema) -> KeyMatch {

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One program on a `Device` and on BMv2: the same entries, the same packets, what leaves compared.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::bed::{Bed, Sent};
+use crate::bmv2::Bmv2;
+use crate::cli_text::{self, Handles};
+use crate::mutate::Input;
+use crate::run::hex;
+use crate::stf::{Command, Statement};
+
+/// How long BMv2 may take for what it is expected to send.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Nobody expects more of it after this silence, when each packet is watched on its own.
+const SILENCE: Duration = Duration::from_millis(150);
+/// The same after the last packet.
+const LAST_SILENCE: Duration = Duration::from_millis(300);
+
+/// What is done to both.
+#[derive(Clone, Debug)]
+pub enum Step<'a> {
+    Control(&'a Statement),
+    Packet(Input),
+}
+
+/// The statements of a test, its packets among them, then further packets.
+pub fn steps(statements: &[Statement], more: Vec<Input>) -> Vec<Step<'_>> {
+    let own = statements.iter().map(|statement| match &statement.command {
+        Command::Packet { port, frame } => Step::Packet((*port, frame.clone())),
+        _ => Step::Control(statement),
+    });
+    own.chain(more.into_iter().map(Step::Packet)).collect()
+}
+
+/// The first thing that is not the same, and which step it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    pub step: usize,
+    pub text: String,
+}
+
+/// Does the steps to both and compares. `watch_all`: every packet has its own time, so that a packet too many is seen
+/// at the one that brought it out.
+///
+/// # Errors
+/// When the comparison cannot be made: BMv2 does not take the program, or ended.
+pub fn differ(json: &[u8], steps: &[Step], watch_all: bool) -> Result<Option<Difference>, String> {
+    let mut theirs = Bmv2::start(json)?;
+    let mut ours = match Bed::new(json) {
+        Ok(bed) => bed,
+        Err(error) => {
+            let text = format!("BMv2 takes the program, we do not: {error}");
+            return Ok(Some(Difference { step: 0, text }));
+        }
+    };
+    let mut handles = Handles::default();
+    for (index, step) in steps.iter().enumerate() {
+        ours.step();
+        let text = match step {
+            Step::Control(statement) => control(&mut ours, &mut theirs, &mut handles, statement)?,
+            Step::Packet((port, frame)) => {
+                let last = index + 1 == steps.len();
+                let silence = match (last, watch_all) {
+                    (true, _) => LAST_SILENCE,
+                    (false, true) => SILENCE,
+                    (false, false) => Duration::ZERO,
+                };
+                let ours = ours.packet(*port, frame)?;
+                let theirs = exchange(&mut theirs, *port, frame, ours.len(), silence)?;
+                compare(&ours, &theirs)
+                    .map(|text| format!("packet by port {port}: {}\n{text}", hex(frame)))
+            }
+        };
+        if let Some(text) = text {
+            return Ok(Some(Difference { step: index, text }));
+        }
+    }
+    Ok(None)
+}
+
+/// What the two make of a statement, when it is not the same.
+fn control(
+    ours: &mut Bed,
+    theirs: &mut Bmv2,
+    handles: &mut Handles,
+    statement: &Statement,
+) -> Result<Option<String>, String> {
+    if let Command::CheckCounter { .. } = statement.command {
+        return Ok(None);
+    }
+    let commands = cli_text::commands(ours.pipeline(), handles, &statement.command)?;
+    let their_answer = commands.iter().try_for_each(|text| theirs.command(text));
+    theirs.alive()?;
+    let our_answer = ours.control(&statement.command);
+    let line = statement.line;
+    Ok(match (our_answer, their_answer) {
+        (Ok(()), Ok(())) | (Err(_), Err(_)) => None,
+        (Ok(()), Err(e)) => Some(format!(
+            "line {line} of the test: we take it, BMv2 does not: {e}\n      {}",
+            commands.join("; ")
+        )),
+        (Err(e), Ok(())) => Some(format!(
+            "line {line} of the test: BMv2 takes it, we do not: {e}"
+        )),
+    })
+}
+
+/// Sends a frame, and takes what comes: `count` frames are waited for.
+fn exchange(
+    bmv2: &mut Bmv2,
+    port: u32,
+    frame: &[u8],
+    count: usize,
+    silence: Duration,
+) -> Result<Vec<Sent>, String> {
+    bmv2.packets.send(port, frame)?;
+    let mut out = Vec::new();
+    loop {
+        let wait = if out.len() < count { PATIENCE } else { silence };
+        match bmv2.packets.receive(wait) {
+            Ok(Some(sent)) => out.push(sent),
+            Ok(None) => break,
+            Err(error) => {
+                std::thread::sleep(Duration::from_millis(100));
+                bmv2.alive()?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Frames in order on every port: what differs, or None.
+pub fn compare(ours: &[Sent], theirs: &[Sent]) -> Option<String> {
+    let by_port = |sent: &[Sent]| {
+        let mut ports: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for (port, frame) in sent {
+            ports.entry(*port).or_default().push(hex(frame));
+        }
+        ports
+    };
+    let (ours, theirs) = (by_port(ours), by_port(theirs));
+    if ours == theirs {
+        return None;
+    }
+    let show = |ports: &BTreeMap<u32, Vec<String>>| {
+        if ports.is_empty() {
+            return "nothing".to_string();
+        }
+        let ports = ports
+            .iter()
+            .map(|(port, frames)| format!("port {port}: {}", frames.join(", ")));
+        ports.collect::<Vec<_>>().join("; ")
+    };
+    Some(format!(
+        "      we send   {}\n      BMv2 sends {}",
+        show(&ours),
+        show(&theirs)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stf;
+
+    #[test]
+    fn order_counts_on_a_port_and_not_between_ports() {
+        let (a, b, c) = ((1, vec![1]), (2, vec![2]), (1, vec![3]));
+        let all = |frames: &[&Sent]| frames.iter().map(|f| (*f).clone()).collect::<Vec<_>>();
+        assert_eq!(compare(&all(&[&a, &b, &c]), &all(&[&b, &a, &c])), None);
+        let text = compare(&all(&[&a, &b, &c]), &all(&[&c, &b, &a])).unwrap();
+        assert!(
+            text.contains("we send   port 1: 01, 03; port 2: 02"),
+            "{text}"
+        );
+        let text = compare(&all(&[&a]), &[]).unwrap();
+        assert!(text.contains("BMv2 sends nothing"), "{text}");
+        assert_eq!(compare(&[], &[]), None);
+    }
+
+    #[test]
+    fn the_tests_own_packets_are_steps_in_their_place() {
+        let statements = stf::parse("packet 1 01\nadd t k:1 a()\npacket 2 02").unwrap();
+        let steps = steps(&statements, vec![(3, vec![3])]);
+        let ports: Vec<Option<u32>> = steps
+            .iter()
+            .map(|s| match s {
+                Step::Packet((port, _)) => Some(*port),
+                Step::Control(_) => None,
+            })
+            .collect();
+        assert_eq!(ports, [Some(1), None, Some(2), Some(3)]);
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packet tests of v1model programs: p4c's own, P4Testgen's, anybody's, through the embedded switch; and the same
+//! programs and more packets through it and through BMv2.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `corpus` | finds the tests of a folder and their programs |
+//! | `compile` | compiles a program, once |
+//! | `stf`, `stf_line` | the packet-test language |
+//! | `tables` | its names and values as table entries |
+//! | `bed` | a `Device` in virtual time that statements are done to |
+//! | `run` | one test, and whether what left is what its file expects |
+//! | `mutate` | more packets from a test's own, by fixed seeds |
+//! | `bmv2`, `nanomsg`, `cli_text` | simple_switch without root: its process, its packet port, its commands |
+//! | `differ` | one program on both: what is not the same |
+//! | `explained` | which differences are known, and why they are right |
+//! | `bin/conformance`, `bin/differential` | the two programs on it |
+
+#![forbid(unsafe_code)]
+
+pub mod bed;
+pub mod bmv2;
+mod cli_text;
+pub mod compile;
+pub mod corpus;
+pub mod differ;
+pub mod explained;
+pub mod mutate;
+mod nanomsg;
+pub mod run;
+pub mod stf;
+mod stf_line;
+pub mod tables;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One execution under watch: a panic becomes a finding, too much memory too, and one that takes too long ends the process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::RefCell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::targets::Outcome;
+
+/// The process ends with this after an input that took too long.
+pub const EXIT_HANG: i32 = 3;
+/// And with this after a finding.
+pub const EXIT_FINDING: i32 = 4;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// When the input at work began, in ms since the start of the process, plus 1; 0: none is at work.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+
+/// Beyond so much memory the process gets no more, and so ends.
+const MEMORY_END: usize = 4 << 30;
+
+/// The system's allocator, with a count of what is taken.
+pub struct Counting;
+
+// SAFETY: every call is the system allocator's own; a refusal is a null pointer, as it may be.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        take(layout.size(), || unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        take(layout.size(), || unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+fn take(bytes: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+    let pointer = match live <= MEMORY_END {
+        true => allocate(),
+        false => std::ptr::null_mut(),
+    };
+    if pointer.is_null() {
+        LIVE.fetch_sub(bytes, Ordering::Relaxed);
+    }
+    pointer
+}
+
+/// What an execution may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub time: Duration,
+    pub memory_bytes: usize,
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on panics are kept for `run`, not printed, and an execution beyond its time ends the process.
+pub fn watch(limits: Limits) {
+    let clock = Instant::now();
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string();
+        PANIC.with(|kept| {
+            kept.borrow_mut().get_or_insert(text);
+        });
+    }));
+    CLOCK.get_or_init(|| clock);
+    std::thread::spawn(move || loop {
+        std::thread::sleep(Duration::from_millis(100));
+        let began = BEGAN.load(Ordering::Relaxed);
+        if began > 0 && now_ms().saturating_sub(began) > limits.time.as_millis() as u64 {
+            eprintln!("an input took more than {:?}", limits.time);
+            std::process::exit(EXIT_HANG);
+        }
+    });
+}
+
+static CLOCK: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+
+fn now_ms() -> u64 {
+    CLOCK
+        .get()
+        .map_or(0, |clock| clock.elapsed().as_millis() as u64)
+}
+
+/// Runs one execution.
+///
+/// # Errors
+/// The finding, in one sentence.
+pub fn run(limits: Limits, execution: impl FnOnce() -> Outcome) -> Result<(), String> {
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    BEGAN.store(now_ms() + 1, Ordering::Relaxed);
+    let outcome = catch_unwind(AssertUnwindSafe(execution));
+    BEGAN.store(0, Ordering::Relaxed);
+    let panic = PANIC.with(|kept| kept.borrow_mut().take());
+    // Also one that the switch itself caught: the net is there for faults, and a fault is a finding.
+    if let Some(text) = panic {
+        return Err(text);
+    }
+    match outcome {
+        Ok(outcome) => outcome?,
+        Err(_) => return Err("a panic without a message".into()),
+    }
+    let peak = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+    match peak > limits.memory_bytes {
+        true => Err(format!(
+            "it took {peak} bytes; {} are allowed",
+            limits.memory_bytes
+        )),
+        false => Ok(()),
+    }
+}

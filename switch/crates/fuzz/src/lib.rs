@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Mutated inputs through the switch's own code: nothing may panic, hang, take too much memory, or leave half of a change.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `input` | an input is a document of ours and the edits that make it hostile: short, readable, kept as JSON |
+//! | `mutate` | the next input: edits that the documents' own shape suggests |
+//! | `guard` | one execution under watch: panics, time, memory |
+//! | `cover` | which parts of the code an execution reached, where the build counts that |
+//! | `campaign` | executions until a finding, or until the time is up |
+//! | `targets` | what is executed |
+
+pub mod campaign;
+pub mod cover;
+pub mod guard;
+pub mod input;
+pub mod mutate;
+pub mod targets;

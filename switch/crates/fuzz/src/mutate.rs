@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The next input out of one that is there: the edits that the shape of its document suggests.
+
+use std::collections::HashMap;
+
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::Rng;
+use serde_json::{json, Value};
+
+use crate::input::{Edit, Input};
+
+/// Most edits of one input.
+const EDITS_MAX: usize = 12;
+
+/// The places of one document.
+pub struct Places {
+    pub name: String,
+    /// Each with its value, containers without what is in them.
+    all: Vec<(String, Value)>,
+    /// Places by the last name on the way to them.
+    alike: HashMap<String, Vec<usize>>,
+}
+
+impl Places {
+    pub fn of(name: &str, document: &Value) -> Places {
+        let mut places = Places {
+            name: name.to_string(),
+            all: Vec::new(),
+            alike: HashMap::new(),
+        };
+        places.collect(String::new(), "", document);
+        places
+    }
+
+    fn collect(&mut self, at: String, key: &str, value: &Value) {
+        let alike = self.alike.entry(key.to_string()).or_default();
+        alike.push(self.all.len());
+        let shell = match value {
+            Value::Array(_) => json!([]),
+            Value::Object(_) => json!({}),
+            other => other.clone(),
+        };
+        self.all.push((at.clone(), shell));
+        match value {
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    self.collect(format!("{at}/{i}"), key, item);
+                }
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    let escaped = key.replace('~', "~0").replace('/', "~1");
+                    self.collect(format!("{at}/{escaped}"), key, member);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An edit at a random place.
+    fn edit(&self, random: &mut SmallRng) -> Edit {
+        let (at, value) = self.all.choose(random).expect("a document has a root");
+        let at = at.clone();
+        match random.random_range(0..100) {
+            0..10 => Edit::Remove { at },
+            10..20 => Edit::Repeat {
+                at,
+                times: [1, 1, 1, 2, 3, 20][random.random_range(0..6)],
+            },
+            20..50 => Edit::Copy {
+                from: self.another(&at, random),
+                at,
+            },
+            _ => Edit::Set {
+                to: changed(value, random),
+                at,
+            },
+        }
+    }
+
+    /// A place whose value may fit where `at` is: mostly one of the same name.
+    fn another(&self, at: &str, random: &mut SmallRng) -> String {
+        let mut names = at.rsplit('/');
+        let name = names.find(|name| name.parse::<usize>().is_err());
+        let alike = self.alike.get(name.unwrap_or_default());
+        let index = match alike.and_then(|alike| alike.choose(random)) {
+            Some(&index) if random.random_ratio(9, 10) => index,
+            _ => random.random_range(0..self.all.len()),
+        };
+        self.all[index].0.clone()
+    }
+}
+
+/// A variation of `input`, or an edit or a few of a document as it is.
+pub fn mutate(input: &Input, others: &[Input], places: &[Places], random: &mut SmallRng) -> Input {
+    let mut next = Input {
+        finding: None,
+        ..input.clone()
+    };
+    if random.random_ratio(1, 10) {
+        next.edits.clear();
+        next.base = places.choose(random).expect("a document").name.clone();
+    }
+    let of = places.iter().find(|p| p.name == next.base);
+    let of = of.unwrap_or(&places[0]);
+    for _ in 0..[1, 1, 1, 2, 2, 4][random.random_range(0..6)] {
+        match random.random_range(0..10) {
+            0 if !next.edits.is_empty() => {
+                next.edits.remove(random.random_range(0..next.edits.len()));
+            }
+            1 => {
+                let other = others.choose(random).filter(|o| o.base == next.base);
+                next.edits
+                    .extend(other.iter().flat_map(|o| o.edits.clone()));
+            }
+            _ => next.edits.push(of.edit(random)),
+        }
+    }
+    let surplus = next.edits.len().saturating_sub(EDITS_MAX);
+    next.edits.drain(..surplus);
+    next
+}
+
+fn changed(value: &Value, random: &mut SmallRng) -> Value {
+    if random.random_ratio(1, 12) {
+        let other = [
+            json!(null),
+            json!(0),
+            json!(""),
+            json!([]),
+            json!({}),
+            json!(true),
+        ];
+        return other.choose(random).expect("several").clone();
+    }
+    match value {
+        Value::Number(number) => changed_number(number.as_i64().unwrap_or(0), random),
+        Value::String(text) => changed_text(text, random).into(),
+        Value::Bool(value) => (!value).into(),
+        Value::Null => {
+            [json!(0), json!(""), json!("0x00"), json!([])][random.random_range(0..4)].clone()
+        }
+        Value::Array(_) => json!([]),
+        Value::Object(_) => json!({}),
+    }
+}
+
+fn changed_number(number: i64, random: &mut SmallRng) -> Value {
+    match random.random_range(0..8) {
+        0 => number.wrapping_add(1).into(),
+        1 => number.wrapping_sub(1).into(),
+        2 => number.wrapping_mul(2).into(),
+        3 => (1i64 << random.random_range(0..63)).into(),
+        4 => ((1i64 << random.random_range(0..63)) - 1).into(),
+        5 => random.random_range(0..=16).into(),
+        6 => [
+            json!(-1),
+            json!(u64::MAX),
+            json!(i64::MIN),
+            json!(i64::MAX),
+            json!(u32::MAX),
+            json!(0.5),
+        ][random.random_range(0..6)]
+        .clone(),
+        _ => random.random::<u16>().into(),
+    }
+}
+
+/// Hexadecimal digits stay so, as frames and values are; what may be base64 stays so, as bytes of messages are.
+fn changed_text(text: &str, random: &mut SmallRng) -> String {
+    if text.starts_with("0x") || text.starts_with("-0x") {
+        let digits = random.random_range(0..=40);
+        let start = ["0x", "0x", "0x", "-0x", ""][random.random_range(0..5)];
+        let digit = [None, Some('0'), Some('f')][random.random_range(0..3)];
+        let digits: String = (0..digits)
+            .map(|_| {
+                digit.unwrap_or_else(|| {
+                    char::from_digit(random.random_range(0..16), 16).expect("below 16")
+                })
+            })
+            .collect();
+        return format!("{start}{digits}");
+    }
+    if text.len() >= 16
+        && text.len().is_multiple_of(2)
+        && text.bytes().all(|b| b.is_ascii_hexdigit())
+    {
+        return changed_hex(text, random);
+    }
+    match random.random_range(0..10) {
+        0 => String::new(),
+        1 => text.repeat(2),
+        2 => "x".repeat(1 << random.random_range(0..12)),
+        3 => text.chars().take(text.len() / 2).collect(),
+        4..6 => random.random_range(-2..300).to_string(),
+        _ => [
+            "AA==",
+            "AQ==",
+            "/w==",
+            "AAAA",
+            "/////w==",
+            "AAAAAAAAAAE=",
+            "$valid$",
+            "*",
+            "../0",
+            "é",
+        ][random.random_range(0..10)]
+        .to_string(),
+    }
+}
+
+/// Bytes of a frame: changed, cut or longer.
+fn changed_hex(text: &str, random: &mut SmallRng) -> String {
+    let mut bytes: Vec<u8> = (0..text.len() / 2)
+        .filter_map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok())
+        .collect();
+    match random.random_range(0..4) {
+        0 => bytes.truncate(random.random_range(0..=bytes.len())),
+        1 => bytes.resize(bytes.len() + random.random_range(0..2000), random.random()),
+        _ => {
+            for _ in 0..random.random_range(1..8) {
+                let at = random.random_range(0..bytes.len());
+                bytes[at] = [
+                    0,
+                    0xff,
+                    random.random(),
+                    bytes[at] ^ (1 << random.random_range(0..8)),
+                ][random.random_range(0..4)];
+            }
+        }
+    }
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    #[test]
+    fn one_seed_gives_one_sequence_of_inputs() {
+        let document = json!({"a": [1, {"b": "0x0800"}], "frame": "00112233445566778899"});
+        let places = [Places::of("one", &document)];
+        let sequence = |seed| -> Vec<Input> {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let input = Input {
+                base: "one".into(),
+                ..Input::default()
+            };
+            (0..200)
+                .map(|_| mutate(&input, &[], &places, &mut random))
+                .collect()
+        };
+        assert_eq!(sequence(1), sequence(1));
+        assert_ne!(sequence(1), sequence(2));
+        assert!(sequence(1).iter().all(|i| i.edits.len() <= EDITS_MAX));
+        let documents: std::collections::HashSet<String> = sequence(3)
+            .iter()
+            .map(|i| {
+                i.document(&[("one".to_string(), document.clone())])
+                    .to_string()
+            })
+            .collect();
+        assert!(documents.len() > 50, "{} documents", documents.len());
+    }
+}

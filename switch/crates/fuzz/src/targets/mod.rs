@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is executed: each target turns a document into calls of the switch, and says what must hold afterwards.
+//!
+//! | target | document |
+//! |---|---|
+//! | `program` | a BMv2 JSON; what is taken also runs frames |
+//! | `config` | BMv2 JSON and P4Info, given to a switch that forwards with another program |
+//! | `requests` | P4Runtime writes, reads, stream messages, and frames, to one switch |
+//! | `frames` | frames and pauses through a device with one of our programs |
+//! | `gnmi` | gNMI Gets and Sets to a switch with four ports |
+
+mod config;
+mod frames;
+mod gnmi;
+mod messages;
+mod program;
+mod requests;
+mod seeds;
+mod switch;
+
+use serde_json::Value;
+
+/// What an execution says: a sentence about what should have held.
+pub type Outcome = Result<(), String>;
+
+/// Something to execute documents on.
+pub trait Target {
+    fn name(&self) -> &'static str;
+    /// The documents that inputs are made of, by name; at least one.
+    fn bases(&self) -> &[(String, Value)];
+    /// # Errors
+    /// What should have held.
+    fn run(&mut self, document: Value) -> Outcome;
+}
+
+/// Makes a target.
+pub type Make = fn() -> Box<dyn Target>;
+
+/// All targets by name.
+pub const ALL: [(&str, Make); 5] = [
+    ("program", || Box::new(program::Program::new())),
+    ("config", || Box::new(config::Config::new())),
+    ("requests", || Box::new(requests::Requests::new())),
+    ("frames", || Box::new(frames::Frames::new())),
+    ("gnmi", || Box::new(gnmi::GnmiCalls::new())),
+];

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Inputs that once were findings are none any more; and each target takes its documents as they are.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use fuzz::campaign::{corpus, inputs};
+use fuzz::input::Input;
+use fuzz::targets;
+
+/// No input takes nearly so long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[test]
+fn documents_and_old_findings_are_taken() {
+    for (name, make) in targets::ALL {
+        let (tell, told) = mpsc::channel();
+        let work = std::thread::spawn(move || {
+            let mut target = make();
+            let bases = target.bases().to_vec();
+            let plain = bases.iter().map(|(base, _)| {
+                let input = Input {
+                    base: base.clone(),
+                    ..Input::default()
+                };
+                (base.into(), input)
+            });
+            let all: Vec<_> = plain.chain(inputs(&corpus(name))).collect();
+            for (path, input) in all {
+                let result = target.run(input.document(&bases));
+                tell.send((path, result)).expect("the test waits");
+            }
+        });
+        loop {
+            match told.recv_timeout(LIMIT) {
+                Ok((path, result)) => assert_eq!(result, Ok(()), "{name}: {}", path.display()),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    panic!("{name}: an input takes more than {LIMIT:?}")
+                }
+            }
+        }
+        assert!(work.join().is_ok(), "{name}: an input ended in a panic");
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `make fuzz-short`: every target for a while, always with the same inputs.
+
+use std::time::Duration;
+
+use fuzz::campaign::{self, Options};
+use fuzz::guard::{self, Counting, Limits};
+use fuzz::targets;
+
+#[global_allocator]
+static MEMORY: Counting = Counting;
+
+const SEED: u64 = 1;
+/// As many as two slow cores do in some 25 s; by number, so that every machine runs the same inputs.
+const EXECUTIONS: [(&str, u64); 5] = [
+    ("program", 15_000),
+    ("config", 3_000),
+    ("requests", 220),
+    ("frames", 10_000),
+    ("gnmi", 2_200),
+];
+/// Of one target; a machine that needs longer runs fewer.
+const TIME: Duration = Duration::from_secs(120);
+const LIMITS: Limits = Limits {
+    time: Duration::from_secs(60),
+    memory_bytes: 1 << 30,
+};
+
+/// An input that ends the process is found in `target/fuzz/TARGET/current`.
+#[test]
+#[ignore = "takes 3 minutes: make fuzz-short"]
+fn nothing_is_found() {
+    guard::watch(LIMITS);
+    let mut found = Vec::new();
+    for (name, make) in targets::ALL {
+        let count = EXECUTIONS.iter().find(|(target, _)| *target == name);
+        let options = Options {
+            seed: SEED,
+            executions: count.expect("each target has its number").1,
+            time: TIME,
+            limits: LIMITS,
+            current: campaign::workplace(name).join("current"),
+            grown: None,
+        };
+        match campaign::run(make().as_mut(), &options) {
+            Ok(report) => println!("{name}: {report}"),
+            Err(input) => {
+                let path = campaign::keep(&campaign::corpus(name), &input);
+                let finding = input.finding.unwrap_or_default();
+                found.push(format!("{name}: {finding}\n  input: {}", path.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
