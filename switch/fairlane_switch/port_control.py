@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fairlane_controller.state.files import reason
+
 TIMEOUT_S = 5.0
 MAX_LINE = 1 << 26
 
@@ -61,6 +63,10 @@ class PortCounts:
     tx_packets: int
     tx_bytes: int
     refused_packets: int
+    rx_lost: int = 0
+    """Frames that came in and were lost at reception; not in `rx_packets`."""
+    tx_errors: int = 0
+    """Frames that the interface did not take; not in `tx_packets`."""
     link_layer: str = "none"
     scheduler: str = "strict"
     queues: int = 0
@@ -104,6 +110,12 @@ def read_drops(path: Path) -> dict[str, int]:
     return {str(reason): int(packets) for reason, packets in _ask(path, {"op": "ports"})["drops"].items()}
 
 
+def read_packets(path: Path) -> dict[str, int]:
+    """Where every packet of the switch is: `received`, `copied`, `transmitted` (`packet_ins` of them), `dropped`, `waiting`,
+    `on_line`. Raises PortControlError."""
+    return {str(what): int(packets) for what, packets in _ask(path, {"op": "ports"})["packets"].items()}
+
+
 def _ask(path: Path, request: dict[str, Any]) -> dict[str, Any]:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
@@ -113,7 +125,7 @@ def _ask(path: Path, request: dict[str, Any]) -> dict[str, Any]:
             with client.makefile("rb") as answers:
                 line = answers.readline(MAX_LINE)
     except OSError as error:
-        raise PortControlError(f"no switch answers at {path}: {error}") from error
+        raise PortControlError(f"no switch answers at {path}: {reason(error)}") from error
     answer: dict[str, Any] = json.loads(line) if line else {"ok": False, "error": "it closed the connection"}
     if not answer["ok"]:
         raise PortControlError(f"{request['op']}: {answer['error']}")

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.files import read_json
 from fairlane_controller.state.run_state import STATE_FILE, find_folder
 
 
@@ -77,7 +77,9 @@ def find_running(instance: str | None = None) -> RunningTopology:
     except FairlaneError as error:
         raise RunningError(error.code.value, error.message) from None
     try:
-        return _decode(json.loads(path.read_text()), path.parent)
+        return _decode(read_json(path), path.parent)
+    except FairlaneError as error:
+        raise RunningError(error.code.value, error.message) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunningError("bad_file", f"{path} is not a run's state: {error!r}") from error
 

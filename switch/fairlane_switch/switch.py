@@ -72,6 +72,8 @@ class SwitchOptions:
     """Least severe messages on standard error: error, warn, info, debug or trace."""
     spin_us: int = 0
     """Look instead of sleep for so long around a frame or a departure (costs CPU time)."""
+    seed: int | None = None
+    """Of the program's `random()`, together with the device id; None: it draws one and logs it."""
     realtime: str = "auto"
     """Real-time scheduling of the packet thread: auto, on or off."""
 
@@ -83,6 +85,8 @@ class SwitchOptions:
         words += ["--log-level", self.log_level, "--spin-us", str(self.spin_us), "--realtime", self.realtime]
         if self.pipeline is not None and self.p4info is not None:
             words += ["--pipeline", str(self.pipeline), "--p4info", str(self.p4info)]
+        if self.seed is not None:
+            words += ["--seed", str(self.seed)]
         if self.control is not None:
             words += ["--control", str(self.control)]
         for port in self.ports:

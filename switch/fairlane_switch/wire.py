@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from fairlane_controller.state.files import reason
+
 from fairlane_switch.process import ManagedProcess, find_binary
 
 _RARE = ("ge_enter", "ge_leave", "ge_loss", "ge_ber", "trace")
@@ -189,7 +191,7 @@ class WireClient:
             self._socket.connect(str(path))
         except OSError as error:
             self._socket.close()
-            raise WireUnreachableError(path, str(error)) from error
+            raise WireUnreachableError(path, reason(error)) from error
         self._answers = self._socket.makefile("rb")
 
     def close(self) -> None:

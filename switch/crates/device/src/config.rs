@@ -9,6 +9,9 @@ use v1model::{ControlError, ErrorKind};
 pub use traffic::QUEUES_MAX;
 /// Highest port number: v1model's ports have 9 bits, and the last one means drop.
 pub const PORT_MAX: u32 = 510;
+/// The number that means drop. BMv2 takes a frame that comes in by a port of this number, and so does a device that is
+/// given one (packet tests do); none leaves by it.
+pub const DROP_PORT: u32 = PORT_MAX + 1;
 
 /// Options of a device.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,8 @@ pub struct DeviceConfig {
     pub frame_bytes_max: u32,
     /// The buffer that all ports share.
     pub buffer: QueueLimits,
+    /// Of the programs' `random` and random selectors.
+    pub seed: u64,
     /// Events waiting for the control plane: most of each kind.
     pub events_max: usize,
     /// Bytes of frames and digest samples waiting for the control plane.
@@ -35,6 +40,7 @@ impl Default for DeviceConfig {
                 bytes: 64 << 20,
                 cells: UNLIMITED,
             },
+            seed: 1,
             events_max: 8_192,
             event_bytes_max: 4 << 20,
         }

@@ -2,15 +2,18 @@
 //! `Device`: what the outside calls — packets, time, program, ports, replication, events.
 
 use crate::calendar::Calendar;
-use crate::config::{DeviceConfig, PortConfig, PORT_MAX};
+use crate::config::{DeviceConfig, PortConfig, DROP_PORT, PORT_MAX};
 use crate::events::{Event, EventBuffer, MissedEvents};
 use crate::live_trace::LiveTrace;
 use crate::pool::Pool;
-use crate::ports::Port;
-use crate::pre::{CloneSession, MulticastGroup, Pre};
-use crate::stats::{DeviceStats, DropReason, PortStats};
+use crate::ports::{Item, Port};
+use crate::pre::{CloneSession, MulticastGroup, Replication};
+use crate::replace::{Before, Next};
+use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
 use traffic::{QueueStats, SharedBuffer, Usage};
-use v1model::{ControlError, Effects, Entry, ErrorKind, FieldRef, Nanos, Pipeline, TableId};
+use v1model::{
+    ControlError, Effects, Entry, ErrorKind, FieldRef, Nanos, Packet, Pipeline, TableId,
+};
 
 /// Where frames go that leave the switch.
 pub trait Transmit {
@@ -20,8 +23,6 @@ pub trait Transmit {
 
 /// How often idle time-outs are looked for.
 const EXPIRY_PERIOD: Nanos = 100_000_000;
-/// Packets made when a program is loaded.
-const POOL_PACKETS: usize = 256;
 
 /// One v1model switch. No clock and no I/O: the caller passes time, which never runs backwards (an earlier
 /// time than one seen before counts as that one).
@@ -30,6 +31,8 @@ pub struct Device {
     pub(crate) core: Core,
     /// While packets are shown as they come in.
     pub(crate) live: Option<Box<LiveTrace>>,
+    /// What has shown all that it should.
+    pub(crate) live_done: Option<Box<LiveTrace>>,
 }
 
 /// Everything of the device but the pipeline, so that both can be borrowed at once.
@@ -40,11 +43,13 @@ pub(crate) struct Core {
     pub(crate) calendar: Calendar,
     pub(crate) buffer: SharedBuffer,
     pub(crate) pool: Pool,
-    pub(crate) pre: Pre,
+    pub(crate) pre: Replication,
     pub(crate) events: EventBuffer,
     pub(crate) stats: DeviceStats,
     pub(crate) effects: Effects,
     pub(crate) clone_effects: Effects,
+    /// Of egress on a packet that ends, in which nothing is done.
+    pub(crate) told_effects: Effects,
     pub(crate) log: String,
     /// Rounds left in this call from outside.
     pub(crate) rounds_left: u32,
@@ -52,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) queue_id: Option<FieldRef>,
     /// User metadata field `queue_weight`, when the program has one.
     pub(crate) queue_weight: Option<FieldRef>,
+    /// User metadata field `queue_drop`, when the program has one of 8 bits.
+    pub(crate) queue_drop: Option<FieldRef>,
     next_expiry: Nanos,
     expires: bool,
     expired: Vec<(TableId, Entry)>,
@@ -64,28 +71,31 @@ impl Device {
     /// When `config.cpu_port` is above [`PORT_MAX`].
     pub fn new(config: DeviceConfig) -> Device {
         let mut ports: Vec<Option<Box<Port>>> = Vec::new();
-        ports.resize_with(PORT_MAX as usize + 1, || None);
+        ports.resize_with(DROP_PORT as usize + 1, || None);
         if let Some(cpu) = config.cpu_port {
             ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
         }
         Device {
             pipeline: None,
             live: None,
+            live_done: None,
             core: Core {
                 now: 0,
                 ports,
                 calendar: Calendar::default(),
                 buffer: SharedBuffer::new(config.buffer),
                 pool: Pool::default(),
-                pre: Pre::default(),
+                pre: Replication::default(),
                 events: EventBuffer::new(config.events_max, config.event_bytes_max),
                 stats: DeviceStats::default(),
                 effects: Effects::new(),
                 clone_effects: Effects::new(),
+                told_effects: Effects::new(),
                 log: String::new(),
                 rounds_left: 0,
                 queue_id: None,
                 queue_weight: None,
+                queue_drop: None,
                 next_expiry: 0,
                 expires: false,
                 expired: Vec::new(),
@@ -102,22 +112,46 @@ impl Device {
     // ---- program ------------------------------------------------------------------------------------------
 
     /// Replaces the program at once. Packets that wait in queues are flushed and counted as
-    /// [`DropReason::Flushed`]: they carry metadata of the old program. A frame on a line still leaves.
-    /// Multicast groups and clone sessions are kept; `reset_replication` clears them. Returns the packets flushed.
+    /// [`DropReason::Flushed`]: they carry metadata of the old program. A frame on a line still leaves. Its chance
+    /// begins anew with the device's seed.
+    /// Multicast groups and clone sessions are kept. Returns the packets flushed.
     pub fn load(&mut self, now: Nanos, pipeline: Pipeline) -> u64 {
+        self.replace(now, Next::new(pipeline)).flushed
+    }
+
+    /// The same with a program that was made ready before. What was there comes back, to be dropped elsewhere.
+    pub fn replace(&mut self, now: Nanos, next: Next) -> Before {
+        // What the old program counted goes with it: it is not told.
+        self.core.queue_drop = None;
         let flushed = self.flush(now);
-        self.core.pool.refill(&pipeline, POOL_PACKETS);
-        self.core.queue_id = pipeline.field_by_name("queue_id");
-        self.core.queue_weight = pipeline.field_by_name("queue_weight");
-        self.core.expires = pipeline.schema().tables.iter().any(|t| t.support_timeout);
-        self.core.next_expiry = self.core.now + EXPIRY_PERIOD;
-        self.core.events.clear_program();
-        self.pipeline = Some(pipeline);
-        flushed
+        let core = &mut self.core;
+        let Next {
+            mut pipeline,
+            pool,
+            replication,
+        } = next;
+        pipeline.seed(core.config.seed);
+        let pool = std::mem::replace(&mut core.pool, pool);
+        let replication = replication.map(|new| std::mem::replace(&mut core.pre, new));
+        core.queue_id = pipeline.field_by_name("queue_id");
+        core.queue_weight = pipeline.field_by_name("queue_weight");
+        core.queue_drop = pipeline
+            .field_by_name("queue_drop")
+            .filter(|field| field.width == 8);
+        core.expires = pipeline.schema().tables.iter().any(|t| t.support_timeout);
+        core.next_expiry = core.now + EXPIRY_PERIOD;
+        core.events.clear_program();
+        Before {
+            flushed,
+            _pipeline: self.pipeline.replace(pipeline),
+            _pool: pool,
+            _replication: replication,
+        }
     }
 
     /// Takes the program out; frames are dropped and counted until the next `load`.
     pub fn unload(&mut self, now: Nanos) -> Option<Pipeline> {
+        self.core.queue_drop = None;
         self.flush(now);
         self.core.pool.clear();
         self.core.expires = false;
@@ -134,14 +168,25 @@ impl Device {
         self.pipeline.as_mut()
     }
 
-    fn flush(&mut self, now: Nanos) -> u64 {
+    /// Drops everything that waits, as [`DropReason::Flushed`]; the program is told of each packet, where it wants to
+    /// know. Returns how many. A frame on a line still leaves.
+    pub fn flush(&mut self, now: Nanos) -> u64 {
         let core = &mut self.core;
         core.now = core.now.max(now);
-        let mut flushed = 0;
-        for port in core.ports.iter_mut().flatten() {
-            flushed += port.queues.flush(&mut core.buffer, drop);
+        let Some(pipeline) = self.pipeline.as_mut() else {
+            return 0;
+        };
+        let (mut flushed, mut packets) = (0, Vec::new());
+        for number in 0..core.ports.len() {
+            let Some(port) = core.ports[number].as_deref_mut() else {
+                continue;
+            };
+            let keep = |item: Item| packets.push(item.packet);
+            flushed += port.queues.flush(&mut core.buffer, keep);
+            for packet in packets.drain(..) {
+                core.discard_behind(pipeline, packet, number as u32, DropReason::Flushed);
+            }
         }
-        core.stats.drop_many(DropReason::Flushed, flushed);
         flushed
     }
 
@@ -153,18 +198,23 @@ impl Device {
         let core = &mut self.core;
         core.now = core.now.max(now);
         core.stats.received += 1;
-        match core.ports.get_mut(port as usize).and_then(Option::as_mut) {
-            Some(p) => {
-                p.stats.rx_packets += 1;
-                p.stats.rx_bytes += frame.len() as u64;
-            }
-            None => return core.stats.drop(DropReason::NoSuchPort),
+        let Some(p) = core.ports.get_mut(port as usize).and_then(Option::as_mut) else {
+            return core.stats.drop(DropReason::NoSuchPort);
+        };
+        p.stats.rx_packets += 1;
+        p.stats.rx_bytes += frame.len() as u64;
+        let unusable = match frame.len() {
+            0 => Some(DropReason::Empty),
+            len if len > core.config.frame_bytes_max as usize => Some(DropReason::TooLong),
+            _ => None,
+        };
+        if let Some(reason) = unusable {
+            p.stats.rx_errors += 1;
+            return core.stats.drop(reason);
         }
-        if frame.is_empty() {
-            return core.stats.drop(DropReason::Empty);
-        }
-        if frame.len() > core.config.frame_bytes_max as usize {
-            return core.stats.drop(DropReason::TooLong);
+        match &self.pipeline {
+            Some(_) => p.stats.rx_frames.count(frame),
+            None => p.stats.rx_unprocessed += 1,
         }
         if self.live.is_some() {
             self.show(port, frame);
@@ -248,6 +298,21 @@ impl Device {
         &self.core.stats
     }
 
+    /// Where every packet is.
+    pub fn accounts(&self) -> Accounts {
+        let (stats, ports) = (&self.core.stats, &self.core.ports);
+        let on_line = ports.iter().flatten().filter(|p| p.on_line.is_some());
+        Accounts {
+            received: stats.received,
+            copied: stats.copied,
+            transmitted: stats.transmitted,
+            packet_ins: stats.packet_ins,
+            dropped: stats.dropped_total(),
+            waiting: self.core.buffer.usage.packets,
+            on_line: on_line.count() as u64,
+        }
+    }
+
     /// What waits in the shared buffer now, and the most that ever did.
     pub fn buffer_usage(&self) -> (Usage, Usage) {
         (self.core.buffer.usage, self.core.buffer.high_water)
@@ -257,6 +322,7 @@ impl Device {
     pub fn set_logging(&mut self, on: bool) {
         self.core.effects.log.enabled = on;
         self.core.clone_effects.log.enabled = on;
+        self.core.told_effects.log.enabled = on;
     }
 
     /// The lines since the last call; what is above 64 KiB is lost.
@@ -269,9 +335,9 @@ impl Device {
     /// Adds a port.
     ///
     /// # Errors
-    /// InvalidArgument for a number above [`PORT_MAX`] or bad options, AlreadyExists for a number in use.
+    /// InvalidArgument for a number above [`DROP_PORT`] or bad options, AlreadyExists for a number in use.
     pub fn add_port(&mut self, port: u32, config: PortConfig) -> Result<(), ControlError> {
-        if port > PORT_MAX {
+        if port > DROP_PORT {
             return Err(ControlError::new(
                 ErrorKind::InvalidArgument,
                 format!("port {port}: port numbers are 0 to {PORT_MAX}"),
@@ -398,6 +464,12 @@ impl Device {
         self.core.port(port).map(|p| p.queues.usage())
     }
 
+    /// The packets that wait at a port, in no order: for who wants to compare them with what the program counts.
+    pub fn waiting_packets(&self, port: u32) -> impl Iterator<Item = &Packet> {
+        let port = self.core.port(port).into_iter();
+        port.flat_map(|p| p.queues.items().map(|item| &*item.packet))
+    }
+
     /// True when the interface of the port is up.
     pub fn port_is_up(&self, port: u32) -> Option<bool> {
         self.core.port(port).map(|p| p.up)
@@ -413,12 +485,27 @@ impl Device {
         }
     }
 
-    /// The interface did not take a frame that `transmit` gave it.
-    pub fn count_transmit_failure(&mut self, port: u32) {
+    /// The interface did not take `packets` frames of together `bytes` that `transmit` gave it: they did not leave.
+    /// To be told before anybody reads counts.
+    pub fn count_transmit_failures(&mut self, port: u32, packets: u64, bytes: u64) {
         if let Ok(p) = self.core.port_mut(port) {
-            p.stats.tx_errors += 1;
+            p.stats.tx_errors += packets;
+            p.stats.tx_packets -= packets;
+            p.stats.tx_bytes -= bytes;
         }
-        self.core.stats.drop(DropReason::TransmitFailed);
+        self.core.stats.transmitted -= packets;
+        self.core
+            .stats
+            .drop_many(DropReason::TransmitFailed, packets);
+    }
+
+    /// Frames came in at `port` and were lost before `receive` could be called.
+    pub fn count_reception_losses(&mut self, port: u32, reason: DropReason, packets: u64) {
+        if let Ok(p) = self.core.port_mut(port) {
+            p.stats.rx_lost += packets;
+        }
+        self.core.stats.received += packets;
+        self.core.stats.drop_many(reason, packets);
     }
 
     // ---- replication --------------------------------------------------------------------------------------
@@ -489,10 +576,5 @@ impl Device {
     /// All clone sessions, ascending.
     pub fn clone_sessions(&self) -> impl Iterator<Item = &CloneSession> {
         self.core.pre.sessions()
-    }
-
-    /// Removes all multicast groups and clone sessions.
-    pub fn reset_replication(&mut self) {
-        self.core.pre.clear();
     }
 }

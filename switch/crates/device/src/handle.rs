@@ -75,11 +75,16 @@ impl DeviceHandle {
 }
 
 impl Calls {
-    /// Runs one waiting closure at the time that `now` reads; false when none waits.
-    pub fn run_one(&mut self, device: &mut Device, now: impl FnOnce() -> Nanos) -> bool {
+    /// Runs one waiting closure; false when none waits. `prepare` has its say before it, and reads the time.
+    pub fn run_one(
+        &mut self,
+        device: &mut Device,
+        prepare: impl FnOnce(&mut Device) -> Nanos,
+    ) -> bool {
         match self.calls.try_recv() {
             Ok(call) => {
-                call(device, now());
+                let now = prepare(device);
+                call(device, now);
                 true
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => false,

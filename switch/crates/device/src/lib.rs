@@ -14,6 +14,8 @@
 //! | `trace`, `live_trace` | one packet's way, shown and not gone; the same of the next real ones |
 //! | `handle` | closures from other threads, run between two packets |
 
+#![forbid(unsafe_code)]
+
 mod calendar;
 pub mod config;
 mod device;
@@ -24,6 +26,7 @@ mod path;
 mod pool;
 mod ports;
 pub mod pre;
+mod replace;
 pub mod stats;
 pub mod trace;
 
@@ -31,8 +34,11 @@ pub use config::{DeviceConfig, PortChange, PortConfig};
 pub use device::{Device, Transmit};
 pub use events::{Event, MissedEvents};
 pub use handle::{Calls, DeviceGone, DeviceHandle};
-pub use pre::{CloneSession, MulticastGroup, Replica};
-pub use stats::{DeviceStats, DropReason, PortStats, PORT_REFUSALS};
+pub use pre::{CloneSession, MulticastGroup, Replica, Replication, REPLICAS_ALL_MAX, REPLICAS_MAX};
+pub use replace::{Before, Next};
+pub use stats::{
+    Accounts, Addressed, DeviceStats, DropReason, PortStats, PORT_REFUSALS, QUEUE_DROPS,
+};
 pub use traffic::{
     LinkLayer, QueueLimits, QueueStats, SchedulerKind, UnknownName, Usage, UNLIMITED,
 };

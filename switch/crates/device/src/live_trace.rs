@@ -38,9 +38,10 @@ pub struct LiveTrace {
 }
 
 impl Device {
-    /// Shows packets from now on, instead of what was shown before; None shows none.
-    pub fn set_live_trace(&mut self, live: Option<Box<LiveTrace>>) {
-        self.live = live;
+    /// Shows packets from now on, instead of what was shown before, which comes back; None shows none.
+    pub fn set_live_trace(&mut self, live: Option<Box<LiveTrace>>) -> Option<Box<LiveTrace>> {
+        let before = std::mem::replace(&mut self.live, live);
+        before.or(self.live_done.take())
     }
 
     /// True while packets are shown.
@@ -60,12 +61,16 @@ impl Device {
             return;
         }
         // None: another program was loaded meanwhile.
-        let Some(trace) = self.trace(&mut live.tracer, port, frame) else {
-            return;
-        };
+        let trace = self.trace(&mut live.tracer, port, frame);
         live.left = live.left.saturating_sub(1);
-        if (live.tell)(trace) && live.left > 0 {
-            self.live = Some(live);
+        let on = trace.is_some_and(|trace| (live.tell)(trace)) && live.left > 0;
+        match on {
+            true => self.live = Some(live),
+            // Who listens hears of the end; its program is dropped where no packets wait.
+            false => {
+                live.tell = Box::new(|_| false);
+                self.live_done = Some(live);
+            }
         }
     }
 }

@@ -6,23 +6,34 @@
 //!               ▲                     │            (parse again) │         │                    │
 //!               └─────────────────────┼──────────────────────────┘         └──── replicas ──────┤
 //!                                     └──────────────── replicas of the session ────────────────┤
-//!  transmit ◄─ line ◄─ recirculate? ◄─ deparse ◄─ drop? ◄─ clone E2E ◄─ egress ◄─ dequeue ◄─────┘
+//!  transmit ◄─ line ◄─ recirculate? ◄─ deparse ◄─ drop? ◄─ clone E2E ◄─ egress ◄─ dequeue ◄─────┤
+//!                                                    dropped ◄─ egress, queue_drop set ◄────────┘ no port, down, full
 //! ```
 //!
+//! A program with user metadata `queue_drop` (8 bits) is told of every packet that ends between ingress and egress:
+//! such a packet has its egress pass all the same, with the reason in that field, and nothing that egress asks for is
+//! done. So each packet that leaves ingress, and each copy, passes egress exactly once, and what the program counts in
+//! at ingress it can count out there.
+//!
 //! Two differences from simple_switch: a resubmitted packet keeps its `ingress_port`, as simple_switch.md says
-//! (its code loses it), and rounds are limited (`ROUNDS_MAX`, `ROUNDS_PER_CALL_MAX`), so that a program that
-//! resubmits or recirculates for ever cannot hang the switch.
+//! (its code loses it), and rounds are limited (`ROUNDS_MAX`, `ROUNDS_PER_CALL_MAX`), as are the loops within one, so
+//! that a program that resubmits, recirculates or loops for ever cannot hang the switch.
 
 use crate::device::{Core, Transmit};
 use crate::ports::{Item, Port};
 use crate::pre::Replica;
 use crate::stats::DropReason;
-use v1model::{CloneRequest, ControlError, ErrorKind, Nanos, Packet, Pipeline, Std};
+use v1model::{
+    CloneRequest, ControlError, Effects, ErrorKind, FieldRef, Nanos, Packet, Pipeline, Std,
+};
 
 /// Most rounds (resubmit, recirculate, clone) of one packet and its copies.
 pub const ROUNDS_MAX: u8 = 64;
 /// Most rounds of all packets together in one call of `receive` or `advance`.
 pub const ROUNDS_PER_CALL_MAX: u32 = 16_384;
+
+/// A parser or control that ends by its limit of steps took as long as so many rounds.
+const ROUNDS_OF_TIMEOUT: u32 = 256;
 
 /// Most text of `log_msg` that waits to be taken, bytes.
 const LOG_BYTES_MAX: usize = 64 * 1024;
@@ -35,9 +46,43 @@ pub(crate) const RECIRCULATED: u64 = 4;
 pub(crate) const REPLICATION: u64 = 5;
 pub(crate) const RESUBMITTED: u64 = 6;
 
+/// Why a program did not come to a packet's end.
+#[inline]
+pub(crate) fn broken_off(effects: &Effects) -> Option<DropReason> {
+    match (effects.assertion_failed, effects.timed_out) {
+        (true, _) => Some(DropReason::Assertion),
+        (false, true) => Some(DropReason::StepLimit),
+        (false, false) => None,
+    }
+}
+
 #[inline]
 pub(crate) fn micros(now: Nanos) -> u64 {
     (now / 1_000) & 0xffff_ffff_ffff
+}
+
+fn keep_log(log: &mut String, effects: &Effects) {
+    let text = effects.log.text();
+    if !text.is_empty() && log.len() + text.len() <= LOG_BYTES_MAX {
+        log.push_str(text);
+    }
+}
+
+/// What egress sees of a packet that ends on its way to `port`.
+pub(crate) fn prepare_told(
+    pipeline: &Pipeline,
+    packet: &mut Packet,
+    queue_drop: FieldRef,
+    now: Nanos,
+    port: u32,
+    reason: DropReason,
+) {
+    pipeline.field_set(packet, queue_drop, reason.queue_drop());
+    pipeline.std_set(packet, Std::EgressGlobalTimestamp, micros(now));
+    pipeline.std_set(packet, Std::EgressPort, port.into());
+    pipeline.std_set(packet, Std::EgressSpec, 0);
+    let len = packet.length_bytes();
+    pipeline.std_set(packet, Std::PacketLength, len.into());
 }
 
 impl Core {
@@ -86,16 +131,53 @@ impl Core {
         Some(rounds + 1)
     }
 
+    /// The round of a copy for this session; None, counted as a copy and its drop, where it cannot be made.
+    fn next_clone(&mut self, rounds: u8, session: u32) -> Option<u8> {
+        if self.pre.session(session).is_none() {
+            self.stats.copied += 1;
+            self.stats.drop(DropReason::NoCloneSession);
+            return None;
+        }
+        let next = self.next_round(rounds);
+        self.stats.copied += u64::from(next.is_none());
+        next
+    }
+
     fn discard(&mut self, packet: Box<Packet>, reason: DropReason) {
         self.stats.drop(reason);
         self.pool.put(packet);
     }
 
-    fn keep_log(&mut self) {
-        let text = self.effects.log.text();
-        if !text.is_empty() && self.log.len() + text.len() <= LOG_BYTES_MAX {
-            self.log.push_str(text);
+    /// Why the program did not come to the packet's end; counts what went round too often.
+    #[inline]
+    fn broken_off(&mut self) -> Option<DropReason> {
+        let fx = &mut self.effects;
+        let timeouts = [fx.timed_out, std::mem::take(&mut fx.parser_timed_out)];
+        let timeouts = timeouts.map(u32::from).iter().sum::<u32>();
+        self.stats.timeouts += u64::from(timeouts);
+        self.rounds_left = self
+            .rounds_left
+            .saturating_sub(timeouts * ROUNDS_OF_TIMEOUT);
+        broken_off(fx)
+    }
+
+    /// Ends a packet between ingress and egress, on its way to `port`: the program is told, where it wants to know.
+    #[inline(never)]
+    pub(crate) fn discard_behind(
+        &mut self,
+        pipeline: &mut Pipeline,
+        mut packet: Box<Packet>,
+        port: u32,
+        reason: DropReason,
+    ) {
+        if let Some(field) = self.queue_drop {
+            prepare_told(pipeline, &mut packet, field, self.now, port, reason);
+            self.told_effects.clear();
+            pipeline.egress(&mut packet, self.now, &mut self.told_effects);
+            self.stats.timeouts += u64::from(self.told_effects.timed_out);
+            keep_log(&mut self.log, &self.told_effects);
         }
+        self.discard(packet, reason);
     }
 
     /// A frame from outside.
@@ -119,9 +201,9 @@ impl Core {
             self.effects.clear();
             pipeline.parse(&mut packet, &mut self.effects);
             pipeline.ingress(&mut packet, self.now, &mut self.effects);
-            self.keep_log();
-            if self.effects.assertion_failed {
-                return self.discard(packet, DropReason::Assertion);
+            keep_log(&mut self.log, &self.effects);
+            if let Some(reason) = self.broken_off() {
+                return self.discard(packet, reason);
             }
             if let Some(request) = self.effects.clone {
                 self.clone_i2e(pipeline, &packet, ingress_port, rounds, request);
@@ -180,10 +262,7 @@ impl Core {
         rounds: u8,
         request: CloneRequest,
     ) {
-        if self.pre.session(request.session).is_none() {
-            return self.stats.drop(DropReason::NoCloneSession);
-        }
-        let Some(rounds) = self.next_round(rounds) else {
+        let Some(rounds) = self.next_clone(rounds, request.session) else {
             return;
         };
         let mut copy = self.pool.get(pipeline);
@@ -204,15 +283,12 @@ impl Core {
     /// Egress to egress: headers as egress left them; only listed metadata is kept.
     fn clone_e2e(
         &mut self,
-        pipeline: &Pipeline,
+        pipeline: &mut Pipeline,
         packet: &Packet,
         rounds: u8,
         request: CloneRequest,
     ) {
-        if self.pre.session(request.session).is_none() {
-            return self.stats.drop(DropReason::NoCloneSession);
-        }
-        let Some(rounds) = self.next_round(rounds) else {
+        let Some(rounds) = self.next_clone(rounds, request.session) else {
             return;
         };
         let mut copy = self.pool.get(pipeline);
@@ -226,7 +302,13 @@ impl Core {
         self.send_clone(pipeline, copy, rounds, request.session);
     }
 
-    fn send_clone(&mut self, pipeline: &Pipeline, mut copy: Box<Packet>, rounds: u8, session: u32) {
+    fn send_clone(
+        &mut self,
+        pipeline: &mut Pipeline,
+        mut copy: Box<Packet>,
+        rounds: u8,
+        session: u32,
+    ) {
         let Some(session) = self.pre.session(session) else {
             return self.pool.put(copy);
         };
@@ -241,10 +323,11 @@ impl Core {
         });
     }
 
-    fn multicast(&mut self, pipeline: &Pipeline, packet: Box<Packet>, rounds: u8, group: u32) {
+    fn multicast(&mut self, pipeline: &mut Pipeline, packet: Box<Packet>, rounds: u8, group: u32) {
         let count = self.pre.group(group).map_or(0, |g| g.replicas.len());
         if count == 0 {
-            return self.discard(packet, DropReason::NoMulticastGroup);
+            let nowhere = pipeline.drop_port();
+            return self.discard_behind(pipeline, packet, nowhere, DropReason::NoMulticastGroup);
         }
         self.stats.copied += count as u64 - 1;
         self.replicate(pipeline, packet, rounds, 0, count, |core, i| {
@@ -255,7 +338,7 @@ impl Core {
     /// Enqueues `count` copies of `packet`, itself the last one.
     fn replicate(
         &mut self,
-        pipeline: &Pipeline,
+        pipeline: &mut Pipeline,
         mut packet: Box<Packet>,
         rounds: u8,
         queue: u32,
@@ -282,7 +365,7 @@ impl Core {
     #[inline]
     fn enqueue(
         &mut self,
-        pipeline: &Pipeline,
+        pipeline: &mut Pipeline,
         mut packet: Box<Packet>,
         rounds: u8,
         port: u32,
@@ -293,11 +376,11 @@ impl Core {
             .get_mut(port as usize)
             .and_then(Option::as_deref_mut)
         else {
-            return self.discard(packet, DropReason::NoSuchPort);
+            return self.discard_behind(pipeline, packet, port, DropReason::NoSuchPort);
         };
         if !p.up {
             p.stats.refuse(DropReason::PortDown);
-            return self.discard(packet, DropReason::PortDown);
+            return self.discard_behind(pipeline, packet, port, DropReason::PortDown);
         }
         let queue = if queue == 0 {
             let queue = match self.queue_id {
@@ -330,7 +413,7 @@ impl Core {
             Err((reason, item)) => {
                 let reason = DropReason::from(reason);
                 p.stats.refuse(reason);
-                self.discard(item.packet, reason);
+                self.discard_behind(pipeline, item.packet, port, reason);
             }
         }
     }
@@ -399,9 +482,9 @@ impl Core {
     ) -> Option<Box<Packet>> {
         self.effects.clear();
         pipeline.egress(&mut packet, self.now, &mut self.effects);
-        self.keep_log();
-        if self.effects.assertion_failed {
-            self.discard(packet, DropReason::Assertion);
+        keep_log(&mut self.log, &self.effects);
+        if let Some(reason) = self.broken_off() {
+            self.discard(packet, reason);
             return None;
         }
         if let Some(request) = self.effects.clone {
@@ -412,7 +495,13 @@ impl Core {
             return None;
         }
         let recirculate = self.effects.recirculate;
-        pipeline.deparse(&mut packet);
+        self.effects.log.clear();
+        pipeline.deparse_with(&mut packet, &mut self.effects);
+        keep_log(&mut self.log, &self.effects);
+        if let Some(reason) = self.broken_off() {
+            self.discard(packet, reason);
+            return None;
+        }
         let Some(again) = recirculate else {
             return Some(packet);
         };
@@ -440,9 +529,11 @@ impl Core {
             tx.transmit(port, frame, at);
         }
         self.stats.transmitted += 1;
+        self.stats.packet_ins += u64::from(self.config.cpu_port == Some(port));
         if let Some(p) = self.ports[port as usize].as_deref_mut() {
             p.stats.tx_packets += 1;
             p.stats.tx_bytes += frame.len() as u64;
+            p.stats.tx_frames.count(frame);
         }
         self.pool.put(packet);
     }

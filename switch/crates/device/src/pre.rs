@@ -4,6 +4,11 @@
 use std::collections::BTreeMap;
 use v1model::{ControlError, ErrorKind};
 
+/// Most replicas of a group or session: all of them are made of one packet before the next one gets its turn.
+pub const REPLICAS_MAX: usize = 1024;
+/// Most replicas of all groups and sessions together.
+pub const REPLICAS_ALL_MAX: usize = 1 << 18;
+
 /// One copy: where it goes, and its `egress_rid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Replica {
@@ -42,28 +47,55 @@ fn error(kind: ErrorKind, message: String) -> ControlError {
 }
 
 fn check_replicas(of: &str, replicas: &[Replica]) -> Result<(), ControlError> {
-    for (i, replica) in replicas.iter().enumerate() {
-        if replicas[..i].contains(replica) {
-            return Err(error(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "{of}: replica (port {}, instance {}) is there twice",
-                    replica.port, replica.instance
-                ),
-            ));
-        }
+    if replicas.len() > REPLICAS_MAX {
+        return Err(error(
+            ErrorKind::ResourceExhausted,
+            format!(
+                "{of}: {} replicas; at most {REPLICAS_MAX} are possible",
+                replicas.len()
+            ),
+        ));
     }
-    Ok(())
+    let mut sorted = replicas.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(error(
+            ErrorKind::InvalidArgument,
+            format!(
+                "{of}: replica (port {}, instance {}) is there twice",
+                pair[0].port, pair[0].instance
+            ),
+        )),
+    }
 }
 
 /// Groups and sessions of one device.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pre {
+pub struct Replication {
     groups: BTreeMap<u32, MulticastGroup>,
     sessions: BTreeMap<u32, CloneSession>,
+    /// Replicas of all of them.
+    replicas: usize,
 }
 
-impl Pre {
+impl Replication {
+    /// Adds a group, as [`crate::Device::mcast_group_insert`] does.
+    ///
+    /// # Errors
+    /// As it.
+    pub fn insert_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+        self.put_group(group, false)
+    }
+
+    /// Adds a session, as [`crate::Device::clone_session_insert`] does.
+    ///
+    /// # Errors
+    /// As it.
+    pub fn insert_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
+        self.put_session(session, false)
+    }
+
     pub(crate) fn group(&self, id: u32) -> Option<&MulticastGroup> {
         self.groups.get(&id)
     }
@@ -86,13 +118,18 @@ impl Pre {
         }
         check_replicas(&name, &g.replicas)?;
         check_presence(&name, self.groups.contains_key(&g.id), modify)?;
+        let before = self.groups.get(&g.id).map_or(0, |g| g.replicas.len());
+        self.make_room(&name, before, g.replicas.len())?;
         self.groups.insert(g.id, g);
         Ok(())
     }
 
     pub(crate) fn delete_group(&mut self, id: u32) -> Result<(), ControlError> {
         match self.groups.remove(&id) {
-            Some(_) => Ok(()),
+            Some(group) => {
+                self.replicas -= group.replicas.len();
+                Ok(())
+            }
             None => Err(error(
                 ErrorKind::NotFound,
                 format!("multicast group {id} does not exist"),
@@ -122,13 +159,18 @@ impl Pre {
         }
         check_replicas(&name, &s.replicas)?;
         check_presence(&name, self.sessions.contains_key(&s.id), modify)?;
+        let before = self.sessions.get(&s.id).map_or(0, |s| s.replicas.len());
+        self.make_room(&name, before, s.replicas.len())?;
         self.sessions.insert(s.id, s);
         Ok(())
     }
 
     pub(crate) fn delete_session(&mut self, id: u32) -> Result<(), ControlError> {
         match self.sessions.remove(&id) {
-            Some(_) => Ok(()),
+            Some(session) => {
+                self.replicas -= session.replicas.len();
+                Ok(())
+            }
             None => Err(error(
                 ErrorKind::NotFound,
                 format!("clone session {id} does not exist"),
@@ -136,9 +178,20 @@ impl Pre {
         }
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.groups.clear();
-        self.sessions.clear();
+    /// `before` replicas become `after`.
+    fn make_room(&mut self, name: &str, before: usize, after: usize) -> Result<(), ControlError> {
+        let others = self.replicas - before;
+        if others + after > REPLICAS_ALL_MAX {
+            return Err(error(
+                ErrorKind::ResourceExhausted,
+                format!(
+                    "{name}: {after} replicas; all groups and sessions together have at most {REPLICAS_ALL_MAX}, and the \
+                     others have {others}"
+                ),
+            ));
+        }
+        self.replicas = others + after;
+        Ok(())
     }
 }
 

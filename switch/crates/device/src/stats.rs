@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counts of a port and of the device, and the reasons why packets are dropped.
 
+use serde::Serialize;
+
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// Why a packet ended inside the switch.
@@ -27,12 +29,20 @@ reasons! {
     Empty = "empty",
     /// Received longer than `frame_bytes_max`.
     TooLong = "too_long",
+    /// Came in while the interface's receiving ring was full.
+    RingFull = "ring_full",
+    /// Came in longer than the interface's MTU.
+    Truncated = "truncated",
+    /// Came in with its segmentation left to the device: offloads are on where they must be off.
+    Unsegmented = "unsegmented",
     /// The program's ingress dropped it (`egress_spec` 511).
     Ingress = "ingress_drop",
     /// The program's egress dropped it.
     Egress = "egress_drop",
     /// `assert` or `assume` failed.
     Assertion = "assertion_failed",
+    /// The program went round a loop too often.
+    StepLimit = "step_limit",
     /// Sent to a port that is not there.
     NoSuchPort = "no_such_port",
     /// Sent to a port whose interface is down.
@@ -47,7 +57,7 @@ reasons! {
     BufferFull = "buffer_full",
     /// Sent to a multicast group that is not there or empty.
     NoMulticastGroup = "no_multicast_group",
-    /// Cloned to a session that is not there (the original goes on).
+    /// A copy for a clone session that is not there (the original goes on).
     NoCloneSession = "no_clone_session",
     /// Went round (resubmit, recirculate, clone of a clone) more often than allowed.
     LoopLimit = "loop_limit",
@@ -70,17 +80,44 @@ impl From<traffic::DropReason> for DropReason {
     }
 }
 
-/// Counts of the device since it was made.
+/// Why a packet ends behind ingress without the egress pass of a packet that leaves; the numbers that a program
+/// reads in its metadata `queue_drop` are the places here, from 1 on (switch/README.md lists them).
+pub const QUEUE_DROPS: [DropReason; 8] = [
+    DropReason::NoSuchPort,
+    DropReason::PortDown,
+    DropReason::NoSuchQueue,
+    DropReason::QueueFull,
+    DropReason::PortFull,
+    DropReason::BufferFull,
+    DropReason::NoMulticastGroup,
+    DropReason::Flushed,
+];
+
+impl DropReason {
+    /// The number in `queue_drop`; 0 for a reason that is not among [`QUEUE_DROPS`].
+    pub fn queue_drop(self) -> u64 {
+        let found = QUEUE_DROPS.iter().position(|each| *each == self);
+        found.map_or(0, |i| i as u64 + 1)
+    }
+}
+
+/// Counts of the device since it was made. Always:
+/// `received + copied = transmitted + dropped_total() +` what waits `+` what is on the lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// Packets that came in at a port, packet-out too.
+    /// Packets that came in at a port, packet-out too, and those that were lost at reception.
     pub received: u64,
     /// Packets that left at a port, packet-in too.
     pub transmitted: u64,
-    /// Copies made: clones and all replicas of a group but the first.
+    /// Those of them that left at the CPU port.
+    pub packet_ins: u64,
+    /// Copies asked for: clones, each replica of its session, and all replicas of a group but the first.
     pub copied: u64,
     /// Rounds by resubmit or recirculate.
     pub again: u64,
+    /// Runs of a parser or control that went round a loop too often: of a parser it is the error ParserTimeout, else
+    /// [`DropReason::StepLimit`].
+    pub timeouts: u64,
     dropped: [u64; DropReason::ALL.len()],
 }
 
@@ -90,9 +127,14 @@ impl DeviceStats {
         self.dropped[reason as usize]
     }
 
-    /// Packets dropped, for whatever reason; a clone without session is not a drop of a packet.
+    /// Packets and copies dropped, for whatever reason.
     pub fn dropped_total(&self) -> u64 {
-        self.dropped.iter().sum::<u64>() - self.dropped(DropReason::NoCloneSession)
+        self.dropped.iter().sum()
+    }
+
+    /// Packets that took more than their share of the switch's time, by loops or rounds without end.
+    pub fn overruns(&self) -> u64 {
+        self.timeouts + self.dropped(DropReason::LoopLimit)
     }
 
     #[inline]
@@ -118,7 +160,7 @@ pub const PORT_REFUSALS: [DropReason; 5] = [
 /// Counts of a port since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
-    /// Packets received.
+    /// Packets received, without those lost at reception.
     pub rx_packets: u64,
     /// Bytes received.
     pub rx_bytes: u64,
@@ -128,9 +170,41 @@ pub struct PortStats {
     pub tx_bytes: u64,
     /// Packets that were to leave here and were refused by queue, port or shared buffer, or by a port that is down.
     pub refused_packets: u64,
-    /// Packets that the interface did not take.
+    /// Packets that the interface did not take; none of those sent.
     pub tx_errors: u64,
+    /// Frames that came in and were lost at reception; none of those received.
+    pub rx_lost: u64,
+    /// Of the packets received, those that went no further: empty, or too long.
+    pub rx_errors: u64,
+    /// Of the packets received, those that no program was there for.
+    pub rx_unprocessed: u64,
+    /// Frames that the program got, by address.
+    pub rx_frames: Addressed,
+    /// Frames that the interface got to send, by address; also those that it did not take.
+    pub tx_frames: Addressed,
     refused: [u64; PORT_REFUSALS.len()],
+}
+
+/// Ethernet frames by the first bytes, their destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Addressed {
+    /// To one station.
+    pub unicast: u64,
+    /// To a group of stations, but not to all.
+    pub multicast: u64,
+    /// To all stations.
+    pub broadcast: u64,
+}
+
+impl Addressed {
+    #[inline]
+    pub(crate) fn count(&mut self, frame: &[u8]) {
+        let group = frame.first().is_some_and(|first| first & 1 == 1);
+        let all = frame.starts_with(&[0xff; 6]);
+        self.broadcast += u64::from(all);
+        self.multicast += u64::from(group && !all);
+        self.unicast += u64::from(!group);
+    }
 }
 
 impl PortStats {
@@ -147,4 +221,23 @@ impl PortStats {
             self.refused[i] += 1;
         }
     }
+}
+
+/// Where every packet is, at one moment: `received + copied = transmitted + dropped + waiting + on_line`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Accounts {
+    /// Came in, with packet-outs and what was lost at reception.
+    pub received: u64,
+    /// Copies asked for.
+    pub copied: u64,
+    /// Left, with packet-ins.
+    pub transmitted: u64,
+    /// Packet-ins.
+    pub packet_ins: u64,
+    /// Dropped, for whatever reason.
+    pub dropped: u64,
+    /// Wait in a queue.
+    pub waiting: u64,
+    /// Are being sent.
+    pub on_line: u64,
 }

@@ -13,7 +13,8 @@ use v1model::{CloneRequest, Effects, Packet, Pipeline, Std};
 use crate::config::PORT_MAX;
 use crate::device::{Core, Device};
 use crate::path::{
-    micros, EGRESS_CLONE, INGRESS_CLONE, NORMAL, RECIRCULATED, REPLICATION, RESUBMITTED,
+    broken_off, micros, prepare_told, EGRESS_CLONE, INGRESS_CLONE, NORMAL, RECIRCULATED,
+    REPLICATION, RESUBMITTED,
 };
 use crate::stats::DropReason;
 
@@ -97,7 +98,7 @@ pub struct Copy {
     pub instance: u64,
     /// The queue; None when there is no such port, or it is down.
     pub queue: Option<Queue>,
-    /// Steps of the egress control.
+    /// Steps of the egress control; of a refused packet those of a program that wants to know (`queue_drop`).
     pub egress: Vec<Step>,
     /// Steps of the deparser.
     pub deparser: Vec<Step>,
@@ -230,15 +231,15 @@ impl Walk<'_> {
                 ingress,
             };
             let (clone, resubmit) = (self.effects.clone, self.effects.resubmit);
-            let failed = self.effects.assertion_failed;
-            if !failed {
+            let broken_off = broken_off(&self.effects);
+            if broken_off.is_none() {
                 if let Some(request) = clone {
                     self.clone_i2e(&packet, ingress_port, request);
                 }
             }
             let pipeline = &*self.pipeline;
-            if failed {
-                round.drop = Some(program(DropReason::Assertion, None));
+            if let Some(reason) = broken_off {
+                round.drop = Some(program(reason, None));
             } else if let Some(again) = resubmit {
                 round.fate = "resubmit";
                 self.trace.rounds.push(round);
@@ -371,6 +372,30 @@ impl Walk<'_> {
         self.trace.copies.push(copy);
     }
 
+    /// A copy that a port or queue refuses, and what the program is told of it.
+    fn refuse(
+        &mut self,
+        mut packet: Box<Packet>,
+        mut copy: Copy,
+        who: &'static str,
+        reason: DropReason,
+    ) {
+        let (now, pipeline) = (self.core.now, &mut *self.pipeline);
+        let field = self
+            .core
+            .queue_drop
+            .and(pipeline.field_by_name("queue_drop"));
+        if let Some(field) = field {
+            prepare_told(pipeline, &mut packet, field, now, copy.port, reason);
+            self.effects.clear();
+            pipeline.egress(&mut packet, now, &mut self.effects);
+            copy.egress = pipeline.take_steps().0;
+            copy.log = self.log();
+        }
+        copy.drop = Some(by(who, reason));
+        self.trace.copies.push(copy);
+    }
+
     /// The queue of a packet, whether it takes it, and then egress as if it left at once.
     fn egress(&mut self, pending: Pending) {
         let Pending {
@@ -380,10 +405,12 @@ impl Walk<'_> {
             queue,
         } = pending;
         let Some(p) = self.core.port(port) else {
-            return self.end(why, port, by("port", DropReason::NoSuchPort));
+            let copy = empty(why, port);
+            return self.refuse(packet, copy, "port", DropReason::NoSuchPort);
         };
         if !p.up {
-            return self.end(why, port, by("port", DropReason::PortDown));
+            let copy = empty(why, port);
+            return self.refuse(packet, copy, "port", DropReason::PortDown);
         }
         let pipeline = &mut *self.pipeline;
         let queue = match (queue, self.core.queue_id) {
@@ -410,9 +437,7 @@ impl Walk<'_> {
             });
         }
         if let Some(reason) = refused {
-            copy.drop = Some(by("queue", reason.into()));
-            self.trace.copies.push(copy);
-            return;
+            return self.refuse(packet, copy, "queue", reason.into());
         }
         let (now, depth) = (micros(self.core.now), p.queues.depth(queue));
         for (field, value) in [
@@ -433,13 +458,13 @@ impl Walk<'_> {
         copy.egress = pipeline.take_steps().0;
         copy.log = self.log();
         let (clone, again) = (self.effects.clone, self.effects.recirculate);
-        if self.effects.assertion_failed {
-            copy.drop = Some(program(DropReason::Assertion, None));
+        if let Some(reason) = broken_off(&self.effects) {
+            copy.drop = Some(program(reason, None));
             self.trace.copies.push(copy);
             return;
         }
         let drop_port = self.pipeline.drop_port();
-        let dropped = self.pipeline.std_get(&packet, Std::EgressSpec) as u32 == drop_port;
+        let mut dropped = self.pipeline.std_get(&packet, Std::EgressSpec) as u32 == drop_port;
         let cloned = clone.map(|request| (self.clone_e2e(&packet, request), request.session));
         if dropped {
             let place = Place::of_drop(&copy.egress, drop_port);
@@ -448,12 +473,17 @@ impl Walk<'_> {
         } else {
             self.pipeline.deparse_with(&mut packet, &mut self.effects);
             copy.deparser = self.pipeline.take_steps().0;
-            copy.frame = Some(hex(packet.frame()));
-            copy.fate = match (again, self.core.config.cpu_port == Some(port)) {
-                (Some(_), _) => "recirculate",
-                (None, true) => "packet_in",
-                (None, false) => "transmit",
-            };
+            if let Some(reason) = broken_off(&self.effects) {
+                copy.drop = Some(program(reason, None));
+                dropped = true;
+            } else {
+                copy.frame = Some(hex(packet.frame()));
+                copy.fate = match (again, self.core.config.cpu_port == Some(port)) {
+                    (Some(_), _) => "recirculate",
+                    (None, true) => "packet_in",
+                    (None, false) => "transmit",
+                };
+            }
             self.trace.copies.push(copy);
         }
         if let Some((clone, session)) = cloned {

@@ -4,6 +4,7 @@
 use crate::links::{LinkStatus, Links};
 use crate::view::{Interface, Viewer};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
+use netio::Ethernet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
@@ -12,6 +13,8 @@ use std::time::Duration;
 /// Links in memory; those named here cannot be changed.
 #[derive(Default)]
 pub struct Told {
+    /// Of all of them.
+    pub ethernet: Ethernet,
     pub down: Mutex<Vec<String>>,
     pub refused: Vec<String>,
     pub gate: Option<Gate>,
@@ -33,6 +36,10 @@ impl Links for Told {
             admin_up: up,
             oper_up: up,
         }
+    }
+
+    fn ethernet(&self, _interface: &str) -> Ethernet {
+        self.ethernet
     }
 
     fn set_up(&self, interface: &str, up: bool) -> io::Result<()> {
@@ -67,7 +74,10 @@ impl Drop for Bench {
     }
 }
 
-/// Ports 1 and 2, `a` and `b`, with a device that answers on a thread of its own.
+/// The port `cpu` of [`bench`]: a device has it from the start.
+pub const CPU_PORT: u32 = 510;
+
+/// Ports 1 and 2, `a` and `b`, and the CPU port, with a device that answers on a thread of its own.
 pub fn bench(links: Told) -> Bench {
     let stop = Arc::new(AtomicBool::new(false));
     let (handle, mut calls) = DeviceHandle::new(|| {});
@@ -78,7 +88,7 @@ pub fn bench(links: Told) -> Bench {
             device.add_port(port, PortConfig::default()).unwrap();
         }
         while !ended.load(Ordering::Acquire) {
-            if !calls.run_one(&mut device, || 0) {
+            if !calls.run_one(&mut device, |_| 0) {
                 std::thread::yield_now();
             }
         }
@@ -86,9 +96,9 @@ pub fn bench(links: Told) -> Bench {
     let named = |port, name: &str| Interface {
         port,
         name: name.to_owned(),
-        cpu: false,
+        cpu: port == CPU_PORT,
     };
-    let interfaces = vec![named(1, "a"), named(2, "b")];
+    let interfaces = vec![named(1, "a"), named(2, "b"), named(CPU_PORT, "cpu")];
     Bench {
         viewer: Arc::new(Viewer::new(handle, Arc::new(links), interfaces)),
         stop,

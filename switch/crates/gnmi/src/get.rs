@@ -7,7 +7,7 @@ use crate::path::{path_of, Pattern};
 use crate::schema::Part;
 use crate::select::{of_part, Found, Selection};
 use crate::value::supported;
-use crate::view::{View, Viewer};
+use crate::view::{View, Viewer, Wants};
 use p4rt::proto::gnmi::get_request::DataType;
 use p4rt::proto::gnmi::{
     Encoding, GetRequest, GetResponse, ModelData, Notification, Path, TypedValue, Update,
@@ -51,9 +51,8 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         let pattern = Pattern::parse(prefix, path)?;
         selections.push(Selection::new(pattern, |node| of_part(node, part)));
     }
-    let view = viewer
-        .view(selections.iter().any(Selection::needs_queues))
-        .await?;
+    let wants = selections.iter().map(Selection::wants);
+    let view = viewer.view(wants.fold(Wants::default(), Wants::or)).await?;
     let mut notification = Vec::with_capacity(selections.len());
     let mut leaves = 0;
     for selection in &selections {
@@ -195,28 +194,4 @@ pub fn check_there(selection: &Selection, view: &View) -> Result<(), Status> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::links::KernelLinks;
-    use std::sync::Arc;
-
-    #[test]
-    fn a_request_of_too_many_paths_is_refused() {
-        let (handle, _calls) = device::DeviceHandle::new(|| {});
-        let viewer = Viewer::new(handle, Arc::new(KernelLinks), Vec::new());
-        let request = GetRequest {
-            path: vec![Path::default(); PATHS_MAX + 1],
-            encoding: Encoding::Proto.into(),
-            ..GetRequest::default()
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        let error = runtime.block_on(get(&viewer, request)).unwrap_err();
-        assert_eq!(error.code(), tonic::Code::InvalidArgument);
-        assert_eq!(
-            error.message(),
-            "1001 paths; at most 1000 are allowed in one request"
-        );
-    }
-}
+mod tests;

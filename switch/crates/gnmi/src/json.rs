@@ -220,7 +220,7 @@ mod tests {
             (
                 "/interfaces/interface[name=a]/config",
                 json!({"enable": true}),
-                "/interfaces/interface[name=a]/config: there is no \"enable\" there, but name, type, enabled; did you mean enabled?",
+                "/interfaces/interface[name=a]/config: there is no \"enable\" there, but name, type, enabled, forwarding-viable; did you mean enabled?",
             ),
             (
                 "/interfaces",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A leaf's value in a picture of the ports, and its change in new options of a port.
 
-use crate::schema::{Key, Leaf, Node};
+use crate::schema::{Key, Leaf, Node, Part};
 use crate::value::Value;
 use crate::view::{PortView, View};
 use device::{PortConfig, SchedulerKind, PORT_REFUSALS, UNLIMITED};
@@ -38,10 +38,19 @@ pub fn read(node: &Node, view: &View, place: Place) -> Option<Value> {
     match node.leaf {
         Leaf::SwitchReason => return text(view.drops.get(place.member)?.0.name()),
         Leaf::SwitchReasonPackets => return Some(Value::U64(view.drops.get(place.member)?.1)),
+        Leaf::Received => return Some(Value::U64(view.accounts.received)),
+        Leaf::Copied => return Some(Value::U64(view.accounts.copied)),
+        Leaf::Transmitted => return Some(Value::U64(view.accounts.transmitted)),
+        Leaf::PacketIns => return Some(Value::U64(view.accounts.packet_ins)),
+        Leaf::Dropped => return Some(Value::U64(view.accounts.dropped)),
+        Leaf::Waiting => return Some(Value::U64(view.accounts.waiting)),
+        Leaf::OnLine => return Some(Value::U64(view.accounts.on_line)),
         _ => {}
     }
     let port = view.ports.get(place.port)?;
-    let (config, stats) = (&port.config, &port.stats);
+    let (config, stats, ethernet) = (&port.config, &port.stats, &port.ethernet);
+    let of_interface = |count: u64| (!port.interface.cpu).then_some(Value::U64(count));
+    let negotiated = ethernet.auto_negotiate == Some(true);
     let queue = || port.queues.get(place.member);
     match node.leaf {
         Leaf::Name => text(&port.interface.name),
@@ -54,8 +63,37 @@ pub fn read(node: &Node, view: &View, place: Place) -> Option<Value> {
         Leaf::AdminStatus => up(port.link.admin_up),
         Leaf::OperStatus => up(port.link.oper_up),
         Leaf::Cpu => Some(Value::Bool(port.interface.cpu)),
+        // What goes where is the program's business: the switch itself keeps no port out of it.
+        Leaf::ForwardingViable => Some(Value::Bool(true)),
+        Leaf::MacAddress => ethernet.mac.map(|mac| {
+            let parts = mac.map(|byte| format!("{byte:02X}"));
+            Value::Text(parts.join(":"))
+        }),
+        Leaf::AutoNegotiate => ethernet.auto_negotiate.map(Value::Bool),
+        // What is agreed with the other end nobody has configured.
+        Leaf::PortSpeed | Leaf::DuplexMode if node.part == Part::Config && negotiated => None,
+        Leaf::NegotiatedPortSpeed | Leaf::NegotiatedDuplexMode if !negotiated => None,
+        Leaf::PortSpeed | Leaf::NegotiatedPortSpeed => ethernet.speed_mbps.map(speed),
+        Leaf::DuplexMode | Leaf::NegotiatedDuplexMode => ethernet
+            .full_duplex
+            .and_then(|full| text(if full { "FULL" } else { "HALF" })),
+        Leaf::InFcsErrors => ethernet.fcs_errors.map(Value::U64),
+        Leaf::LastClear => Some(Value::U64(view.counting_since_ns as u64)),
         Leaf::InPkts => Some(Value::U64(stats.rx_packets)),
         Leaf::InOctets => Some(Value::U64(stats.rx_bytes)),
+        // What goes through the CPU port begins with the program's own header.
+        Leaf::InUnicastPkts => of_interface(stats.rx_frames.unicast),
+        Leaf::InMulticastPkts => of_interface(stats.rx_frames.multicast),
+        Leaf::InBroadcastPkts => of_interface(stats.rx_frames.broadcast),
+        Leaf::OutUnicastPkts => of_interface(stats.tx_frames.unicast),
+        Leaf::OutMulticastPkts => of_interface(stats.tx_frames.multicast),
+        Leaf::OutBroadcastPkts => of_interface(stats.tx_frames.broadcast),
+        Leaf::InDiscards => Some(Value::U64(stats.rx_unprocessed + stats.rx_lost)),
+        Leaf::InErrors => Some(Value::U64(
+            stats.rx_errors + ethernet.fcs_errors.unwrap_or(0),
+        )),
+        // The program gets every frame, whatever its protocol.
+        Leaf::InUnknownProtos => of_interface(0),
         Leaf::OutPkts => Some(Value::U64(stats.tx_packets)),
         Leaf::OutOctets => Some(Value::U64(stats.tx_bytes)),
         Leaf::OutDiscards => Some(Value::U64(stats.refused_packets)),
@@ -104,9 +142,29 @@ pub fn read(node: &Node, view: &View, place: Place) -> Option<Value> {
         Leaf::QueueWaitingPackets => Some(Value::U64(queue()?.usage.packets)),
         Leaf::QueueWaitingBytes => Some(Value::U64(queue()?.usage.bytes)),
         Leaf::QueueWaitingCells => Some(Value::U64(queue()?.usage.cells)),
-        Leaf::SwitchReason | Leaf::SwitchReasonPackets => None,
+        Leaf::SwitchReason
+        | Leaf::SwitchReasonPackets
+        | Leaf::Received
+        | Leaf::Copied
+        | Leaf::Transmitted
+        | Leaf::PacketIns
+        | Leaf::Dropped
+        | Leaf::Waiting
+        | Leaf::OnLine => None,
     }
 }
+
+/// As OpenConfig names it: an identity of `ETHERNET_SPEED`.
+fn speed(mbps: u32) -> Value {
+    let gb = mbps / 1_000;
+    Value::Text(match mbps {
+        10 | 100 | 2_500 => format!("SPEED_{mbps}MB"),
+        _ if mbps.is_multiple_of(1_000) && SPEEDS_GB.contains(&gb) => format!("SPEED_{gb}GB"),
+        _ => "SPEED_UNKNOWN".to_owned(),
+    })
+}
+
+const SPEEDS_GB: [u32; 11] = [1, 5, 10, 25, 40, 50, 100, 200, 400, 600, 800];
 
 /// A port's options as a Set would leave them.
 #[derive(Debug, Clone, PartialEq, Eq)]

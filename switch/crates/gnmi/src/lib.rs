@@ -12,7 +12,6 @@
 //! | `select` | the leaves of a picture that patterns name |
 //! | `get`, `set`, `subscribe` | the three calls |
 //! | `budget` | what all subscribers together may ask for |
-//! | `refusal` | the text of a refusal, short enough to arrive |
 //! | `service` | the gRPC service over them |
 
 #[cfg(test)]
@@ -23,7 +22,6 @@ mod json;
 mod leaf;
 pub mod links;
 mod path;
-mod refusal;
 mod schema;
 mod select;
 mod service;

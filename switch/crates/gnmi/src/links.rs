@@ -2,6 +2,7 @@
 //! The interfaces' link states: read, set, and watched, by name.
 
 use netio::link_watch::LinkWatch;
+use netio::Ethernet;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ pub trait Links: Send + Sync + 'static {
     /// Down in both ways when the interface is gone.
     fn status(&self, interface: &str) -> LinkStatus;
 
+    /// Nothing known when the interface is gone.
+    fn ethernet(&self, interface: &str) -> Ethernet;
+
     /// Takes an interface up or down.
     ///
     /// # Errors
@@ -47,6 +51,10 @@ impl Links for KernelLinks {
             },
             Err(_) => LinkStatus::default(),
         }
+    }
+
+    fn ethernet(&self, interface: &str) -> Ethernet {
+        netio::ethernet(interface)
     }
 
     fn set_up(&self, interface: &str, up: bool) -> io::Result<()> {

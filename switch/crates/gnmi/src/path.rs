@@ -103,6 +103,20 @@ impl Pattern {
         below(&self.elems, &node.steps, key)
     }
 
+    /// True when this leaf, which it matches, is meant by a key that it gives, and not by a wildcard or a key left out.
+    pub fn gives<'a>(
+        &self,
+        node: &Node,
+        wanted: Key,
+        key: &dyn Fn(Key) -> Option<Cow<'a, str>>,
+    ) -> bool {
+        // Nothing is named so: what matches all the same does not look at the key.
+        !self.matches(node, &|each| match each == wanted {
+            true => Some(Cow::Borrowed("\0")),
+            false => key(each),
+        })
+    }
+
     /// The key that the pattern gives for a list, when it gives one and no `...` stands before.
     pub fn key(&self, node: &Node, wanted: Key) -> Option<&str> {
         self.elems
@@ -317,7 +331,7 @@ mod tests {
     fn a_path_names_all_below_it() {
         assert_eq!(count("/"), nodes().len());
         assert_eq!(count("/interfaces/interface[name=x]/state/oper-status"), 1);
-        assert_eq!(count("/interfaces/interface/state/counters"), 6);
+        assert_eq!(count("/interfaces/interface/state/counters"), 17);
         assert_eq!(
             count("/openconfig-interfaces:interfaces/interface/fairlane-port:port/config"),
             7
@@ -326,7 +340,7 @@ mod tests {
 
     #[test]
     fn wildcards_name_one_element_or_many() {
-        assert_eq!(count("/interfaces/*/state/counters/*"), 6);
+        assert_eq!(count("/interfaces/*/state/counters/*"), 17);
         assert_eq!(count(".../counters/in-pkts"), 1);
         assert_eq!(count("/qos/.../weight"), 2);
         assert_eq!(count("/interfaces/interface[name=*]/config/enabled"), 1);
@@ -347,7 +361,7 @@ mod tests {
         assert_eq!(
             why("/interfaces/interface[name=x]/state/oper-statu"),
             "/interfaces/interface[name=x]/state/oper-statu: there is no \"oper-statu\" there, but name, type, enabled, \
-             ifindex, id, admin-status, oper-status, cpu, counters; did you mean oper-status?"
+             ifindex, id, admin-status, oper-status, cpu, forwarding-viable, counters; did you mean oper-status?"
         );
         assert_eq!(
             why("/interfaces/interface[interface-id=x]"),

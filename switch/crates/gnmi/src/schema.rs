@@ -51,12 +51,30 @@ pub enum Leaf {
     AdminStatus,
     OperStatus,
     Cpu,
+    ForwardingViable,
+    MacAddress,
+    AutoNegotiate,
+    PortSpeed,
+    DuplexMode,
+    NegotiatedPortSpeed,
+    NegotiatedDuplexMode,
     InPkts,
     InOctets,
+    InUnicastPkts,
+    InMulticastPkts,
+    InBroadcastPkts,
+    InDiscards,
+    InErrors,
+    InUnknownProtos,
+    InFcsErrors,
     OutPkts,
     OutOctets,
+    OutUnicastPkts,
+    OutMulticastPkts,
+    OutBroadcastPkts,
     OutDiscards,
     OutErrors,
+    LastClear,
     LinkLayer,
     Scheduler,
     Queues,
@@ -71,6 +89,13 @@ pub enum Leaf {
     ReasonPackets,
     SwitchReason,
     SwitchReasonPackets,
+    Received,
+    Copied,
+    Transmitted,
+    PacketIns,
+    Dropped,
+    Waiting,
+    OnLine,
     Sequence,
     Priority,
     Cir,
@@ -87,6 +112,24 @@ pub enum Leaf {
     QueueWaitingPackets,
     QueueWaitingBytes,
     QueueWaitingCells,
+}
+
+impl Leaf {
+    /// Its value is the kernel's word on the interface ([`netio::Ethernet`]).
+    pub fn is_ethernet(self) -> bool {
+        use Leaf::*;
+        matches!(
+            self,
+            MacAddress
+                | AutoNegotiate
+                | PortSpeed
+                | DuplexMode
+                | NegotiatedPortSpeed
+                | NegotiatedDuplexMode
+                | InErrors
+                | InFcsErrors
+        )
+    }
 }
 
 /// A leaf at its place.
@@ -117,8 +160,14 @@ const P4RT: &str = "openconfig-p4rt";
 pub const FAIRLANE: &str = "fairlane-port";
 
 /// Modules with their organizations and versions, as Capabilities names them.
-pub const MODELS: [(&str, &str, &str); 4] = [
+pub const MODELS: [(&str, &str, &str); 6] = [
     (IF, "OpenConfig working group", "3.8.1"),
+    (
+        "openconfig-if-ethernet",
+        "OpenConfig working group",
+        "2.13.0",
+    ),
+    ("openconfig-if-sdn-ext", "OpenConfig working group", "0.2.0"),
     (QOS, "OpenConfig working group", "2.2.0"),
     (P4RT, "OpenConfig working group", "1.0.0"),
     (FAIRLANE, "fairlane", "1.0.0"),
@@ -142,6 +191,7 @@ const LINK_LAYERS: &[&str] = &["none", "ethernet", "atm"];
 const SCHEDULERS: &[&str] = &["strict", "wrr", "drr"];
 
 const INTERFACE: &str = "interfaces/interface[name=port]";
+const ETHERNET: &str = "interfaces/interface[name=port]/openconfig-if-ethernet:ethernet";
 const PORT: &str = "interfaces/interface[name=port]/fairlane-port:port";
 const DROPS: &str =
     "interfaces/interface[name=port]/fairlane-port:port/drops/drop[reason=port-reason]";
@@ -152,6 +202,7 @@ const SCHEDULER: &str =
     "qos/scheduler-policies/scheduler-policy[name=port]/schedulers/scheduler[sequence=sequence]";
 const INPUT: &str = "qos/scheduler-policies/scheduler-policy[name=port]/schedulers/scheduler[sequence=sequence]/inputs/input[id=queue]";
 const SWITCH: &str = "fairlane-port:switch/drops/drop[reason=switch-reason]";
+const PACKETS: &str = "fairlane-port:switch/packets";
 
 const ROWS: &[(&str, &str, Row, Leaf)] = &[
     (INTERFACE, "name", Row::Key, Leaf::Name),
@@ -173,12 +224,60 @@ const ROWS: &[(&str, &str, Row, Leaf)] = &[
     ),
     (INTERFACE, "{}/oper-status", Row::Watched, Leaf::OperStatus),
     (INTERFACE, "{}/cpu", Row::Watched, Leaf::Cpu),
+    (
+        INTERFACE,
+        "{}/openconfig-if-sdn-ext:forwarding-viable",
+        Row::Fixed,
+        Leaf::ForwardingViable,
+    ),
     (INTERFACE, "{}/counters/in-pkts", Row::Sampled, Leaf::InPkts),
     (
         INTERFACE,
         "{}/counters/in-octets",
         Row::Sampled,
         Leaf::InOctets,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/in-unicast-pkts",
+        Row::Sampled,
+        Leaf::InUnicastPkts,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/in-multicast-pkts",
+        Row::Sampled,
+        Leaf::InMulticastPkts,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/in-broadcast-pkts",
+        Row::Sampled,
+        Leaf::InBroadcastPkts,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/in-discards",
+        Row::Sampled,
+        Leaf::InDiscards,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/in-errors",
+        Row::Sampled,
+        Leaf::InErrors,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/in-unknown-protos",
+        Row::Sampled,
+        Leaf::InUnknownProtos,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/in-fcs-errors",
+        Row::Sampled,
+        Leaf::InFcsErrors,
     ),
     (
         INTERFACE,
@@ -194,6 +293,24 @@ const ROWS: &[(&str, &str, Row, Leaf)] = &[
     ),
     (
         INTERFACE,
+        "{}/counters/out-unicast-pkts",
+        Row::Sampled,
+        Leaf::OutUnicastPkts,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/out-multicast-pkts",
+        Row::Sampled,
+        Leaf::OutMulticastPkts,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/out-broadcast-pkts",
+        Row::Sampled,
+        Leaf::OutBroadcastPkts,
+    ),
+    (
+        INTERFACE,
         "{}/counters/out-discards",
         Row::Sampled,
         Leaf::OutDiscards,
@@ -203,6 +320,39 @@ const ROWS: &[(&str, &str, Row, Leaf)] = &[
         "{}/counters/out-errors",
         Row::Sampled,
         Leaf::OutErrors,
+    ),
+    (
+        INTERFACE,
+        "{}/counters/last-clear",
+        Row::Watched,
+        Leaf::LastClear,
+    ),
+    (ETHERNET, "{}/mac-address", Row::Watched, Leaf::MacAddress),
+    (
+        ETHERNET,
+        "{}/hw-mac-address",
+        Row::Watched,
+        Leaf::MacAddress,
+    ),
+    (
+        ETHERNET,
+        "{}/auto-negotiate",
+        Row::Fixed,
+        Leaf::AutoNegotiate,
+    ),
+    (ETHERNET, "{}/port-speed", Row::Fixed, Leaf::PortSpeed),
+    (ETHERNET, "{}/duplex-mode", Row::Fixed, Leaf::DuplexMode),
+    (
+        ETHERNET,
+        "{}/negotiated-port-speed",
+        Row::Watched,
+        Leaf::NegotiatedPortSpeed,
+    ),
+    (
+        ETHERNET,
+        "{}/negotiated-duplex-mode",
+        Row::Watched,
+        Leaf::NegotiatedDuplexMode,
     ),
     (PORT, "{}/link-layer", Row::Writable, Leaf::LinkLayer),
     (PORT, "{}/scheduler", Row::Writable, Leaf::Scheduler),
@@ -311,6 +461,13 @@ const ROWS: &[(&str, &str, Row, Leaf)] = &[
         Row::Sampled,
         Leaf::SwitchReasonPackets,
     ),
+    (PACKETS, "{}/received", Row::Sampled, Leaf::Received),
+    (PACKETS, "{}/copied", Row::Sampled, Leaf::Copied),
+    (PACKETS, "{}/transmitted", Row::Sampled, Leaf::Transmitted),
+    (PACKETS, "{}/packet-ins", Row::Sampled, Leaf::PacketIns),
+    (PACKETS, "{}/dropped", Row::Sampled, Leaf::Dropped),
+    (PACKETS, "{}/waiting", Row::Sampled, Leaf::Waiting),
+    (PACKETS, "{}/on-line", Row::Sampled, Leaf::OnLine),
 ];
 
 fn kind_of(leaf: Leaf) -> Type {
@@ -323,10 +480,15 @@ fn kind_of(leaf: Leaf) -> Type {
         | Leaf::SwitchReason
         | Leaf::Queue
         | Leaf::InputType
-        | Leaf::Priority => Type::Text,
+        | Leaf::Priority
+        | Leaf::MacAddress
+        | Leaf::PortSpeed
+        | Leaf::DuplexMode
+        | Leaf::NegotiatedPortSpeed
+        | Leaf::NegotiatedDuplexMode => Type::Text,
         Leaf::LinkLayer => Type::Word(LINK_LAYERS),
         Leaf::Scheduler => Type::Word(SCHEDULERS),
-        Leaf::Enabled | Leaf::Cpu => Type::Bool,
+        Leaf::Enabled | Leaf::Cpu | Leaf::ForwardingViable | Leaf::AutoNegotiate => Type::Bool,
         Leaf::Ifindex | Leaf::Queues | Leaf::Sequence | Leaf::DepthPackets | Leaf::DepthBytes => {
             Type::U32
         }

@@ -5,7 +5,7 @@ use crate::leaf::{key_at, read, Place};
 use crate::path::Pattern;
 use crate::schema::{nodes, Key, Node, Part};
 use crate::value::Value;
-use crate::view::View;
+use crate::view::{View, Wants};
 use device::PORT_REFUSALS;
 
 /// A leaf with its value.
@@ -31,6 +31,8 @@ pub struct Selection {
     of_drops: Vec<usize>,
     of_queues: [Vec<usize>; 2],
     of_switch: Vec<usize>,
+    /// Without any key.
+    of_whole: Vec<usize>,
 }
 
 impl Selection {
@@ -42,6 +44,7 @@ impl Selection {
             of_drops: Vec::new(),
             of_queues: [Vec::new(), Vec::new()],
             of_switch: Vec::new(),
+            of_whole: Vec::new(),
         };
         for (index, node) in nodes().iter().enumerate() {
             if !wanted(node) || !selection.pattern.may_match(node) {
@@ -49,6 +52,8 @@ impl Selection {
             }
             let group = if node.has_key(Key::SwitchReason) {
                 &mut selection.of_switch
+            } else if node.steps.iter().all(|step| step.key.is_none()) {
+                &mut selection.of_whole
             } else if node.has_key(Key::PortReason) {
                 &mut selection.of_drops
             } else if node.has_key(Key::Queue) {
@@ -72,18 +77,27 @@ impl Selection {
 
     /// The leaves of the schema.
     pub fn nodes(&self) -> impl Iterator<Item = &'static Node> + '_ {
-        let groups = [&self.of_ports, &self.of_drops, &self.of_switch];
+        let groups = [
+            &self.of_ports,
+            &self.of_drops,
+            &self.of_switch,
+            &self.of_whole,
+        ];
         let groups = groups.into_iter().chain(&self.of_queues);
         groups.flatten().map(|index| &nodes()[*index])
     }
 
-    /// True when queues must be read.
-    pub fn needs_queues(&self) -> bool {
-        self.of_queues.iter().any(|group| !group.is_empty())
+    /// What must be read for it.
+    pub fn wants(&self) -> Wants {
+        Wants {
+            queues: self.of_queues.iter().any(|group| !group.is_empty()),
+            ethernet: self.nodes().any(|node| node.leaf.is_ethernet()),
+        }
     }
 
     /// Calls `each` for every place of a leaf, whether it has a value there or not. Queues are those of the picture,
-    /// or one more that the pattern names.
+    /// or one more that the pattern names. The CPU port is there for those who give its name: who asks for all ports
+    /// means those that have an interface, and floods to them.
     pub fn each_place(&self, view: &View, each: impl FnMut(usize, Place)) {
         self.each_place_of(view, |port| view.ports[port].config.queues, each);
     }
@@ -97,7 +111,10 @@ impl Selection {
     ) {
         let mut one = |index: usize, place: Place| {
             let node = &nodes()[index];
-            if self.pattern.matches(node, &|key| key_at(view, place, key)) {
+            let key = |key| key_at(view, place, key);
+            if self.pattern.matches(node, &key)
+                && (!is_cpu(view, node, place) || self.pattern.gives(node, Key::Port, &key))
+            {
                 each(index, place);
             }
         };
@@ -109,6 +126,10 @@ impl Selection {
                 let Some(first) = group.first() else {
                     continue;
                 };
+                let named = self.pattern.key(&nodes()[*first], Key::Port);
+                if named.is_some_and(|name| name != view.ports[port].interface.name) {
+                    continue;
+                }
                 let given = self.pattern.key(&nodes()[*first], Key::Queue);
                 let members = match given.map(str::parse::<usize>) {
                     Some(Ok(queue)) => queue..queue.saturating_add(1),
@@ -128,6 +149,8 @@ impl Selection {
                 }
             }
         }
+        let whole = Place { port: 0, member: 0 };
+        self.of_whole.iter().for_each(|index| one(*index, whole));
         if !self.of_switch.is_empty() {
             for member in 0..view.drops.len() {
                 let place = Place { port: 0, member };
@@ -162,6 +185,12 @@ impl Selection {
         });
         there
     }
+}
+
+/// Whether a leaf is the CPU port's at this place.
+fn is_cpu(view: &View, node: &Node, place: Place) -> bool {
+    let port = view.ports.get(place.port);
+    node.has_key(Key::Port) && port.is_some_and(|port| port.interface.cpu)
 }
 
 /// Whether a leaf is of the part that a Get names.

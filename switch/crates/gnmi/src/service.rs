@@ -4,7 +4,6 @@
 use crate::budget::Budget;
 use crate::get;
 use crate::links::{watch_changes, Links};
-use crate::refusal::short;
 use crate::schema::MODELS;
 use crate::set::Setter;
 use crate::subscribe::{Subscriber, QUEUE};
@@ -16,7 +15,8 @@ use p4rt::proto::gnmi::{
     CapabilityRequest, CapabilityResponse, GetRequest, GetResponse, ModelData, SetRequest,
     SetResponse, SubscribeRequest, SubscribeResponse,
 };
-use p4rt::Access;
+use p4rt::short;
+use p4rt::{Access, Answers};
 use std::io;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch, Semaphore};
@@ -28,6 +28,8 @@ use tonic::{Request, Response, Status, Streaming};
 pub const VERSION: &str = "0.10.0";
 /// Most subscribers at a time.
 const SUBSCRIBERS_MAX: usize = 1_024;
+/// Answers to Get that are made at a time; others wait for their turn.
+const GETS: usize = 2;
 /// Largest request taken.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
@@ -38,6 +40,8 @@ pub struct Gnmi {
     changes: watch::Receiver<u64>,
     _changes_in: Arc<watch::Sender<u64>>,
     places: Arc<Semaphore>,
+    gets: Semaphore,
+    answers: Answers,
     budget: Arc<Budget>,
 }
 
@@ -61,6 +65,8 @@ impl Gnmi {
             changes: changes_in.subscribe(),
             _changes_in: changes_in,
             places: Arc::new(Semaphore::new(SUBSCRIBERS_MAX)),
+            gets: Semaphore::new(GETS),
+            answers: Answers::default(),
             budget: Arc::default(),
         })
     }
@@ -93,10 +99,13 @@ impl GNmi for Gnmi {
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        get::get(&self.viewer, request.into_inner())
+        let turn = self.gets.acquire().await;
+        let turn = turn.map_err(|e| Status::internal(e.to_string()))?;
+        let answer = get::get(&self.viewer, request.into_inner())
             .await
-            .map(Response::new)
-            .map_err(short)
+            .map_err(short)?;
+        drop(turn);
+        self.answers.keep(answer)
     }
 
     async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {

@@ -7,7 +7,8 @@ use crate::path::{format, Pattern};
 use crate::schema::{nodes, Key};
 use crate::select::Selection;
 use crate::value::Value;
-use crate::view::{now_ns, View, Viewer};
+use crate::view::{now_ns, View, Viewer, Wants};
+use device::{Device, PortConfig};
 use p4rt::proto::gnmi::typed_value::Value as Wire;
 use p4rt::proto::gnmi::update_result::Operation;
 use p4rt::proto::gnmi::{Path, SetRequest, SetResponse, TypedValue, Update, UpdateResult};
@@ -16,6 +17,11 @@ use std::io;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tonic::Status;
+
+/// Most leaves that all operations of a request name.
+const LEAVES_MAX: usize = 4_000_000;
+/// Queues that are added, or get a weight, between two packets: less than 100 µs of work.
+const QUEUES_A_CALL: usize = 256;
 
 /// Most operations in one request.
 const OPERATIONS_MAX: usize = 10_000;
@@ -60,39 +66,15 @@ impl Setter {
                 "{count} operations; at most {OPERATIONS_MAX} are allowed in one request"
             )));
         }
-        let view = viewer.view(true).await?;
-        let mut draft = Draft::of(&view);
-        let prefix = request.prefix.as_ref();
-        let mut response = Vec::with_capacity(count);
-        let mut done = |path: &Path, op: Operation| {
-            response.push(UpdateResult {
-                path: Some(path.clone()),
-                op: op.into(),
-                ..UpdateResult::default()
-            });
-        };
-        for path in &request.delete {
-            draft.reset(prefix, path)?;
-            done(path, Operation::Delete);
-        }
-        for update in &request.replace {
-            let path = path_of(update)?;
-            draft.reset(prefix, path)?;
-            draft.assign(prefix, path, update.val.as_ref())?;
-            done(path, Operation::Replace);
-        }
-        for update in &request.update {
-            let path = path_of(update)?;
-            draft.assign(prefix, path, update.val.as_ref())?;
-            done(path, Operation::Update);
-        }
-        apply(viewer, &view, draft.whole()?).await?;
-        Ok(SetResponse {
-            prefix: request.prefix,
-            response,
-            timestamp: now_ns(),
-            ..SetResponse::default()
-        })
+        let view = viewer.view(Wants::ALL).await?;
+        let drafted = view.clone();
+        // It may take a while, and others are served meanwhile.
+        let draft = move || Draft::of(&drafted).all(request);
+        let drafted = tokio::task::spawn_blocking(draft).await;
+        let drafted = drafted.map_err(|e| Status::internal(format!("the Set failed: {e}")))?;
+        let (after, response) = drafted?;
+        apply(viewer, &view, after).await?;
+        Ok(response)
     }
 }
 
@@ -107,6 +89,8 @@ struct Draft<'v> {
     after: Vec<Candidate>,
     /// Queues (port, number) that an operation named, and by which path: some of them may be added by a later one.
     named: BTreeMap<(usize, usize), String>,
+    /// Leaves that the operations named so far.
+    leaves: usize,
 }
 
 impl Draft<'_> {
@@ -115,7 +99,44 @@ impl Draft<'_> {
             view,
             after: view.ports.iter().map(Candidate::of).collect(),
             named: BTreeMap::new(),
+            leaves: 0,
         }
+    }
+
+    /// All operations: the ports as they leave them, and the answer.
+    fn all(mut self, request: SetRequest) -> Result<(Vec<Candidate>, SetResponse), Status> {
+        let prefix = request.prefix.as_ref();
+        let mut response = Vec::new();
+        let mut done = |path: &Path, op: Operation| {
+            response.push(UpdateResult {
+                path: Some(path.clone()),
+                op: op.into(),
+                ..UpdateResult::default()
+            });
+        };
+        for path in &request.delete {
+            self.reset(prefix, path)?;
+            done(path, Operation::Delete);
+        }
+        for update in &request.replace {
+            let path = path_of(update)?;
+            self.reset(prefix, path)?;
+            self.assign(prefix, path, update.val.as_ref())?;
+            done(path, Operation::Replace);
+        }
+        for update in &request.update {
+            let path = path_of(update)?;
+            self.assign(prefix, path, update.val.as_ref())?;
+            done(path, Operation::Update);
+        }
+        let after = self.whole()?;
+        let response = SetResponse {
+            prefix: request.prefix,
+            response,
+            timestamp: now_ns(),
+            ..SetResponse::default()
+        };
+        Ok((after, response))
     }
 
     /// What is to be applied.
@@ -135,11 +156,21 @@ impl Draft<'_> {
     }
 
     /// The places of a selection, with the queues that there are by now, or one that the pattern names.
-    fn places(&self, selection: &Selection) -> Vec<(usize, Place)> {
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED when all operations together name too many.
+    fn places(&mut self, selection: &Selection) -> Result<Vec<(usize, Place)>, Status> {
         let mut places = Vec::new();
         let queues = |port: usize| self.after[port].config.queues;
         selection.each_place_of(self.view, queues, |node, place| places.push((node, place)));
-        places
+        self.leaves += places.len();
+        match self.leaves <= LEAVES_MAX {
+            true => Ok(places),
+            false => Err(Status::resource_exhausted(format!(
+                "{}: with what the operations before it name these are more than {LEAVES_MAX} leaves; send fewer at a time",
+                selection.pattern().text()
+            ))),
+        }
     }
 
     fn name(&mut self, node: usize, place: Place, text: &str) {
@@ -160,7 +191,7 @@ impl Draft<'_> {
         if selection.is_empty() {
             return Err(Status::invalid_argument(format!("{text}: it is read-only")));
         }
-        let places = self.places(&selection);
+        let places = self.places(&selection)?;
         if places.is_empty() {
             crate::get::check_there(&selection, self.view)?;
         }
@@ -225,7 +256,7 @@ impl Draft<'_> {
         name_one(&pattern, None, path)?;
         let text = pattern.text().to_owned();
         let selection = Selection::new(pattern, |node| node.steps.len() == path.elem.len());
-        let Some((node, place)) = self.places(&selection).pop() else {
+        let Some((node, place)) = self.places(&selection)?.pop() else {
             crate::get::check_there(&selection, self.view)?;
             return Err(Status::not_found(format!("{text}: there is no such place")));
         };
@@ -313,45 +344,98 @@ fn refused_link(name: &str, up: bool, error: &io::Error) -> Status {
     }
 }
 
-type Change = (u32, device::PortConfig, Candidate, Option<bool>);
+type Change = (u32, PortConfig, Candidate, Option<bool>);
 
-/// All ports in one call of the device; what others changed since the picture was taken is an ABORTED.
+/// All ports, in short calls of the device; what others changed since the picture was taken is an ABORTED, and what was
+/// changed before that was found is put back (but for queues that were added, which stay).
 async fn configure(viewer: &Viewer, changes: Vec<Change>) -> Result<(), Status> {
-    if changes.is_empty() {
-        return Ok(());
-    }
-    let apply = move |device: &mut device::Device, now| {
-        for (port, old, ..) in &changes {
-            if device.port(*port) != Some(old) {
-                return Err(format!(
-                    "port {port} was changed by another client at the same time; nothing was changed"
-                ));
-            }
-        }
-        for (port, old, new, link) in &changes {
-            if old != &new.config {
-                device
-                    .set_port(now, *port, new.config)
-                    .map_err(|e| e.message)?;
-            }
-            // A queue that one operation added and a later one did not.
-            for (queue, weight) in new.weights.range(..new.config.queues) {
-                device
-                    .set_queue_weight(*port, *queue, *weight)
-                    .map_err(|e| e.message)?;
-            }
-            if let Some(up) = link {
-                device.set_port_up(*port, *up);
-            }
-        }
-        Ok(())
+    let gone = |e: device::DeviceGone| Status::unavailable(e.to_string());
+    let seen: Vec<(u32, PortConfig)> = changes
+        .iter()
+        .map(|(port, old, ..)| (*port, *old))
+        .collect();
+    let check = move |device: &mut Device, _| {
+        seen.iter()
+            .try_for_each(|(p, old)| unchanged(device, *p, old))
     };
-    viewer
-        .handle()
-        .call(apply)
-        .await
-        .map_err(|e| Status::unavailable(e.to_string()))?
-        .map_err(Status::aborted)
+    let mut result = viewer.handle().call(check).await.map_err(gone)?;
+    let mut done = 0;
+    for change in &changes {
+        if result.is_err() {
+            break;
+        }
+        result = configure_port(viewer, change).await.map_err(gone)?;
+        done += usize::from(result.is_ok());
+    }
+    if result.is_err() {
+        for (port, old, ..) in changes.into_iter().take(done).rev() {
+            let undo = move |device: &mut Device, now| {
+                let queues = device.port(port).map_or(0, |config| config.queues);
+                device.set_port(now, port, PortConfig { queues, ..old })
+            };
+            if let Err(error) = viewer.handle().call(undo).await.map_err(gone)? {
+                tracing::error!("port {port} could not be put back as it was: {error}");
+            }
+        }
+    }
+    result.map_err(Status::aborted)
+}
+
+/// One port; a port of many queues gets them in several calls.
+async fn configure_port(
+    viewer: &Viewer,
+    change: &Change,
+) -> Result<Result<(), String>, device::DeviceGone> {
+    let (port, old, new, link) = (change.0, change.1, &change.2, change.3);
+    let config = new.config;
+    let (mut before, mut grown) = (old, old);
+    while before != config {
+        grown.queues = config.queues.min(before.queues + QUEUES_A_CALL);
+        let step = match grown.queues == config.queues {
+            true => config,
+            false => grown,
+        };
+        let set = move |device: &mut Device, now| {
+            unchanged(device, port, &before)?;
+            device.set_port(now, port, step).map_err(|e| e.message)
+        };
+        if let Err(error) = viewer.handle().call(set).await? {
+            return Ok(Err(error));
+        }
+        before = step;
+    }
+    // A queue that one operation added and a later one did not is left out.
+    let weights = new.weights.range(..config.queues);
+    let weights: Vec<(usize, u32)> = weights.map(|(queue, weight)| (*queue, *weight)).collect();
+    for some in weights.chunks(QUEUES_A_CALL) {
+        let some = some.to_vec();
+        let set = move |device: &mut Device, _| {
+            some.iter()
+                .try_for_each(|(queue, weight)| device.set_queue_weight(port, *queue, *weight))
+                .map_err(|e| e.message)
+        };
+        if let Err(error) = viewer.handle().call(set).await? {
+            return Ok(Err(error));
+        }
+    }
+    if let Some(up) = link {
+        viewer
+            .handle()
+            .call(move |device, _| device.set_port_up(port, up))
+            .await?;
+    }
+    Ok(Ok(()))
+}
+
+/// # Errors
+/// A sentence, when a port has other options than those of the picture.
+fn unchanged(device: &Device, port: u32, seen: &PortConfig) -> Result<(), String> {
+    match device.port(port) == Some(seen) {
+        true => Ok(()),
+        false => Err(format!(
+            "port {port} was changed by another client at the same time; nothing was changed"
+        )),
+    }
 }
 
 #[cfg(test)]

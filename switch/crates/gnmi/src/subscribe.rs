@@ -9,11 +9,10 @@ use crate::budget::{Budget, Load, Share};
 use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
 use crate::leaf::{key_at, Place};
 use crate::path::{path_of, Pattern};
-use crate::refusal::short;
 use crate::schema::nodes;
 use crate::select::{Found, Selection};
 use crate::value::Value;
-use crate::view::{View, Viewer};
+use crate::view::{View, Viewer, Wants};
 use p4rt::proto::gnmi::subscribe_request::Request as Asked;
 use p4rt::proto::gnmi::subscribe_response::Response;
 use p4rt::proto::gnmi::subscription_list::Mode;
@@ -21,6 +20,7 @@ use p4rt::proto::gnmi::{
     Encoding, Notification, Path, SubscribeRequest, SubscribeResponse, Subscription,
     SubscriptionList, SubscriptionMode, Update,
 };
+use p4rt::short;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,21 +30,21 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
 
 /// Messages that may wait for a subscriber.
-pub const QUEUE: usize = 8;
+pub const QUEUE: usize = 2;
 /// A subscriber that takes no message for so long is cut off.
 const DEAF: Duration = Duration::from_secs(30);
 /// A stream whose first message does not come is cut off.
 const FIRST: Duration = Duration::from_secs(30);
-/// Shortest interval of samples, and the one of `sample_interval` 0 for few leaves.
+/// Shortest interval of samples; a `sample_interval` of 0 or below it gets this one, for few leaves.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
-/// `sample_interval` 0 gets no more leaves a second than these, by a longer interval.
+/// Who asks for the shortest interval gets no more leaves a second than these, by a longer interval.
 const FASTEST_LEAVES_PER_S: u32 = 100_000;
 /// Interval of what TARGET_DEFINED samples.
 const INTERVAL_TARGET: Duration = Duration::from_secs(10);
 /// Most subscriptions in one list.
 const SUBSCRIPTIONS_MAX: usize = 1_000;
-/// Leaves in one notification: with all that may wait for a subscriber some 10 MB.
-const LEAVES_MAX: usize = 500;
+/// Leaves in one notification: with all that may wait for a subscriber some 2 MB.
+const LEAVES_MAX: usize = 250;
 
 type Item = Result<SubscribeResponse, Status>;
 
@@ -191,16 +191,15 @@ impl Subscriber {
             let now = Instant::now();
             let due =
                 |w: &Watched| (changed && on_change(w)) || w.due().is_some_and(|due| due <= now);
-            let queues = plan
-                .watched
-                .iter()
-                .any(|w| due(w) && w.selection.needs_queues());
+            let wants = plan.watched.iter().filter(|w| due(w));
+            let wants = wants.map(|w| w.selection.wants());
+            let wants = wants.fold(Wants::default(), Wants::or);
             if !plan.watched.iter().any(due) {
                 continue;
             }
             let view = match changed {
-                true => self.viewer.view(queues).await?,
-                false => self.viewer.sample(queues).await?,
+                true => self.viewer.view(wants).await?,
+                false => self.viewer.sample(wants).await?,
             };
             for index in 0..plan.watched.len() {
                 if !due(&plan.watched[index]) {
@@ -221,10 +220,11 @@ impl Subscriber {
         share: &mut Share,
         send: bool,
     ) -> Result<(), End> {
-        let queues = plan.watched.iter().any(|w| w.selection.needs_queues());
+        let wants = plan.watched.iter().map(|w| w.selection.wants());
+        let wants = wants.fold(Wants::default(), Wants::or);
         // What changes from here on is told later.
         self.changes.mark_unchanged();
-        let view = self.viewer.view(queues).await?;
+        let view = self.viewer.view(wants).await?;
         let now = Instant::now();
         let mut leaves = 0;
         for index in 0..plan.watched.len() {
@@ -478,27 +478,22 @@ fn plan_stream(
         ))
     })?;
     let heartbeat = subscription.heartbeat_interval;
-    for (what, value) in [
-        ("sample_interval", subscription.sample_interval),
-        ("heartbeat_interval", heartbeat),
-    ] {
-        if value > 0 && Duration::from_nanos(value) < INTERVAL_MIN {
-            return Err(Status::invalid_argument(format!(
-                "{}: a {what} of {value} ns; at least {} ns is allowed",
-                pattern.text(),
-                INTERVAL_MIN.as_nanos()
-            )));
-        }
+    if heartbeat > 0 && Duration::from_nanos(heartbeat) < INTERVAL_MIN {
+        return Err(Status::invalid_argument(format!(
+            "{}: a heartbeat_interval of {heartbeat} ns; at least {} ns is allowed",
+            pattern.text(),
+            INTERVAL_MIN.as_nanos()
+        )));
     }
     match mode {
         SubscriptionMode::Sample => {
+            // gNMI would have one that is too short refused. Stratum samples as fast as it can, and clients rely on that
+            // without knowing: finsy's ngsdn gives milliseconds where nanoseconds are meant.
+            let asked = Duration::from_nanos(subscription.sample_interval);
             let rhythm = Rhythm::Sample {
-                every: match subscription.sample_interval {
-                    0 => INTERVAL_MIN,
-                    ns => Duration::from_nanos(ns),
-                },
+                every: asked.max(INTERVAL_MIN),
                 redundant: !subscription.suppress_redundant,
-                fastest: subscription.sample_interval == 0,
+                fastest: asked < INTERVAL_MIN,
             };
             let selection = Selection::new(pattern, |_| true);
             watched.push(Watched::new(selection, rhythm, heartbeat));

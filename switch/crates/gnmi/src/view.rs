@@ -2,7 +2,8 @@
 //! A picture of all ports: read by short calls of the device, one reading for all who ask at the same time.
 
 use crate::links::{LinkStatus, Links};
-use device::{DeviceHandle, DropReason, PortConfig, PortStats, QueueStats, Usage};
+use device::{Accounts, DeviceHandle, DropReason, PortConfig, PortStats, QueueStats, Usage};
+use netio::Ethernet;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -41,8 +42,31 @@ pub struct PortView {
     pub stats: PortStats,
     pub usage: Usage,
     pub link: LinkStatus,
+    /// Nothing known when it was not asked for, and of the CPU port.
+    pub ethernet: Ethernet,
     /// Empty when queues were not asked for.
     pub queues: Vec<QueueView>,
+}
+
+/// What takes time to read, and is read for those only who ask for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wants {
+    pub queues: bool,
+    pub ethernet: bool,
+}
+
+impl Wants {
+    pub const ALL: Wants = Wants {
+        queues: true,
+        ethernet: true,
+    };
+
+    pub fn or(self, other: Wants) -> Wants {
+        Wants {
+            queues: self.queues | other.queues,
+            ethernet: self.ethernet | other.ethernet,
+        }
+    }
 }
 
 /// All ports as they were at a time.
@@ -50,10 +74,14 @@ pub struct PortView {
 pub struct View {
     /// Since 1970, nanoseconds.
     pub timestamp_ns: i64,
+    /// When the counters began to count, since 1970, nanoseconds.
+    pub counting_since_ns: i64,
     taken: Instant,
-    with_queues: bool,
+    has: Wants,
     pub ports: Vec<PortView>,
     pub drops: Vec<(DropReason, u64)>,
+    /// Of the same moment as `drops`.
+    pub accounts: Accounts,
 }
 
 /// Takes pictures.
@@ -61,15 +89,18 @@ pub struct Viewer {
     handle: DeviceHandle,
     links: Arc<dyn Links>,
     interfaces: Vec<Interface>,
+    counting_since_ns: i64,
     last: Mutex<Option<Arc<View>>>,
 }
 
 impl Viewer {
+    /// Over a device that was just made: its counters begin now.
     pub fn new(handle: DeviceHandle, links: Arc<dyn Links>, interfaces: Vec<Interface>) -> Viewer {
         Viewer {
             handle,
             links,
             interfaces,
+            counting_since_ns: now_ns(),
             last: Mutex::new(None),
         }
     }
@@ -86,37 +117,37 @@ impl Viewer {
     ///
     /// # Errors
     /// UNAVAILABLE when the switch has stopped.
-    pub async fn view(&self, with_queues: bool) -> Result<Arc<View>, Status> {
-        self.not_before(Instant::now(), with_queues).await
+    pub async fn view(&self, wants: Wants) -> Result<Arc<View>, Status> {
+        self.not_before(Instant::now(), wants).await
     }
 
     /// A picture for samples: at most 5 ms old, so that however many they are, the device is read 200 times a second.
     ///
     /// # Errors
     /// UNAVAILABLE when the switch has stopped.
-    pub async fn sample(&self, with_queues: bool) -> Result<Arc<View>, Status> {
+    pub async fn sample(&self, wants: Wants) -> Result<Arc<View>, Status> {
         let now = Instant::now();
         let oldest = now.checked_sub(SAMPLE_AGE).unwrap_or(now);
-        self.not_before(oldest, with_queues).await
+        self.not_before(oldest, wants).await
     }
 
-    async fn not_before(&self, oldest: Instant, with_queues: bool) -> Result<Arc<View>, Status> {
+    async fn not_before(&self, oldest: Instant, wants: Wants) -> Result<Arc<View>, Status> {
         let mut last = self.last.lock().await;
         if let Some(view) = last.as_ref() {
-            if view.taken >= oldest && (view.with_queues || !with_queues) {
+            if view.taken >= oldest && view.has.or(wants) == view.has {
                 return Ok(view.clone());
             }
         }
-        let view = Arc::new(self.take(with_queues).await?);
+        let view = Arc::new(self.take(wants).await?);
         *last = Some(view.clone());
         Ok(view)
     }
 
-    async fn take(&self, with_queues: bool) -> Result<View, Status> {
+    async fn take(&self, wants: Wants) -> Result<View, Status> {
         let gone = |e: device::DeviceGone| Status::unavailable(e.to_string());
         let taken = Instant::now();
         let numbers: Vec<u32> = self.interfaces.iter().map(|i| i.port).collect();
-        let (read, drops) = self
+        let (read, drops, accounts) = self
             .handle
             .call(move |device, _| {
                 let read = |port| {
@@ -125,7 +156,7 @@ impl Viewer {
                     Some((port, (config, stats, device.port_usage(port)?)))
                 };
                 let ports: Vec<_> = numbers.into_iter().filter_map(read).collect();
-                (ports, device.stats().clone())
+                (ports, device.stats().clone(), device.accounts())
             })
             .await
             .map_err(gone)?;
@@ -136,7 +167,7 @@ impl Viewer {
                 continue;
             };
             let mut queues = Vec::new();
-            while with_queues && queues.len() < config.queues {
+            while wants.queues && queues.len() < config.queues {
                 let (port, from) = (interface.port, queues.len());
                 let to = config.queues.min(from + QUEUES_A_CALL);
                 let read = move |device: &mut device::Device, _| -> Vec<QueueView> {
@@ -170,14 +201,20 @@ impl Viewer {
                 stats: *stats,
                 usage: *usage,
                 link,
+                ethernet: match wants.ethernet && !interface.cpu {
+                    true => self.links.ethernet(&interface.name),
+                    false => Ethernet::default(),
+                },
                 queues,
             });
         }
         Ok(View {
             timestamp_ns: now_ns(),
+            counting_since_ns: self.counting_since_ns,
             taken,
-            with_queues,
+            has: wants,
             ports,
+            accounts,
             drops: DropReason::ALL
                 .iter()
                 .map(|reason| (*reason, drops.dropped(*reason)))

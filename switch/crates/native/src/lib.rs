@@ -8,6 +8,8 @@
 //! | `world` | what both share: the network and the switches' P4Runtime, one user at a time, panics made exceptions |
 //! | `errors` | the exceptions |
 
+#![forbid(unsafe_code)]
+
 mod errors;
 mod p4runtime;
 mod simulation;

@@ -12,9 +12,11 @@
 //! - [`switch_loop`]: the thread that drives a device.
 
 pub mod clock;
+mod ethernet;
 mod link_state;
 pub mod link_watch;
 pub mod moderation;
+pub mod open_files;
 pub mod own_socket;
 pub mod panics;
 pub mod poll;
@@ -25,6 +27,7 @@ pub mod thread;
 pub mod tx_batch;
 pub mod wake;
 
+pub use ethernet::{ethernet, Ethernet};
 pub use link_state::{link_flags, set_link_up, LinkFlags};
 pub use port_io::PortBinding;
 pub use switch_loop::{LoopOptions, StopHandle, SwitchLoop};

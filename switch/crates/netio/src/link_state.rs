@@ -46,7 +46,7 @@ pub fn set_link_up(interface: &str, up: bool) -> io::Result<()> {
     }
 }
 
-fn socket() -> io::Result<OwnedFd> {
+pub(crate) fn socket() -> io::Result<OwnedFd> {
     // SAFETY: a plain system call; the descriptor is owned from here on.
     unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
@@ -57,7 +57,7 @@ fn socket() -> io::Result<OwnedFd> {
     }
 }
 
-fn request(interface: &str) -> io::Result<libc::ifreq> {
+pub(crate) fn request(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.is_empty() || interface.len() >= request.ifr_name.len() {

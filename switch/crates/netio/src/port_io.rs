@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One switch port's interface: its receiving ring, and whether it is there and up.
 
+use device::{Device, DropReason};
+
 use crate::socket::{Interface, InterfaceError, RingOptions, RxCounters, RxRing};
 
 /// Which interface is which port, as `-i 1@s1-eth1` says.
@@ -30,6 +32,8 @@ pub(crate) struct PortIo {
     pub(crate) ring: Option<RxRing>,
     /// Counts of rings that are closed.
     past: RxCounters,
+    /// What of all of them was told.
+    told: RxCounters,
 }
 
 impl PortIo {
@@ -46,6 +50,7 @@ impl PortIo {
             interface,
             ring: Some(ring),
             past: RxCounters::default(),
+            told: RxCounters::default(),
         })
     }
 
@@ -103,10 +108,20 @@ impl PortIo {
         }
     }
 
-    /// Frames lost at reception since the start.
-    pub(crate) fn counters(&mut self) -> RxCounters {
-        let now = self.ring.as_mut().map(RxRing::counters).unwrap_or_default();
-        sum(self.past, now)
+    /// Tells `device` of the frames that were lost at reception since the last call; asks the kernel.
+    pub(crate) fn tell_losses(&mut self, device: &mut Device) {
+        let ring = self.ring.as_mut().map(RxRing::counters).unwrap_or_default();
+        let (now, told) = (sum(self.past, ring), self.told);
+        for (reason, lost) in [
+            (DropReason::RingFull, now.ring_full - told.ring_full),
+            (DropReason::Truncated, now.truncated - told.truncated),
+            (DropReason::Unsegmented, now.unsegmented - told.unsegmented),
+        ] {
+            if lost > 0 {
+                device.count_reception_losses(self.port, reason, lost);
+            }
+        }
+        self.told = now;
     }
 }
 

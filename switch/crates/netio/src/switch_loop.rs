@@ -9,7 +9,7 @@ use crate::link_watch::LinkWatch;
 use crate::moderation::Moderation;
 use crate::poll::{Interest, Poller};
 use crate::port_io::{Change, PortBinding, PortIo};
-use crate::socket::{InterfaceError, RingOptions, RxCounters, TxSocket};
+use crate::socket::{InterfaceError, RingOptions, TxSocket};
 use crate::tx_batch::TxBatch;
 use crate::wake::WakeFd;
 use device::config::PORT_MAX;
@@ -26,8 +26,13 @@ const WAKE_TOKEN: u64 = u64::MAX;
 const LINK_TOKEN: u64 = u64::MAX - 1;
 /// Frames received before calls, events and departures get their turn.
 const RX_BATCH: usize = 128;
-/// Closures run before frames get their turn.
+/// The same after a turn with frames that took too long each.
+const RX_BATCH_SLOW: usize = 1;
+/// Closures run before frames get their turn: so many, or fewer that take so long together.
 const CALL_BATCH: usize = 64;
+const CALL_TIME: Nanos = 100_000;
+/// Who asks the device something finds losses at reception at most this old: each look is a system call a port.
+const LOSSES_PERIOD: Nanos = 10_000_000;
 /// Retry of events that the control plane had no room for.
 const EVENT_RETRY: Nanos = 1_000_000;
 
@@ -68,6 +73,8 @@ pub struct SwitchLoop {
     events: Sender<Vec<Event>>,
     options: LoopOptions,
     moderation: Moderation,
+    /// When the device was told of losses at reception.
+    losses_told: Nanos,
 }
 
 /// Why the loop cannot start.
@@ -133,37 +140,45 @@ impl SwitchLoop {
             events,
             options,
             moderation: Moderation::default(),
+            losses_told: 0,
         };
         Ok((switch_loop, handle, stop_handle))
     }
 
-    /// Runs until it is stopped; returns the device as it was then, and the frames that each port lost at reception.
+    /// Runs until it is stopped; returns the device as it was then.
     ///
     /// # Errors
     /// The system's error when waiting itself fails.
-    pub fn run(mut self) -> io::Result<(Device, Vec<(u32, RxCounters)>)> {
-        let mut busy_until = 0;
+    pub fn run(mut self) -> io::Result<Device> {
+        let (mut busy_until, mut batch) = (0, RX_BATCH);
         loop {
             if self.stop.load(Ordering::Acquire) {
                 // What came before the stop is still handled, and counted.
-                self.receive(&ClockPair::read());
+                self.receive(&ClockPair::read(), batch);
                 self.tx.flush();
                 self.note_failures();
-                let lost = self.ports.iter_mut().map(|io| (io.port, io.counters()));
-                let lost = lost.collect();
-                return Ok((self.device, lost));
+                for io in &mut self.ports {
+                    io.tell_losses(&mut self.device);
+                }
+                return Ok(self.device);
             }
             // What stands in the rings after this reading is for the next turn.
             let clock = ClockPair::read();
-            let received = self.receive(&clock);
-            let called = self.run_calls();
-            let due = if received < RX_BATCH {
-                self.device.advance(clock.monotonic, &mut self.tx)
-            } else {
-                self.device.next_due()
+            let overruns = self.device.stats().overruns();
+            let received = self.receive(&clock, batch);
+            if received < batch {
+                self.device.advance(clock.monotonic, &mut self.tx);
+            }
+            // A program that goes round for ever must not keep calls and the stop waiting.
+            batch = match self.device.stats().overruns() == overruns {
+                true => RX_BATCH,
+                false => RX_BATCH_SLOW,
             };
             self.tx.flush();
             self.note_failures();
+            // Behind the sending, so that who reads counts finds as sent what was sent.
+            let called = self.run_calls();
+            let due = self.device.next_due();
             let events_wait = self.hand_on_events();
             self.moderation.received(received);
             if received > 0 || called {
@@ -174,11 +189,11 @@ impl SwitchLoop {
         }
     }
 
-    /// Takes up to `RX_BATCH` frames of all rings, merged by arrival; what is due before a frame is done before.
+    /// Takes up to `batch` frames of all rings, merged by arrival; what is due before a frame is done before.
     #[inline]
-    fn receive(&mut self, clock: &ClockPair) -> usize {
+    fn receive(&mut self, clock: &ClockPair, batch: usize) -> usize {
         let mut count = 0;
-        while count < RX_BATCH {
+        while count < batch {
             let mut first: Option<(usize, Nanos)> = None;
             let mut second = Nanos::MAX;
             for (i, io) in self.ports.iter().enumerate() {
@@ -201,7 +216,7 @@ impl SwitchLoop {
                 break;
             };
             let (device, tx, port) = (&mut self.device, &mut self.tx, io.port);
-            count += ring.receive_until(clock, RX_BATCH - count, second, |frame| {
+            count += ring.receive_until(clock, batch - count, second, |frame| {
                 device.advance(frame.arrival, tx);
                 device.receive(frame.arrival, port, frame.bytes);
             });
@@ -211,12 +226,24 @@ impl SwitchLoop {
 
     #[inline]
     fn run_calls(&mut self) -> bool {
-        let mut any = false;
+        let (mut any, until) = (false, monotonic_now() + CALL_TIME);
+        let (ports, losses_told) = (&mut self.ports, &mut self.losses_told);
         for _ in 0..CALL_BATCH {
-            if !self.calls.run_one(&mut self.device, monotonic_now) {
+            let prepare = |device: &mut Device| {
+                let now = monotonic_now();
+                if now >= *losses_told + LOSSES_PERIOD {
+                    *losses_told = now;
+                    ports.iter_mut().for_each(|io| io.tell_losses(device));
+                }
+                now
+            };
+            if !self.calls.run_one(&mut self.device, prepare) {
                 break;
             }
             any = true;
+            if monotonic_now() >= until {
+                break;
+            }
         }
         any
     }
@@ -224,8 +251,9 @@ impl SwitchLoop {
     #[inline]
     fn note_failures(&mut self) {
         let device = &mut self.device;
-        self.tx
-            .take_failures(|port| device.count_transmit_failure(port));
+        self.tx.take_failures(|port, packets, bytes| {
+            device.count_transmit_failures(port, packets, bytes);
+        });
     }
 
     /// True when events wait that the control plane has no room for.

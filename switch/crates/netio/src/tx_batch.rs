@@ -19,13 +19,10 @@ pub struct TxBatch {
     indices: Vec<i32>,
     frames: Vec<Frame>,
     bytes: Vec<u8>,
-    /// Ports whose frames failed since the last look, one entry a frame.
-    failures: Vec<u32>,
-    failures_lost: u64,
+    /// Of each port, the frames that failed since the last look and their bytes.
+    failures: Vec<(u64, u64)>,
+    any_failed: bool,
 }
-
-/// Most failures remembered between two looks.
-const FAILURES_MAX: usize = 4096;
 
 impl TxBatch {
     /// An empty batch for ports up to `port_max`.
@@ -35,8 +32,8 @@ impl TxBatch {
             indices: vec![0; port_max as usize + 1],
             frames: Vec::with_capacity(TX_BATCH),
             bytes: Vec::with_capacity(TX_BATCH * 2048),
-            failures: Vec::with_capacity(FAILURES_MAX),
-            failures_lost: 0,
+            failures: vec![(0, 0); port_max as usize + 1],
+            any_failed: false,
         }
     }
 
@@ -52,7 +49,7 @@ impl TxBatch {
             return;
         }
         let (frames, bytes) = (&self.frames, &self.bytes);
-        let (failures, lost) = (&mut self.failures, &mut self.failures_lost);
+        let (failures, any_failed) = (&mut self.failures, &mut self.any_failed);
         self.socket.send(
             frames.len(),
             |i| {
@@ -60,10 +57,11 @@ impl TxBatch {
                 (frame.index, &bytes[frame.start..frame.end])
             },
             |i, _: TxError| {
-                if failures.len() < FAILURES_MAX {
-                    failures.push(frames[i].port);
-                } else {
-                    *lost += 1;
+                let frame = &frames[i];
+                if let Some((packets, bytes)) = failures.get_mut(frame.port as usize) {
+                    *packets += 1;
+                    *bytes += (frame.end - frame.start) as u64;
+                    *any_failed = true;
                 }
             },
         );
@@ -71,9 +69,17 @@ impl TxBatch {
         self.bytes.clear();
     }
 
-    /// Tells `each` the port of every frame that failed since the last call.
-    pub fn take_failures(&mut self, each: impl FnMut(u32)) {
-        self.failures.drain(..).for_each(each);
+    /// Tells `each` every port with frames that failed since the last call: how many, and their bytes.
+    pub fn take_failures(&mut self, mut each: impl FnMut(u32, u64, u64)) {
+        if !std::mem::take(&mut self.any_failed) {
+            return;
+        }
+        for (port, failed) in (0u32..).zip(&mut self.failures) {
+            let (packets, bytes) = std::mem::take(failed);
+            if packets > 0 {
+                each(port, packets, bytes);
+            }
+        }
     }
 }
 

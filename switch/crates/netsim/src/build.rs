@@ -14,6 +14,7 @@ use crate::switch::Switch;
 use device::{Device, DeviceConfig};
 use std::collections::BTreeMap;
 use tcp::Addr;
+use traffic::derived_seed;
 use traffic::link::{Link, LinkOptions, LinkStreams};
 use v1model::Pipeline;
 
@@ -79,6 +80,7 @@ fn switches(config: &Config, fabric: &mut Fabric) -> Result<Vec<Switch>, ConfigE
     for (i, switch) in config.switches.iter().enumerate() {
         let mut device = Device::new(DeviceConfig {
             cpu_port: switch.cpu_port,
+            seed: derived_seed(config.seed, &format!("switch/{}", switch.name)),
             ..DeviceConfig::default()
         });
         add_ports(&mut device, switch)

@@ -13,17 +13,8 @@ impl Chance {
     /// The application's and the initial sequence numbers' streams of the flow `name`: they depend on the run's seed and
     /// this name only, so a flow that is added changes nothing for the others.
     pub(crate) fn of_flow(seed: u64, name: &str) -> (Chance, Chance) {
-        // FNV-1a over the seed and the name; seed_from_u64 spreads the result over the whole state.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in seed
-            .to_le_bytes()
-            .iter()
-            .chain(b"flow/")
-            .chain(name.as_bytes())
-        {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        let app = Xoshiro256PlusPlus::seed_from_u64(hash);
+        let seed = traffic::derived_seed(seed, &format!("flow/{name}"));
+        let app = Xoshiro256PlusPlus::seed_from_u64(seed);
         // A jump is 2^128 draws: the sub-streams never meet.
         let mut sequence_numbers = app.clone();
         sequence_numbers.jump();

@@ -24,6 +24,8 @@
 //! | `series` | samples in columns |
 //! | `results` | reports: flows, ports, links, hosts, switches, transfers |
 
+#![forbid(unsafe_code)]
+
 mod app;
 mod build;
 mod calendar;

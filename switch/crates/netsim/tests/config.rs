@@ -34,6 +34,20 @@ fn error(pointer: &str, value: Value) -> String {
 }
 
 #[test]
+fn each_switch_has_chance_of_its_own_by_the_runs_seed() {
+    let seeds = |run: u64| {
+        let mut config = dumbbell(2_000_000, 50, 1_000_000, json!([]));
+        config["seed"] = json!(run);
+        let simulation = Simulation::from_json(&config.to_string()).unwrap();
+        ["s1", "s2"].map(|name| simulation.switch(name).unwrap().config().seed)
+    };
+    let [first, second] = seeds(1);
+    assert_eq!(seeds(1), [first, second]);
+    assert_ne!(first, second);
+    assert!(seeds(2).iter().all(|seed| ![first, second].contains(seed)));
+}
+
+#[test]
 fn unknown_keys_and_wrong_types_are_told() {
     let cases = [
         ("/speed", json!(1), "speed: unknown field `speed`, expected one of `seed`, `programs`, "),

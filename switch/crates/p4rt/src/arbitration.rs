@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use prost_types::Any;
 use tonic::{Code, Status};
 
+use crate::error::quote;
 use crate::proto::p4rt::{MasterArbitrationUpdate, Role, Uint128};
 use crate::proto::rpc;
 
@@ -14,6 +15,10 @@ pub const OBSERVER_ROLE: &str = "fairlane.observer";
 
 /// Streams of one role that may be open at a time.
 pub const MAX_STREAMS_PER_ROLE: usize = 64;
+/// Roles that are remembered with their highest election ids.
+pub const MAX_ROLES: usize = 64;
+/// Longest name of a role.
+pub const MAX_ROLE_BYTES: usize = 200;
 
 /// One open `StreamChannel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +33,8 @@ pub struct Arbiter {
     roles: HashMap<String, RoleState>,
     /// The role that a stream chose with its first message.
     streams: HashMap<StreamId, String>,
+    /// Roles that clients left, counted: the one that was left first is forgotten first.
+    left: u64,
 }
 
 #[derive(Default)]
@@ -37,6 +44,8 @@ struct RoleState {
     primary: Option<StreamId>,
     /// None: the client has no election id, so it never becomes primary.
     members: BTreeMap<StreamId, Option<u128>>,
+    /// When the last member went, by [`Arbiter::left`].
+    left: u64,
 }
 
 impl Arbiter {
@@ -45,6 +54,7 @@ impl Arbiter {
             device_id,
             roles: HashMap::new(),
             streams: HashMap::new(),
+            left: 0,
         }
     }
 
@@ -69,12 +79,15 @@ impl Arbiter {
                 }
                 if own != role {
                     return Err(Status::failed_precondition(format!(
-                        "this stream has the role {own:?}; close it and open another one for the role {role:?}"
+                        "this stream has the {}; close it and open another one for the {}",
+                        shown(own),
+                        shown(role)
                     )));
                 }
             }
         }
         let id = message.election_id.as_ref().map(to_u128);
+        self.make_room(role)?;
         let state = self.roles.entry(role.to_owned()).or_default();
         if id.is_some()
             && state
@@ -83,18 +96,43 @@ impl Arbiter {
                 .any(|(other, used)| *other != stream && *used == id)
         {
             return Err(Status::invalid_argument(format!(
-                "Election id already exists: {} is used by another client with the role {role:?}",
-                id.unwrap_or_default()
+                "Election id already exists: {} is used by another client with the {}",
+                id.unwrap_or_default(),
+                shown(role)
             )));
         }
         if !state.members.contains_key(&stream) && state.members.len() >= MAX_STREAMS_PER_ROLE {
             return Err(Status::resource_exhausted(format!(
-                "{MAX_STREAMS_PER_ROLE} streams are open for the role {role:?}; no more are taken"
+                "{MAX_STREAMS_PER_ROLE} streams are open for the {}; no more are taken",
+                shown(role)
             )));
         }
         state.members.insert(stream, id);
         self.streams.insert(stream, role.to_owned());
         Ok(state.elect(self.device_id, role, stream, id))
+    }
+
+    /// A new role needs a place: one that nobody has any more is forgotten for it, with its highest election id.
+    fn make_room(&mut self, role: &str) -> Result<(), Status> {
+        if self.roles.contains_key(role) || self.roles.len() < MAX_ROLES {
+            return Ok(());
+        }
+        // The default role's election id is kept for good.
+        let empty =
+            |(name, state): &(&String, &RoleState)| state.members.is_empty() && !name.is_empty();
+        let oldest = self
+            .roles
+            .iter()
+            .filter(empty)
+            .min_by_key(|(_, state)| state.left);
+        let Some((oldest, _)) = oldest else {
+            return Err(Status::resource_exhausted(format!(
+                "clients have {MAX_ROLES} roles already, and no more are taken"
+            )));
+        };
+        let oldest = oldest.clone();
+        self.roles.remove(&oldest);
+        Ok(())
     }
 
     /// A stream has ended.
@@ -106,6 +144,8 @@ impl Arbiter {
             return Notices::new();
         };
         state.members.remove(&stream);
+        self.left += 1;
+        state.left = self.left;
         if state.primary != Some(stream) {
             return Notices::new();
         }
@@ -143,29 +183,38 @@ impl Arbiter {
         }
         let Some(state) = self.roles.get(role) else {
             if role.is_empty() {
-                return Err(Status::permission_denied(
-                    "Not primary: no client has opened a stream yet",
-                ));
+                return Err(Status::permission_denied(not_primary(role, None)));
             }
             return Err(Status::not_found(format!(
-                "role {role:?} is unknown; no client has opened a stream for it"
+                "the {} is unknown: no client has opened a stream for it",
+                shown(role)
             )));
         };
-        let Some(primary) = state.primary else {
-            return Err(Status::permission_denied(format!(
-                "Not primary: the role {role:?} has no primary now"
-            )));
-        };
-        let held = state.members.get(&primary).copied().flatten();
         let given = election_id.map(to_u128);
-        if given.is_some() && given == held {
+        if given.is_some() && given == state.held() {
             return Ok(());
         }
         let given = given.map_or("none".to_owned(), |id| id.to_string());
         Err(Status::permission_denied(format!(
-            "Not primary: the election id given is {given}, the primary's is {}",
-            held.unwrap_or_default()
+            "{}; the election id of this request is {given}",
+            not_primary(role, Some(state))
         )))
+    }
+
+    /// Why a stream may not send what only a primary may.
+    pub fn why_not_primary(&self, stream: StreamId) -> String {
+        match self.streams.get(&stream) {
+            None => "Not primary: this stream has not sent an arbitration yet".to_owned(),
+            Some(role) if role == OBSERVER_ROLE => {
+                format!("Read-only: the role {OBSERVER_ROLE:?} writes nothing")
+            }
+            Some(role) => not_primary(role, self.roles.get(role)),
+        }
+    }
+
+    /// Has this stream sent an arbitration?
+    pub fn knows(&self, stream: StreamId) -> bool {
+        self.streams.contains_key(&stream)
     }
 
     /// Is this stream the primary of its role, and may that role do more than read?
@@ -185,6 +234,11 @@ impl Arbiter {
 }
 
 impl RoleState {
+    /// The primary's election id.
+    fn held(&self) -> Option<u128> {
+        self.members.get(&self.primary?).copied().flatten()
+    }
+
     fn elect(&mut self, device_id: u64, role: &str, stream: StreamId, id: Option<u128>) -> Notices {
         if id.is_some() && id >= self.highest {
             self.highest = id;
@@ -232,6 +286,33 @@ impl RoleState {
     }
 }
 
+/// A role in a sentence.
+fn shown(role: &str) -> String {
+    match role.is_empty() {
+        true => "default role".to_owned(),
+        false => format!("role {}", quote(role)),
+    }
+}
+
+/// Who is primary, and how a client becomes it.
+fn not_primary(role: &str, state: Option<&RoleState>) -> String {
+    let shown = shown(role);
+    match state.map(|state| (state.held(), state.highest)) {
+        Some((Some(held), _)) => format!(
+            "Not primary: the primary of the {shown} is the client with the election id {held}; to take over, send an \
+             arbitration with a higher one in a StreamChannel"
+        ),
+        Some((None, Some(highest))) => format!(
+            "Not primary: the {shown} has no primary now; send an arbitration with the election id {highest} or a \
+             higher one in a StreamChannel"
+        ),
+        _ => format!(
+            "Not primary: the {shown} has no primary yet; open a StreamChannel and send an arbitration with an \
+             election id"
+        ),
+    }
+}
+
 /// The name of the role, "" for the default role.
 #[allow(deprecated)]
 fn role_name(message: &MasterArbitrationUpdate) -> Result<&str, Status> {
@@ -242,13 +323,20 @@ fn role_name(message: &MasterArbitrationUpdate) -> Result<&str, Status> {
     let config = role.config.as_ref().filter(|c| !is_empty(c));
     if let Some(Any { type_url, .. }) = config {
         return Err(Status::invalid_argument(format!(
-            "role config {type_url:?} is not understood; leave it unset: every role has full access to the pipeline"
+            "role config {} is not understood; leave it unset: every role has full access to the pipeline",
+            quote(type_url)
         )));
     }
     if role.name.is_empty() && role.id != 0 {
         return Err(Status::invalid_argument(format!(
             "role id {} is deprecated; name the role",
             role.id
+        )));
+    }
+    if role.name.len() > MAX_ROLE_BYTES {
+        return Err(Status::invalid_argument(format!(
+            "the role {} is too long; at most {MAX_ROLE_BYTES} bytes are allowed",
+            quote(&role.name)
         )));
     }
     Ok(&role.name)

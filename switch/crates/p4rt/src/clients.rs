@@ -3,9 +3,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 use tonic::Status;
@@ -18,6 +20,11 @@ use crate::proto::p4rt::StreamMessageResponse;
 const CONTROL_QUEUE: usize = 1024;
 /// Packets, digests and notifications that a client may leave unread; more are dropped and counted.
 const DATA_QUEUE: usize = 4096;
+/// Bytes of them; and of errors, which tell a client of what it sent itself.
+const DATA_BYTES: usize = 8 << 20;
+const ERROR_BYTES: usize = 256 << 10;
+/// Streams that may be open at a time, all roles together.
+const MAX_STREAMS: usize = 512;
 
 type Item = Result<StreamMessageResponse, Status>;
 
@@ -32,8 +39,13 @@ pub struct Clients {
 
 struct Sender {
     control: mpsc::Sender<Item>,
-    data: mpsc::Sender<StreamMessageResponse>,
+    data: mpsc::Sender<Waiting>,
+    /// Bytes in `data`.
+    bytes: Arc<AtomicUsize>,
 }
+
+/// A message and the bytes that it counts for while it waits.
+type Waiting = (StreamMessageResponse, usize);
 
 impl Clients {
     pub fn new(device_id: u64) -> Self {
@@ -46,19 +58,32 @@ impl Clients {
     }
 
     /// A new stream, and what its client will get.
-    pub fn open(&mut self) -> (StreamId, Outgoing) {
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED when there are too many.
+    pub fn open(&mut self) -> Result<(StreamId, Outgoing), Status> {
+        if self.senders.len() >= MAX_STREAMS {
+            return Err(Status::resource_exhausted(format!(
+                "{MAX_STREAMS} streams are open; no more are taken"
+            )));
+        }
         self.last_id += 1;
         let id = StreamId(self.last_id);
         let (control, control_end) = mpsc::channel(CONTROL_QUEUE);
         let (data, data_end) = mpsc::channel(DATA_QUEUE);
-        self.senders.insert(id, Sender { control, data });
-        (
-            id,
-            Outgoing {
-                control: control_end,
-                data: data_end,
-            },
-        )
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let sender = Sender {
+            control,
+            data,
+            bytes: bytes.clone(),
+        };
+        self.senders.insert(id, sender);
+        let outgoing = Outgoing {
+            control: control_end,
+            data: data_end,
+            bytes,
+        };
+        Ok((id, outgoing))
     }
 
     /// Ends a stream, with a status when it was the client's fault, and tells the others.
@@ -95,13 +120,14 @@ impl Clients {
 
     /// Sends to one stream; false when there was no room or no stream.
     pub fn send(&self, id: StreamId, update: Update) -> bool {
+        let most = match update {
+            Update::Error(_) => ERROR_BYTES,
+            _ => DATA_BYTES,
+        };
         let message = StreamMessageResponse {
             update: Some(update),
         };
-        let sent = self
-            .senders
-            .get(&id)
-            .is_some_and(|s| s.data.try_send(message).is_ok());
+        let sent = self.senders.get(&id).is_some_and(|s| s.put(message, most));
         if !sent {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -118,10 +144,29 @@ impl Clients {
     }
 }
 
+impl Sender {
+    /// False when there is no room, or when more than `most` bytes would wait.
+    fn put(&self, message: StreamMessageResponse, most: usize) -> bool {
+        let bytes = message.encoded_len();
+        // Only this side adds, one call at a time: what is read here can only become less.
+        let waiting = self.bytes.load(Ordering::Relaxed);
+        if waiting > 0 && waiting + bytes > most {
+            return false;
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let sent = self.data.try_send((message, bytes)).is_ok();
+        if !sent {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        sent
+    }
+}
+
 /// The messages to one client, arbitration before everything else.
 pub struct Outgoing {
     control: mpsc::Receiver<Item>,
-    data: mpsc::Receiver<StreamMessageResponse>,
+    data: mpsc::Receiver<Waiting>,
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Outgoing {
@@ -131,7 +176,8 @@ impl Outgoing {
         while let Ok(Ok(message)) = self.control.try_recv() {
             out.push_back(message);
         }
-        while let Ok(message) = self.data.try_recv() {
+        while let Ok((message, bytes)) = self.data.try_recv() {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             out.push_back(message);
         }
     }
@@ -145,7 +191,10 @@ impl Stream for Outgoing {
             return Poll::Ready(item);
         }
         match self.data.poll_recv(cx) {
-            Poll::Ready(Some(message)) => Poll::Ready(Some(Ok(message))),
+            Poll::Ready(Some((message, bytes))) => {
+                self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                Poll::Ready(Some(Ok(message)))
+            }
             // Both senders go together; the end of `control` ends the stream.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }

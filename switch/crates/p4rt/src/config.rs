@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forwarding pipeline configs: what is saved, what runs, and how one is made from a client's message (§11, §15).
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use prost::Message;
 use tonic::Status;
-use v1model::Pipeline;
+use v1model::{fault, Pipeline, Schema};
 
 use crate::binding::Binding;
 use crate::error::NO_PIPELINE;
@@ -16,6 +17,8 @@ use crate::soft::Soft;
 pub struct Loaded {
     pub config: ForwardingPipelineConfig,
     pub binding: Binding,
+    /// The program's objects, for what can be said of them without it.
+    pub schema: Schema,
 }
 
 /// A config with the state that clients wrote into it.
@@ -31,6 +34,8 @@ pub struct Context {
 pub struct State {
     pub running: Option<Context>,
     pub saved: Option<Context>,
+    /// How many Writes were applied: a read in several pieces looks whether one came between them.
+    pub writes: u64,
 }
 
 impl State {
@@ -55,13 +60,39 @@ struct WrappedConfig {
     device_data: Vec<u8>,
 }
 
-/// Makes a pipeline out of a client's config and binds its P4Info to it.
+/// Makes a pipeline out of a client's config and binds its P4Info to it; the program may take `program_bytes` of memory.
 ///
 /// # Errors
-/// INVALID_ARGUMENT when a part is missing, is malformed or does not fit the other.
+/// INVALID_ARGUMENT when a part is missing, is malformed, too large, or does not fit the other; INTERNAL for a fault of
+/// ours.
 pub fn load(
     config: ForwardingPipelineConfig,
     cpu_port: Option<u32>,
+    program_bytes: u64,
+) -> Result<(Arc<Loaded>, Pipeline), Status> {
+    contained("loading the program", || {
+        load_here(config, cpu_port, program_bytes)
+    })?
+}
+
+/// Runs `f`, a step on the way to a new program. A fault in it is logged, and is an error for the client: the program that
+/// runs is not touched.
+///
+/// # Errors
+/// INTERNAL after a panic.
+pub fn contained<R>(what: &str, f: impl FnOnce() -> R) -> Result<R, Status> {
+    fault::contained(f).map_err(|fault| {
+        tracing::error!("{what} failed by a fault of the switch, and nothing was changed: {fault}");
+        Status::internal(format!(
+            "{what} failed by a fault of the switch, and nothing was changed: {fault}"
+        ))
+    })
+}
+
+fn load_here(
+    config: ForwardingPipelineConfig,
+    cpu_port: Option<u32>,
+    program_bytes: u64,
 ) -> Result<(Arc<Loaded>, Pipeline), Status> {
     let info = config
         .p4info
@@ -72,13 +103,28 @@ pub fn load(
             "the config has no p4_device_config; it takes the BMv2 JSON that p4c makes",
         ));
     }
-    let pipeline = pipeline(&config.p4_device_config)?;
+    let mut pipeline = Pipeline::from_json_within(&json(&config.p4_device_config), program_bytes)
+        .map_err(|e| Status::invalid_argument(format!("p4_device_config: {e}")))?;
     let binding =
         Binding::new(info, &pipeline, cpu_port).map_err(|e| Status::new(e.code, e.message))?;
-    Ok((Arc::new(Loaded { config, binding }), pipeline))
+    for table in binding.tables.items.iter().filter(|t| !t.is_const) {
+        if pipeline.table_is_const(table.table) {
+            pipeline
+                .table_allow_changes(table.table, table.size)
+                .map_err(|e| Status::invalid_argument(format!("P4Info: {e}")))?;
+        }
+    }
+    let schema = pipeline.schema().clone();
+    let loaded = Loaded {
+        config,
+        binding,
+        schema,
+    };
+    Ok((Arc::new(loaded), pipeline))
 }
 
-fn pipeline(device_config: &[u8]) -> Result<Pipeline, Status> {
+/// The BMv2 JSON in a device config.
+pub fn json(device_config: &[u8]) -> Cow<'_, [u8]> {
     let first = device_config.iter().find(|b| !b.is_ascii_whitespace());
     let unwrapped = match first {
         Some(b'{') => None,
@@ -87,6 +133,22 @@ fn pipeline(device_config: &[u8]) -> Result<Pipeline, Status> {
             .map(|w| w.device_data)
             .filter(|d| !d.is_empty()),
     };
-    Pipeline::from_json(unwrapped.as_deref().unwrap_or(device_config))
-        .map_err(|e| Status::invalid_argument(format!("p4_device_config: {e}")))
+    unwrapped.map_or(Cow::Borrowed(device_config), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_loading_is_an_error_of_that_client() {
+        let result: Result<(), Status> =
+            contained("loading the program", || panic!("no one thought of that"));
+        let status = result.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Internal);
+        assert_eq!(
+            status.message(),
+            "loading the program failed by a fault of the switch, and nothing was changed: no one thought of that"
+        );
+    }
 }

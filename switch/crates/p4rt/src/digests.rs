@@ -123,7 +123,8 @@ impl Digests {
         let Some(digest) = self.digests.get_mut(&digest_id) else {
             return;
         };
-        if let Some(index) = digest.sent.iter().position(|s| s.list_id == list_id) {
+        // Lists are numbered upwards.
+        if let Ok(index) = digest.sent.binary_search_by_key(&list_id, |s| s.list_id) {
             for sample in digest
                 .sent
                 .remove(index)

@@ -11,13 +11,45 @@ use crate::proto::{p4rt, rpc};
 /// finsy and other clients look for "no … forwarding pipeline config" in a FAILED_PRECONDITION.
 pub const NO_PIPELINE: &str = "No forwarding pipeline config set for this device";
 
-/// Bytes of one status: clients refuse trailers beyond their metadata limit (finsy: 64 KiB, which is 48 KiB before
-/// base64). The codes of all updates go first; texts fill what is left, those of the first errors.
-const DETAILS_BYTES: usize = 46 * 1024;
-/// Bytes that one update takes without its text.
-const BARE_ERROR_BYTES: usize = 45;
-/// Bytes of texts that even a huge batch gets.
-const MIN_TEXT_BYTES: usize = 1024;
+/// Bytes of metadata in which an answer must fit, names and 32 bytes for each header included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetadataRoom(usize);
+
+/// What every client takes: gRPC's default limit is 8 KiB (P4Runtime 1.5 §18.2), and above it some refuse at random. A
+/// client that was not told otherwise says 16 KiB, the size from which on it refuses for certain.
+const DEFAULT_BYTES: usize = 8_000;
+const DEFAULT_SAID: u32 = 16 << 10;
+/// The most that is used.
+const MOST_BYTES: usize = 64 << 10;
+
+impl MetadataRoom {
+    /// Of a client that says that it takes so much, if it does.
+    pub fn said(bytes: Option<u32>) -> MetadataRoom {
+        MetadataRoom(match bytes {
+            // One that was told otherwise says a quarter more than it was told.
+            Some(bytes) if bytes > DEFAULT_SAID => (bytes as usize / 5 * 4).min(MOST_BYTES),
+            _ => DEFAULT_BYTES,
+        })
+    }
+
+    /// Of a caller that no header stands before.
+    pub fn most() -> MetadataRoom {
+        MetadataRoom(MOST_BYTES)
+    }
+}
+
+/// What of them is always there: the other headers, the names of these two, and the frame of the status message.
+const FIXED_BYTES: usize = 360;
+/// Most bytes of a status's text as it is sent, where all but plain characters take three.
+const TEXT_BYTES: usize = 900;
+/// Most bytes of a refusal's text in a batch's text.
+const FIRST_BYTES: usize = 512;
+/// Most bytes of the list of refused updates in a batch's text, when the details cannot hold all.
+const LIST_BYTES: usize = 200;
+/// Most bytes that a refusal repeats of what a client sent.
+const QUOTE_BYTES: usize = 200;
+/// What `Any` takes before the last part of the type's name; clients look at that part only.
+const TYPE_URLS: [&str; 2] = ["type.googleapis.com/p4.v1.Error", "/p4.v1.Error"];
 
 /// Why one update or one read request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -95,49 +127,107 @@ impl From<Refusal> for Status {
 
 /// The status of a batch: `OK` when all went well, else `UNKNOWN` with one `p4.v1.Error` per request, in order.
 ///
+/// All of it fits into the metadata that the client takes: texts are shortened first, those of later refusals
+/// before those of earlier ones; then the type's name; then what follows the last refusal is left out; at last the
+/// list is cut where it is full, and the status's text names the numbers of all that were refused.
+///
 /// # Errors
 /// `UNKNOWN` when at least one request was refused.
-pub fn batch_status(call: &str, results: &[Result<(), Refusal>]) -> Result<(), Status> {
-    let failed = results.iter().filter(|r| r.is_err()).count();
-    if failed == 0 {
+pub fn batch_status(
+    call: &str,
+    results: &[Result<(), Refusal>],
+    metadata: MetadataRoom,
+) -> Result<(), Status> {
+    let refused = |(index, result): (usize, &Result<(), Refusal>)| result.is_err().then_some(index);
+    let failed: Vec<usize> = results.iter().enumerate().filter_map(refused).collect();
+    let (Some(&first), Some(&last)) = (failed.first(), failed.last()) else {
         return Ok(());
-    }
-    let first = results.iter().enumerate().find_map(|(i, r)| match r {
-        Ok(()) => None,
-        Err(refusal) => Some((i, refusal)),
-    });
-    let message = match first {
-        Some((index, refusal)) => {
-            let text = clip(&refusal.message, 512);
-            format!(
-                "{call}: {failed} of {} refused; first [{index}]: {text}",
-                results.len()
-            )
-        }
-        None => String::new(),
     };
-    let mut budget = DETAILS_BYTES
-        .saturating_sub(results.len() * BARE_ERROR_BYTES)
-        .max(MIN_TEXT_BYTES);
-    let details = results.iter().map(|r| any_error(r, &mut budget)).collect();
+    let text = match &results[first] {
+        Ok(()) => "",
+        Err(refusal) => clip(&refusal.message, FIRST_BYTES),
+    };
+    let (count, all) = (failed.len(), results.len());
+    let mut message = format!("{call}: {count} of {all} refused; first [{first}]: {text}");
+    let mut room = details_room(metadata, &message);
+    let bare = |urls: &str, upto: usize| -> usize {
+        results[..upto].iter().map(|r| any_bytes(r, urls)).sum()
+    };
+    let [long, short] = TYPE_URLS;
+    let (url, listed) = if bare(long, all) <= room {
+        (long, all)
+    } else if bare(short, all) <= room {
+        (short, all)
+    } else if bare(short, last + 1) <= room {
+        (short, last + 1)
+    } else {
+        message = format!("{message}; refused are {}", ranges(&failed));
+        room = details_room(metadata, &message);
+        let fits = results.iter().scan(0, |bytes, result| {
+            *bytes += any_bytes(result, short);
+            // The first texts get a part of it.
+            (*bytes <= room / 8 * 7).then_some(())
+        });
+        (short, fits.count())
+    };
+    let mut texts = room - bare(url, listed);
+    let details = results[..listed].iter();
+    let details = details.map(|r| any_error(r, url, &mut texts)).collect();
     let status = rpc::Status {
         code: Code::Unknown as i32,
         message: message.clone(),
         details,
     };
-    Err(Status::with_details(
-        Code::Unknown,
-        message,
-        Bytes::from(status.encode_to_vec()),
-    ))
+    let details = Bytes::from(status.encode_to_vec());
+    Err(Status::with_details(Code::Unknown, message, details))
 }
 
-fn any_error(result: &Result<(), Refusal>, budget: &mut usize) -> prost_types::Any {
+/// Bytes that the details may have beside this text, which is sent twice.
+fn details_room(metadata: MetadataRoom, message: &str) -> usize {
+    let base64 = metadata.0.saturating_sub(FIXED_BYTES + sent_bytes(message));
+    (base64 / 4 * 3).saturating_sub(message.len())
+}
+
+/// Bytes of a text in a header: percent signs and digits for what is not plain.
+fn sent_bytes(text: &str) -> usize {
+    let plain = |b: &u8| (b' '..=b'~').contains(b) && *b != b'%';
+    text.bytes().map(|b| if plain(&b) { 1 } else { 3 }).sum()
+}
+
+/// `3, 17-20, 399` as far as there is room.
+fn ranges(numbers: &[usize]) -> String {
+    let mut text = String::new();
+    let mut rest = numbers;
+    while let Some(&first) = rest.first() {
+        let run = (first..).zip(rest).take_while(|(a, b)| a == *b).count();
+        rest = &rest[run..];
+        let one = match run {
+            1 => first.to_string(),
+            _ => format!("{first}-{}", first + run - 1),
+        };
+        if text.len() + one.len() > LIST_BYTES {
+            return format!("{text} and {} more", run + rest.len());
+        }
+        text = match text.is_empty() {
+            true => one,
+            false => format!("{text}, {one}"),
+        };
+    }
+    text
+}
+
+/// Bytes of one error in the details without its text: four tags and lengths, and a code that takes one byte.
+fn any_bytes(result: &Result<(), Refusal>, url: &str) -> usize {
+    4 + url.len() + if result.is_err() { 4 } else { 0 }
+}
+
+fn any_error(result: &Result<(), Refusal>, url: &str, texts: &mut usize) -> prost_types::Any {
     let error = match result {
         Ok(()) => p4rt::Error::default(),
         Err(refusal) => {
-            let message = clip(&refusal.message, *budget);
-            *budget -= message.len();
+            // Two bytes each for the text's own length, and for those around it that become longer by it.
+            let message = clip(&refusal.message, texts.saturating_sub(6)).to_owned();
+            *texts -= message.len() + if message.is_empty() { 0 } else { 6 };
             p4rt::Error {
                 canonical_code: refusal.code as i32,
                 message,
@@ -146,18 +236,51 @@ fn any_error(result: &Result<(), Refusal>, budget: &mut usize) -> prost_types::A
         }
     };
     prost_types::Any {
-        type_url: "type.googleapis.com/p4.v1.Error".into(),
+        type_url: url.into(),
         value: error.encode_to_vec(),
     }
 }
 
 /// The first `max_bytes` of a text, cut between two characters.
-fn clip(text: &str, max_bytes: usize) -> String {
+fn clip(text: &str, max_bytes: usize) -> &str {
     let mut end = text.len().min(max_bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text[..end].to_owned()
+    &text[..end]
+}
+
+/// What a client sent, for a text of ours: in quotation marks, without control characters, at most its first 200 bytes.
+pub fn quote(text: &str) -> String {
+    let shown = clip(text, QUOTE_BYTES);
+    match shown.len() == text.len() {
+        true => format!("{shown:?}"),
+        false => format!("{shown:?}... ({} bytes)", text.len()),
+    }
+}
+
+/// The same status with the middle of its text left out where it is too long to arrive: what it is about stands at
+/// the beginning, what is allowed at the end.
+pub fn short(status: Status) -> Status {
+    let text = status.message();
+    if sent_bytes(text) <= TEXT_BYTES {
+        return status;
+    }
+    let (mut first, mut last) = (text, text);
+    while sent_bytes(first) > TEXT_BYTES * 2 / 3 {
+        first = clip(first, first.len().min(TEXT_BYTES) - 1);
+    }
+    while sent_bytes(last) > TEXT_BYTES / 4 {
+        let mut from = last.len().saturating_sub(TEXT_BYTES).max(1);
+        while !last.is_char_boundary(from) {
+            from += 1;
+        }
+        last = &last[from..];
+    }
+    let left_out = text.len() - first.len() - last.len();
+    let text = format!("{first} ... ({left_out} bytes left out) ... {last}");
+    let details = Bytes::copy_from_slice(status.details());
+    Status::with_details(status.code(), text, details)
 }
 
 #[cfg(test)]
@@ -166,7 +289,7 @@ mod tests {
 
     #[test]
     fn all_good_is_ok() {
-        assert!(batch_status("Write", &[Ok(()), Ok(())]).is_ok());
+        assert!(batch_status("Write", &[Ok(()), Ok(())], MetadataRoom::said(None)).is_ok());
     }
 
     #[test]
@@ -176,7 +299,7 @@ mod tests {
             Err(Refusal::not_found("table id 7 is unknown")),
             Ok(()),
         ];
-        let status = batch_status("Write", &results).unwrap_err();
+        let status = batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err();
         assert_eq!(status.code(), Code::Unknown);
         assert_eq!(
             status.message(),
@@ -199,14 +322,127 @@ mod tests {
         assert_eq!(codes, [0, Code::NotFound as i32, 0]);
     }
 
+    /// The metadata of a status as clients count it.
+    fn metadata_bytes(status: &Status) -> usize {
+        let headers = [
+            (":status", 3),
+            ("content-type", "application/grpc".len()),
+            ("date", 29),
+            ("grpc-status", 2),
+            ("grpc-message", sent_bytes(status.message())),
+            (
+                "grpc-status-details-bin",
+                status.details().len().div_ceil(3) * 4,
+            ),
+        ];
+        headers
+            .iter()
+            .map(|(name, bytes)| name.len() + bytes + 32)
+            .sum()
+    }
+
+    /// (codes, texts) of the details.
+    fn told(status: &Status) -> Vec<(i32, String)> {
+        let details = rpc::Status::decode(status.details()).unwrap().details;
+        let error = |any: prost_types::Any| {
+            assert!(any.type_url.ends_with("/p4.v1.Error"));
+            let error = p4rt::Error::decode(any.value.as_slice()).unwrap();
+            (error.canonical_code, error.message)
+        };
+        details.into_iter().map(error).collect()
+    }
+
     #[test]
-    fn a_thousand_long_texts_fit_in_trailers() {
-        let results = vec![Err(Refusal::invalid("x".repeat(400))); 1000];
-        let status = batch_status("Write", &results).unwrap_err();
-        assert!(
-            status.details().len() * 4 / 3 < 64 * 1024,
-            "{} bytes",
-            status.details().len()
+    fn every_batch_fits_into_the_metadata_that_clients_take() {
+        let invalid = Code::InvalidArgument as i32;
+        for text in ["x".repeat(400), "€".repeat(300), "%".repeat(500)] {
+            for (all, refused) in [
+                (3, vec![1]),
+                (150, vec![149]),
+                (150, (0..150).collect()),
+                (300, vec![0, 299]),
+                (400, vec![200]),
+                (400, vec![399]),
+                (1_000, (0..1_000).collect()),
+                (10_000, (0..10_000).step_by(2).collect::<Vec<usize>>()),
+                (100_000, vec![99_999]),
+            ] {
+                let mut results = vec![Ok(()); all];
+                for index in &refused {
+                    results[*index] = Err(Refusal::invalid(text.clone()));
+                }
+                let status = batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err();
+                let bytes = metadata_bytes(&status);
+                assert!(bytes <= 8_192, "{all}: {bytes} bytes");
+                let told = told(&status);
+                assert!(told.len() <= all);
+                for (index, (code, _)) in told.iter().enumerate() {
+                    assert_eq!(*code == invalid, refused.contains(&index), "[{index}]");
+                }
+                let whole = told.len() > refused[refused.len() - 1];
+                assert!(
+                    whole || status.message().contains("; refused are "),
+                    "{status:?}"
+                );
+                assert!(whole || refused[refused.len() - 1] > 200, "{all}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_failed_is_always_told() {
+        let mut results = vec![Ok(()); 4_000];
+        for index in [7, 8, 9, 2_000, 3_999] {
+            results[index] = Err(Refusal::not_found("no such entry"));
+        }
+        let status = batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err();
+        assert_eq!(
+            status.message(),
+            "Write: 5 of 4000 refused; first [7]: no such entry; refused are 7-9, 2000, 3999"
         );
+        let told = told(&status);
+        assert_eq!(told[7], (Code::NotFound as i32, "no such entry".to_owned()));
+        assert!(told.len() > 250, "{}", told.len());
+    }
+
+    #[test]
+    fn a_client_that_takes_more_gets_more() {
+        let results = vec![Err(Refusal::not_found("x".repeat(200))); 1_000];
+        for (said, listed) in [(None, 289), (Some(16_384), 289), (Some(81_920), 1_000)] {
+            let room = MetadataRoom::said(said);
+            let status = batch_status("Write", &results, room).unwrap_err();
+            assert!(metadata_bytes(&status) <= room.0 + 192);
+            let told = told(&status).len();
+            assert!(told.abs_diff(listed) < 60, "{said:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn texts_are_shortened_before_anything_else() {
+        let results = vec![Err(Refusal::invalid("x".repeat(400))); 100];
+        let told = told(&batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err());
+        assert_eq!(told.len(), 100);
+        assert_eq!(told[0].1.len(), 400);
+        assert_eq!(told[99].1, "");
+    }
+
+    #[test]
+    fn at_most_200_bytes_of_a_client_are_repeated() {
+        assert_eq!(quote("a\"b"), r#""a\"b""#);
+        let text = quote(&"é".repeat(1_000));
+        assert_eq!(text, format!("\"{}\"... (2000 bytes)", "é".repeat(100)));
+    }
+
+    #[test]
+    fn the_middle_of_a_long_text_is_left_out() {
+        let told = |text: &str| short(Status::not_found(text)).message().to_owned();
+        assert_eq!(told("no such place"), "no such place");
+        let text = told(&format!("/a/{}: it is no number", "€".repeat(1 << 20)));
+        assert!(text.starts_with("/a/€€"), "{text}");
+        assert!(text.ends_with("€: it is no number"), "{text}");
+        assert!(text.contains(" bytes left out) ... "), "{text}");
+        assert!(sent_bytes(&text) < 1_000);
+        let long = short(Status::not_found("x".repeat(9_999)));
+        assert_eq!(long.code(), Code::NotFound);
     }
 }

@@ -10,21 +10,28 @@
 //! | `write`, `read` | the two calls, over `entity`: one file for each P4Runtime entity |
 //! | `target`, `soft` | what updates are applied to; what the server itself must remember |
 //! | `events`, `digests`, `clock` | what the device tells, on its way to the clients, and by which clock |
+//! | `connections`, `gate`, `answers`, `limits` | the TCP connections; what every request passes before it is read; long answers |
 //! | `access`, `tls` | what a client may do by its certificate; certificates |
 //! | `trace`, `structs` | the service `fairlane.v1.Switch`; JSON as messages |
 //! | `bytestring`, `error`, `proto` | values, errors and messages |
 
+#![forbid(unsafe_code)]
+
 mod access;
+mod answers;
 mod arbitration;
 mod binding;
 mod bytestring;
 mod clients;
 mod clock;
 mod config;
+mod connections;
 mod digests;
 mod entity;
 mod error;
 mod events;
+mod gate;
+mod limits;
 pub mod local;
 mod pipeline;
 pub mod proto;
@@ -40,7 +47,10 @@ mod trace;
 mod write;
 
 pub use access::Access;
+pub use answers::Answers;
 pub use arbitration::OBSERVER_ROLE;
+pub use error::short;
+pub use limits::Limits;
 pub use local::Local;
 pub use server::{serve, ServeError, Server, ServerOptions, API_VERSION};
 pub use tls::Tls;

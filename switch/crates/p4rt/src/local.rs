@@ -56,7 +56,7 @@ impl Local {
             handle,
             Clock::virtual_time(),
         ));
-        let (stream, outgoing) = shared.clients().open();
+        let (stream, outgoing) = shared.clients().open().expect("it is the only one");
         shared
             .clients()
             .arbiter
@@ -225,7 +225,7 @@ impl Local {
             if let Poll::Ready(done) = call.as_mut().poll(&mut context) {
                 return Ok(done);
             }
-            if !self.calls.run_one(device, || now) {
+            if !self.calls.run_one(device, |_| now) {
                 return Err(Status::internal(
                     "the call waits for something that is not the switch",
                 ));

@@ -3,12 +3,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use device::Next;
 use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
-use v1model::Pipeline;
+use v1model::{Pipeline, Takeover};
 
 use crate::config::{self, Context, Loaded, State};
-use crate::entity::pre;
+use crate::entity::{pre, profile};
 use crate::proto::p4rt::get_forwarding_pipeline_config_request::ResponseType;
 use crate::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use crate::proto::p4rt::{
@@ -16,9 +17,11 @@ use crate::proto::p4rt::{
     GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest,
     SetForwardingPipelineConfigResponse,
 };
-use crate::shared::{gone, Shared};
+use crate::shared::{discard, gone, Shared};
 use crate::soft::Soft;
-use crate::target::Target;
+
+/// Entries of the old program that are read between two packets: less than 100 µs of work.
+const SLICE_ENTRIES: usize = 128;
 
 /// # Errors
 /// NOT_FOUND, PERMISSION_DENIED, then what the action asks for: INVALID_ARGUMENT, NOT_FOUND.
@@ -31,8 +34,14 @@ pub async fn set(
     let loaded = match config_of(&request)? {
         None => None,
         Some(config) => {
-            let cpu_port = shared.cpu_port;
-            let load = tokio::task::spawn_blocking(move || config::load(config, cpu_port)).await;
+            let (cpu_port, bytes) = (shared.cpu_port, shared.program_bytes());
+            // One at a time, as each may take much memory; also when its client hangs up.
+            let turn = shared.loading.clone().lock_owned().await;
+            let load = move || {
+                let _turn = turn;
+                config::load(config, cpu_port, bytes)
+            };
+            let load = tokio::task::spawn_blocking(load).await;
             Some(load.map_err(|e| Status::internal(format!("loading the config failed: {e}")))??)
         }
     };
@@ -57,7 +66,7 @@ pub async fn set_here(
 ) -> Result<SetForwardingPipelineConfigResponse, Status> {
     check_sender(&shared, &request)?;
     let loaded = config_of(&request)?
-        .map(|config| config::load(config, shared.cpu_port))
+        .map(|config| config::load(config, shared.cpu_port, shared.program_bytes()))
         .transpose()?;
     let state = shared.state.clone().write_owned().await;
     realize(&shared, state, request.action(), loaded).await?;
@@ -140,88 +149,119 @@ async fn realize(
 /// # Errors
 /// As `VERIFY_AND_COMMIT`.
 pub async fn preload(shared: &Arc<Shared>, config: ForwardingPipelineConfig) -> Result<(), Status> {
-    let (loaded, pipeline) = config::load(config, shared.cpu_port)?;
+    let (loaded, pipeline) = config::load(config, shared.cpu_port, shared.program_bytes())?;
     let state = shared.state.clone().write_owned().await;
     commit(shared, state, loaded, pipeline, Soft::default()).await
 }
 
+/// Everything is made ready before, and what is replaced is dropped after, so that packets wait for neither.
 async fn commit(
     shared: &Arc<Shared>,
-    mut state: OwnedRwLockWriteGuard<State>,
+    state: OwnedRwLockWriteGuard<State>,
     loaded: Arc<Loaded>,
-    pipeline: Pipeline,
+    mut pipeline: Pipeline,
     mut soft: Soft,
 ) -> Result<(), Status> {
-    let digests = shared.digests_arc();
-    let owner = shared.clone();
-    let call = shared.handle.call(move |device, now| {
-        device.load(now, pipeline);
-        device.reset_replication();
-        soft.ports_down = device
+    let replication = pre::replication(&soft)?;
+    let down = shared.handle.call(|device, _| {
+        let down = device
             .ports()
-            .filter(|p| device.port_is_up(*p) == Some(false))
-            .collect();
-        let installed = pre::install_all(
-            &mut Target::Running {
-                device,
-                digests: &digests,
-            },
-            &soft,
-        );
-        digests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .reset(soft.digests.iter().map(|(id, c)| (*id, c)));
-        owner.set_running(loaded.clone());
-        state.running = Some(Context {
-            loaded,
-            soft,
-            pipeline: None,
-        });
-        state.saved = None;
-        installed
+            .filter(|p| device.port_is_up(*p) == Some(false));
+        down.collect()
     });
-    call.await.map_err(gone)?.map_err(Status::from)
+    soft.ports_down = down.await.map_err(gone)?;
+    let groups = profile::live_groups(&soft, |group| group.watches_any(&soft.ports_down));
+    profile::follow(&mut pipeline, groups);
+    let next = Next::new(pipeline).with_replication(replication);
+    exchange(shared, state, loaded, next, soft, None).await
 }
 
-/// The state of the running program is carried over into the new one where an object has the same name and shape.
+/// The state of the running program is carried over into the new one where an object has the same name and shape: in
+/// pieces, while the old one forwards.
 async fn reconcile(
     shared: &Arc<Shared>,
     mut state: OwnedRwLockWriteGuard<State>,
     loaded: Arc<Loaded>,
-    mut pipeline: Pipeline,
+    pipeline: Pipeline,
 ) -> Result<(), Status> {
-    let Some(running) = state.running.take() else {
+    let Some(running) = &state.running else {
         return commit(shared, state, loaded, pipeline, Soft::default()).await;
     };
+    let kept =
+        |error| Status::invalid_argument(format!("the forwarding state cannot be kept: {error}"));
+    let takeover = pipeline.takeover(&running.loaded.schema);
+    let call = shared.handle.call(move |device, _| {
+        let mut takeover = takeover;
+        if let Some(old) = device.pipeline() {
+            pipeline.begin(&mut takeover, old);
+        }
+        (takeover, pipeline)
+    });
+    let (mut takeover, mut pipeline) = call.await.map_err(gone)?;
+    loop {
+        let call = shared.handle.call(move |device, _| {
+            let piece = device
+                .pipeline()
+                .and_then(|old| takeover.read(old, SLICE_ENTRIES));
+            (piece, takeover)
+        });
+        let piece;
+        (piece, takeover) = call.await.map_err(gone)?;
+        let Some(piece) = piece else { break };
+        let taken = config::contained("taking over the forwarding state", || pipeline.take(piece));
+        taken?.map_err(kept)?;
+    }
+    let Some(running) = state.running.as_mut() else {
+        return Err(Status::internal("the running config is gone"));
+    };
+    let mut soft = std::mem::take(&mut running.soft);
+    soft.keep_known(&loaded.binding);
+    exchange(
+        shared,
+        state,
+        loaded,
+        Next::new(pipeline),
+        soft,
+        Some(takeover),
+    )
+    .await
+}
+
+/// The new program instead of the old one, between two packets.
+async fn exchange(
+    shared: &Arc<Shared>,
+    mut state: OwnedRwLockWriteGuard<State>,
+    loaded: Arc<Loaded>,
+    mut next: Next,
+    soft: Soft,
+    takeover: Option<Takeover>,
+) -> Result<(), Status> {
     let digests = shared.digests_arc();
     let owner = shared.clone();
     let call = shared.handle.call(move |device, now| {
-        if let Some(old) = device.pipeline() {
-            if let Err(error) = pipeline.clone_state_from(old) {
-                state.running = Some(running);
-                return Err(Status::invalid_argument(format!(
-                    "the forwarding state cannot be kept: {error}"
-                )));
-            }
+        if takeover.is_some() {
+            // Before the counts are carried over: what waits is counted out by the program that counted it in.
+            device.flush(now);
         }
-        let mut soft = running.soft;
-        soft.keep_known(&loaded.binding);
-        device.load(now, pipeline);
+        if let (Some(takeover), Some(old)) = (&takeover, device.pipeline_mut()) {
+            next.pipeline_mut().take_arrays(takeover, old);
+        }
+        let before = device.replace(now, next);
         digests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .reset(soft.digests.iter().map(|(id, c)| (*id, c)));
         owner.set_running(loaded.clone());
-        state.running = Some(Context {
+        let context = Context {
             loaded,
             soft,
             pipeline: None,
-        });
-        state.saved = None;
-        Ok(())
+        };
+        let old = (state.running.replace(context), state.saved.take());
+        (before, old, takeover)
     });
-    call.await.map_err(gone)?
+    discard(call.await.map_err(gone)?);
+    Ok(())
 }
 
 /// # Errors

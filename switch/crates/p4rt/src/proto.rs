@@ -23,13 +23,20 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.fds"));
 
+/// The descriptors of all these messages.
+///
+/// # Panics
+/// Never: the build checked them.
+pub fn descriptors() -> DescriptorPool {
+    DescriptorPool::decode(DESCRIPTORS).expect("the build read them")
+}
+
 /// Reads a P4Info in protobuf's text format, as p4c writes it (`*.p4info.txtpb`).
 ///
 /// # Errors
 /// A sentence with line and column when the text is no P4Info.
 pub fn p4info_from_text(text: &str) -> Result<p4info::P4Info, String> {
-    let pool = DescriptorPool::decode(DESCRIPTORS).map_err(|e| e.to_string())?;
-    let descriptor = pool
+    let descriptor = descriptors()
         .get_message_by_name("p4.config.v1.P4Info")
         .ok_or("the descriptors hold no P4Info")?;
     let message = DynamicMessage::parse_text_format(descriptor, text)

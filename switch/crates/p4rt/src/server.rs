@@ -10,13 +10,17 @@ use device::{DeviceHandle, Event};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::service::{InterceptorLayer, Routes};
-use tonic::transport::server::TcpIncoming;
+use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::access::Access;
+use crate::answers::Answers;
 use crate::clients::Outgoing;
 use crate::clock::Clock;
+use crate::connections::{self, Connections};
+use crate::error::{short, MetadataRoom};
+use crate::gate::Gate;
+use crate::limits::Limits;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use crate::proto::p4rt::{
@@ -31,16 +35,19 @@ use crate::{events, pipeline, proto, read, stream, trace, write};
 
 /// The version of P4Runtime that is served.
 pub const API_VERSION: &str = "1.5.0";
-/// Largest message taken: configs hold a program's JSON, writes thousands of entries.
+/// Largest message sent or taken; `gate` has what each call takes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// Messages of a read that wait for the client.
-const READ_QUEUE: usize = 256;
+/// Bytes that a client may send ahead of what the server has looked at: of one call, and of all.
+const STREAM_WINDOW: u32 = 512 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Calls of one connection at a time.
+const STREAMS_A_CONNECTION: u32 = 256;
 
 /// What a server needs to know.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerOptions {
     pub addr: SocketAddr,
-    /// The device id that clients must name; P4Runtime 1.5 §5.1 asks for one that is not 0.
+    /// The device id that clients must name; 0, which BMv2's clients mostly use, is one too.
     pub device_id: u64,
     /// The port of packet-in and packet-out.
     pub cpu_port: Option<u32>,
@@ -68,6 +75,7 @@ pub struct Server {
     events: mpsc::Receiver<Vec<Event>>,
     routes: Routes,
     tls: Option<Tls>,
+    limits: Limits,
 }
 
 impl Server {
@@ -99,6 +107,7 @@ impl Server {
             events,
             routes: Routes::default(),
             tls: None,
+            limits: Limits::default(),
         })
     }
 
@@ -109,10 +118,25 @@ impl Server {
         self
     }
 
+    /// Lets a program take so much memory: its code, and its tables, counters, meters and registers when they are full.
+    #[must_use]
+    pub fn with_program_bytes(self, bytes: u64) -> Self {
+        self.shared.set_program_bytes(bytes);
+        self
+    }
+
     /// Speaks TLS, and nothing but TLS.
     #[must_use]
     pub fn with_tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// Takes so many connections, and so on.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.shared.reads.set_unread_bytes(limits.unread_bytes);
+        self.limits = limits;
         self
     }
 
@@ -159,32 +183,36 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let service = P4RuntimeServer::new(Service {
             shared: self.shared.clone(),
+            answers: Answers::default(),
         })
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let own = SwitchServer::new(trace::Service::new(self.shared.clone()));
-        // Here and not at the builder, which sets it for sockets of its own only: else a read takes 40 ms more.
-        let incoming = TcpIncoming::from(self.listener).with_nodelay(Some(true));
+        let (accepted, incoming) = mpsc::channel(connections::QUEUE);
+        let accept = Connections::new(self.limits).accept(self.listener, accepted);
         let mut builder = tonic::transport::Server::builder();
         if let Some(tls) = &self.tls {
             builder = builder.tls_config(tls.config())?;
         }
         let server = builder
-            .layer(InterceptorLayer::new(tls::note_access))
+            .layer(Gate::default())
             .http2_keepalive_interval(Some(Duration::from_secs(20)))
             .http2_keepalive_timeout(Some(Duration::from_secs(20)))
-            .initial_stream_window_size(Some(4 << 20))
-            .initial_connection_window_size(Some(8 << 20))
+            .initial_stream_window_size(Some(STREAM_WINDOW))
+            .initial_connection_window_size(Some(CONNECTION_WINDOW))
+            .max_concurrent_streams(Some(STREAMS_A_CONNECTION))
             .add_routes(self.routes)
             .add_service(service)
             .add_service(own)
-            .serve_with_incoming(incoming);
+            .serve_with_incoming(ReceiverStream::new(incoming));
+        let accept = tokio::spawn(accept);
         let events = tokio::spawn(events::serve(self.shared, self.events));
         let done = tokio::select! {
             done = server => done.map_err(ServeError::from),
             () = shutdown => Ok(()),
         };
         events.abort();
+        accept.abort();
         done
     }
 }
@@ -213,6 +241,13 @@ pub async fn serve(
 
 struct Service {
     shared: Arc<Shared>,
+    answers: Answers,
+}
+
+/// What the client takes of metadata, as `gate` found it.
+fn metadata_room<T>(request: &Request<T>) -> MetadataRoom {
+    let room = request.extensions().get().copied();
+    room.unwrap_or(MetadataRoom::said(None))
 }
 
 /// # Errors
@@ -220,9 +255,7 @@ struct Service {
 fn may_write<T>(request: &Request<T>) -> Result<(), Status> {
     match Access::of(request) {
         Access::Full => Ok(()),
-        Access::ReadOnly => Err(Status::permission_denied(
-            "Read-only: the client's certificate has the organizational unit observer",
-        )),
+        Access::ReadOnly => Err(tls::read_only()),
     }
 }
 
@@ -236,24 +269,28 @@ impl P4Runtime for Service {
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
         may_write(&request)?;
-        write::write(self.shared.clone(), request.into_inner())
+        let room = metadata_room(&request);
+        write::write(self.shared.clone(), request.into_inner(), room)
             .await
             .map(Response::new)
+            .map_err(short)
     }
 
     async fn read(
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
+        let room = metadata_room(&request);
         let request = request.into_inner();
         self.shared
             .clients()
             .arbiter
             .check_device(request.device_id)?;
-        let state = self.shared.state.clone().read_owned().await;
-        state.current()?;
-        let (out, stream) = mpsc::channel(READ_QUEUE);
-        tokio::spawn(read::read(self.shared.clone(), state, request, out));
+        read::check(&request)?;
+        self.shared.state.read().await.current()?;
+        let place = self.shared.reads.place().await?;
+        let (out, stream) = mpsc::channel(read::QUEUE);
+        tokio::spawn(read::read(self.shared.clone(), request, out, place, room));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -265,22 +302,22 @@ impl P4Runtime for Service {
         pipeline::set(self.shared.clone(), request.into_inner())
             .await
             .map(Response::new)
+            .map_err(short)
     }
 
     async fn get_forwarding_pipeline_config(
         &self,
         request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        pipeline::get(&self.shared, request.into_inner())
-            .await
-            .map(Response::new)
+        let config = pipeline::get(&self.shared, request.into_inner()).await?;
+        self.answers.keep(config)
     }
 
     async fn stream_channel(
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let (id, outgoing) = self.shared.clients().open();
+        let (id, outgoing) = self.shared.clients().open()?;
         let access = Access::of(&request);
         tokio::spawn(stream::serve(
             self.shared.clone(),

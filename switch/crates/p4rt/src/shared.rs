@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all calls of the server share: the device, the configs, the clients, the digests.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use device::{DeviceGone, DeviceHandle};
-use tokio::sync::watch;
+use tokio::sync::{watch, Semaphore};
 use tonic::Status;
-use v1model::{Nanos, Pipeline};
+use v1model::{Nanos, Pipeline, BUDGET_BYTES};
 
 use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::{Context, Loaded, State};
 use crate::digests::Digests;
 use crate::error::NO_PIPELINE;
+use crate::read::{self, Room};
 
 /// The one instance of the server's state.
 pub struct Shared {
@@ -30,8 +31,16 @@ pub struct Shared {
     pub packet_ins_lost: AtomicU64,
     /// The clock of the digest lists and of the timestamps in messages.
     pub clock: Clock,
+    /// Memory that a program may take.
+    program_bytes: AtomicU64,
     /// How often the options or the link state of any port changed.
     pub port_changes: watch::Sender<u64>,
+    /// The reads that are under way.
+    pub reads: Arc<Room>,
+    /// Held while a program is loaded.
+    pub loading: Arc<tokio::sync::Mutex<()>>,
+    /// The reads that may hold the state.
+    pub collecting: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -45,8 +54,21 @@ impl Shared {
             running: RwLock::new(None),
             packet_ins_lost: AtomicU64::new(0),
             clock,
+            program_bytes: AtomicU64::new(BUDGET_BYTES),
             port_changes: watch::Sender::new(0),
+            reads: Arc::default(),
+            loading: Arc::default(),
+            collecting: Arc::new(Semaphore::new(read::COLLECTING)),
         }
+    }
+
+    /// Memory that a program may take.
+    pub fn program_bytes(&self) -> u64 {
+        self.program_bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn set_program_bytes(&self, bytes: u64) {
+        self.program_bytes.store(bytes, Ordering::Relaxed);
     }
 
     pub fn clients(&self) -> MutexGuard<'_, Clients> {
@@ -94,6 +116,14 @@ impl Shared {
         answer
             .map_err(gone)?
             .ok_or_else(|| Status::failed_precondition(NO_PIPELINE))
+    }
+}
+
+/// Drops what takes long to drop on a thread where nobody waits for it; without a runtime here.
+pub fn discard<T: Send + 'static>(what: T) {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(move || drop(what))),
+        Err(_) => drop(what),
     }
 }
 

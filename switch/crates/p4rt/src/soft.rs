@@ -86,6 +86,18 @@ impl Soft {
         !self.extras.is_empty()
     }
 
+    /// Groups that clients made in an action profile, by its P4Info id.
+    pub fn groups_of(&self, profile: u32) -> usize {
+        self.groups
+            .range((profile, 0)..=(profile, u32::MAX))
+            .count()
+    }
+
+    /// Is an action profile programmed by one-shots?
+    pub fn takes_one_shots(&self, profile: u32) -> bool {
+        self.one_shots.get(&profile).is_some_and(|count| *count > 0)
+    }
+
     pub fn extras(&self) -> impl Iterator<Item = &Arc<Extra>> {
         self.extras.values()
     }

@@ -2,12 +2,13 @@
 //! One client's StreamChannel: arbitration, packet-outs and digest acknowledgements come in (P4Runtime 1.5 §16).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tonic::{Code, Status, Streaming};
 
 use crate::access::Access;
 use crate::arbitration::{StreamId, OBSERVER_ROLE};
-use crate::error::{Refusal, NO_PIPELINE};
+use crate::error::{quote, short, Refusal, NO_PIPELINE};
 use crate::proto::p4rt::stream_error::Details;
 use crate::proto::p4rt::stream_message_request::Update as Incoming;
 use crate::proto::p4rt::stream_message_response::Update as Outgoing;
@@ -19,6 +20,8 @@ use crate::shared::{gone, Shared};
 
 /// Longest frame of a packet-out, header included.
 const MAX_FRAME_BYTES: usize = 65_535;
+/// A stream that has not sent an arbitration by then is ended.
+const FIRST: Duration = Duration::from_secs(30);
 
 /// Serves a stream until either side ends it.
 pub async fn serve(
@@ -27,22 +30,36 @@ pub async fn serve(
     access: Access,
     mut incoming: Streaming<StreamMessageRequest>,
 ) {
-    let status = loop {
-        match incoming.message().await {
-            Ok(Some(mut message)) => {
-                if access == Access::ReadOnly {
-                    observe(&mut message);
+    let speak = async {
+        loop {
+            let mut message = match incoming.message().await {
+                Ok(Some(message)) => message,
+                Ok(None) => return None,
+                Err(status) => {
+                    tracing::debug!(stream = id.0, %status, "a client's stream broke");
+                    return None;
                 }
-                if let Err(status) = handle(&shared, id, message).await {
-                    break Some(status);
-                }
+            };
+            if access == Access::ReadOnly {
+                observe(&mut message);
             }
-            Ok(None) => break None,
-            Err(status) => {
-                tracing::debug!(stream = id.0, %status, "a client's stream broke");
-                break None;
+            if let Err(status) = handle(&shared, id, message).await {
+                return Some(short(status));
             }
         }
+    };
+    let silent = async {
+        tokio::time::sleep(FIRST).await;
+        if shared.clients().arbiter.knows(id) {
+            std::future::pending::<()>().await;
+        }
+    };
+    let status = tokio::select! {
+        status = speak => status,
+        () = silent => Some(Status::deadline_exceeded(format!(
+            "no arbitration came in the stream's first {} s",
+            FIRST.as_secs()
+        ))),
     };
     let _gate = shared.state.write().await;
     shared.clients().close(id, status);
@@ -98,8 +115,8 @@ pub async fn handle(
         }
         Some(Incoming::Other(other)) => {
             let refusal = Refusal::unimplemented(format!(
-                "messages of the type {:?} are not supported",
-                other.type_url
+                "messages of the type {} are not supported",
+                quote(&other.type_url)
             ));
             report(
                 shared,
@@ -135,10 +152,12 @@ fn report(shared: &Shared, id: StreamId, refusal: Refusal, details: Details) {
 }
 
 fn check_primary(shared: &Shared, id: StreamId, what: &str) -> Result<(), Refusal> {
-    match shared.clients().arbiter.is_primary(id) {
+    let arbiter = &shared.clients().arbiter;
+    match arbiter.is_primary(id) {
         true => Ok(()),
         false => Err(Refusal::denied(format!(
-            "Not primary: only the primary may send {what}"
+            "{} (only the primary may send {what})",
+            arbiter.why_not_primary(id)
         ))),
     }
 }

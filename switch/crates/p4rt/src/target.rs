@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an update is applied to: the running device, or a config that is saved but not yet committed.
 
+use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use device::{CloneSession, Device, MulticastGroup, Replica};
@@ -16,6 +17,8 @@ pub enum Target<'a> {
     Running {
         device: &'a mut Device,
         digests: &'a Mutex<Digests>,
+        /// What is no longer needed, to be dropped where no packets wait.
+        old: &'a mut Vec<Box<dyn Any + Send>>,
     },
     Saved {
         pipeline: &'a mut Pipeline,
@@ -31,6 +34,13 @@ impl Target<'_> {
                 .pipeline_mut()
                 .ok_or_else(|| Refusal::new(tonic::Code::FailedPrecondition, NO_PIPELINE)),
             Self::Saved { pipeline } => Ok(pipeline),
+        }
+    }
+
+    /// Takes what is no longer needed.
+    pub fn discard(&mut self, what: impl Send + 'static) {
+        if let Self::Running { old, .. } = self {
+            old.push(Box::new(what));
         }
     }
 
@@ -61,11 +71,7 @@ impl Target<'_> {
         let Some(copies) = copies else {
             return Ok(device.mcast_group_delete(id)?);
         };
-        let group = MulticastGroup {
-            id,
-            replicas: replicas(copies),
-            metadata: Vec::new(),
-        };
+        let group = group(id, copies);
         match device.mcast_group(id) {
             Some(_) => device.mcast_group_modify(group)?,
             None => device.mcast_group_insert(group)?,
@@ -88,17 +94,31 @@ impl Target<'_> {
         let Some(session) = session else {
             return Ok(device.clone_session_delete(id)?);
         };
-        let own = CloneSession {
-            id,
-            replicas: replicas(&session.copies),
-            class_of_service: session.class_of_service,
-            packet_length_bytes: session.truncate_bytes,
-        };
+        let own = clone_session(id, session);
         match device.clone_session(id) {
             Some(_) => device.clone_session_modify(own)?,
             None => device.clone_session_insert(own)?,
         }
         Ok(())
+    }
+}
+
+/// A multicast group as the device takes it.
+pub fn group(id: u32, copies: &[pre::Copy]) -> MulticastGroup {
+    MulticastGroup {
+        id,
+        replicas: replicas(copies),
+        metadata: Vec::new(),
+    }
+}
+
+/// A clone session as the device takes it.
+pub fn clone_session(id: u32, session: &pre::CloneSession) -> CloneSession {
+    CloneSession {
+        id,
+        replicas: replicas(&session.copies),
+        class_of_service: session.class_of_service,
+        packet_length_bytes: session.truncate_bytes,
     }
 }
 

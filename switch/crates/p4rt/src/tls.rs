@@ -4,12 +4,15 @@
 use std::fmt;
 use std::time::Duration;
 
+use tonic::codegen::http::Extensions;
+use tonic::transport::server::TlsConnectInfo;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
-use tonic::{Request, Status};
+use tonic::Status;
 use x509_cert::der::oid::db::rfc4519::ORGANIZATIONAL_UNIT_NAME;
 use x509_cert::der::Decode;
 
 use crate::access::Access;
+use crate::connections::Connection;
 
 /// A client that has not finished its handshake by then is cut off.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -75,13 +78,21 @@ fn whole(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Puts what the client's certificate allows into the extensions of each request.
-pub(crate) fn note_access(mut request: Request<()>) -> Result<Request<()>, Status> {
-    let certs = request.peer_certs();
-    if let Some(cert) = certs.as_ref().and_then(|certs| certs.first()) {
-        request.extensions_mut().insert(access(cert));
-    }
-    Ok(request)
+/// What a request's client may do, by the certificate of its connection.
+pub(crate) fn access_of(extensions: &Extensions) -> Access {
+    let info = extensions.get::<TlsConnectInfo<Connection>>();
+    let certs = info.and_then(TlsConnectInfo::peer_certs);
+    certs
+        .as_ref()
+        .and_then(|certs| certs.first())
+        .map_or(Access::Full, |cert| access(cert))
+}
+
+/// The refusal of a client that only reads.
+pub(crate) fn read_only() -> Status {
+    Status::permission_denied(
+        "Read-only: the client's certificate has the organizational unit observer",
+    )
 }
 
 /// What the holder of a certificate (DER) may do; one that cannot be read may only read.

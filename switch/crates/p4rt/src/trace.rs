@@ -15,10 +15,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use v1model::trace::Tracer;
 
-use crate::config::Loaded;
-use crate::error::NO_PIPELINE;
+use crate::config::{self, Loaded};
+use crate::error::{quote, NO_PIPELINE};
 use crate::proto::own::switch_server::Switch;
-use crate::shared::{gone, Shared};
+use crate::shared::{discard, gone, Shared};
 use crate::structs;
 
 /// Longest frame.
@@ -58,9 +58,13 @@ impl Service {
             return Ok(kept);
         }
         let program = loaded.config.p4_device_config.clone();
-        let compiled = tokio::task::spawn_blocking(move || Tracer::from_json(&program)).await;
+        let compile = move || Tracer::from_json(&config::json(&program));
+        let compiled = tokio::task::spawn_blocking(move || {
+            config::contained("compiling the program for traces", compile)
+        });
         let tracer = compiled
-            .map_err(|e| Status::internal(format!("compiling the program failed: {e}")))?
+            .await
+            .map_err(|e| Status::internal(format!("compiling the program failed: {e}")))??
             .map_err(|e| Status::internal(format!("the program cannot be traced: {e}")))?;
         Ok((loaded, tracer))
     }
@@ -123,10 +127,8 @@ impl Switch for Service {
             tell: Box::new(move |trace| found.try_send(trace).is_ok()),
         };
         let handle = self.shared.handle.clone();
-        handle
-            .call(move |device, _| device.set_live_trace(Some(Box::new(live))))
-            .await
-            .map_err(gone)?;
+        let before = handle.call(move |device, _| device.set_live_trace(Some(Box::new(live))));
+        discard(before.await.map_err(gone)?);
         let (out, stream) = mpsc::channel(16);
         tokio::spawn(async move {
             let _permit = permit;
@@ -146,12 +148,9 @@ impl Switch for Service {
                 }
             }
             // Its tracer's memory goes with it, even when fewer packets came.
-            if handle
-                .call(|device, _| device.set_live_trace(None))
-                .await
-                .is_err()
-            {
-                tracing::debug!("the switch stopped while packets were traced");
+            match handle.call(|device, _| device.set_live_trace(None)).await {
+                Ok(before) => discard(before),
+                Err(_) => tracing::debug!("the switch stopped while packets were traced"),
             }
         });
         Ok(Response::new(ReceiverStream::new(stream)))
@@ -171,7 +170,7 @@ fn bad(text: impl Into<String>) -> Status {
 fn nothing_else(keys: &Map<String, Value>, known: &str) -> Result<(), Status> {
     match keys.keys().next() {
         None => Ok(()),
-        Some(key) => Err(bad(format!("unknown key {key:?}; known: {known}"))),
+        Some(key) => Err(bad(format!("unknown key {}; known: {known}", quote(key)))),
     }
 }
 

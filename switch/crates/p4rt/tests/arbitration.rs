@@ -47,7 +47,8 @@ async fn the_higher_election_id_takes_over() {
     assert_eq!(status.code(), Code::PermissionDenied);
     assert_eq!(
         status.message(),
-        "Not primary: the election id given is 5, the primary's is 10"
+        "Not primary: the primary of the default role is the client with the election id 10; to take over, send an \
+         arbitration with a higher one in a StreamChannel; the election id of this request is 5"
     );
 
     b.become_primary(11).await;
@@ -101,7 +102,8 @@ async fn backups_hear_that_the_primary_has_gone() {
     let status = b.write(vec![]).await.unwrap_err();
     assert_eq!(
         status.message(),
-        "Not primary: the role \"\" has no primary now"
+        "Not primary: the default role has no primary now; send an arbitration with the election id 10 or a higher one \
+         in a StreamChannel; the election id of this request is 9"
     );
     b.become_primary(10).await; // the highest id ever seen is enough, as nobody holds it
 }
@@ -143,7 +145,7 @@ async fn each_role_has_its_primary() {
     assert_eq!(status.code(), Code::NotFound);
     assert_eq!(
         status.message(),
-        "role \"unknown\" is unknown; no client has opened a stream for it"
+        "the role \"unknown\" is unknown: no client has opened a stream for it"
     );
     b.send(hello(DEVICE_ID, "other", Some(1))).await;
     assert_eq!(b.next().await.unwrap_err().code(), Code::FailedPrecondition);

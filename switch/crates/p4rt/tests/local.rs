@@ -417,9 +417,12 @@ fn packets_go_out_and_come_in() {
     bench.send(packet(vec![meta(1, 3), meta(2, 0)]));
     bench.until(MS);
     assert_eq!(bench.sent.0, [(3, payload.clone())]);
-    bench.send(packet(vec![meta(1, 3)]));
+    bench.send(packet(vec![meta(1, 3), meta(7, 0)]));
     match bench.messages().as_slice() {
-        [Incoming::Error(e)] => assert_eq!(e.message, "metadata _pad (id 2) is missing"),
+        [Incoming::Error(e)] => assert_eq!(
+            e.message,
+            "metadata id 7 is unknown; known: 1 egress_port, 2 _pad"
+        ),
         other => panic!("no stream error: {other:?}"),
     }
     let lldp = frame([1, 0x80, 0xc2, 0, 0, 0x0e], 0x88cc, b"hello");

@@ -320,7 +320,7 @@ mod tests {
         });
         let mut device = device();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while !calls.run_one(&mut device, || 0) {
+        while !calls.run_one(&mut device, |_| 0) {
             assert!(std::time::Instant::now() < deadline);
             std::thread::yield_now();
         }

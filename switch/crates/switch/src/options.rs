@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[command(name = "fairlane-switch", version)]
 pub struct Options {
     /// Device id that P4Runtime clients name
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1)]
     pub device_id: u64,
     /// Address of the P4Runtime server; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:50051", value_name = "ADDRESS:PORT")]
@@ -36,6 +36,12 @@ pub struct Options {
     /// P4Info of that program, text format
     #[arg(long, value_name = "FILE.p4info.txtpb", requires = "pipeline")]
     pub p4info: Option<PathBuf>,
+    /// Seed of the program's random() and random selectors, together with the device id; drawn and logged when not given
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Memory that a program may take, with its tables, counters, meters and registers when they are full
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = parse_memory)]
+    pub program_memory: u64,
     /// Interface of a port, as in 1@s1-eth1; may be given often
     #[arg(short, long = "interface", value_name = "PORT@INTERFACE", value_parser = parse_binding)]
     pub interface: Vec<PortBinding>,
@@ -91,6 +97,17 @@ pub enum Realtime {
     Off,
 }
 
+/// A size of memory: a whole number of KiB, MiB or GiB.
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1u64 << 30)];
+    let in_unit = |(unit, bytes): (&str, u64)| {
+        let number = text.strip_suffix(unit)?.parse::<u64>().ok()?;
+        number.checked_mul(bytes).filter(|&bytes| bytes > 0)
+    };
+    let bytes = units.into_iter().find_map(in_unit);
+    bytes.ok_or_else(|| format!("\"{text}\" is not a size of memory such as 512MiB or 4GiB"))
+}
+
 fn parse_binding(text: &str) -> Result<PortBinding, String> {
     let (port, interface) = text
         .split_once('@')
@@ -128,6 +145,20 @@ mod tests {
             .unwrap_err()
             .contains("PORT@INTERFACE"));
         assert!(parse_binding("511@x").unwrap_err().contains("0 to 510"));
+    }
+
+    #[test]
+    fn memory_is_a_number_of_binary_units() {
+        assert_eq!(parse_memory("512MiB"), Ok(512 << 20));
+        assert_eq!(parse_memory("4GiB"), Ok(4 << 30));
+        for text in ["", "1", "1GB", "-1GiB", "0KiB", "18446744073709551615GiB"] {
+            assert!(
+                parse_memory(text).unwrap_err().contains("512MiB or 4GiB"),
+                "{text}"
+            );
+        }
+        let options = Options::try_parse_from(["fairlane-switch"]).unwrap();
+        assert_eq!(options.program_memory, v1model::BUDGET_BYTES);
     }
 
     #[test]

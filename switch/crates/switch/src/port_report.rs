@@ -2,7 +2,8 @@
 //! What the control socket tells of ports: options, counts, drops by reason, what waits and where.
 
 use device::{
-    Device, DropReason, LinkLayer, PortConfig, SchedulerKind, Usage, PORT_REFUSALS, UNLIMITED,
+    Accounts, Device, DropReason, LinkLayer, PortConfig, SchedulerKind, Usage, PORT_REFUSALS,
+    UNLIMITED,
 };
 use serde::Serialize;
 
@@ -17,8 +18,10 @@ pub struct PortReport {
     options: Options,
     rx_packets: u64,
     rx_bytes: u64,
+    rx_lost: u64,
     tx_packets: u64,
     tx_bytes: u64,
+    tx_errors: u64,
     refused_packets: u64,
     #[serde(serialize_with = "by_name")]
     drops: Vec<(DropReason, u64)>,
@@ -62,6 +65,7 @@ struct QueueReport {
 #[derive(Debug, Serialize)]
 pub struct SwitchReport {
     ports: Vec<PortReport>,
+    packets: Accounts,
     #[serde(serialize_with = "by_name")]
     drops: Vec<(DropReason, u64)>,
 }
@@ -123,8 +127,10 @@ impl PortReport {
             options: Options::of(config),
             rx_packets: stats.rx_packets,
             rx_bytes: stats.rx_bytes,
+            rx_lost: stats.rx_lost,
             tx_packets: stats.tx_packets,
             tx_bytes: stats.tx_bytes,
+            tx_errors: stats.tx_errors,
             refused_packets: stats.refused_packets,
             drops: PORT_REFUSALS.map(|r| (r, stats.refused(r))).into(),
             waiting: waiting.into(),
@@ -143,6 +149,7 @@ impl SwitchReport {
                 .ports()
                 .filter_map(|port| PortReport::of(device, port))
                 .collect(),
+            packets: device.accounts(),
             drops: drops.collect(),
         }
     }

@@ -8,13 +8,16 @@ use crate::{ready, security, stats_log};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
 use gnmi::{Gnmi, Interface, KernelLinks};
 use netio::socket::RingOptions;
-use netio::{thread, LoopOptions, SwitchLoop};
+use netio::{open_files, thread, LoopOptions, SwitchLoop};
 use p4rt::{Server, ServerOptions, Tls};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::mpsc;
+use traffic::derived_seed;
 
 /// Why the program ends with an error; the text is one sentence.
 pub enum Failure {
@@ -36,6 +39,9 @@ const LOG_PERIOD: Duration = Duration::from_millis(50);
 
 /// Runs the switch until SIGTERM or SIGINT.
 pub fn run(options: Options) -> Result<(), Failure> {
+    if let Err(error) = open_files::raise_limit() {
+        tracing::warn!("the limit of open files stays as it is: {error}");
+    }
     let tls = security::tls(&options).map_err(Failure::Start)?;
     let program = read_program(&options).map_err(Failure::Start)?;
     let device = make_device(&options).map_err(Failure::Start)?;
@@ -103,9 +109,8 @@ pub fn run(options: Options) -> Result<(), Failure> {
         .join()
         .map_err(|_| Failure::Running("the packet thread panicked".to_owned()))?;
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let (device, lost) =
-        result.map_err(|e| Failure::Running(format!("waiting for frames failed: {e}")))?;
-    stats_log::log(&device, &lost);
+    let device = result.map_err(|e| Failure::Running(format!("waiting for frames failed: {e}")))?;
+    stats_log::log(&device);
     served
 }
 
@@ -128,6 +133,7 @@ async fn serve(
     let mut server = Server::bind(server_options, handle.clone(), events)
         .await
         .map_err(|e| start(e.to_string()))?;
+    server = server.with_program_bytes(options.program_memory);
     if let Some(tls) = tls {
         server = server.with_tls(tls);
     }
@@ -215,9 +221,20 @@ fn read_program(options: &Options) -> Result<Option<Program>, String> {
     Ok(Some((read(pipeline)?, read(p4info)?)))
 }
 
+/// The seed of the device's chance, of the run's seed: switches of one run must not draw the same numbers.
+fn seed(options: &Options) -> u64 {
+    let run = options.seed.unwrap_or_else(|| {
+        let drawn = RandomState::new().build_hasher().finish();
+        tracing::info!("random() is seeded by chance; --seed {drawn} does the same again");
+        drawn
+    });
+    derived_seed(run, &format!("switch/{}", options.device_id))
+}
+
 fn make_device(options: &Options) -> Result<Device, String> {
     let mut device = Device::new(DeviceConfig {
         cpu_port: Some(options.cpu_port),
+        seed: seed(options),
         ..DeviceConfig::default()
     });
     for (i, binding) in options.interface.iter().enumerate() {

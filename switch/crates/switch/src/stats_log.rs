@@ -2,22 +2,18 @@
 //! What the switch did, in a few lines of log at its end.
 
 use device::{Device, DropReason};
-use netio::socket::RxCounters;
 
-/// Logs packets, drops by reason, and ports; `lost` is what each port lost at reception.
-pub fn log(device: &Device, lost: &[(u32, RxCounters)]) {
-    for (port, lost) in lost
-        .iter()
-        .filter(|(_, lost)| *lost != RxCounters::default())
-    {
-        tracing::warn!(port, ?lost, "frames lost at reception");
-    }
+/// Logs packets, drops by reason, and ports.
+pub fn log(device: &Device) {
     let stats = device.stats();
+    let accounts = device.accounts();
     tracing::info!(
-        received = stats.received,
-        transmitted = stats.transmitted,
-        copied = stats.copied,
-        dropped = stats.dropped_total(),
+        received = accounts.received,
+        copied = accounts.copied,
+        transmitted = accounts.transmitted,
+        dropped = accounts.dropped,
+        waiting = accounts.waiting,
+        on_line = accounts.on_line,
         "packets"
     );
     for &reason in DropReason::ALL {
@@ -32,6 +28,9 @@ pub fn log(device: &Device, lost: &[(u32, RxCounters)]) {
     }
     for port in device.ports() {
         if let Some(s) = device.port_stats(port) {
+            if s.rx_lost > 0 {
+                tracing::warn!(port, frames = s.rx_lost, "frames lost at reception");
+            }
             tracing::debug!(port, ?s, "port");
         }
     }

@@ -11,9 +11,12 @@
 //! | `wheel` | the calendar of rounds that those use |
 //! | `bit_set` | a set of small numbers: queues that hold something, rounds that are used |
 //! | `ring` | the slab that all queues of a port live in |
+//! | `seeds` | the seed of each thing in a run that chance moves |
 //! | `names` | options that are one of a few words |
 //! | `link` | one direction of an emulated link: delay, jitter, rate, loss, bit errors, spike, outage |
 //! | `port_queues` | one port: queues, scheduler, limits and line together |
+
+#![forbid(unsafe_code)]
 
 mod bit_set;
 pub mod limits;
@@ -25,6 +28,7 @@ pub mod port_queues;
 mod ring;
 mod round_robin;
 pub mod scheduler;
+mod seeds;
 mod wheel;
 
 pub use limits::{cells_of, QueueLimits, SharedBuffer, Usage, UNLIMITED};
@@ -33,3 +37,4 @@ pub use link_layer::LinkLayer;
 pub use names::UnknownName;
 pub use port_queues::{Dequeued, DropReason, PortQueues, QueueStats, QUEUES_MAX};
 pub use scheduler::SchedulerKind;
+pub use seeds::derived_seed;

@@ -252,6 +252,11 @@ impl<T> PortQueues<T> {
         self.queues[queue].stats
     }
 
+    /// What waits, in no order.
+    pub fn items(&self) -> impl Iterator<Item = &T> {
+        self.slab.items().map(|waiting| &waiting.item)
+    }
+
     /// True when nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -69,6 +69,11 @@ impl<T> Slab<T> {
         self.nodes.get(list.head as usize)?.item.as_ref()
     }
 
+    /// What is in all lists, in no order.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &T> {
+        self.nodes.iter().filter_map(|node| node.item.as_ref())
+    }
+
     #[inline]
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<T> {
         let index = list.head;

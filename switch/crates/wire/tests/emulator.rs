@@ -1,39 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The emulator in virtual time: frames cross to the other end, its memory is bounded, and steady state allocates nothing.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../traffic/tests/counting/mod.rs"]
+mod counting;
+
+use counting::allocations;
 use wire::config::parse;
 use wire::emulator::{Departure, Emulator};
 use wire::pool::FramePool;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    ALLOCATIONS.with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call goes to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn emulator(links: usize, settings: &str, frames: usize) -> Emulator {
     let links: Vec<String> = (0..links)
@@ -150,9 +124,9 @@ fn steady_state_allocates_nothing() {
         }
     };
     run(20_000);
-    let before = ALLOCATIONS.with(Cell::get);
+    let before = allocations();
     run(200_000);
-    let after = ALLOCATIONS.with(Cell::get);
+    let after = allocations();
     assert!(delivered > 150_000, "{delivered}");
     assert_eq!(after - before, 0, "allocations in 200,000 frames");
 }

@@ -38,6 +38,7 @@ struct headers_t { seen_t seen; cmd_t cmd; }
 struct meta_t {
     @field_list(1) bit<8> rounds;
     bit<8> lost;
+    bit<8> queue_drop;      // written by the switch
 }
 struct sample_t { bit<8> value; bit<9> port; }
 
@@ -72,7 +73,13 @@ control I(inout headers_t h, inout meta_t m, inout standard_metadata_t sm) {
 }
 
 control E(inout headers_t h, inout meta_t m, inout standard_metadata_t sm) {
+    // By queue_drop: passes, and the port of the last one.
+    counter(256, CounterType.packets) passes;
+    register<bit<32>>(256) last_port;
+
     apply {
+        passes.count((bit<32>)m.queue_drop);
+        last_port.write((bit<32>)m.queue_drop, (bit<32>)sm.egress_port);
         bool again = false;
         if (h.cmd.op == DROP_EGRESS) { mark_to_drop(sm); }
         else if (h.cmd.op == CLONE_E2E && sm.instance_type != 2) {

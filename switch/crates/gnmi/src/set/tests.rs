@@ -21,7 +21,9 @@ fn ports(bench: &Bench) -> Vec<(PortConfig, LinkStatus)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let view = runtime.block_on(bench.viewer.view(false)).unwrap();
+    let view = runtime
+        .block_on(bench.viewer.view(Wants::default()))
+        .unwrap();
     view.ports.iter().map(|p| (p.config, p.link)).collect()
 }
 
@@ -99,7 +101,7 @@ fn a_client_that_goes_away_leaves_nothing_half_applied() {
     go_in.send(()).unwrap();
     let whole = async {
         loop {
-            let view = bench.viewer.view(false).await.unwrap();
+            let view = bench.viewer.view(Wants::default()).await.unwrap();
             let port = &view.ports[0];
             if (port.config.rate_bps, port.link.admin_up) == (1_000_000, false) {
                 return;
@@ -149,8 +151,8 @@ fn a_replaced_tree_resets_what_it_does_not_name_and_no_other_port() {
         ..SetRequest::default()
     };
     run(&bench, request(put("/interfaces", tree))).unwrap();
-    let [(a, up), (b, down)] = ports(&bench)[..] else {
-        panic!("two ports")
+    let [(a, up), (b, down), _] = ports(&bench)[..] else {
+        panic!("two ports and the CPU's")
     };
     assert_eq!((a.scheduler.name(), a.queues), ("drr", 16));
     assert_eq!((up.admin_up, down.admin_up), (true, false));
@@ -227,7 +229,7 @@ fn weights(bench: &Bench) -> Vec<u32> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let view = runtime.block_on(bench.viewer.view(true)).unwrap();
+    let view = runtime.block_on(bench.viewer.view(Wants::ALL)).unwrap();
     view.ports[0].queues.iter().map(|q| q.weight).collect()
 }
 
@@ -344,4 +346,63 @@ fn a_tree_of_every_queue_is_set_whole_or_refused_by_the_path_of_a_leaf() {
     set(&tree("4096")).unwrap();
     println!("{} leaves in {:?}", 5 * queues, began.elapsed());
     assert!(weights(&bench).into_iter().eq(1..=4096));
+}
+
+#[test]
+fn what_names_no_port_leaves_the_cpu_port_as_it_is() {
+    let bench = bench(Told::default());
+    let limit = |port: &str| format!("/interfaces/interface[name={port}]/port/config/port-packets");
+    let request = SetRequest {
+        update: vec![put(&limit("a"), "\"7\""), put(&limit("cpu"), "\"8\"")],
+        ..SetRequest::default()
+    };
+    run(&bench, request).unwrap();
+    let limits = || -> Vec<u64> {
+        let now = ports(&bench).into_iter();
+        now.map(|(config, _)| config.port_limits.packets).collect()
+    };
+    assert_eq!(limits(), [7, device::UNLIMITED, 8]);
+    let delete = |path: &str| SetRequest {
+        delete: vec![of_text(path)],
+        ..SetRequest::default()
+    };
+    run(&bench, delete("/interfaces")).unwrap();
+    assert_eq!(limits(), [device::UNLIMITED, device::UNLIMITED, 8]);
+    run(&bench, delete(&limit("cpu"))).unwrap();
+    assert_eq!(limits()[2], device::UNLIMITED);
+}
+
+#[test]
+fn a_set_of_many_deletes_is_bounded_and_done_in_short_calls() {
+    let bench = bench(Told::default());
+    let delete = |path: &str, count: usize| SetRequest {
+        delete: vec![of_text(path); count],
+        ..SetRequest::default()
+    };
+    let port = "/interfaces/interface[name=a]/fairlane-port:port";
+    let queues = format!("{port}/config/queues");
+    run(
+        &bench,
+        SetRequest {
+            update: vec![put(CIR, "\"1000000\""), put(&queues, "4096")],
+            ..SetRequest::default()
+        },
+    )
+    .unwrap();
+    assert_eq!(ports(&bench)[0].0.queues, 4_096);
+    assert_eq!(ports(&bench)[0].0.rate_bps, 1_000_000);
+    // A leaf 10,000 times is as good as once.
+    let done = run(&bench, delete(CIR, OPERATIONS_MAX)).unwrap();
+    assert_eq!(done.response.len(), OPERATIONS_MAX);
+    assert_eq!(ports(&bench)[0].0.rate_bps, 0);
+    // All of a port of many queues is not.
+    let scheduler = "/qos/scheduler-policies/scheduler-policy[name=a]";
+    let error = run(&bench, delete(scheduler, OPERATIONS_MAX)).unwrap_err();
+    assert_eq!(error.code(), tonic::Code::ResourceExhausted, "{error}");
+    assert!(
+        error
+            .message()
+            .ends_with("more than 4000000 leaves; send fewer at a time"),
+        "{error}"
+    );
 }

@@ -136,7 +136,14 @@ pub fn add_flow(device: &mut Device, src: ([u8; 4], u16), dst: ([u8; 4], u16), f
     let ip = |ip: [u8; 4]| exact(32, u32::from_be_bytes(ip).into());
     let ports = [src.1, dst.1].map(|port| exact(16, port.into()));
     let [src_port, dst_port] = ports;
-    let matches = vec![ip(src.0), ip(dst.0), exact(8, 6), src_port, dst_port];
+    let matches = vec![
+        ip(src.0),
+        ip(dst.0),
+        exact(8, 6),
+        src_port,
+        dst_port,
+        exact(12, 0),
+    ];
     insert(
         device,
         "flow_v4",

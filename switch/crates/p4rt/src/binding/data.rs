@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shape of a P4 type, and values of it as `P4Data` (P4Runtime 1.5 §8.5): digests and registers.
 
+use std::cell::Cell;
+
 use v1model::Bits;
 
+use super::width;
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4info::p4_bitstring_like_type_spec as bitstring;
@@ -34,14 +37,44 @@ pub enum DataShape {
     SerializableEnum(u32),
 }
 
-/// # Errors
-/// INVALID_ARGUMENT or UNIMPLEMENTED when the type is incomplete or of an unsupported sort.
-pub(super) fn shape(info: &P4Info, spec: Option<&P4DataTypeSpec>) -> Result<DataShape, Refusal> {
-    let empty = P4TypeInfo::default();
-    build(info.type_info.as_ref().unwrap_or(&empty), spec, 0)
+/// Types, and names of enums and errors, that all shapes of a P4Info consist of at most: structs of structs of structs
+/// would be more than any memory holds.
+const MAX_PARTS: usize = 1 << 20;
+
+/// The named types of a P4Info, and how many parts its shapes may still have.
+pub(super) struct Types<'a> {
+    info: Option<&'a P4TypeInfo>,
+    left: Cell<usize>,
+}
+
+impl<'a> Types<'a> {
+    pub fn new(info: &'a P4Info) -> Self {
+        Self {
+            info: info.type_info.as_ref(),
+            left: Cell::new(MAX_PARTS),
+        }
+    }
+
+    /// # Errors
+    /// INVALID_ARGUMENT or UNIMPLEMENTED when the type is incomplete, too large or of an unsupported sort.
+    pub fn shape(&self, spec: Option<&P4DataTypeSpec>) -> Result<DataShape, Refusal> {
+        let empty = P4TypeInfo::default();
+        build(self, self.info.unwrap_or(&empty), spec, 0)
+    }
+
+    fn take(&self, parts: usize) -> Result<(), Refusal> {
+        let left = self.left.get().checked_sub(parts).ok_or_else(|| {
+            Refusal::invalid(format!(
+                "the types of P4Info's digests and registers have more than {MAX_PARTS} parts"
+            ))
+        })?;
+        self.left.set(left);
+        Ok(())
+    }
 }
 
 fn build(
+    all: &Types,
     types: &P4TypeInfo,
     spec: Option<&P4DataTypeSpec>,
     depth: u32,
@@ -54,12 +87,16 @@ fn build(
             "P4Info nests types more than {MAX_DEPTH} deep"
         )));
     }
+    all.take(1)?;
     let unknown = |name: &str| Refusal::invalid(format!("P4Info does not define the type {name}"));
     Ok(match spec {
         TypeSpec::Bitstring(b) => bits(b)?,
         TypeSpec::Bool(_) => DataShape::Bool,
         TypeSpec::Tuple(t) => {
-            let members = t.members.iter().map(|m| build(types, Some(m), depth + 1));
+            let members = t
+                .members
+                .iter()
+                .map(|m| build(all, types, Some(m), depth + 1));
             DataShape::Tuple(members.collect::<Result<_, _>>()?)
         }
         TypeSpec::Struct(name) => {
@@ -70,7 +107,7 @@ fn build(
             let members = own
                 .members
                 .iter()
-                .map(|m| build(types, m.type_spec.as_ref(), depth + 1));
+                .map(|m| build(all, types, m.type_spec.as_ref(), depth + 1));
             DataShape::Struct(members.collect::<Result<_, _>>()?)
         }
         TypeSpec::Header(name) => {
@@ -78,6 +115,7 @@ fn build(
                 .headers
                 .get(&name.name)
                 .ok_or_else(|| unknown(&name.name))?;
+            all.take(own.members.len())?;
             let members = own.members.iter().map(|m| {
                 m.type_spec
                     .as_ref()
@@ -91,24 +129,21 @@ fn build(
                 .enums
                 .get(&name.name)
                 .ok_or_else(|| unknown(&name.name))?;
+            all.take(own.members.len())?;
             DataShape::Enum(own.members.iter().map(|m| m.name.clone()).collect())
         }
-        TypeSpec::Error(_) => DataShape::Error(
-            types
-                .error
-                .as_ref()
-                .map_or_else(Vec::new, |e| e.members.clone()),
-        ),
+        TypeSpec::Error(_) => {
+            let names = types.error.as_ref().map_or(&[][..], |e| &e.members);
+            all.take(names.len())?;
+            DataShape::Error(names.to_vec())
+        }
         TypeSpec::SerializableEnum(name) => {
             let own = types
                 .serializable_enums
                 .get(&name.name)
                 .ok_or_else(|| unknown(&name.name))?;
-            DataShape::SerializableEnum(
-                own.underlying_type
-                    .as_ref()
-                    .map_or(0, |t| t.bitwidth.max(0) as u32),
-            )
+            let bits = own.underlying_type.as_ref().map_or(0, |t| t.bitwidth);
+            DataShape::SerializableEnum(width(bits)?)
         }
         TypeSpec::NewType(name) => {
             let own = types
@@ -116,9 +151,9 @@ fn build(
                 .get(&name.name)
                 .ok_or_else(|| unknown(&name.name))?;
             match &own.representation {
-                Some(Representation::OriginalType(t)) => build(types, Some(t), depth + 1)?,
+                Some(Representation::OriginalType(t)) => build(all, types, Some(t), depth + 1)?,
                 Some(Representation::TranslatedType(t)) => match &t.sdn_type {
-                    Some(SdnType::SdnBitwidth(w)) => DataShape::Bit((*w).max(0) as u32),
+                    Some(SdnType::SdnBitwidth(w)) => DataShape::Bit(width(*w)?),
                     _ => {
                         return Err(Refusal::unimplemented(format!(
                             "type {}: SDN strings are not supported",
@@ -139,8 +174,8 @@ fn build(
 
 fn bits(spec: &P4BitstringLikeTypeSpec) -> Result<DataShape, Refusal> {
     match &spec.type_spec {
-        Some(bitstring::TypeSpec::Bit(b)) => Ok(DataShape::Bit(b.bitwidth.max(0) as u32)),
-        Some(bitstring::TypeSpec::Int(i)) => Ok(DataShape::Int(i.bitwidth.max(0) as u32)),
+        Some(bitstring::TypeSpec::Bit(b)) => Ok(DataShape::Bit(width(b.bitwidth)?)),
+        Some(bitstring::TypeSpec::Int(i)) => Ok(DataShape::Int(width(i.bitwidth)?)),
         Some(bitstring::TypeSpec::Varbit(_)) => {
             Err(Refusal::unimplemented("varbit is not supported here"))
         }
@@ -174,13 +209,10 @@ impl DataShape {
         if fits {
             return Ok(());
         }
-        let own: Vec<String> = own
-            .iter()
-            .map(|w| w.map_or("?".into(), |w| w.to_string()))
-            .collect();
         Err(Refusal::invalid(format!(
-            "P4Info gives values of [{}] bits, the device config of {widths:?} bits",
-            own.join(", ")
+            "P4Info gives values of [{}] bits, the device config of [{}] bits",
+            list(&own),
+            list(&widths.iter().map(|w| Some(*w)).collect::<Vec<_>>())
         )))
     }
 
@@ -260,6 +292,19 @@ impl DataShape {
             Self::Header(m) => format!("a header of {}", m.len()),
         }
     }
+}
+
+/// Widths for an error text.
+fn list(widths: &[Option<u32>]) -> String {
+    const MOST: usize = 16;
+    let shown = widths.iter().take(MOST);
+    let mut texts: Vec<String> = shown
+        .map(|w| w.map_or("?".into(), |w| w.to_string()))
+        .collect();
+    if widths.len() > MOST {
+        texts.push(format!("… {} in all", widths.len()));
+    }
+    texts.join(", ")
 }
 
 fn name(names: &[String], value: &Bits) -> String {

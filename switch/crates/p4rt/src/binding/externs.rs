@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Action profiles, indexed counters, meters and registers, digests and value sets of P4Info bound to the pipeline's.
 
-use v1model::{CounterId, DigestId, MeterId, Pipeline, ProfileId, RegisterId, ValueSetId};
+use std::collections::{HashMap, HashSet};
+
+use v1model::{
+    CounterId, DigestId, DigestSchema, MeterId, Pipeline, ProfileId, RegisterId, ValueSetId,
+    ValueSetSchema,
+};
 
 use super::{
-    absent, data, left_out, named, preamble, table, ById, DataShape, FieldBinding, TableBinding,
+    absent, data, left_out, named, number, preamble, table, unique, width, ById, DataShape,
+    FieldBinding, TableBinding,
 };
 use crate::error::Refusal;
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
 use crate::proto::p4info::{meter_spec, P4Info, P4NamedType};
+
+/// Most members of a value set, whatever P4Info says: a packet's value is compared with one after the other.
+const VALUES_MAX: u32 = 1024;
 
 /// An action profile or selector.
 #[derive(Debug)]
@@ -79,6 +88,7 @@ pub struct ValueSetBinding {
     /// Most members.
     pub size: u32,
     pub fields: Vec<FieldBinding>,
+    pub schema: ValueSetSchema,
 }
 
 named!(
@@ -89,6 +99,9 @@ named!(
     DigestBinding,
     ValueSetBinding
 );
+
+/// Most that P4Info's 32-bit numbers say.
+const MAX: u32 = i32::MAX as u32;
 
 macro_rules! names {
     ($pipeline:expr, $field:ident) => {
@@ -128,6 +141,9 @@ pub(super) fn bind_profiles(
                 "{place}: P4Info and the device config differ about a selector"
             )));
         }
+        let most = |what, given, most| number(what, given, most).map_err(|e| e.at(&place));
+        most("size", profile.size, schema.max_size)?;
+        let max_group_size = most("max_group_size", profile.max_group_size.into(), MAX)?;
         for table in profile
             .table_ids
             .iter()
@@ -143,7 +159,9 @@ pub(super) fn bind_profiles(
             .copied()
             .filter(|id| tables.get(*id).is_ok());
         let members = match &profile.selector_size_semantics {
-            Some(SelectorSizeSemantics::SumOfMembers(m)) => Some(m.max_member_weight.max(0) as u32),
+            Some(SelectorSizeSemantics::SumOfMembers(m)) => {
+                Some(most("max_member_weight", m.max_member_weight.into(), MAX)?)
+            }
             _ => None,
         };
         items.push(ProfileBinding {
@@ -152,7 +170,7 @@ pub(super) fn bind_profiles(
             profile: id,
             table_id: bound.next().unwrap_or(0),
             selector: profile.with_selector,
-            max_group_size: profile.max_group_size.max(0) as u32,
+            max_group_size,
             max_member_weight: members.unwrap_or(0),
             size_counts_members: members.is_some(),
             weights_disallowed: profile.weights_disallowed,
@@ -246,6 +264,7 @@ pub(super) fn bind_meters(
 
 pub(super) fn bind_registers(
     info: &P4Info,
+    types: &data::Types,
     pipeline: &Pipeline,
 ) -> Result<ById<RegisterBinding>, Refusal> {
     let own = names!(pipeline, registers);
@@ -263,7 +282,9 @@ pub(super) fn bind_registers(
         let schema = &pipeline.schema().registers[id.index()];
         check_size(&place, i64::from(register.size), schema.size)?;
         check_index(info, register.index_type_name.as_ref()).map_err(|e| e.at(&place))?;
-        let shape = data::shape(info, register.type_spec.as_ref()).map_err(|e| e.at(&place))?;
+        let shape = types
+            .shape(register.type_spec.as_ref())
+            .map_err(|e| e.at(&place))?;
         shape
             .check_leaves(&[schema.width])
             .map_err(|e| e.at(&place))?;
@@ -281,9 +302,15 @@ pub(super) fn bind_registers(
 
 pub(super) fn bind_digests(
     info: &P4Info,
+    types: &data::Types,
     pipeline: &Pipeline,
 ) -> Result<ById<DigestBinding>, Refusal> {
     let names = digest_names(info, pipeline);
+    let by_shown: HashMap<&str, &str> = names.iter().copied().collect();
+    let mut all: HashMap<&str, Vec<&DigestSchema>> = HashMap::new();
+    for digest in &pipeline.schema().digests {
+        all.entry(&digest.name).or_default().push(digest);
+    }
     let own_names: Vec<&str> = names.iter().map(|(shown, _)| *shown).collect();
     let left_out = left_out(
         "digest",
@@ -293,21 +320,23 @@ pub(super) fn bind_digests(
     let mut items = Vec::new();
     for digest in &info.digests {
         let preamble = preamble("digest", &digest.preamble)?;
-        let Some((_, name)) = names.iter().find(|(shown, _)| *shown == preamble.name) else {
+        let Some(name) = by_shown.get(preamble.name.as_str()) else {
             continue; // left out
         };
-        let own = || pipeline.schema().digests.iter().filter(|d| d.name == *name);
-        let first = own()
-            .next()
+        let own = all.get(name).map_or(&[][..], |own| own);
+        let first = own
+            .first()
             .ok_or_else(|| absent("digest", &preamble.name, &own_names))?;
         let place = format!("digest {}", preamble.name);
-        let shape = data::shape(info, digest.type_spec.as_ref()).map_err(|e| e.at(&place))?;
-        for schema in own() {
+        let shape = types
+            .shape(digest.type_spec.as_ref())
+            .map_err(|e| e.at(&place))?;
+        for schema in own {
             shape
                 .check_leaves(&schema.widths)
                 .map_err(|e| e.at(&place))?;
         }
-        let (digests, widths) = (own().map(|d| d.id).collect(), first.widths.clone());
+        let (digests, widths) = (own.iter().map(|d| d.id).collect(), first.widths.clone());
         items.push(DigestBinding {
             id: preamble.id,
             name: preamble.name.clone(),
@@ -331,17 +360,18 @@ fn digest_names<'a>(info: &'a P4Info, pipeline: &'a Pipeline) -> Vec<(&'a str, &
     let mut own = names!(pipeline, digests);
     own.sort_unstable();
     own.dedup();
-    let shown_rest: Vec<&str> = shown.iter().copied().filter(|n| !own.contains(n)).collect();
-    let own_rest: Vec<&str> = own.iter().copied().filter(|n| !shown.contains(n)).collect();
-    let paired = shown_rest.len() == own_rest.len();
-    own.into_iter()
-        .map(
-            |name| match own_rest.iter().position(|rest| *rest == name) {
-                Some(i) if paired => (shown_rest[i], name),
-                _ => (name, name),
-            },
-        )
-        .collect()
+    let both: HashSet<&str> = own.iter().copied().collect();
+    let both: HashSet<&str> = shown.iter().copied().filter(|n| both.contains(n)).collect();
+    let rest = |all: &[&'a str]| -> Vec<&'a str> {
+        let rest = all.iter().copied().filter(|name| !both.contains(name));
+        rest.collect()
+    };
+    let (shown_rest, own_rest) = (rest(&shown), rest(&own));
+    if shown_rest.len() != own_rest.len() {
+        return own.into_iter().map(|name| (name, name)).collect();
+    }
+    let same = both.iter().map(|name| (*name, *name));
+    same.chain(shown_rest.into_iter().zip(own_rest)).collect()
 }
 
 pub(super) fn bind_value_sets(
@@ -365,10 +395,11 @@ pub(super) fn bind_value_sets(
             .ok_or_else(|| absent("value set", &preamble.name, &own))?;
         let place = format!("value set {}", preamble.name);
         let schema = &pipeline.schema().value_sets[id.index()];
+        unique(set.r#match.iter().map(|f| f.id)).map_err(|e| e.at(&place))?;
         let mut fields = Vec::new();
         for field in &set.r#match {
             let kind = table::field_kind(field).map_err(|e| e.at(&place))?;
-            let width = u32::try_from(field.bitwidth).unwrap_or(0);
+            let width = width(field.bitwidth).map_err(|e| e.at(&place))?;
             check_index(info, field.type_name.as_ref()).map_err(|e| e.at(&place))?;
             fields.push(FieldBinding {
                 id: field.id,
@@ -378,8 +409,8 @@ pub(super) fn bind_value_sets(
                 width,
             });
         }
-        let width: u32 = fields.iter().map(|f| f.width).sum();
-        if width != schema.width {
+        let width: u64 = fields.iter().map(|f| u64::from(f.width)).sum();
+        if width != u64::from(schema.width) {
             return Err(Refusal::invalid(format!(
                 "{place}: {width} bits in P4Info, {} bits in the device config",
                 schema.width
@@ -389,8 +420,11 @@ pub(super) fn bind_value_sets(
             id: preamble.id,
             name: preamble.name.clone(),
             value_set: id,
-            size: u32::try_from(set.size).unwrap_or(0).min(schema.max_size),
+            size: number("size", set.size.into(), schema.max_size)
+                .map_err(|e| e.at(&place))?
+                .min(VALUES_MAX),
             fields,
+            schema: schema.clone(),
         });
     }
     ById::new("value set", items, left_out)

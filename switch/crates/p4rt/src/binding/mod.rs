@@ -6,7 +6,7 @@ mod externs;
 mod packet;
 mod table;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tonic::Code;
 use v1model::{Pipeline, TableId};
@@ -51,12 +51,13 @@ impl Binding {
             table_of[table.table.index()] = Some(index);
         }
         let (packet_in, packet_out) = packet::bind(info)?;
+        let types = data::Types::new(info);
         Ok(Self {
             profiles: externs::bind_profiles(info, &tables, pipeline)?,
             counters: externs::bind_counters(info, pipeline)?,
             meters: externs::bind_meters(info, pipeline)?,
-            registers: externs::bind_registers(info, pipeline)?,
-            digests: externs::bind_digests(info, pipeline)?,
+            registers: externs::bind_registers(info, &types, pipeline)?,
+            digests: externs::bind_digests(info, &types, pipeline)?,
             value_sets: externs::bind_value_sets(info, pipeline)?,
             packet_in,
             packet_out,
@@ -100,10 +101,17 @@ type LeftOut = HashMap<u32, String>;
 
 impl<T: Named> ById<T> {
     /// # Errors
-    /// INVALID_ARGUMENT when an id is 0 or used twice.
+    /// INVALID_ARGUMENT when an id is 0, or an id or a name is used twice.
     fn new(kind: &'static str, items: Vec<T>, left_out: LeftOut) -> Result<Self, Refusal> {
         let mut index = HashMap::with_capacity(items.len());
+        let mut names = HashSet::with_capacity(items.len());
         for (i, item) in items.iter().enumerate() {
+            if !names.insert(item.name()) {
+                return Err(Refusal::invalid(format!(
+                    "P4Info: there are two {kind}s {}",
+                    item.name()
+                )));
+            }
             if item.id() == 0 {
                 return Err(Refusal::invalid(format!(
                     "P4Info: {kind} {} has the id 0, which means none",
@@ -162,17 +170,59 @@ impl<T: Named> ById<T> {
 }
 
 fn actions_by_id(info: &P4Info) -> Result<HashMap<u32, &Action>, Refusal> {
-    let mut actions = HashMap::new();
+    let (mut actions, mut names) = (HashMap::new(), HashSet::new());
     for action in &info.actions {
         let preamble = preamble("action", &action.preamble)?;
-        if actions.insert(preamble.id, action).is_some() {
+        if preamble.id == 0 || actions.insert(preamble.id, action).is_some() {
             return Err(Refusal::invalid(format!(
-                "P4Info: two actions have the id {:#010x}",
-                preamble.id
+                "P4Info: action {}: the id {:#010x} is 0 or used twice",
+                preamble.name, preamble.id
             )));
         }
+        if !names.insert(&preamble.name) {
+            return Err(Refusal::invalid(format!(
+                "P4Info: there are two actions {}",
+                preamble.name
+            )));
+        }
+        unique(action.params.iter().map(|p| p.id))
+            .map_err(|e| e.at(&format!("action {}: parameters", preamble.name)))?;
     }
     Ok(actions)
+}
+
+/// Sees that ids are neither 0 nor used twice.
+///
+/// # Errors
+/// INVALID_ARGUMENT with the id.
+fn unique(ids: impl Iterator<Item = u32>) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    let mut wrong = ids.filter(|&id| id == 0 || !seen.insert(id));
+    match wrong.next() {
+        Some(id) => Err(Refusal::invalid(format!("id {id} is 0 or used twice"))),
+        None => Ok(()),
+    }
+}
+
+/// A number of P4Info that says how many there may be.
+///
+/// # Errors
+/// INVALID_ARGUMENT beyond 0 to `most`, with what it is the number of.
+fn number(what: &str, given: i64, most: u32) -> Result<u32, Refusal> {
+    match u32::try_from(given) {
+        Ok(number) if number <= most => Ok(number),
+        _ => Err(Refusal::invalid(format!(
+            "{what}: {given} in P4Info; allowed: 0 to {most}"
+        ))),
+    }
+}
+
+/// A width of P4Info in bits.
+///
+/// # Errors
+/// INVALID_ARGUMENT beyond 0 to 65536.
+fn width(bits: i32) -> Result<u32, Refusal> {
+    number("bits", bits.into(), 1 << 16)
 }
 
 fn preamble<'a>(kind: &str, preamble: &'a Option<Preamble>) -> Result<&'a Preamble, Refusal> {
@@ -192,13 +242,13 @@ fn left_out<'a>(
     own: &[&str],
 ) -> Result<LeftOut, Refusal> {
     let shown: Vec<&Preamble> = info.flatten().collect();
+    let own_names: HashSet<&str> = own.iter().copied().collect();
+    let shown_names: HashSet<&str> = shown.iter().map(|p| p.name.as_str()).collect();
     let missing: Vec<&&Preamble> = shown
         .iter()
-        .filter(|p| !own.contains(&p.name.as_str()))
+        .filter(|p| !own_names.contains(p.name.as_str()))
         .collect();
-    let strange = own
-        .iter()
-        .any(|name| !shown.iter().any(|p| p.name == *name));
+    let strange = own.iter().any(|name| !shown_names.contains(name));
     match missing.first() {
         Some(first) if strange => Err(absent(kind, &first.name, own)),
         _ => Ok(missing

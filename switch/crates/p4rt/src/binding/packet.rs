@@ -10,7 +10,8 @@ use crate::error::Refusal;
 use crate::proto::p4info::P4Info;
 use crate::proto::p4rt::PacketMetadata;
 
-/// Fields of a controller header, most significant bit first, without gaps.
+/// Fields of a controller header, most significant bit first, without gaps; behind the last one zeros up to a whole
+/// byte, as PI (BMv2's server) and p4c have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketHeader {
     fields: Vec<Field>,
@@ -26,6 +27,9 @@ struct Field {
     offset: u32,
 }
 
+/// Longest header of packet-in and packet-out.
+const MAX_BITS: u32 = 1 << 15;
+
 /// The headers named `packet_in` and `packet_out`.
 pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<PacketHeader>), Refusal> {
     let (mut packet_in, mut packet_out) = (None, None);
@@ -36,14 +40,20 @@ pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<Packet
             .iter()
             .map(|m| (m.id, m.name.as_str(), m.bitwidth));
         let header = PacketHeader::new(fields).map_err(|e| e.at(&preamble.name))?;
-        match preamble.name.as_str() {
-            "packet_in" => packet_in = Some(header),
-            "packet_out" => packet_out = Some(header),
+        let place = match preamble.name.as_str() {
+            "packet_in" => &mut packet_in,
+            "packet_out" => &mut packet_out,
             other => {
                 return Err(Refusal::invalid(format!(
                     "controller packet metadata {other} is unknown; known: packet_in, packet_out"
                 )))
             }
+        };
+        if place.replace(header).is_some() {
+            return Err(Refusal::invalid(format!(
+                "P4Info: there are two controller packet metadata {}",
+                preamble.name
+            )));
         }
     }
     Ok((packet_in, packet_out))
@@ -73,22 +83,22 @@ impl PacketHeader {
                 offset,
             });
             offset += width;
-        }
-        if offset % 8 != 0 {
-            return Err(Refusal::invalid(format!(
-                "the header has {offset} bits, which is no whole number of bytes"
-            )));
+            if offset > MAX_BITS {
+                return Err(Refusal::unimplemented(format!(
+                    "the header has more than {MAX_BITS} bits"
+                )));
+            }
         }
         Ok(Self {
             fields,
-            len_bytes: offset as usize / 8,
+            len_bytes: offset.div_ceil(8) as usize,
         })
     }
 
-    /// A packet-out: header bytes, then the payload.
+    /// A packet-out: header bytes, then the payload. A field that is not given is 0, as in PI: clients rely on it.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT unless every field is given exactly once, OUT_OF_RANGE for a value that does not fit.
+    /// INVALID_ARGUMENT for a field that is unknown or given twice, OUT_OF_RANGE for a value that does not fit.
     pub fn encode(&self, metadata: &[PacketMetadata], payload: &[u8]) -> Result<Vec<u8>, Refusal> {
         let mut frame = vec![0; self.len_bytes];
         for (i, given) in metadata.iter().enumerate() {
@@ -111,16 +121,6 @@ impl PacketHeader {
             let value = bytestring::decode(&given.value, field.width)
                 .map_err(|e| e.at(&format!("metadata {}", field.name)))?;
             put_bits(&mut frame, field.offset, &value);
-        }
-        if let Some(missing) = self
-            .fields
-            .iter()
-            .find(|f| !metadata.iter().any(|m| m.metadata_id == f.id))
-        {
-            return Err(Refusal::invalid(format!(
-                "metadata {} (id {}) is missing",
-                missing.name, missing.id
-            )));
         }
         frame.extend_from_slice(payload);
         Ok(frame)
@@ -221,10 +221,6 @@ mod tests {
             "metadata id 7 is unknown; known: 1 port, 2 _pad, 3 stamp"
         );
         assert_eq!(
-            text(&[meta(1, &[1]), meta(2, &[0])]),
-            "metadata stamp (id 3) is missing"
-        );
-        assert_eq!(
             text(&[meta(1, &[1]), meta(1, &[1])]),
             "metadata port is given twice"
         );
@@ -235,11 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_odd_bits_is_refused() {
-        let error = PacketHeader::new([(1, "port", 9)].into_iter()).unwrap_err();
-        assert_eq!(
-            error.message,
-            "the header has 9 bits, which is no whole number of bytes"
-        );
+    fn metadata_that_is_not_given_is_zero() {
+        let frame = header().encode(&[meta(3, &[9])], b"x").unwrap();
+        assert_eq!(frame, [0, 0, 0, 0, 0, 0, 0, 9, b'x']);
+        assert_eq!(header().encode(&[], b"").unwrap(), [0; 8]);
+    }
+
+    #[test]
+    fn a_header_of_odd_bits_is_padded_at_its_end() {
+        let header = PacketHeader::new([(1, "in", 9), (2, "out", 9)].into_iter()).unwrap();
+        let metadata = [meta(1, &[0x01, 0xff]), meta(2, &[0x01])];
+        let frame = header.encode(&metadata, b"data").unwrap();
+        assert_eq!(frame, [0xff, 0x80, 0x40, b'd', b'a', b't', b'a']);
+        // What the padding holds is not looked at.
+        let mut padded = frame.clone();
+        padded[2] |= 0x3f;
+        let (back, payload) = header.decode(&Bytes::from(padded)).unwrap();
+        assert_eq!(back, metadata);
+        assert_eq!(&payload[..], b"data");
     }
 }

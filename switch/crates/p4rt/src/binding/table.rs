@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables of P4Info bound to those of the pipeline: match fields, actions with their scopes, direct resources.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use v1model::{ActionId, KeySchema, MatchKind, Pipeline, ProfileId, TableId, TableSchema};
 
-use super::{absent, left_out, named, preamble, ById};
+use super::{absent, left_out, named, number, preamble, unique, ById};
 use crate::error::Refusal;
 use crate::proto::p4info::action_ref::Scope;
 use crate::proto::p4info::match_field::{Match, MatchType};
 use crate::proto::p4info::{meter_spec, p4_new_type_spec, p4_new_type_translation};
-use crate::proto::p4info::{Action, MatchField, P4Info, P4NamedType, Preamble, Table};
+use crate::proto::p4info::{Action, DirectMeter, MatchField, P4Info, P4NamedType, Preamble, Table};
 
 /// A match field.
 #[derive(Debug, Clone)]
@@ -63,6 +63,8 @@ pub struct TableBinding {
     pub idle_timeout: bool,
     pub needs_priority: bool,
     pub is_const: bool,
+    /// Most entries, as P4Info has it.
+    pub size: u32,
     pub const_default: bool,
 }
 
@@ -100,28 +102,62 @@ pub(super) fn bind(
     // p4c makes tables of its own out of statements between tables.
     let own: Vec<&str> = names.filter(|name| !name.starts_with("tbl_")).collect();
     let left_out = left_out("table", info.tables.iter().map(|t| &t.preamble), &own)?;
+    let shown = info.direct_counters.iter().flat_map(|c| &c.preamble);
+    let meters = info.direct_meters.iter();
+    let meters = meters.filter_map(|m| Some((m.preamble.as_ref()?.id, m)));
+    let own_tables = pipeline.schema().tables.iter();
+    let context = Context {
+        info,
+        actions,
+        pipeline,
+        tables: own_tables.map(|t| (t.name.as_str(), t.id)).collect(),
+        counters: shown.map(|p| p.id).collect(),
+        meters: meters.collect(),
+    };
     let mut items = Vec::with_capacity(info.tables.len());
     for table in &info.tables {
         let preamble = preamble("table", &table.preamble)?;
         if !left_out.contains_key(&preamble.id) {
-            items.push(bind_table(info, table, preamble, actions, pipeline)?);
+            items.push(bind_table(&context, table, preamble)?);
         }
     }
     ById::new("table", items, left_out)
 }
 
+/// What the tables are bound to, by name and id.
+struct Context<'a> {
+    info: &'a P4Info,
+    actions: &'a HashMap<u32, &'a Action>,
+    pipeline: &'a Pipeline,
+    tables: HashMap<&'a str, TableId>,
+    counters: HashSet<u32>,
+    meters: HashMap<u32, &'a DirectMeter>,
+}
+
 fn bind_table(
-    info: &P4Info,
+    context: &Context,
     table: &Table,
     preamble: &Preamble,
-    actions: &HashMap<u32, &Action>,
-    pipeline: &Pipeline,
 ) -> Result<TableBinding, Refusal> {
+    let Context {
+        info,
+        actions,
+        pipeline,
+        ..
+    } = context;
     let place = format!("table {}", preamble.name);
-    let Some(id) = pipeline.find_table(&preamble.name) else {
+    let Some(&id) = context.tables.get(preamble.name.as_str()) else {
         return Err(absent("table", &preamble.name, &[]));
     };
     let schema = pipeline.table_schema(id);
+    // Where the program has entries of its own, the device config has their number for the size.
+    let most = match schema.const_entries {
+        Some(_) => u32::MAX,
+        None => schema.max_size,
+    };
+    let size = number("size", table.size, most).map_err(|e| e.at(&place))?;
+    unique(table.action_refs.iter().map(|a| a.id))
+        .map_err(|e| e.at(&format!("{place}: actions")))?;
     let fields = bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.at(&place))?;
     let mut bound = Vec::with_capacity(table.action_refs.len());
     for reference in &table.action_refs {
@@ -135,21 +171,14 @@ fn bind_table(
             bind_action(info, action, reference.scope(), id, pipeline).map_err(|e| e.at(&place))?,
         );
     }
-    let direct = |id: &u32| table.direct_resource_ids.contains(id);
-    let counter = info
-        .direct_counters
-        .iter()
-        .filter_map(|c| c.preamble.as_ref())
-        .find(|p| direct(&p.id));
+    let mut resources = table.direct_resource_ids.iter();
+    let counter = resources.clone().find(|id| context.counters.contains(id));
     if counter.is_some() && schema.direct_counter.is_none() {
         return Err(Refusal::invalid(format!(
             "{place}: P4Info has a direct counter, the device config has none"
         )));
     }
-    let meter = info
-        .direct_meters
-        .iter()
-        .find(|m| m.preamble.as_ref().is_some_and(|p| direct(&p.id)));
+    let meter = resources.find_map(|id| context.meters.get(id));
     if meter.is_some() && schema.direct_meter.is_none() {
         return Err(Refusal::invalid(format!(
             "{place}: P4Info has a direct meter, the device config has none"
@@ -176,7 +205,8 @@ fn bind_table(
                 .map_or_else(Default::default, |s| s.r#type()),
         }),
         idle_timeout: idle_timeout(table, schema),
-        is_const: table.is_const_table || schema.const_entries.is_some(),
+        is_const: table.is_const_table,
+        size,
         const_default: table.const_default_action_id != 0 || schema.const_default_action,
     })
 }
@@ -205,14 +235,9 @@ fn bind_fields(
             keys.len()
         )));
     }
+    unique(fields.iter().map(|f| f.id)).map_err(|e| e.at("match fields"))?;
     let mut bound: Vec<FieldBinding> = Vec::with_capacity(fields.len());
     for (field, key) in fields.iter().zip(keys) {
-        if field.id == 0 || bound.iter().any(|b| b.id == field.id) {
-            return Err(Refusal::invalid(format!(
-                "match field {}: id {} is 0 or used twice",
-                field.name, field.id
-            )));
-        }
         let kind = field_kind(field).map_err(|e| e.at(&format!("match field {}", field.name)))?;
         let optional_as_ternary = kind == MatchKind::Optional && key.kind == MatchKind::Ternary;
         if kind != key.kind && !optional_as_ternary {

@@ -176,6 +176,19 @@ pub fn plan_register(
 }
 
 impl ArrayOp {
+    /// Changes nothing of so many cells.
+    #[cfg(test)]
+    pub fn nothing(cells: u32) -> ArrayOp {
+        ArrayOp {
+            cells: 0..cells,
+            change: Change::Nothing,
+        }
+    }
+
+    pub fn work(&self) -> usize {
+        1 + (self.cells.end - self.cells.start) as usize / 32
+    }
+
     /// The same change in pieces of at most `max` cells, so that none holds up packets for long.
     pub fn split(self, max: u32) -> Vec<ArrayOp> {
         let Range { start, end } = self.cells;

@@ -13,7 +13,8 @@ use crate::target::Target;
 pub struct DirectOp {
     name: String,
     table: TableId,
-    key: EntryKey,
+    /// None for the default entry.
+    key: Option<EntryKey>,
     change: Change,
 }
 
@@ -48,14 +49,15 @@ pub fn table_of<'a>(
     Ok((table, entry))
 }
 
-fn key(table: &TableBinding, entry: &TableEntry, what: &str) -> Result<EntryKey, Refusal> {
-    let place = format!("table {}", table.name);
-    if entry.is_default_action {
-        return Err(Refusal::unimplemented(format!(
-            "{place}: the direct {what} of the default entry cannot be set"
-        )));
-    }
-    matches::decode_key(table, &entry.r#match, entry.priority).map_err(|e| e.at(&place))
+fn key(table: &TableBinding, entry: &TableEntry) -> Result<Option<EntryKey>, Refusal> {
+    let key = match entry.is_default_action {
+        true if entry.r#match.is_empty() && entry.priority == 0 => Ok(None),
+        true => Err(Refusal::invalid(
+            "the default entry takes neither match fields nor a priority",
+        )),
+        false => matches::decode_key(table, &entry.r#match, entry.priority).map(Some),
+    };
+    key.map_err(|e| e.at(&format!("table {}", table.name)))
 }
 
 /// # Errors
@@ -78,7 +80,7 @@ pub fn plan_counter(
     Ok(DirectOp {
         name: table.name.clone(),
         table: table.table,
-        key: key(table, target, "counter")?,
+        key: key(table, target)?,
         change,
     })
 }
@@ -97,6 +99,12 @@ pub fn plan_meter(
         ));
     }
     let (table, target) = table_of(binding, entry.table_entry.as_ref(), false)?;
+    let Some(key) = key(table, target)? else {
+        return Err(Refusal::unimplemented(format!(
+            "table {}: the direct meter of the default entry cannot be set: a miss executes none",
+            table.name
+        )));
+    };
     let kind = table
         .direct_meter
         .as_ref()
@@ -110,7 +118,7 @@ pub fn plan_meter(
     Ok(DirectOp {
         name: table.name.clone(),
         table: table.table,
-        key: key(table, target, "meter")?,
+        key: Some(key),
         change: Change::Meter(config),
     })
 }
@@ -120,8 +128,14 @@ impl DirectOp {
     /// NOT_FOUND when no entry has this key.
     pub fn apply(self, target: &mut Target) -> Result<(), Refusal> {
         let pipeline = target.pipeline()?;
+        let Some(key) = self.key else {
+            if let Change::Counter(packets, bytes) = self.change {
+                pipeline.table_set_default_stats(self.table, packets, bytes);
+            }
+            return Ok(());
+        };
         let done = match self.change {
-            Change::Nothing => match pipeline.table_get(self.table, &self.key) {
+            Change::Nothing => match pipeline.table_get(self.table, &key) {
                 Some(_) => return Ok(()),
                 None => {
                     return Err(Refusal::not_found(format!(
@@ -131,9 +145,9 @@ impl DirectOp {
                 }
             },
             Change::Counter(packets, bytes) => {
-                pipeline.direct_counter_set(self.table, &self.key, packets, bytes)
+                pipeline.direct_counter_set(self.table, &key, packets, bytes)
             }
-            Change::Meter(config) => pipeline.direct_meter_set(self.table, &self.key, config),
+            Change::Meter(config) => pipeline.direct_meter_set(self.table, &key, config),
         };
         done.map_err(Refusal::from)
     }

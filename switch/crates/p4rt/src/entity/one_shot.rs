@@ -6,7 +6,7 @@ use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
 
 use super::action::{self, Place};
 use super::profile::{
-    check_size, refuse_mixing, watch_number, watch_port, weight, WatchedGroup, HIDDEN_IDS,
+    check_count, check_size, refuse_mixing, watch_number, watch_port, weight, WatchedGroup,
 };
 use crate::binding::{ProfileBinding, TableBinding};
 use crate::error::Refusal;
@@ -14,6 +14,9 @@ use crate::proto::p4rt::action_profile_action::WatchKind;
 use crate::proto::p4rt::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
 use crate::proto::p4rt::ActionProfileActionSet;
 use crate::soft::Soft;
+
+/// Most actions of a set: all of them are installed in one piece.
+const ACTIONS_MAX: usize = 256;
 
 /// A one-shot that is installed: the message to read back, and the hidden objects behind it.
 #[derive(Debug, Clone)]
@@ -64,7 +67,9 @@ pub fn plan(
             semantics.as_str_name()
         )));
     }
-    let mut calls = Vec::with_capacity(set.action_profile_actions.len());
+    let count = set.action_profile_actions.len();
+    check_count("actions of an action set", count, ACTIONS_MAX)?;
+    let mut calls = Vec::with_capacity(count);
     for (index, item) in set.action_profile_actions.iter().enumerate() {
         let at = |e: Refusal| e.at(&format!("action set: action {index}"));
         let action = item
@@ -111,12 +116,18 @@ pub fn plan(
 }
 
 impl OneShotPlan {
+    pub fn work(&self) -> usize {
+        1 + self.calls.len() / 2
+    }
+
     /// Makes the hidden members and their group; on an error none of them stays.
     ///
     /// # Errors
     /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by members and groups.
     pub fn install(self, pipeline: &mut Pipeline, soft: &mut Soft) -> Result<OneShot, Refusal> {
+        let groups = soft.groups_of(self.profile_id);
         refuse_mixing(soft.members.get(&self.profile_id), "members", "a one-shot")?;
+        refuse_mixing(Some(&groups), "groups", "a one-shot")?;
         let mut members = Vec::with_capacity(self.calls.len());
         let mut watched = Vec::with_capacity(self.calls.len());
         let profile = self.profile;
@@ -167,9 +178,10 @@ impl OneShotPlan {
     }
 }
 
+/// No client sees it: while a profile has one-shots, all its members and groups are theirs.
 fn hidden_id(soft: &mut Soft, used: impl Fn(u32) -> bool) -> u32 {
     loop {
-        soft.next_hidden_id = soft.next_hidden_id.wrapping_add(1) | HIDDEN_IDS;
+        soft.next_hidden_id = soft.next_hidden_id.wrapping_add(1).max(1);
         if !used(soft.next_hidden_id) {
             return soft.next_hidden_id;
         }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packet replication engine: multicast groups and clone sessions (P4Runtime 1.5 §9.5).
 
+use std::collections::HashSet;
+
+use device::{Replication, REPLICAS_MAX};
+use tonic::Code;
+
 use super::Verb;
 use crate::binding::Binding;
 use crate::bytestring;
@@ -8,7 +13,7 @@ use crate::error::Refusal;
 use crate::proto::p4rt::replica::PortKind;
 use crate::proto::p4rt::{CloneSessionEntry, MulticastGroupEntry, Replica};
 use crate::soft::Soft;
-use crate::target::Target;
+use crate::target::{self, Target};
 
 /// `mcast_grp` and `egress_rid` are 16 bits wide in v1model.
 const MAX_ID: u32 = 0xffff;
@@ -40,6 +45,16 @@ pub struct CloneOp {
 
 #[allow(deprecated)]
 fn copies(binding: &Binding, replicas: &[Replica]) -> Result<Vec<Copy>, Refusal> {
+    if replicas.len() > REPLICAS_MAX {
+        return Err(Refusal::new(
+            Code::ResourceExhausted,
+            format!(
+                "{} replicas; at most {REPLICAS_MAX} are possible",
+                replicas.len()
+            ),
+        ));
+    }
+    let mut seen = HashSet::with_capacity(replicas.len());
     let mut copies = Vec::with_capacity(replicas.len());
     for (index, replica) in replicas.iter().enumerate() {
         let place = format!("replica {index}");
@@ -48,7 +63,8 @@ fn copies(binding: &Binding, replicas: &[Replica]) -> Result<Vec<Copy>, Refusal>
                 bytestring::decode_port(port).map_err(|e| e.at(&place))?
             }
             Some(PortKind::EgressPort(port)) => *port,
-            None => return Err(Refusal::invalid(format!("{place}: the port is unset"))),
+            // Clients made from a p4runtime.proto before 1.4 send port 0 as nothing: it was no oneof yet.
+            None => 0,
         };
         let port = match (port, binding.cpu_port) {
             (SDN_PORT_CPU, Some(cpu)) => cpu,
@@ -74,7 +90,7 @@ fn copies(binding: &Binding, replicas: &[Replica]) -> Result<Vec<Copy>, Refusal>
             port,
             instance: replica.instance,
         };
-        if copies.contains(&copy) {
+        if !seen.insert(copy) {
             return Err(Refusal::invalid(format!(
                 "{place}: port {port} with instance {} is given twice",
                 replica.instance
@@ -161,6 +177,10 @@ fn check(verb: Verb, exists: bool, place: &str) -> Result<(), Refusal> {
 }
 
 impl MulticastOp {
+    pub fn work(&self) -> usize {
+        1 + self.copies.len() / 16
+    }
+
     /// # Errors
     /// ALREADY_EXISTS, NOT_FOUND and the device's refusal.
     pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
@@ -173,11 +193,11 @@ impl MulticastOp {
         match self.verb {
             Verb::Delete => {
                 target.set_multicast(id, None)?;
-                soft.multicast.remove(&id);
+                target.discard(soft.multicast.remove(&id));
             }
             Verb::Insert | Verb::Modify => {
                 target.set_multicast(id, Some(&self.copies))?;
-                soft.multicast.insert(id, (self.message, self.copies));
+                target.discard(soft.multicast.insert(id, (self.message, self.copies)));
             }
         }
         Ok(())
@@ -185,6 +205,10 @@ impl MulticastOp {
 }
 
 impl CloneOp {
+    pub fn work(&self) -> usize {
+        1 + self.copies.len() / 16
+    }
+
     /// # Errors
     /// ALREADY_EXISTS, NOT_FOUND and the device's refusal.
     pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
@@ -197,7 +221,7 @@ impl CloneOp {
         match self.verb {
             Verb::Delete => {
                 target.set_clone(id, None)?;
-                soft.clones.remove(&id);
+                target.discard(soft.clones.remove(&id));
             }
             Verb::Insert | Verb::Modify => {
                 let session = CloneSession {
@@ -206,7 +230,7 @@ impl CloneOp {
                     truncate_bytes: self.message.packet_length_bytes as u32,
                 };
                 target.set_clone(id, Some(&session))?;
-                soft.clones.insert(id, (self.message, session));
+                target.discard(soft.clones.insert(id, (self.message, session)));
             }
         }
         Ok(())
@@ -222,16 +246,17 @@ pub struct CloneSession {
     pub truncate_bytes: u32,
 }
 
-/// On commit, everything that the saved config holds goes to the device.
+/// Everything that a saved config holds, for the device.
 ///
 /// # Errors
 /// The device's refusal.
-pub fn install_all(target: &mut Target, soft: &Soft) -> Result<(), Refusal> {
+pub fn replication(soft: &Soft) -> Result<Replication, Refusal> {
+    let mut all = Replication::default();
     for (id, (_, copies)) in &soft.multicast {
-        target.set_multicast(*id, Some(copies))?;
+        all.insert_group(target::group(*id, copies))?;
     }
     for (id, (_, session)) in &soft.clones {
-        target.set_clone(*id, Some(session))?;
+        all.insert_session(target::clone_session(*id, session))?;
     }
-    Ok(())
+    Ok(all)
 }

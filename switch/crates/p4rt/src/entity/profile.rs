@@ -16,19 +16,31 @@ use crate::proto::p4rt::{ActionProfileGroup, ActionProfileMember};
 use crate::soft::{Group, Soft};
 use crate::target::Target;
 
-/// Members and groups of one-shots live at and above this id, where no client can see or name them.
-pub const HIDDEN_IDS: u32 = 0x8000_0000;
+/// # Errors
+/// INVALID_ARGUMENT for the id that means none.
+pub fn check_id(what: &str, id: u32) -> Result<(), Refusal> {
+    match id {
+        0 => Err(Refusal::invalid(format!(
+            "{what} id 0 is not within 1 to {}",
+            u32::MAX
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Most members of a group: all of them are checked in one piece.
+const MEMBERS_OF_GROUP_MAX: usize = 512;
 
 /// # Errors
-/// INVALID_ARGUMENT for an id that a client cannot use.
-pub fn check_client_id(what: &str, id: u32) -> Result<(), Refusal> {
-    if (1..HIDDEN_IDS).contains(&id) {
-        return Ok(());
+/// RESOURCE_EXHAUSTED for more than `most`.
+pub(super) fn check_count(what: &str, count: usize, most: usize) -> Result<(), Refusal> {
+    match count <= most {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            Code::ResourceExhausted,
+            format!("{count} {what}; at most {most} are possible"),
+        )),
     }
-    Err(Refusal::invalid(format!(
-        "{what} id {id} is not within 1 to {}",
-        HIDDEN_IDS - 1
-    )))
 }
 
 /// A group's members with the port that each one watches.
@@ -50,35 +62,47 @@ impl WatchedGroup {
             .collect()
     }
 
+    /// Has it a member that watches any of these ports?
+    pub fn watches_any(&self, ports: &HashSet<u32>) -> bool {
+        let down = |port: &Option<u32>| port.is_some_and(|p| ports.contains(&p));
+        self.members.iter().any(|(_, port)| down(port))
+    }
+
     fn watches(&self, port: u32) -> bool {
         self.members.iter().any(|(_, p)| *p == Some(port))
     }
 }
 
-/// Takes the members that watch `port` out of their groups, or puts them back.
-pub fn port_changed(pipeline: &mut Pipeline, soft: &mut Soft, port: u32, up: bool) {
-    let changed = if up {
-        soft.ports_down.remove(&port)
-    } else {
-        soft.ports_down.insert(port)
+/// A group with the members that it is to have now.
+pub type Live = (ProfileId, u32, Vec<GroupMember>);
+
+/// Takes the members that watch `port` out of their groups, or puts them back: the groups that are to be changed in the
+/// pipeline.
+pub fn port_changed(soft: &mut Soft, port: u32, up: bool) -> Vec<Live> {
+    let changed = match up {
+        true => soft.ports_down.remove(&port),
+        false => soft.ports_down.insert(port),
     };
-    if !changed {
-        return;
+    match changed {
+        true => live_groups(soft, |group| group.watches(port)),
+        false => Vec::new(),
     }
-    let one_shots = soft
-        .extras()
-        .filter_map(|e| e.one_shot.as_ref())
-        .map(|o| &o.watched);
-    let groups: Vec<&WatchedGroup> = soft
-        .groups
-        .values()
-        .map(|g| &g.watched)
-        .chain(one_shots)
-        .collect();
-    for group in groups.into_iter().filter(|g| g.watches(port)) {
-        let live = group.live(&soft.ports_down);
-        if let Err(error) = pipeline.profile_group_modify(group.profile, group.group_id, &live) {
-            tracing::warn!(%error, group = group.group_id, port, "a group could not follow its watched port");
+}
+
+/// Those of all groups for which `wanted` is true.
+pub fn live_groups(soft: &Soft, wanted: impl Fn(&WatchedGroup) -> bool) -> Vec<Live> {
+    let one_shots = soft.extras().filter_map(|e| e.one_shot.as_ref());
+    let groups = soft.groups.values().map(|g| &g.watched);
+    let groups = groups.chain(one_shots.map(|o| &o.watched));
+    let live = |g: &WatchedGroup| (g.profile, g.group_id, g.live(&soft.ports_down));
+    groups.filter(|g| wanted(g)).map(live).collect()
+}
+
+/// Puts them into the pipeline.
+pub fn follow(pipeline: &mut Pipeline, groups: Vec<Live>) {
+    for (profile, group, live) in groups {
+        if let Err(error) = pipeline.profile_group_modify(profile, group, &live) {
+            tracing::warn!(%error, group, "a group could not follow its watched ports");
         }
     }
 }
@@ -102,7 +126,7 @@ pub fn plan_member(
 ) -> Result<MemberOp, Refusal> {
     let profile = binding.profiles.get(entry.action_profile_id)?;
     let place = format!("action profile {}", profile.name);
-    check_client_id("member", entry.member_id).map_err(|e| e.at(&place))?;
+    check_id("member", entry.member_id).map_err(|e| e.at(&place))?;
     let call = match (verb, &entry.action) {
         (Verb::Delete, _) => None,
         (_, None) => {
@@ -195,7 +219,7 @@ fn plan_group_in(
     if !profile.selector {
         return Err(Refusal::invalid("it has no selector, so no groups"));
     }
-    check_client_id("group", entry.group_id)?;
+    check_id("group", entry.group_id)?;
     let mut watched = WatchedGroup {
         profile: profile.profile,
         group_id: entry.group_id,
@@ -216,19 +240,21 @@ fn plan_group_in(
                 entry.group_id, entry.max_size
             )));
         }
+        check_count(
+            "members of a group",
+            entry.members.len(),
+            MEMBERS_OF_GROUP_MAX,
+        )?;
+        let mut seen = HashSet::with_capacity(entry.members.len());
         for member in &entry.members {
-            check_client_id("member", member.member_id)?;
+            check_id("member", member.member_id)?;
             let weight = weight(profile, member.weight)?;
             let port = match &member.watch_kind {
                 None => None,
                 Some(MemberWatch::Watch(port)) => watch_number(*port)?,
                 Some(MemberWatch::WatchPort(port)) => watch_port(port)?,
             };
-            if watched
-                .members
-                .iter()
-                .any(|(m, _)| m.member == member.member_id)
-            {
+            if !seen.insert(member.member_id) {
                 return Err(Refusal::invalid(format!(
                     "group {}: member {} is given twice",
                     entry.group_id, member.member_id
@@ -326,6 +352,10 @@ pub(super) fn check_size(
 }
 
 impl GroupOp {
+    pub fn work(&self) -> usize {
+        1 + self.watched.members.len() / 4
+    }
+
     /// # Errors
     /// The pipeline's refusal; INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
     pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {

@@ -6,12 +6,15 @@ use v1model::{Entry, EntryAction, EntryKey, MeterConfig, Nanos, TableId};
 
 use super::action::{self, Place};
 use super::{array, matches, one_shot, profile, Verb};
-use crate::binding::{Binding, TableBinding};
+use crate::binding::{Binding, ProfileBinding, TableBinding};
 use crate::error::Refusal;
 use crate::proto::p4rt::table_action::Type;
 use crate::proto::p4rt::TableEntry;
 use crate::soft::{Extra, Soft};
 use crate::target::Target;
+
+/// Most bytes of an entry's metadata, which is its client's own.
+const METADATA_MAX: usize = 4096;
 
 /// A checked update of a table entry.
 pub struct TableOp {
@@ -22,6 +25,8 @@ pub struct TableOp {
     table: TableId,
     /// None for the default entry.
     key: Option<EntryKey>,
+    /// The action profile that its entries point into, by P4Info id.
+    profile: Option<u32>,
     action: Option<Act>,
     idle_timeout: Nanos,
     metadata: Bytes,
@@ -45,6 +50,9 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &TableEntry) -> Result<TableOp
         ));
     }
     let table = binding.tables.get(entry.table_id)?;
+    if verb != Verb::Delete {
+        in_pis_words(table, entry)?;
+    }
     plan_in(binding, table, verb, entry).map_err(|e| e.at(&format!("table {}", table.name)))
 }
 
@@ -69,6 +77,7 @@ fn plan_in(
         id: table.id,
         table: table.table,
         key,
+        profile: profile_of(binding, table).map(|p| p.id),
         action: None,
         idle_timeout: 0,
         metadata: Bytes::new(),
@@ -79,16 +88,17 @@ fn plan_in(
     if verb == Verb::Delete {
         return Ok(op); // §9.1: nothing but the key counts
     }
-    if entry.time_since_last_hit.is_some() {
-        return Err(Refusal::invalid(
-            "time_since_last_hit must be unset in an update",
-        ));
-    }
     op.action = plan_action(binding, table, entry)?;
     if verb == Verb::Insert && op.action.is_none() {
         return Err(Refusal::invalid("the action is unset; an INSERT needs one"));
     }
-    op.idle_timeout = idle_timeout(table, entry)?;
+    op.idle_timeout = idle_timeout(entry)?;
+    if entry.metadata.len() > METADATA_MAX {
+        return Err(Refusal::invalid(format!(
+            "metadata of {} bytes; at most {METADATA_MAX} are allowed",
+            entry.metadata.len()
+        )));
+    }
     op.metadata = entry.metadata.clone();
     op.controller_metadata = entry.controller_metadata;
     op.counter = plan_counter(table, entry)?;
@@ -119,7 +129,7 @@ fn default_key(
             "the default entry takes neither match fields nor a priority",
         ));
     }
-    if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
+    if entry.idle_timeout_ns != 0 {
         return Err(Refusal::invalid("the default entry has no idle timeout"));
     }
     if table.const_default {
@@ -130,12 +140,9 @@ fn default_key(
             "its default entry is fixed, as it has an action profile",
         ));
     }
-    if entry.counter_data.is_some()
-        || entry.meter_config.is_some()
-        || entry.meter_counter_data.is_some()
-    {
+    if entry.meter_config.is_some() {
         return Err(Refusal::unimplemented(
-            "direct counters and meters of the default entry cannot be set",
+            "the direct meter of the default entry cannot be set: a miss executes none",
         ));
     }
     Ok(None)
@@ -159,6 +166,11 @@ fn entry_key(
     matches::decode_key(table, &entry.r#match, entry.priority).map(Some)
 }
 
+fn profile_of<'a>(binding: &'a Binding, table: &TableBinding) -> Option<&'a ProfileBinding> {
+    let wanted = table.profile?;
+    binding.profiles.items.iter().find(|p| p.profile == wanted)
+}
+
 fn plan_action(
     binding: &Binding,
     table: &TableBinding,
@@ -172,12 +184,7 @@ fn plan_action(
             "the table action is set, but holds nothing",
         ));
     };
-    let profile = binding
-        .profiles
-        .items
-        .iter()
-        .find(|p| Some(p.profile) == table.profile);
-    let act = match (kind, profile) {
+    let act = match (kind, profile_of(binding, table)) {
         (Type::Action(a), None) => {
             let place = if entry.is_default_action { Place::Default } else { Place::Entry };
             Act::Existing(EntryAction::Direct(action::decode(table, a, place)?))
@@ -190,14 +197,14 @@ fn plan_action(
         }
         (_, None) => return Err(Refusal::invalid("it has no action profile: its entries hold an action of their own")),
         (Type::ActionProfileMemberId(id), Some(_)) => {
-            profile::check_client_id("member", *id)?;
+            profile::check_id("member", *id)?;
             Act::Existing(EntryAction::Member(*id))
         }
         (Type::ActionProfileGroupId(id), Some(p)) => {
             if !p.selector {
                 return Err(Refusal::invalid(format!("the action profile {} has no selector, so no groups", p.name)));
             }
-            profile::check_client_id("group", *id)?;
+            profile::check_id("group", *id)?;
             Act::Existing(EntryAction::Group(*id))
         }
         (Type::ActionProfileActionSet(set), Some(p)) => Act::OneShot(one_shot::plan(table, p, set)?),
@@ -205,12 +212,22 @@ fn plan_action(
     Ok(Some(act))
 }
 
-fn idle_timeout(table: &TableBinding, entry: &TableEntry) -> Result<Nanos, Refusal> {
-    if entry.idle_timeout_ns != 0 && !table.idle_timeout {
+/// What BMv2's server (PI) says to the letter, without the table's name: its clients compare it (p4-guide's idletimeout).
+fn in_pis_words(table: &TableBinding, entry: &TableEntry) -> Result<(), Refusal> {
+    if entry.time_since_last_hit.is_some() {
         return Err(Refusal::invalid(
-            "it does not support idle timeouts: idle_timeout_ns must be 0",
+            "has_time_since_last_hit must not be set in WriteRequest",
         ));
     }
+    if entry.idle_timeout_ns != 0 && !entry.is_default_action && !table.idle_timeout {
+        return Err(Refusal::invalid(
+            "idle_timeout_ns must be set to 0 for tables which do not support idle timeout",
+        ));
+    }
+    Ok(())
+}
+
+fn idle_timeout(entry: &TableEntry) -> Result<Nanos, Refusal> {
     Nanos::try_from(entry.idle_timeout_ns).map_err(|_| {
         Refusal::invalid(format!(
             "idle_timeout_ns {} is negative",
@@ -249,6 +266,13 @@ fn plan_meter(
 }
 
 impl TableOp {
+    pub fn work(&self) -> usize {
+        match &self.action {
+            Some(Act::OneShot(plan)) => 1 + plan.work(),
+            _ => 1,
+        }
+    }
+
     /// # Errors
     /// The pipeline's refusal, with the table's name.
     pub fn apply(
@@ -265,6 +289,7 @@ impl TableOp {
                 e.at(&format!("table {name}"))
             }
         };
+        self.refuse_mixing(soft).map_err(place)?;
         match (self.verb, self.key.take()) {
             (_, None) => self.set_default(target, soft),
             (Verb::Insert, Some(key)) => self.insert(key, target, soft, now),
@@ -274,13 +299,29 @@ impl TableOp {
         .map_err(place)
     }
 
+    /// # Errors
+    /// INVALID_ARGUMENT for a member or group in an action profile that is programmed by one-shots.
+    fn refuse_mixing(&self, soft: &Soft) -> Result<(), Refusal> {
+        let Some(Act::Existing(EntryAction::Member(_) | EntryAction::Group(_))) = self.action
+        else {
+            return Ok(());
+        };
+        let others = self.profile.and_then(|id| soft.one_shots.get(&id));
+        profile::refuse_mixing(others, "one-shot entries", "an entry of a member or group")
+    }
+
     fn set_default(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
         let reset = self.action.is_none();
         let call = match self.action {
             Some(Act::Existing(EntryAction::Direct(call))) => Some(call),
             _ => None,
         };
-        target.pipeline()?.table_set_default(self.table, call)?;
+        let pipeline = target.pipeline()?;
+        pipeline.table_set_default(self.table, call)?;
+        let counter = self.counter.or(reset.then_some((0, 0)));
+        if let Some((packets, bytes)) = counter {
+            pipeline.table_set_default_stats(self.table, packets, bytes);
+        }
         let extra = Extra {
             metadata: self.metadata,
             controller_metadata: self.controller_metadata,

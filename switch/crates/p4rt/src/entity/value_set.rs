@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parser value sets (P4Runtime 1.5 §9.6).
 
-use v1model::{KeyMatch, ValueSetId};
+use std::collections::HashSet;
+
+use v1model::{KeyMatch, ValueSet, ValueSetId};
 
 use super::{matches, Verb};
 use crate::binding::Binding;
@@ -13,9 +15,8 @@ use crate::target::Target;
 /// A checked new content of a value set.
 pub struct ValueSetOp {
     id: u32,
-    name: String,
     value_set: ValueSetId,
-    members: Vec<Vec<KeyMatch>>,
+    members: ValueSet,
     messages: Vec<ValueSetMember>,
 }
 
@@ -36,20 +37,21 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &ValueSetEntry) -> Result<Valu
             ),
         ));
     }
+    let mut seen: HashSet<Vec<KeyMatch>> = HashSet::with_capacity(entry.members.len());
     let mut members: Vec<Vec<KeyMatch>> = Vec::with_capacity(entry.members.len());
     for (index, member) in entry.members.iter().enumerate() {
         let fields = matches::decode_fields(&set.fields, &member.r#match)
             .map_err(|e| e.at(&format!("{place}: member {index}")))?;
-        if members.contains(&fields) {
+        if !seen.insert(fields.clone()) {
             return Err(Refusal::exists(format!(
                 "{place}: member {index} is given twice"
             )));
         }
         members.push(fields);
     }
+    let members = ValueSet::of(&set.schema, members).map_err(|e| Refusal::from(e).at(&place))?;
     Ok(ValueSetOp {
         id: set.id,
-        name: set.name.clone(),
         value_set: set.value_set,
         members,
         messages: entry.members.clone(),
@@ -60,12 +62,10 @@ impl ValueSetOp {
     /// # Errors
     /// The pipeline's refusal.
     pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let place = format!("value set {}", self.name);
-        target
-            .pipeline()?
-            .value_set_set(self.value_set, self.members)
-            .map_err(|e| Refusal::from(e).at(&place))?;
-        soft.value_sets.insert(self.id, self.messages);
+        let pipeline = target.pipeline()?;
+        let before = pipeline.value_set_replace(self.value_set, self.members);
+        let messages = soft.value_sets.insert(self.id, self.messages);
+        target.discard((before, messages));
         Ok(())
     }
 }

@@ -10,10 +10,10 @@ use crate::proto::p4rt::{CounterData, CounterEntry, Index, MeterEntry, RegisterE
 /// Cells read between two packets.
 const SLICE_CELLS: u32 = 1024;
 
-impl Reader<'_> {
+impl Reader {
     pub(super) async fn counters(&mut self, request: &CounterEntry) -> Result<(), Stop> {
-        let context = self.state.current()?;
-        let counters = &context.loaded.binding.counters;
+        let loaded = self.loaded()?;
+        let counters = &loaded.binding.counters;
         if request.counter_id != 0 {
             counters.get(request.counter_id)?;
         }
@@ -34,7 +34,7 @@ impl Reader<'_> {
                 let first = cells.start;
                 let values = self
                     .shared
-                    .read(context, move |p, _| {
+                    .read(self.context()?, move |p, _| {
                         cells.map(|i| p.counter_get(id, i)).collect::<Vec<_>>()
                     })
                     .await?;
@@ -49,8 +49,9 @@ impl Reader<'_> {
                         index: Some(Index { index }),
                         data: Some(data),
                     };
-                    self.push(Kind::CounterEntry(entry)).await?;
+                    self.push(Kind::CounterEntry(entry));
                 }
+                self.breathe().await?;
             }
         }
         Ok(())
@@ -63,8 +64,8 @@ impl Reader<'_> {
             )
             .into());
         }
-        let context = self.state.current()?;
-        let meters = &context.loaded.binding.meters;
+        let loaded = self.loaded()?;
+        let meters = &loaded.binding.meters;
         if request.meter_id != 0 {
             meters.get(request.meter_id)?;
         }
@@ -81,7 +82,7 @@ impl Reader<'_> {
                 let first = cells.start;
                 let values = self
                     .shared
-                    .read(context, move |p, _| {
+                    .read(self.context()?, move |p, _| {
                         cells.map(|i| p.meter_get(id, i)).collect::<Vec<_>>()
                     })
                     .await?;
@@ -96,16 +97,17 @@ impl Reader<'_> {
                         config,
                         counter_data: None,
                     };
-                    self.push(Kind::MeterEntry(entry)).await?;
+                    self.push(Kind::MeterEntry(entry));
                 }
+                self.breathe().await?;
             }
         }
         Ok(())
     }
 
     pub(super) async fn registers(&mut self, request: &RegisterEntry) -> Result<(), Stop> {
-        let context = self.state.current()?;
-        let registers = &context.loaded.binding.registers;
+        let loaded = self.loaded()?;
+        let registers = &loaded.binding.registers;
         if request.register_id != 0 {
             registers.get(request.register_id)?;
         }
@@ -126,7 +128,7 @@ impl Reader<'_> {
                 let first = cells.start;
                 let values = self
                     .shared
-                    .read(context, move |p, _| {
+                    .read(self.context()?, move |p, _| {
                         cells.map(|i| p.register_get(id, i)).collect::<Vec<_>>()
                     })
                     .await?;
@@ -138,8 +140,9 @@ impl Reader<'_> {
                         index: Some(Index { index }),
                         data,
                     };
-                    self.push(Kind::RegisterEntry(entry)).await?;
+                    self.push(Kind::RegisterEntry(entry));
                 }
+                self.breathe().await?;
             }
         }
         Ok(())

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Read call: requests become jobs, jobs read in short pieces, entities go out in messages of bounded size (§13).
+//!
+//! A read sees the state between two writes (§13.3), so it holds the state while it collects; but never while it waits
+//! for its client. What the client has not taken yet is kept encoded, and when that is too much, the state is let go
+//! until the client has taken it; a read that finds that a write came meanwhile ends with ABORTED.
 
 mod arrays;
+mod backlog;
 mod tables;
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost::Message;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::OwnedRwLockReadGuard;
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 use tonic::Status;
 
-use crate::config::State;
-use crate::entity::{action, profile};
-use crate::error::{batch_status, Refusal};
+use crate::config::{Context, Loaded, State};
+use crate::entity::action;
+use crate::error::{batch_status, short, MetadataRoom, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use crate::proto::p4rt::{
@@ -21,32 +29,51 @@ use crate::proto::p4rt::{
     ReadResponse, ValueSetEntry,
 };
 use crate::shared::Shared;
+use backlog::Backlog;
+pub use backlog::Room;
 use tables::Wanted;
 
+/// Entities that one request may ask for.
+pub const MAX_REQUESTS: usize = 4096;
+/// Reads that collect at a time: a write waits for these.
+pub const COLLECTING: usize = 2;
+/// Messages of a read that wait for the transport.
+pub const QUEUE: usize = 2;
 /// Entities in one message.
-const MESSAGE_ENTITIES: usize = 1024;
-/// Bytes in one message, below the 4 MiB that clients take by default.
-const MESSAGE_BYTES: usize = 2 << 20;
-/// How long a client may leave a full channel unread: writes wait for the end of a read.
-const STALL: std::time::Duration = std::time::Duration::from_secs(10);
+const MESSAGE_ENTITIES: usize = 512;
+/// Bytes in one message, unless a single entity is longer.
+const MESSAGE_BYTES: usize = 64 << 10;
+/// How long a read may take.
+const WHOLE: Duration = Duration::from_secs(120);
+/// How long the status of a read waits for a client that takes nothing.
+const LAST: Duration = Duration::from_secs(10);
+/// Groups and sessions that are copied at once.
+const PIECE: usize = 32;
+/// Members read between two packets: about 50 µs of work.
+const SLICE_MEMBERS: usize = 256;
 
 /// Serves one request; what goes wrong is sent as the last item.
 pub async fn read(
     shared: Arc<Shared>,
-    state: OwnedRwLockReadGuard<State>,
     request: ReadRequest,
     out: Sender<Result<ReadResponse, Status>>,
+    place: OwnedSemaphorePermit,
+    metadata: MetadataRoom,
 ) {
-    let mut reader = Reader::new(&shared, &state, Sink::Client(&out));
-    match reader.all(&request).await {
-        Ok(Ok(())) => {}
-        Ok(Err(status)) => {
-            let _ = tokio::time::timeout(STALL, out.send(Err(status))).await; // a client that left needs no status
-        }
-        Err(status) => {
-            let _ = out.try_send(Err(status)); // nobody listens when this fails
-        }
-    }
+    let sink = Sink::Client(Backlog::new(out.clone(), shared.reads.clone()));
+    let mut reader = Reader::new(shared, sink, metadata);
+    let done = tokio::time::timeout(WHOLE, reader.all(&request)).await;
+    drop((reader, place));
+    let status = match done {
+        Ok(Ok(Ok(()))) => return,
+        Ok(Ok(Err(status)) | Err(status)) => status,
+        Err(_) => Status::deadline_exceeded(format!(
+            "the read was not done after {} s: read less at a time, or faster",
+            WHOLE.as_secs()
+        )),
+    };
+    // A client that left, or takes nothing, needs no status.
+    let _ = tokio::time::timeout(LAST, out.send(Err(short(status)))).await;
 }
 
 /// As `read`, for a caller that waits for the end.
@@ -57,12 +84,24 @@ pub async fn read_here(
     shared: Arc<Shared>,
     request: ReadRequest,
 ) -> Result<Vec<ReadResponse>, Status> {
-    let state = shared.state.read().await;
-    state.current()?;
-    let mut responses = Vec::new();
-    let mut reader = Reader::new(&shared, &state, Sink::Caller(&mut responses));
+    let mut reader = Reader::new(shared, Sink::Caller(Vec::new()), MetadataRoom::most());
     reader.all(&request).await??;
-    Ok(responses)
+    match reader.sink {
+        Sink::Caller(responses) => Ok(responses),
+        Sink::Client(_) => Ok(Vec::new()),
+    }
+}
+
+/// # Errors
+/// INVALID_ARGUMENT for a request that asks for too much.
+pub fn check(request: &ReadRequest) -> Result<(), Status> {
+    let count = request.entities.len();
+    if count <= MAX_REQUESTS {
+        return Ok(());
+    }
+    Err(Status::invalid_argument(format!(
+        "the request has {count} entities; at most {MAX_REQUESTS} are allowed"
+    )))
 }
 
 enum Stop {
@@ -85,34 +124,44 @@ impl From<Status> for Stop {
 }
 
 /// Where the messages go.
-enum Sink<'a> {
+enum Sink {
     /// To a client, as fast as it reads.
-    Client(&'a Sender<Result<ReadResponse, Status>>),
+    Client(Backlog),
     /// To the caller, who takes all at once.
-    Caller(&'a mut Vec<ReadResponse>),
+    Caller(Vec<ReadResponse>),
 }
 
-struct Reader<'a> {
-    shared: &'a Shared,
-    state: &'a State,
-    out: Sink<'a>,
+/// The state, and the right to hold it while others may want to write.
+type Held = (OwnedRwLockReadGuard<State>, OwnedSemaphorePermit);
+
+struct Reader {
+    shared: Arc<Shared>,
+    /// None while the client has its turn.
+    held: Option<Held>,
+    /// The config, and the number of the last write, that all of the read is about.
+    of: Option<(Arc<Loaded>, u64)>,
+    sink: Sink,
     entities: Vec<Entity>,
     bytes: usize,
+    metadata: MetadataRoom,
 }
 
-impl<'a> Reader<'a> {
-    fn new(shared: &'a Shared, state: &'a State, out: Sink<'a>) -> Self {
+impl Reader {
+    fn new(shared: Arc<Shared>, sink: Sink, metadata: MetadataRoom) -> Self {
         Self {
             shared,
-            state,
-            out,
+            held: None,
+            of: None,
+            sink,
             entities: Vec::new(),
             bytes: 0,
+            metadata,
         }
     }
 
     /// Reads all that is asked for. Ok: the batch's status. Err: the status that cut it short.
     async fn all(&mut self, request: &ReadRequest) -> Result<Result<(), Status>, Status> {
+        self.hold().await?;
         let mut results = Vec::with_capacity(request.entities.len());
         for entity in &request.entities {
             match self.entity(entity).await {
@@ -120,15 +169,69 @@ impl<'a> Reader<'a> {
                 Err(Stop::Refused(refusal)) => results.push(Err(refusal)),
                 Err(Stop::Ended(status)) => return Err(status),
             }
+            self.breathe().await?;
         }
-        self.flush().await?;
-        Ok(batch_status("Read", &results))
+        self.held = None;
+        self.message();
+        if let Sink::Client(backlog) = &mut self.sink {
+            backlog.empty().await?;
+        }
+        Ok(batch_status("Read", &results, self.metadata))
+    }
+
+    /// Takes the state.
+    ///
+    /// # Errors
+    /// ABORTED when it is another one than at the beginning, FAILED_PRECONDITION when there is none.
+    async fn hold(&mut self) -> Result<(), Status> {
+        let turn = self.shared.collecting.clone().acquire_owned().await;
+        let turn = turn.map_err(|e| Status::internal(e.to_string()))?;
+        let state = self.shared.state.clone().read_owned().await;
+        let loaded = &state.current()?.loaded;
+        match &self.of {
+            None => self.of = Some((loaded.clone(), state.writes)),
+            Some((of, writes)) if Arc::ptr_eq(of, loaded) && *writes == state.writes => {}
+            Some(_) => {
+                return Err(Status::aborted(
+                    "something was written while the client had not taken what was read before: read again, read less \
+                     at a time, or faster",
+                ))
+            }
+        }
+        self.held = Some((state, turn));
+        Ok(())
+    }
+
+    /// To be called between two pieces: the client gets its turn when too much waits for it.
+    async fn breathe(&mut self) -> Result<(), Status> {
+        let Sink::Client(backlog) = &mut self.sink else {
+            return Ok(());
+        };
+        if !backlog.is_full() {
+            return Ok(());
+        }
+        self.held = None;
+        backlog.empty().await?;
+        self.hold().await
+    }
+
+    /// The config that is read.
+    fn context(&self) -> Result<&Context, Status> {
+        let (state, _) = self
+            .held
+            .as_ref()
+            .ok_or_else(|| Status::internal("a read without the state"))?;
+        state.current()
+    }
+
+    /// Its P4Info, which lives longer than the state is held.
+    fn loaded(&self) -> Result<Arc<Loaded>, Status> {
+        Ok(self.context()?.loaded.clone())
     }
 
     async fn entity(&mut self, entity: &Entity) -> Result<(), Stop> {
-        let context = self.state.current()?;
-        let binding = &context.loaded.binding;
-        let soft = &context.soft;
+        let loaded = self.loaded()?;
+        let binding = &loaded.binding;
         match &entity.entity {
             None => Err(Refusal::invalid("the entity is unset; name what to read").into()),
             Some(Kind::TableEntry(e)) => self.tables(e, Wanted::Entry).await,
@@ -147,12 +250,8 @@ impl<'a> Reader<'a> {
                 if e.action_profile_id != 0 {
                     binding.profiles.get(e.action_profile_id)?;
                 }
-                for ((profile, group), value) in &soft.groups {
-                    if wild(e.action_profile_id, *profile) && wild(e.group_id, *group) {
-                        self.push(Kind::ActionProfileGroup(value.message.clone())).await?;
-                    }
-                }
-                Ok(())
+                let wanted = |(profile, group): (u32, u32)| wild(e.action_profile_id, profile) && wild(e.group_id, group);
+                self.kept((0, 0), |c| &c.soft.groups, wanted, |value| Kind::ActionProfileGroup(value.message.clone())).await
             }
             Some(Kind::PacketReplicationEngineEntry(e)) => self.replication(e).await,
             Some(Kind::ValueSetEntry(e)) => {
@@ -160,8 +259,9 @@ impl<'a> Reader<'a> {
                     binding.value_sets.get(e.value_set_id)?;
                 }
                 for set in binding.value_sets.items.iter().filter(|s| wild(e.value_set_id, s.id)) {
-                    let members = soft.value_sets.get(&set.id).cloned().unwrap_or_default();
-                    self.push(Kind::ValueSetEntry(ValueSetEntry { value_set_id: set.id, members })).await?;
+                    let members = self.context()?.soft.value_sets.get(&set.id).cloned().unwrap_or_default();
+                    self.push(Kind::ValueSetEntry(ValueSetEntry { value_set_id: set.id, members }));
+                    self.breathe().await?;
                 }
                 Ok(())
             }
@@ -169,10 +269,9 @@ impl<'a> Reader<'a> {
                 if e.digest_id != 0 {
                     binding.digests.get(e.digest_id)?;
                 }
-                for (id, config) in soft.digests.iter().filter(|(id, _)| wild(e.digest_id, **id)) {
-                    let entry = DigestEntry { digest_id: *id, config: Some(*config) };
-                    self.push(Kind::DigestEntry(entry)).await?;
-                }
+                let wanted = self.context()?.soft.digests.iter().filter(|(id, _)| wild(e.digest_id, **id));
+                let entries: Vec<_> = wanted.map(|(id, config)| DigestEntry { digest_id: *id, config: Some(*config) }).collect();
+                entries.into_iter().for_each(|entry| self.push(Kind::DigestEntry(entry)));
                 Ok(())
             }
             Some(Kind::ExternEntry(e)) if e.extern_type_id == 0 => Ok(()), // a wildcard over none
@@ -185,118 +284,126 @@ impl<'a> Reader<'a> {
     }
 
     async fn members(&mut self, request: &ActionProfileMember) -> Result<(), Stop> {
-        let context = self.state.current()?;
-        let binding = &context.loaded.binding;
+        let loaded = self.loaded()?;
+        let binding = &loaded.binding;
         if request.action_profile_id != 0 {
             binding.profiles.get(request.action_profile_id)?;
         }
-        for own in binding
-            .profiles
-            .items
-            .iter()
-            .filter(|p| wild(request.action_profile_id, p.id))
-        {
-            let (id, wanted) = (own.profile, request.member_id);
-            let members = self
-                .shared
-                .read(context, move |p, _| {
-                    let ids = p
-                        .profile_members(id)
-                        .into_iter()
-                        .filter(|m| *m < profile::HIDDEN_IDS && wild(wanted, *m));
-                    ids.filter_map(|m| Some((m, p.profile_member_get(id, m)?)))
-                        .collect::<Vec<_>>()
-                })
-                .await?;
+        let profiles = binding.profiles.items.iter();
+        for own in profiles.filter(|p| wild(request.action_profile_id, p.id)) {
+            // Then its members are those of the one-shots.
+            if self.context()?.soft.takes_one_shots(own.id) {
+                continue;
+            }
             let Ok(table) = binding.tables.get(own.table_id) else {
                 continue;
             };
-            for (member_id, call) in members {
-                let action = action::encode(table, &call);
-                let entry = ActionProfileMember {
-                    action_profile_id: own.id,
-                    member_id,
-                    action,
-                };
-                self.push(Kind::ActionProfileMember(entry)).await?;
+            let (id, wanted) = (own.profile, request.member_id);
+            let mut cursor = Some(0);
+            while let Some(from) = cursor {
+                let (next, members) = self
+                    .shared
+                    .read(self.context()?, move |p, _| {
+                        let mut members = Vec::new();
+                        let next = match wanted {
+                            0 => p.profile_member_scan(id, from, SLICE_MEMBERS, &mut members),
+                            _ => {
+                                members
+                                    .extend(p.profile_member_get(id, wanted).map(|m| (wanted, m)));
+                                None
+                            }
+                        };
+                        (next, members)
+                    })
+                    .await?;
+                cursor = next;
+                for (member_id, call) in members {
+                    self.push(Kind::ActionProfileMember(ActionProfileMember {
+                        action_profile_id: own.id,
+                        member_id,
+                        action: action::encode(table, &call),
+                    }));
+                }
+                self.breathe().await?;
             }
         }
         Ok(())
     }
 
     async fn replication(&mut self, request: &PacketReplicationEngineEntry) -> Result<(), Stop> {
-        let soft = &self.state.current()?.soft;
         // Unset means both kinds.
-        let group = match &request.r#type {
-            None => Some(0),
-            Some(PreType::MulticastGroupEntry(e)) => Some(e.multicast_group_id),
-            Some(PreType::CloneSessionEntry(_)) => None,
+        let (group, session) = match &request.r#type {
+            None => (Some(0), Some(0)),
+            Some(PreType::MulticastGroupEntry(e)) => (Some(e.multicast_group_id), None),
+            Some(PreType::CloneSessionEntry(e)) => (None, Some(e.session_id)),
         };
-        let session = match &request.r#type {
-            None => Some(0),
-            Some(PreType::CloneSessionEntry(e)) => Some(e.session_id),
-            Some(PreType::MulticastGroupEntry(_)) => None,
+        let entry = |r#type| {
+            Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+                r#type: Some(r#type),
+            })
         };
-        for (_, (message, _)) in soft
-            .multicast
-            .iter()
-            .filter(|(id, _)| group.is_some_and(|g| wild(g, **id)))
-        {
-            let r#type = Some(PreType::MulticastGroupEntry(message.clone()));
-            self.push(Kind::PacketReplicationEngineEntry(
-                PacketReplicationEngineEntry { r#type },
-            ))
-            .await?;
-        }
-        for (_, (message, _)) in soft
-            .clones
-            .iter()
-            .filter(|(id, _)| session.is_some_and(|s| wild(s, **id)))
-        {
-            let r#type = Some(PreType::CloneSessionEntry(message.clone()));
-            self.push(Kind::PacketReplicationEngineEntry(
-                PacketReplicationEngineEntry { r#type },
-            ))
-            .await?;
-        }
-        Ok(())
+        let wanted = |id| group.is_some_and(|g| wild(g, id));
+        self.kept(
+            0,
+            |c| &c.soft.multicast,
+            wanted,
+            |(message, _)| entry(PreType::MulticastGroupEntry(message.clone())),
+        )
+        .await?;
+        let wanted = |id| session.is_some_and(|s| wild(s, id));
+        self.kept(
+            0,
+            |c| &c.soft.clones,
+            wanted,
+            |(message, _)| entry(PreType::CloneSessionEntry(message.clone())),
+        )
+        .await
     }
 
-    async fn push(&mut self, kind: Kind) -> Result<(), Stop> {
+    /// What the server itself keeps, in pieces: those of `all` from the key `first` on that are wanted.
+    async fn kept<K: Copy + Ord, V>(
+        &mut self,
+        first: K,
+        all: impl Fn(&Context) -> &BTreeMap<K, V>,
+        wanted: impl Fn(K) -> bool,
+        encode: impl Fn(&V) -> Kind,
+    ) -> Result<(), Stop> {
+        let mut from = Bound::Included(first);
+        loop {
+            let range = all(self.context()?).range((from, Bound::Unbounded));
+            let some = range.filter(|(key, _)| wanted(**key)).take(PIECE);
+            let piece: Vec<(K, Kind)> = some.map(|(key, value)| (*key, encode(value))).collect();
+            let Some((last, _)) = piece.last() else {
+                return Ok(());
+            };
+            from = Bound::Excluded(*last);
+            piece.into_iter().for_each(|(_, kind)| self.push(kind));
+            self.breathe().await?;
+        }
+    }
+
+    fn push(&mut self, kind: Kind) {
         let entity = Entity { entity: Some(kind) };
         let bytes = entity.encoded_len() + 6;
-        if self.entities.len() >= MESSAGE_ENTITIES
-            || (self.bytes + bytes > MESSAGE_BYTES && !self.entities.is_empty())
-        {
-            self.flush().await?;
+        if self.entities.len() >= MESSAGE_ENTITIES || self.bytes + bytes > MESSAGE_BYTES {
+            self.message();
         }
         self.bytes += bytes;
         self.entities.push(entity);
-        Ok(())
     }
 
-    async fn flush(&mut self) -> Result<(), Status> {
+    /// What was pushed so far becomes a message.
+    fn message(&mut self) {
         if self.entities.is_empty() {
-            return Ok(());
+            return;
         }
         self.bytes = 0;
         let response = ReadResponse {
             entities: std::mem::take(&mut self.entities),
         };
-        let out = match &mut self.out {
-            Sink::Client(out) => out,
-            Sink::Caller(responses) => {
-                responses.push(response);
-                return Ok(());
-            }
-        };
-        match tokio::time::timeout(STALL, out.send(Ok(response))).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Status::cancelled("the client has gone")),
-            Err(_) => Err(Status::aborted(format!(
-                "the client did not read for {} s",
-                STALL.as_secs()
-            ))),
+        match &mut self.sink {
+            Sink::Client(backlog) => backlog.put(response),
+            Sink::Caller(responses) => responses.push(response),
         }
     }
 }

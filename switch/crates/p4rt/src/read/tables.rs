@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads of table entries and of their direct counters and meters: one entry, a scan in slices, the default entry.
 
+use tonic::Status;
 use v1model::{Entry, EntryKey, EntryStats, KeyMatch};
 
 use super::{Reader, Stop};
@@ -11,8 +12,8 @@ use crate::error::Refusal;
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::TableEntry;
 
-/// Entries read between two packets: about 100 µs of work.
-const SLICE_ENTRIES: usize = 256;
+/// Entries read between two packets: less than 100 µs of work.
+const SLICE_ENTRIES: usize = 128;
 
 /// What is made of a table entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,13 +23,14 @@ pub(super) enum Wanted {
     Meter,
 }
 
-impl<'a> Reader<'a> {
+impl Reader {
     pub(super) async fn tables(
         &mut self,
         request: &TableEntry,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let binding: &Binding = &self.state.current()?.loaded.binding;
+        let loaded = self.loaded()?;
+        let binding: &Binding = &loaded.binding;
         if request.table_id != 0 {
             let table = binding.tables.get(request.table_id)?;
             match wanted {
@@ -63,7 +65,7 @@ impl<'a> Reader<'a> {
 
     async fn table(
         &mut self,
-        table: &'a TableBinding,
+        table: &TableBinding,
         request: &TableEntry,
         wanted: Wanted,
     ) -> Result<(), Stop> {
@@ -89,17 +91,18 @@ impl<'a> Reader<'a> {
         filter: &TableFilter,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let (context, id) = (self.state.current()?, table.table);
+        let (context, id) = (self.context()?, table.table);
         let (call, stats) = self
             .shared
             .read(context, move |p, _| {
                 (p.table_default(id), p.table_default_stats(id))
             })
             .await?;
-        match filter.encode_default(table, &context.soft, call.as_ref(), &stats) {
-            Some(entry) => self.push(kind_of(wanted, entry, &stats)).await,
-            None => Ok(()),
+        let entry = filter.encode_default(table, &context.soft, call.as_ref(), &stats);
+        if let Some(entry) = entry {
+            self.push(kind_of(wanted, entry, &stats));
         }
+        Ok(())
     }
 
     async fn one(
@@ -109,10 +112,10 @@ impl<'a> Reader<'a> {
         key: EntryKey,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let (context, id) = (self.state.current()?, table.table);
+        let id = table.table;
         let found = self
             .shared
-            .read(context, move |p, now| (p.table_get(id, &key), now))
+            .read(self.context()?, move |p, now| (p.table_get(id, &key), now))
             .await?;
         let (Some((entry, stats)), now) = found else {
             return match wanted {
@@ -124,7 +127,8 @@ impl<'a> Reader<'a> {
                 .into()),
             };
         };
-        self.entry(table, filter, &entry, &stats, now, wanted).await
+        self.entry(table, filter, &entry, &stats, now, wanted)?;
+        Ok(())
     }
 
     async fn scan(
@@ -134,7 +138,7 @@ impl<'a> Reader<'a> {
         fields: Option<Vec<KeyMatch>>,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let (context, id) = (self.state.current()?, table.table);
+        let id = table.table;
         let mut cursor = Some(0);
         let mut entries: Vec<(Entry, EntryStats)> = Vec::new();
         while let Some(from) = cursor {
@@ -142,7 +146,7 @@ impl<'a> Reader<'a> {
             let mut read = std::mem::take(&mut entries);
             let (next, read, now) = self
                 .shared
-                .read(context, move |p, now| {
+                .read(self.context()?, move |p, now| {
                     let next = p.table_scan(id, from, SLICE_ENTRIES, &mut read);
                     (next, read, now)
                 })
@@ -151,14 +155,15 @@ impl<'a> Reader<'a> {
             cursor = next;
             for (entry, stats) in &entries {
                 if fields.as_ref().is_none_or(|f| *f == entry.key.matches) {
-                    self.entry(table, filter, entry, stats, now, wanted).await?;
+                    self.entry(table, filter, entry, stats, now, wanted)?;
                 }
             }
+            self.breathe().await?;
         }
         Ok(())
     }
 
-    async fn entry(
+    fn entry(
         &mut self,
         table: &TableBinding,
         filter: &TableFilter,
@@ -166,12 +171,12 @@ impl<'a> Reader<'a> {
         stats: &EntryStats,
         now: u64,
         wanted: Wanted,
-    ) -> Result<(), Stop> {
-        let soft = &self.state.current()?.soft;
-        match filter.encode(table, soft, entry, stats, now) {
-            Some(message) => self.push(kind_of(wanted, message, stats)).await,
-            None => Ok(()),
+    ) -> Result<(), Status> {
+        let soft = &self.context()?.soft;
+        if let Some(message) = filter.encode(table, soft, entry, stats, now) {
+            self.push(kind_of(wanted, message, stats));
         }
+        Ok(())
     }
 }
 

@@ -198,7 +198,7 @@ async fn bad_members_and_groups_say_what_is_wrong() {
     assert_eq!(
         (
             code,
-            text.contains("member id 0 is not within 1 to 2147483647")
+            text.contains("member id 0 is not within 1 to 4294967295")
         ),
         (Code::InvalidArgument, true),
         "{text}"
@@ -261,6 +261,69 @@ async fn bad_members_and_groups_say_what_is_wrong() {
         (Code::InvalidArgument, true),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn every_id_but_0_is_the_clients() {
+    let switch = Switch::start().await;
+    let (ids, mut a) = (Ids::default(), switch.primary().await);
+    for (id, port) in [(u32::MAX, 2), (0x8000_0001, 3)] {
+        a.insert(member(&ids, "spread", id, port)).await.unwrap();
+    }
+    let pair = group(&ids, u32::MAX, &[(0x8000_0001, 1), (u32::MAX, 1)]);
+    a.insert(Kind::ActionProfileGroup(pair.clone()))
+        .await
+        .unwrap();
+    let to = ActionType::ActionProfileGroupId(u32::MAX);
+    a.insert(points_to(&ids, "selector_table", 4, to))
+        .await
+        .unwrap();
+    let all = [
+        Kind::ActionProfileMember(Default::default()),
+        Kind::ActionProfileGroup(Default::default()),
+    ];
+    assert_eq!(
+        a.read(all.to_vec()).await.unwrap(),
+        [
+            member(&ids, "spread", 0x8000_0001, 3),
+            member(&ids, "spread", u32::MAX, 2),
+            Kind::ActionProfileGroup(pair)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn entries_of_one_profile_are_all_one_shots_or_none() {
+    let switch = Switch::start().await;
+    let (ids, mut a) = (Ids::default(), switch.primary().await);
+    let entry = |kind, to| points_to(&ids, "selector_table", kind, to);
+    // A group that is empty is a group all the same.
+    let empty = Kind::ActionProfileGroup(group(&ids, 1, &[]));
+    a.insert(empty.clone()).await.unwrap();
+    let (code, text) = a.insert(entry(4, one_shot(&ids, &[2]))).await.unwrap_err();
+    assert_eq!(
+        (code, text.contains("it has 1 groups, so a one-shot cannot")),
+        (Code::InvalidArgument, true),
+        "{text}"
+    );
+    a.delete(empty).await.unwrap();
+    a.insert(entry(4, one_shot(&ids, &[2]))).await.unwrap();
+    // Whatever the ids of the hidden ones are, no client can point to them.
+    for to in (1..4).flat_map(|id| {
+        [
+            ActionType::ActionProfileMemberId(id),
+            ActionType::ActionProfileGroupId(id),
+        ]
+    }) {
+        for (code, text) in [
+            a.insert(entry(5, to.clone())).await.unwrap_err(),
+            a.modify(entry(4, to)).await.unwrap_err(),
+        ] {
+            assert_eq!(code, Code::InvalidArgument, "{text}");
+            let part = "it has 1 one-shot entries, so an entry of a member or group cannot";
+            assert!(text.contains(part), "{text}");
+        }
+    }
 }
 
 fn one_shot(ids: &Ids, ports: &[u8]) -> ActionType {

@@ -135,3 +135,28 @@ async fn multicast_groups_and_clone_sessions() {
         .unwrap();
     assert_eq!(port, 510);
 }
+
+/// In p4runtime.proto before 1.4 `egress_port` was no oneof: port 0, a port as any other in v1model, is nothing on the wire.
+#[tokio::test]
+async fn a_replica_of_an_old_client_without_a_port_is_for_port_0() {
+    let switch = Switch::start().await;
+    let mut a = switch.primary().await;
+    let mut group = MulticastGroupEntry {
+        multicast_group_id: 7,
+        replicas: vec![Replica::default(), replicas(&[(1, 0)]).remove(0)],
+        ..Default::default()
+    };
+    let kind = |group: &MulticastGroupEntry| {
+        let r#type = Some(PreType::MulticastGroupEntry(group.clone()));
+        Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type })
+    };
+    a.insert(kind(&group)).await.unwrap();
+    assert_eq!(a.read(vec![kind(&group)]).await.unwrap(), [kind(&group)]);
+    group.replicas.extend(replicas(&[(0, 0)]));
+    let (code, text) = a.modify(kind(&group)).await.unwrap_err();
+    assert_eq!(
+        (code, text.contains("port 0 with instance 0 is given twice")),
+        (tonic::Code::InvalidArgument, true),
+        "{text}"
+    );
+}

@@ -200,3 +200,67 @@ async fn direct_meters_are_configured() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn the_default_entrys_counter_is_read_and_set_as_any_other() {
+    let switch = Switch::start().await;
+    let (ids, mut a) = (Ids::default(), switch.primary().await);
+    let key = TableEntry {
+        is_default_action: true,
+        ..table(&ids, "exact_table")
+    };
+    let counted = |packet_count, byte_count| CounterData {
+        packet_count,
+        byte_count,
+    };
+    let direct = |data| {
+        Kind::DirectCounterEntry(DirectCounterEntry {
+            table_entry: Some(key.clone()),
+            data,
+        })
+    };
+    switch.receive(1, frame([9; 6], 0x800, b"")).await;
+    assert_eq!(
+        a.read(vec![direct(None)]).await.unwrap(),
+        [direct(Some(counted(1, 60)))]
+    );
+    a.modify(direct(Some(counted(7, 70)))).await.unwrap();
+    a.modify(direct(None)).await.unwrap(); // nothing to change
+    assert_eq!(
+        a.read(vec![direct(None)]).await.unwrap(),
+        [direct(Some(counted(7, 70)))]
+    );
+    // With its entry; one that is not given stays; a reset entry starts anew.
+    let forward = |counter_data| {
+        Kind::TableEntry(TableEntry {
+            action: ids.action("measure", &[&[2]]),
+            counter_data,
+            ..key.clone()
+        })
+    };
+    for (entry, want) in [
+        (forward(Some(counted(5, 50))), (5, 50)),
+        (forward(None), (5, 50)),
+        (Kind::TableEntry(key.clone()), (0, 0)),
+    ] {
+        a.modify(entry).await.unwrap();
+        let want = [direct(Some(counted(want.0, want.1)))];
+        assert_eq!(a.read(vec![direct(None)]).await.unwrap(), want);
+    }
+    let with_priority = DirectCounterEntry {
+        table_entry: Some(TableEntry {
+            priority: 1,
+            ..key.clone()
+        }),
+        data: None,
+    };
+    let (code, text) = a
+        .modify(Kind::DirectCounterEntry(with_priority))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (code, text.contains("neither match fields nor a priority")),
+        (Code::InvalidArgument, true),
+        "{text}"
+    );
+}

@@ -110,37 +110,41 @@ impl CongestionControl {
         self.ops.cong_control.is_some()
     }
 
+    /// For the C side, which has the same layouts (`STATE_BYTES` is asserted there) and keeps no pointer: state and view
+    /// are valid and nobody else's during a call.
     fn state(&mut self) -> *mut c_void {
         std::ptr::from_mut(&mut self.state).cast()
     }
 
-    // SAFETY, for all calls below: state and view are valid, exclusive and of the layouts that the C side has
-    // (`STATE_BYTES` is asserted there), and the functions keep no pointer.
-
     pub fn init(&mut self, tcp: &mut CcTcp) {
+        // SAFETY: as `state` says.
         unsafe { (self.ops.init)(self.state(), tcp) }
     }
 
     /// The new ssthresh in packets, after a loss.
     pub fn ssthresh(&mut self, tcp: &mut CcTcp) -> u32 {
+        // SAFETY: as `state` says.
         unsafe { (self.ops.ssthresh)(self.state(), tcp) }
     }
 
     pub fn cong_avoid(&mut self, tcp: &mut CcTcp, acked: u32) {
         if let Some(cong_avoid) = self.ops.cong_avoid {
             let params = self.params;
+            // SAFETY: as `state` says.
             unsafe { cong_avoid(self.state(), tcp, acked, &params) }
         }
     }
 
     pub fn cong_control(&mut self, tcp: &mut CcTcp) {
         if let Some(cong_control) = self.ops.cong_control {
+            // SAFETY: as `state` says.
             unsafe { cong_control(self.state(), tcp) }
         }
     }
 
     pub fn pkts_acked(&mut self, tcp: &mut CcTcp, sample: &AckSample) {
         if let Some(pkts_acked) = self.ops.pkts_acked {
+            // SAFETY: as `state` says.
             unsafe { pkts_acked(self.state(), tcp, sample) }
         }
     }
@@ -148,18 +152,21 @@ impl CongestionControl {
     /// The loss-recovery state is about to change; `tcp.ca_state` is still the old one.
     pub fn set_state(&mut self, tcp: &mut CcTcp, new_state: CaState) {
         if let Some(set_state) = self.ops.set_state {
+            // SAFETY: as `state` says.
             unsafe { set_state(self.state(), tcp, new_state as u32) }
         }
     }
 
     pub fn cwnd_event(&mut self, tcp: &mut CcTcp, event: CaEvent) {
         if let Some(cwnd_event) = self.ops.cwnd_event {
+            // SAFETY: as `state` says.
             unsafe { cwnd_event(self.state(), tcp, event as u32) }
         }
     }
 
     /// The window to go back to, packets: the reduction was spurious.
     pub fn undo_cwnd(&mut self, tcp: &mut CcTcp) -> u32 {
+        // SAFETY: as `state` says.
         unsafe { (self.ops.undo_cwnd)(self.state(), tcp) }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The chance of a link direction: one seeded stream, with a sub-stream for each impairment.
 
+use crate::derived_seed;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -19,12 +20,7 @@ impl LinkStreams {
     /// The streams of the direction `name` (such as `s1-s2/a_to_b`): they depend on the run's seed and this
     /// name only, so a link that is added changes nothing for the others.
     pub fn new(seed: u64, name: &str) -> Self {
-        // FNV-1a over the seed and the name; seed_from_u64 spreads the result over the whole state.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in seed.to_le_bytes().iter().chain(name.as_bytes()) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        let loss = Xoshiro256PlusPlus::seed_from_u64(hash);
+        let loss = Xoshiro256PlusPlus::seed_from_u64(derived_seed(seed, name));
         // A jump is 2^128 draws: the sub-streams never meet.
         let after = |stream: &Xoshiro256PlusPlus| {
             let mut next = stream.clone();

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the kernel says of an Ethernet interface: its address, its speed, and the frames that its hardware found damaged.
+
+use crate::link_state::{request, socket};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// `ETHTOOL_GSET` of linux/ethtool.h, and its answers "unknown".
+const GET_SETTINGS: u32 = 1;
+const SPEED_UNKNOWN: u32 = u32::MAX;
+const DUPLEX_HALF: u8 = 0;
+const DUPLEX_FULL: u8 = 1;
+/// `rx_crc_errors` of `struct rtnl_link_stats64`, counted in 64-bit words.
+const CRC_ERRORS: usize = 12;
+
+/// An Ethernet interface as its driver describes it; what a driver does not say is None.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ethernet {
+    pub mac: Option<[u8; 6]>,
+    pub speed_mbps: Option<u32>,
+    pub full_duplex: Option<bool>,
+    /// Speed and duplex are agreed with the other end.
+    pub auto_negotiate: Option<bool>,
+    /// Frames that came in with a wrong frame check sequence, since the interface was made.
+    pub fcs_errors: Option<u64>,
+}
+
+/// All None for an interface that is not there.
+pub fn ethernet(interface: &str) -> Ethernet {
+    let settings = settings(interface).ok();
+    let speed = settings.map(|s| u32::from(s.speed_hi) << 16 | u32::from(s.speed));
+    Ethernet {
+        mac: mac(interface).ok().flatten(),
+        speed_mbps: speed.filter(|speed| !matches!(*speed, 0 | 0xffff | SPEED_UNKNOWN)),
+        full_duplex: settings.and_then(|s| match s.duplex {
+            DUPLEX_HALF => Some(false),
+            DUPLEX_FULL => Some(true),
+            _ => None,
+        }),
+        auto_negotiate: settings.map(|s| s.autoneg != 0),
+        fcs_errors: fcs_errors(interface).ok(),
+    }
+}
+
+/// None for an interface of another kind than Ethernet.
+fn mac(interface: &str) -> io::Result<Option<[u8; 6]>> {
+    let (socket, mut request) = (socket()?, request(interface)?);
+    // SAFETY: the call fills the address of the request, which is read after it.
+    let address = unsafe {
+        if libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFHWADDR as _,
+            &raw mut request,
+        ) != 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        request.ifr_ifru.ifru_hwaddr
+    };
+    let mac = std::array::from_fn(|i| address.sa_data[i] as u8);
+    Ok((address.sa_family == libc::ARPHRD_ETHER).then_some(mac))
+}
+
+/// `struct ethtool_cmd` of linux/ethtool.h.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Settings {
+    cmd: u32,
+    supported: u32,
+    advertising: u32,
+    speed: u16,
+    duplex: u8,
+    port: u8,
+    phy_address: u8,
+    transceiver: u8,
+    autoneg: u8,
+    mdio_support: u8,
+    maxtxpkt: u32,
+    maxrxpkt: u32,
+    speed_hi: u16,
+    mdix: [u8; 2],
+    lp_advertising: u32,
+    reserved: [u32; 2],
+}
+
+fn settings(interface: &str) -> io::Result<Settings> {
+    let mut settings = Settings {
+        cmd: GET_SETTINGS,
+        ..Settings::default()
+    };
+    let (socket, mut request) = (socket()?, request(interface)?);
+    request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+    // SAFETY: the call fills the settings that the request points to, which live until after it.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) } {
+        0 => Ok(settings),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// `struct if_stats_msg` of linux/if_link.h behind its header.
+#[repr(C)]
+struct Ask {
+    header: libc::nlmsghdr,
+    family: u8,
+    pad: [u8; 3],
+    index: u32,
+    /// Which statistics, one bit each.
+    filter: u32,
+}
+
+/// Asked by netlink: `/sys/class/net` is that of the namespace in which it was mounted.
+fn fcs_errors(interface: &str) -> io::Result<u64> {
+    let name = std::ffi::CString::new(interface)?;
+    // SAFETY: plain system calls; the name ends with NUL, lengths are those of the buffers, and all-zero is a valid
+    // nlmsghdr and sockaddr_nl; the descriptor is owned from here on.
+    let (n, buffer) = unsafe {
+        let index = libc::if_nametoindex(name.as_ptr());
+        let fd = libc::socket(
+            libc::AF_NETLINK,
+            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+            libc::NETLINK_ROUTE,
+        );
+        if index == 0 || fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let fd = OwnedFd::from_raw_fd(fd);
+        let mut ask: Ask = std::mem::zeroed();
+        ask.header.nlmsg_len = size_of::<Ask>() as u32;
+        ask.header.nlmsg_type = libc::RTM_GETSTATS;
+        ask.header.nlmsg_flags = libc::NLM_F_REQUEST as u16;
+        (ask.index, ask.filter) = (index, 1);
+        let mut buffer = [0u64; 128];
+        libc::send(fd.as_raw_fd(), (&raw const ask).cast(), size_of::<Ask>(), 0);
+        let n = libc::recv(
+            fd.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            size_of_val(&buffer),
+            libc::MSG_DONTWAIT,
+        );
+        (n, buffer)
+    };
+    // Header of the message (16 bytes) and of the answer (12), then one attribute: its header (4), the counters.
+    let counter = (16 + 12 + 4) / size_of::<u64>() + CRC_ERRORS;
+    let [.., low, high, _, _] = buffer[0].to_ne_bytes();
+    let kind = u16::from_ne_bytes([low, high]);
+    match kind == libc::RTM_NEWSTATS && n as usize >= (counter + 1) * size_of::<u64>() {
+        true => Ok(buffer[counter]),
+        false => Err(io::Error::from(io::ErrorKind::Unsupported)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_no_speed_and_no_damaged_frames() {
+        let lo = ethernet("lo");
+        assert_eq!((lo.mac, lo.speed_mbps, lo.full_duplex), (None, None, None));
+        assert_eq!(lo.fcs_errors, Some(0));
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_says_nothing() {
+        for name in ["nosuchif0", "", "a\0b"] {
+            assert_eq!(ethernet(name), Ethernet::default(), "{name:?}");
+        }
+    }
+}

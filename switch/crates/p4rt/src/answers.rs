@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Long answers in one message: what of them is on its way to clients, all together bounded.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::sync::Semaphore;
+use tonic::{Response, Status};
+
+use crate::gate::UntilSent;
+
+/// Bytes of answers on their way, in pieces.
+const PIECES: usize = 4_096;
+const PIECE: usize = 64 << 10;
+
+/// The answers of one service.
+pub struct Answers {
+    room: Arc<Semaphore>,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers {
+            room: Arc::new(Semaphore::new(PIECES)),
+        }
+    }
+}
+
+impl Answers {
+    /// The answer as a response, which counts until its client has taken it, or has gone.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED when there is no room.
+    pub fn keep<T: Message>(&self, answer: T) -> Result<Response<T>, Status> {
+        let pieces = (answer.encoded_len() / PIECE + 1).min(PIECES) as u32;
+        let room = self.room.clone().try_acquire_many_owned(pieces);
+        let room = room.map_err(|_| {
+            Status::resource_exhausted(
+                "too much that clients asked for is still on its way to them: ask for less, or again",
+            )
+        })?;
+        let mut response = Response::new(answer);
+        response.extensions_mut().insert(UntilSent::new(room));
+        Ok(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::p4rt::PacketOut;
+
+    #[test]
+    fn what_is_on_its_way_is_bounded_and_given_back() {
+        let answers = Answers::default();
+        let long = || PacketOut {
+            payload: vec![0; PIECE * PIECES / 2].into(),
+            ..PacketOut::default()
+        };
+        let first = answers.keep(long()).unwrap();
+        let status = answers.keep(long()).unwrap_err();
+        assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+        answers.keep(PacketOut::default()).unwrap();
+        drop(first);
+        answers.keep(long()).unwrap();
+    }
+}

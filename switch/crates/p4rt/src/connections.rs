@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The TCP connections of the server: how many there may be, and which are closed because nobody calls through them.
+//!
+//! gRPC clients connect again when they have something to say, so a connection without a call costs its client nothing
+//! when it goes. Where there are too many, the one that was idle for longest makes room.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tonic::transport::server::Connected;
+
+use crate::limits::Limits;
+
+/// How often is looked for connections that are to be closed.
+const LOOK: Duration = Duration::from_secs(1);
+/// A connection is closed for another one only when it was idle for so long.
+const SETTLED: Duration = Duration::from_millis(100);
+/// A full server says so this often.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
+/// Pause after an error of `accept`, such as too many open files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// Accepted connections that wait for the server.
+pub const QUEUE: usize = 16;
+
+/// All connections of a server.
+pub struct Connections {
+    limits: Limits,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    by_id: BTreeMap<u64, State>,
+    last_id: u64,
+    /// Connections that found no place, and when that was said last.
+    refused: u64,
+    said: Option<Instant>,
+}
+
+struct State {
+    calls: usize,
+    called: bool,
+    /// When the last call ended, or the connection began.
+    since: Instant,
+    close: Option<oneshot::Sender<()>>,
+}
+
+/// One connection, for who counts its calls.
+#[derive(Clone)]
+pub struct Connection {
+    all: Arc<Connections>,
+    id: u64,
+    /// Bytes of headers that the client takes, as it said at the beginning; 0 where it did not.
+    headers: Arc<AtomicU32>,
+}
+
+/// A call that is under way; it ends when this is dropped.
+pub struct Call(Connection);
+
+impl Connections {
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            open: Mutex::default(),
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Accepts connections until the receiver is dropped.
+    pub async fn accept(
+        self: Arc<Self>,
+        listener: TcpListener,
+        to: mpsc::Sender<io::Result<Stream>>,
+    ) {
+        let mut look = tokio::time::interval(LOOK);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = look.tick() => {
+                    self.close_idle(Instant::now());
+                    continue;
+                }
+                () = to.closed() => return,
+            };
+            let (tcp, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    self.say(&format!("a connection cannot be accepted: {error}"));
+                    self.make_room(Instant::now());
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                    continue;
+                }
+            };
+            if let Some(stream) = self.admit(tcp, peer, Instant::now()) {
+                if to.send(Ok(stream)).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// None when there is no room: the connection is closed.
+    fn admit(self: &Arc<Self>, tcp: TcpStream, peer: SocketAddr, now: Instant) -> Option<Stream> {
+        if self.open().by_id.len() >= self.limits.connections && !self.make_room(now) {
+            self.open().refused += 1;
+            self.say(&format!(
+                "{} connections carry calls, and no more are taken; {peer} is refused",
+                self.limits.connections
+            ));
+            return None;
+        }
+        // Else a read takes 40 ms more.
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%peer, %error, "a connection without TCP_NODELAY");
+        }
+        let (close, closed) = oneshot::channel();
+        let mut open = self.open();
+        open.last_id += 1;
+        let id = open.last_id;
+        let state = State {
+            calls: 0,
+            called: false,
+            since: now,
+            close: Some(close),
+        };
+        open.by_id.insert(id, state);
+        Some(Stream {
+            tcp,
+            closed,
+            greeting: Some(Greeting::default()),
+            connection: Arc::new(Guard(Connection {
+                all: self.clone(),
+                id,
+                headers: Arc::default(),
+            })),
+        })
+    }
+
+    /// Closes the connection that was idle for longest; false when all carry calls.
+    fn make_room(&self, now: Instant) -> bool {
+        let mut open = self.open();
+        let idle = open
+            .by_id
+            .iter()
+            .filter(|(_, s)| s.calls == 0 && now - s.since >= SETTLED);
+        let longest = idle.min_by_key(|(_, state)| state.since).map(|(id, _)| *id);
+        let Some(mut state) = longest.and_then(|id| open.by_id.remove(&id)) else {
+            return false;
+        };
+        drop(open);
+        state.close();
+        self.say(&format!(
+            "there are {} connections; idle ones are closed for new ones",
+            self.limits.connections
+        ));
+        true
+    }
+
+    fn close_idle(&self, now: Instant) {
+        for state in self.open().by_id.values_mut() {
+            let most = match state.called {
+                true => self.limits.idle,
+                false => self.limits.first_call,
+            };
+            if state.calls == 0 && now - state.since >= most {
+                state.close();
+            }
+        }
+    }
+
+    /// A line of log, but not one for each connection of a flood.
+    fn say(&self, text: &str) {
+        let (mut open, now) = (self.open(), Instant::now());
+        if open.said.is_some_and(|at| now - at < SAY_AGAIN) {
+            return;
+        }
+        open.said = Some(now);
+        let refused = std::mem::take(&mut open.refused);
+        drop(open);
+        tracing::warn!(refused, "{text}");
+    }
+}
+
+impl State {
+    fn close(&mut self) {
+        if let Some(close) = self.close.take() {
+            let _ = close.send(()); // it may be gone already
+        }
+    }
+}
+
+impl Connection {
+    /// Bytes of headers that the client takes, where it said so in a way that we can read (with TLS we cannot).
+    pub fn headers(&self) -> Option<u32> {
+        Some(self.headers.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+
+    /// A call begins.
+    pub fn call(&self) -> Call {
+        if let Some(state) = self.all.open().by_id.get_mut(&self.id) {
+            state.calls += 1;
+            state.called = true;
+        }
+        Call(self.clone())
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let Connection { all, id, .. } = &self.0;
+        if let Some(state) = all.open().by_id.get_mut(id) {
+            state.calls -= 1;
+            state.since = Instant::now();
+        }
+    }
+}
+
+/// Takes the connection off the list when its socket goes.
+struct Guard(Connection);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let Connection { all, id, .. } = &self.0;
+        all.open().by_id.remove(id);
+    }
+}
+
+/// A socket that ends when its connection is to be closed.
+pub struct Stream {
+    tcp: TcpStream,
+    closed: oneshot::Receiver<()>,
+    /// While it may still say what it takes.
+    greeting: Option<Greeting>,
+    connection: Arc<Guard>,
+}
+
+impl Stream {
+    fn check_open(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        match Pin::new(&mut self.closed).poll(cx) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(_) => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "nobody called through this connection",
+            )),
+        }
+    }
+}
+
+impl Connected for Stream {
+    type ConnectInfo = Connection;
+
+    fn connect_info(&self) -> Connection {
+        self.connection.0.clone()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check_open(cx)?;
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.tcp).poll_read(cx, buf);
+        if let Some(mut greeting) = self.greeting.take() {
+            match greeting.more(&buf.filled()[before..]) {
+                None => self.greeting = Some(greeting),
+                Some(bytes) => self.connection.0.headers.store(bytes, Ordering::Relaxed),
+            }
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+}
+
+/// The first bytes of an HTTP/2 client: a fixed text, then the frame of its settings (RFC 9113 §3.4, §6.5).
+#[derive(Default)]
+struct Greeting {
+    bytes: Vec<u8>,
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const FRAME_HEADER: usize = 9;
+const SETTINGS: u8 = 4;
+const MAX_HEADER_LIST_SIZE: u16 = 6;
+/// Longest frame of settings that is looked at.
+const SETTINGS_MAX: usize = 512;
+
+impl Greeting {
+    /// Some when it is known what the client takes, 0 where it does not say.
+    fn more(&mut self, bytes: &[u8]) -> Option<u32> {
+        self.bytes.extend_from_slice(bytes);
+        let common = self.bytes.len().min(PREFACE.len());
+        if self.bytes[..common] != PREFACE[..common] {
+            return Some(0);
+        }
+        let frame = self.bytes.get(PREFACE.len()..)?;
+        let (header, rest) = frame.split_at_checked(FRAME_HEADER)?;
+        let length =
+            usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
+        if header[3] != SETTINGS || length > SETTINGS_MAX {
+            return Some(0);
+        }
+        let settings = rest.get(..length)?.chunks_exact(6);
+        let mut size =
+            settings.filter(|s| u16::from_be_bytes([s[0], s[1]]) == MAX_HEADER_LIST_SIZE);
+        let size = size
+            .next_back()
+            .map(|s| u32::from_be_bytes([s[2], s[3], s[4], s[5]]));
+        Some(size.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_takes_is_read_however_its_greeting_is_cut() {
+        let mut greeting = PREFACE.to_vec();
+        greeting.extend([0, 0, 12, 4, 0, 0, 0, 0, 0]);
+        greeting.extend([0, 2, 0, 0, 0, 0, 0, 6, 0, 1, 0, 0]);
+        greeting.extend([0, 0, 0, 1]); // the next frame
+        for step in 1..greeting.len() {
+            let mut read = Greeting::default();
+            let said = greeting.chunks(step).find_map(|some| read.more(some));
+            assert_eq!(said, Some(65_536), "{step}");
+        }
+        // Without the setting, another frame first, no HTTP/2 at all.
+        assert_eq!(
+            Greeting::default().more(&[PREFACE, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat()),
+            Some(0)
+        );
+        assert_eq!(
+            Greeting::default().more(&[PREFACE, &[0, 0, 8, 6, 0, 0, 0, 0, 0]].concat()),
+            Some(0)
+        );
+        assert_eq!(Greeting::default().more(&[22, 3, 1, 2, 0]), Some(0));
+        assert_eq!(Greeting::default().more(&PREFACE[..9]), None);
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the server's clients together may take of it, where that can be chosen.
+
+use std::time::Duration;
+
+/// For [`crate::Server::with_limits`].
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most connections at a time.
+    pub connections: usize,
+    /// Until its first call a connection may be open for so long.
+    pub first_call: Duration,
+    /// Without a call it stays open for so long.
+    pub idle: Duration,
+    /// Bytes of a read that are kept for a client that does not take them: some 200,000 entries.
+    pub unread_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            first_call: Duration::from_secs(20),
+            idle: Duration::from_secs(300),
+            unread_bytes: 16 << 20,
+        }
+    }
+}

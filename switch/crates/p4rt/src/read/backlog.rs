@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a client has asked for and not yet taken: encoded, and all clients' together bounded.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tonic::Status;
+
+use crate::limits::Limits;
+use crate::proto::p4rt::ReadResponse;
+
+/// Bytes that every client may leave waiting, whatever the others do.
+const LEAST_BYTES: usize = 128 << 10;
+/// Bytes that wait for all clients.
+const ALL_BYTES: usize = 256 << 20;
+/// Reads that may be under way at a time.
+pub const MAX_READS: usize = 256;
+/// A client that takes nothing for so long is cut off.
+const STALL: Duration = Duration::from_secs(10);
+
+/// What all reads share: their places, and the bytes that wait for their clients.
+#[derive(Debug)]
+pub struct Room {
+    used: AtomicUsize,
+    /// Bytes that may wait for one client.
+    of_one: AtomicUsize,
+    places: Arc<Semaphore>,
+    /// Told when a read waits for a place: the read whose client has kept it waiting longest hears it.
+    crowded: Notify,
+    /// A read whose client takes nothing for so long gives way to another one.
+    gives_way: Duration,
+    /// How long a read waits for a place.
+    patience: Duration,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room {
+            used: AtomicUsize::new(0),
+            of_one: AtomicUsize::new(Limits::default().unread_bytes),
+            places: Arc::new(Semaphore::new(MAX_READS)),
+            crowded: Notify::new(),
+            gives_way: Duration::from_secs(1),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Room {
+    pub fn set_unread_bytes(&self, bytes: usize) {
+        self.of_one.store(bytes, Ordering::Relaxed);
+    }
+
+    /// A place for one more read.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED when all places stay taken.
+    pub async fn place(&self) -> Result<OwnedSemaphorePermit, Status> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        self.crowded.notify_one();
+        let place = timeout(self.patience, self.places.clone().acquire_owned()).await;
+        place.ok().and_then(Result::ok).ok_or_else(|| {
+            Status::resource_exhausted(format!(
+                "{MAX_READS} reads are under way; try again when one of them is done"
+            ))
+        })
+    }
+
+    /// Returns when another read needs the place of one that waits for its client.
+    async fn needed(&self) {
+        tokio::time::sleep(self.gives_way).await;
+        loop {
+            self.crowded.notified().await;
+            if self.places.available_permits() == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// The messages for one client.
+pub struct Backlog {
+    out: Sender<Result<ReadResponse, Status>>,
+    waiting: VecDeque<Vec<u8>>,
+    bytes: usize,
+    room: Arc<Room>,
+}
+
+impl Backlog {
+    pub fn new(out: Sender<Result<ReadResponse, Status>>, room: Arc<Room>) -> Backlog {
+        Backlog {
+            out,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            room,
+        }
+    }
+
+    /// Takes a message; never waits.
+    pub fn put(&mut self, response: ReadResponse) {
+        let response = match self.waiting.is_empty() {
+            false => response,
+            true => match self.out.try_send(Ok(response)) {
+                Err(TrySendError::Full(Ok(response))) => response,
+                _ => return, // sent, or nobody is there any more
+            },
+        };
+        let bytes = response.encode_to_vec();
+        self.bytes += bytes.len();
+        self.room.used.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.waiting.push_back(bytes);
+    }
+
+    /// No more should be put before it was emptied.
+    pub fn is_full(&self) -> bool {
+        let all = self.room.used.load(Ordering::Relaxed);
+        self.out.is_closed()
+            || self.bytes >= self.room.of_one.load(Ordering::Relaxed)
+            || (self.bytes >= LEAST_BYTES && all >= ALL_BYTES)
+    }
+
+    /// Waits until the client has taken all of it.
+    ///
+    /// # Errors
+    /// CANCELLED when the client has gone, ABORTED when it takes nothing for long, or while others wait for its place.
+    pub async fn empty(&mut self) -> Result<(), Status> {
+        loop {
+            let permit = tokio::select! {
+                permit = timeout(STALL, self.out.reserve()) => permit.map_err(|_| {
+                    Status::aborted(format!("the client did not read for {} s", STALL.as_secs()))
+                })?,
+                () = self.room.needed() => return Err(Status::aborted(format!(
+                    "the client did not read while more than {MAX_READS} reads were under way: read again, faster"
+                ))),
+            };
+            let permit = permit.map_err(|_| Status::cancelled("the client has gone"))?;
+            let Some(bytes) = self.waiting.pop_front() else {
+                return Ok(());
+            };
+            self.bytes -= bytes.len();
+            self.room.used.fetch_sub(bytes.len(), Ordering::Relaxed);
+            let response = ReadResponse::decode(bytes.as_slice())
+                .map_err(|e| Status::internal(format!("a message cannot be read back: {e}")))?;
+            permit.send(Ok(response));
+        }
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.room.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+
+    #[tokio::test]
+    async fn a_read_whose_client_takes_nothing_gives_way_to_another_one() {
+        let room = Arc::new(Room {
+            places: Arc::new(Semaphore::new(1)),
+            gives_way: Duration::from_millis(20),
+            ..Room::default()
+        });
+        let (out, _stream) = mpsc::channel(1);
+        let mut backlog = Backlog::new(out, room.clone());
+        let place = room.place().await.unwrap();
+        let response = || ReadResponse {
+            entities: vec![Default::default(); 10],
+        };
+        (0..3).for_each(|_| backlog.put(response()));
+        let waits = tokio::spawn(async move {
+            let status = backlog.empty().await.unwrap_err();
+            drop((backlog, place));
+            status
+        });
+        // The second one waits until the first gives way.
+        let second = room.place().await.unwrap();
+        let status = waits.await.unwrap();
+        assert_eq!(status.code(), tonic::Code::Aborted);
+        assert_eq!(room.used.load(Ordering::Relaxed), 0);
+        drop(second);
+        drop(room.place().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_read_finds_no_place_while_the_others_get_on_with_it() {
+        let room = Room {
+            places: Arc::new(Semaphore::new(1)),
+            patience: Duration::from_millis(20),
+            ..Room::default()
+        };
+        let first = room.place().await.unwrap();
+        let status = room.place().await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+        drop(first);
+        drop(room.place().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_kept_in_order_and_counted() {
+        let room = Arc::new(Room::default());
+        room.set_unread_bytes(1_000);
+        let (out, mut stream) = mpsc::channel(1);
+        let mut backlog = Backlog::new(out, room.clone());
+        let response = |n: usize| ReadResponse {
+            entities: vec![Default::default(); n],
+        };
+        (1..=30).for_each(|n| backlog.put(response(n)));
+        assert!(!backlog.is_full());
+        (31..=40).for_each(|n| backlog.put(response(n)));
+        assert!(backlog.is_full());
+        let empty = tokio::spawn(async move { backlog.empty().await });
+        for n in 1..=40 {
+            assert_eq!(stream.recv().await.unwrap().unwrap(), response(n));
+        }
+        empty.await.unwrap().unwrap();
+        assert_eq!(room.used.load(Ordering::Relaxed), 0);
+    }
+}
