@@ -57,6 +57,11 @@ control GfrIngress(inout headers_t hdr,
         meta.probe = hdr.probe.isValid() ? PROBE_SENT : PROBE_NONE;
     }
 
+    @hidden action go_nowhere() {
+        meta.port = standard_metadata.ingress_port;
+        meta.reason = REASON_ROUTE_DROP;
+    }
+
     apply {
         meta.now = standard_metadata.ingress_global_timestamp;
         meta.length = (bit<16>)standard_metadata.packet_length;
@@ -73,6 +78,10 @@ control GfrIngress(inout headers_t hdr,
             }
         }
 
+        // v1model drops what is sent there, and tells nobody: it must not be counted in.
+        if (meta.reason == REASON_NONE && meta.port == DROP_PORT) {
+            go_nowhere();
+        }
         if (meta.reason == REASON_NONE) {
             port_scheme.apply(meta);
             if (meta.scheme != SCHEME_NONE && meta.probe != PROBE_NONE) {
@@ -139,7 +148,8 @@ control GfrEgress(inout headers_t hdr,
     ProbeDeparture() probe_departure;
 
     apply {
-        if (meta.probe != PROBE_NONE) {
+        // A packet that ended behind ingress is counted out, and has no other part in anything.
+        if (meta.probe != PROBE_NONE && meta.queue_drop == 0) {
             probe_departure.apply(hdr, meta, standard_metadata);
         }
         if (meta.scheme != SCHEME_NONE) {

@@ -46,6 +46,11 @@ control LaneIngress(inout headers_t hdr,
         meta.probe = hdr.probe.isValid() ? PROBE_SENT : PROBE_NONE;
     }
 
+    @hidden action go_nowhere() {
+        meta.port = standard_metadata.ingress_port;
+        meta.reason = REASON_ROUTE_DROP;
+    }
+
     apply {
         meta.now = standard_metadata.ingress_global_timestamp;
         meta.length = (bit<16>)standard_metadata.packet_length;
@@ -58,6 +63,7 @@ control LaneIngress(inout headers_t hdr,
         } else if (hdr.probe.isValid()) {
             probe_arrival.apply(hdr, meta, standard_metadata);
         } else {
+            meta.is_flow = 1;
             validate.apply(hdr, meta, standard_metadata);
             if (meta.reason == REASON_NONE) {
                 if (hdr.tcp.isValid() && hdr.tcp.ack == 1 && meta.tcp_payload_len == 0) {
@@ -67,10 +73,14 @@ control LaneIngress(inout headers_t hdr,
             }
         }
 
+        // v1model drops what is sent there, and tells nobody: it must not be counted in.
+        if (meta.reason == REASON_NONE && meta.port == DROP_PORT) {
+            go_nowhere();
+        }
         if (meta.reason == REASON_NONE) {
             port_limit.apply(meta);
             if (meta.counted == 1) {
-                if (hdr.ipv4.isValid() || hdr.ipv6.isValid()) {
+                if (meta.is_flow == 1) {
                     classify.apply(meta, standard_metadata);
                     flow.apply(hdr, meta);
                     policy.apply(meta);
@@ -113,12 +123,13 @@ control LaneEgress(inout headers_t hdr,
     TResProbe() t_res_probe;
 
     apply {
-        if (meta.probe != PROBE_NONE) {
+        // A packet that ended behind ingress is counted out, and has no other part in anything.
+        if (meta.probe != PROBE_NONE && meta.queue_drop == 0) {
             probe_departure.apply(hdr, meta, standard_metadata);
         }
         if (meta.counted == 1) {
             dequeue.apply(meta, standard_metadata);
-            if (hdr.tcp.isValid() && meta.tcp_payload_len != 0) {
+            if (hdr.tcp.isValid() && meta.tcp_payload_len != 0 && meta.queue_drop == 0) {
                 t_res_probe.apply(hdr, meta, standard_metadata);
             }
         }

@@ -9,6 +9,10 @@
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_IPV6 = 0x86DD;
 const bit<16> ETHERTYPE_VLAN = 0x8100;
+@noWarn("unused") const bit<16> ETHERTYPE_SERVICE_VLAN = 0x88A8;   // IEEE 802.1ad, the outer of two tags
+@noWarn("unused") const bit<16> ETHERTYPE_MPLS = 0x8847;
+@noWarn("unused") const bit<16> ETHERTYPE_MPLS_UPSTREAM = 0x8848;
+@noWarn("unused") const bit<16> ETHERTYPE_PPPOE = 0x8864;          // session stage
 @noWarn("unused") const bit<16> ETHERTYPE_LOCAL = 0x88B5;    // IEEE 802 local experimental EtherType 1
 
 @noWarn("unused") const bit<16> PROBE_MAGIC = 0xFA1A;        // begins our frames of that EtherType
@@ -53,7 +57,7 @@ header probe_t {
     bit<32> turn_us;          // what it stayed at the other end, on that one's clock
 }
 
-// IEEE 802.1Q, one tag.
+// IEEE 802.1Q; the outer of two tags may be of 802.1ad.
 header vlan_t {
     bit<3>  pcp;
     bit<1>  dei;
@@ -131,6 +135,7 @@ struct headers_t {
     ethernet_t     ethernet;
     probe_t        probe;
     vlan_t         vlan;
+    vlan_t         inner_vlan;
     ipv4_t         ipv4;
     ipv4_options_t ipv4_options;
     ipv6_t         ipv6;

@@ -14,6 +14,8 @@ struct metadata_t {
     bit<16>   dst_port;
     bit<6>    dscp;               // 0 where there is no IP header
     bit<3>    pcp;                // 0 where there is no VLAN tag
+    bit<12>   vid;                // of the outer tag
+    bit<32>   tunnel;             // MPLS label or PPPoE session; 0 where there is none
     bit<16>   l2_length;          // bytes in front of the IP header
     bit<16>   tcp_header;         // bytes; 0 where there is none
 
@@ -24,8 +26,9 @@ struct metadata_t {
     bit<16>   tcp_payload_len;    // bytes; 0 when there is no TCP header
 
     // The flow's lane.
-    bit<32>   flow_hash;          // crc32 of the 5-tuple; valid where has_hash
-    bit<1>    has_hash;
+    bit<32>   flow_hash;          // crc32 of the 5-tuple; valid with a payload of TCP, and without an entry
+    bit<32>   lane_hash;          // what chooses the fallback slot; valid without an entry
+    bit<1>    is_flow;            // IP, or a frame with an EtherType: a packet-out and a probe are none
     bit<1>    has_entry;
     bit<16>   flow_weight;        // 1/256; 0: the class's weight holds
     slot_t    slot;
@@ -43,6 +46,9 @@ struct metadata_t {
     bit<1>    report_due;         // the port's report period is over
     bit<1>    tell;               // there may be something to tell the controller
     probe_kind_t probe;           // what the packet is to the switch, PROBE_NONE for all but probes
+
+    // Written by the traffic manager where it can: why the packet ended behind ingress, 0 for one that leaves.
+    bit<8>    queue_drop;
 
     // A T_res sample that this packet, an ACK, completes (control/t_res.p4).
     bit<1>    t_res_valid;

@@ -40,7 +40,11 @@ parser LaneParser(packet_in packet,
             ETHERTYPE_IPV4: parse_ipv4;
             ETHERTYPE_IPV6: parse_ipv6;
             ETHERTYPE_VLAN: parse_vlan;
+            ETHERTYPE_SERVICE_VLAN: parse_vlan;
             ETHERTYPE_LOCAL: parse_local;
+            ETHERTYPE_MPLS: parse_mpls;
+            ETHERTYPE_MPLS_UPSTREAM: parse_mpls;
+            ETHERTYPE_PPPOE: parse_pppoe;
             default: accept;
         }
     }
@@ -61,12 +65,42 @@ parser LaneParser(packet_in packet,
     state parse_vlan {
         packet.extract(hdr.vlan);
         meta.pcp = hdr.vlan.pcp;
+        meta.vid = hdr.vlan.vid;
         meta.l2_length = 18;
         transition select(hdr.vlan.ether_type) {
             ETHERTYPE_IPV4: parse_ipv4;
             ETHERTYPE_IPV6: parse_ipv6;
+            ETHERTYPE_VLAN: parse_inner_vlan;
+            ETHERTYPE_MPLS: parse_mpls;
+            ETHERTYPE_MPLS_UPSTREAM: parse_mpls;
+            ETHERTYPE_PPPOE: parse_pppoe;
             default: accept;
         }
+    }
+
+    // Class and tenant are the outer tag's.
+    state parse_inner_vlan {
+        packet.extract(hdr.inner_vlan);
+        meta.l2_length = 22;
+        transition select(hdr.inner_vlan.ether_type) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_IPV6: parse_ipv6;
+            ETHERTYPE_MPLS: parse_mpls;
+            ETHERTYPE_MPLS_UPSTREAM: parse_mpls;
+            ETHERTYPE_PPPOE: parse_pppoe;
+            default: accept;
+        }
+    }
+
+    // A tunnel is looked at only as far as it names its flow: the top label, the session.
+    state parse_mpls {
+        meta.tunnel = (bit<32>)packet.lookahead<bit<32>>()[31:12];
+        transition accept;
+    }
+
+    state parse_pppoe {
+        meta.tunnel = (bit<32>)packet.lookahead<bit<32>>()[15:0];
+        transition accept;
     }
 
     state parse_ipv4 {
@@ -150,6 +184,7 @@ control LaneDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.probe);
         packet.emit(hdr.vlan);
+        packet.emit(hdr.inner_vlan);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.ipv4_options);
         packet.emit(hdr.ipv6);

@@ -7,6 +7,7 @@
 // Ports 0..511. The packet I/O port is 510 (simple_switch_grpc --cpu-port 510); 511 is v1model's drop port.
 #define PORTS 512
 #define CPU_PORT 510
+#define DROP_PORT 511
 
 // ---- Tables ------------------------------------------------------------------------------------
 #define ROUTES_V4 4096
@@ -18,8 +19,8 @@
 
 // ---- Slots: the per-flow state -------------------------------------------------------------------
 //      0 .. FLOWS-1                 a flow with an entry in flow_v4 or flow_v6 (its flow_id)
-//      FLOWS .. FLOWS+FALLBACK-1    flows without an entry, by hash of the 5-tuple
-//      NO_FLOW_SLOT                 what belongs to no flow: packet-out and non-IP frames
+//      FLOWS .. FLOWS+FALLBACK-1    flows without an entry, by hash (control/flow.p4); all that is not IP
+//      NO_FLOW_SLOT                 what belongs to no flow: packet-outs
 #define FLOWS 65536        // bit<16> flow_id
 #define FALLBACK 16384     // FALLBACK_BITS of the hash
 #define FALLBACK_BITS 14

@@ -31,8 +31,13 @@ control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata)
         port_occupancy_bytes.write(port, (port_bytes > length) ? port_bytes - length : 0);
 
         last_service.read(last, port);
-        // A probe says nothing of how long packets are: its service is left out whole.
-        if (last != 0 && last[15:15] == 0 && meta.report_period_us != 0) {
+        bit<1> probe = (meta.probe == PROBE_NONE) ? 1w0 : 1w1;
+        bit<64> service = standard_metadata.egress_global_timestamp ++ probe ++ meta.length[14:0];
+        // A packet that ended on the way was not served. A probe says nothing of how long packets are: its service is left
+        // out whole.
+        if (meta.queue_drop != 0) {
+            service = last;
+        } else if (last != 0 && last[15:15] == 0 && meta.report_period_us != 0) {
             busy_us.read(sum, port);
             busy_us.write(port, sum + (bit<32>)(standard_metadata.egress_global_timestamp - last[63:16]));
             busy_bytes.read(sum, port);
@@ -40,9 +45,7 @@ control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata)
             busy_packets.read(sum, port);
             busy_packets.write(port, sum + 1);
         }
-        bit<1> probe = (meta.probe == PROBE_NONE) ? 1w0 : 1w1;
-        last_service.write(port, (port_packets != 0)
-            ? standard_metadata.egress_global_timestamp ++ probe ++ meta.length[14:0] : 0);
+        last_service.write(port, (port_packets != 0) ? service : 0);
     }
 
     apply {

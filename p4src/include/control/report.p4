@@ -15,6 +15,7 @@ struct new_flow_t {
     bit<16>  dst_port;
     port_t   egress_port;
     class_t  traffic_class;
+    bit<12>  vid;
 }
 
 /// One clean sample of T_res (control/t_res.p4); port and class are those of the data packet.
@@ -57,7 +58,7 @@ control Report(in headers_t hdr, inout metadata_t meta) {
 
     @hidden action check_new_flow() {
         time_us_t told;
-        bit<32> index = (bit<32>)meta.flow_hash[FALLBACK_BITS-1:0];
+        bit<32> index = (bit<32>)meta.lane_hash[FALLBACK_BITS-1:0];
         new_flow_told.read(told, index);
         if (told == 0 || meta.now - told >= NEW_FLOW_PERIOD_US) {
             new_flow_told.write(index, meta.now);
@@ -88,7 +89,8 @@ control Report(in headers_t hdr, inout metadata_t meta) {
             digest<t_res_t>(1, { meta.t_res_about[27:19], meta.t_res_about[18:16], meta.t_res_flow_hash,
                                  meta.t_res_about[15:0], meta.t_res_us });
         } else if (meta.counted == 1) {
-            if (meta.has_hash == 1 && meta.has_entry == 0) {
+            // What is not IP has no entries.
+            if (meta.has_entry == 0 && (hdr.ipv4.isValid() || hdr.ipv6.isValid())) {
                 check_new_flow();
             }
             if (tell_new_flow == 1) {
@@ -103,7 +105,7 @@ control Report(in headers_t hdr, inout metadata_t meta) {
                     protocol = hdr.ipv6.next_header;
                 }
                 digest<new_flow_t>(1, { ip_version, src, dst, protocol, meta.src_port, meta.dst_port,
-                                        meta.port, meta.traffic_class });
+                                        meta.port, meta.traffic_class, meta.vid });
             } else if (meta.report_due == 1) {
                 take_report();
                 digest<port_report_t>(1, { meta.port, interval_us, report_busy_us, report_busy_bytes,

@@ -57,6 +57,7 @@ struct headers_t {
     ethernet_t     ethernet;
     probe_t        probe;           // never valid here
     vlan_t         vlan;
+    vlan_t         inner_vlan;      // never valid here
     ipv4_t         ipv4;
     ipv4_options_t ipv4_options;
     ipv6_t         ipv6;

@@ -13,19 +13,23 @@ control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata)
     @hidden action count_out() {
         bit<32> qt;
         bit<32> qi;
-        port_cells.read(qt, (bit<32>)meta.port);
+        bit<64> last;
+        bit<32> port = (bit<32>)meta.port;
+        port_cells.read(qt, port);
         qt = qt |-| (bit<32>)meta.cells;
-        port_cells.write((bit<32>)meta.port, qt);
+        port_cells.write(port, qt);
         vc_cells.read(qi, (bit<32>)meta.slot);
         vc_cells.write((bit<32>)meta.slot, qi |-| (bit<32>)meta.cells);
 
-        // As in qthresh.p4: frames waited as the last service began, so this dequeue is the moment it ended.
-        bit<64> last;
+        // As in qthresh.p4: frames waited as the last service began, so this dequeue is the moment it ended. A frame
+        // that ended on the way was not served.
         bit<32> sum;
-        bit<32> port = (bit<32>)meta.port;
         bit<40> now = standard_metadata.egress_global_timestamp[39:0];
         last_service.read(last, port);
-        if (last != 0) {
+        bit<64> service = now ++ meta.length[13:0] ++ meta.cells[9:0];
+        if (meta.queue_drop != 0) {
+            service = last;
+        } else if (last != 0) {
             busy_us.read(sum, port);
             busy_us.write(port, sum + (bit<32>)(now - last[63:24]));
             busy_bytes.read(sum, port);
@@ -33,7 +37,7 @@ control Dequeue(inout metadata_t meta, in standard_metadata_t standard_metadata)
             busy_cells.read(sum, port);
             busy_cells.write(port, sum + (bit<32>)last[9:0]);
         }
-        last_service.write(port, (qt != 0) ? now ++ meta.length[13:0] ++ meta.cells[9:0] : 0);
+        last_service.write(port, (qt != 0) ? service : 0);
     }
 
     apply {

@@ -15,6 +15,8 @@ struct metadata_t {
     bit<16>   dst_port;
     bit<6>    dscp;               // 0 where there is no IP header
     bit<3>    pcp;                // 0 where there is no VLAN tag
+    bit<12>   vid;                // of the outer tag
+    bit<32>   tunnel;             // not used here
     bit<16>   l2_length;          // bytes in front of the IP header
     bit<16>   tcp_header;         // bytes; 0 where there is none
 
@@ -40,7 +42,6 @@ struct metadata_t {
 
     // The frame's VC and its mark.
     vc_t      vc;                 // 0: none
-    bit<12>   vid;
     bit<1>    dei;
     bit<1>    clp;
     bit<2>    color;              // of the edge's meter
@@ -69,6 +70,9 @@ struct metadata_t {
     bit<16>   slot;
     bit<16>   cells;
     probe_kind_t probe;           // what the packet is to the switch, PROBE_NONE for all but probes
+
+    // Written by the traffic manager where it can: why the packet ended behind ingress, 0 for one that leaves.
+    bit<8>    queue_drop;
 
     // Read by the traffic manager.
     bit<16>   queue_id;

@@ -96,7 +96,6 @@ control Vc(inout headers_t hdr,
     }
 
     @hidden action read_tag() {
-        meta.vid = hdr.vlan.vid;
         meta.dei = hdr.vlan.dei;
     }
 
