@@ -14,6 +14,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,13 @@ from fairlane_switch.port_control import (
     PortControlError,
     QueueUsage,
     read_drops,
+    read_packets,
     read_ports,
     set_port,
 )
 from fairlane_switch.process import ProcessFailedError, find_binary
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
+from steady import void_when_stalled
 from wire_lab import run, socket_in, wait_until
 
 pytestmark = [
@@ -36,6 +39,7 @@ pytestmark = [
 
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
 ETH_P_ALL = 3
+SO_RCVBUFFORCE = 33
 PROGRAM = Path(__file__).parent / "p4"
 """cross.p4: what comes in at port 1 leaves at port 2 and the other way round, unchanged."""
 
@@ -133,6 +137,7 @@ def test_a_vlan_tag_stays_in_the_frame(net: Net) -> None:
     assert data == tagged
 
 
+@void_when_stalled
 def test_a_shaped_port_keeps_its_rate(net: Net) -> None:
     rate_bps, length, count = 10_000_000, 1000, 400
     with (
@@ -202,6 +207,70 @@ def test_a_running_ports_options_and_usage_are_read_and_changed(net: Net, tmp_pa
         assert set_port(control, 2, change=change).scheduler == "drr"
         assert numbers(b, 11) == list(range(11))
         wait_until(lambda: read_ports(control)[1].tx_packets == 11, "all that waited has left")
+
+
+def test_a_program_that_loops_for_ever_keeps_neither_frames_nor_calls_nor_the_end_waiting(
+    net: Net, tmp_path: Path
+) -> None:
+    program = json.loads((PROGRAM / "cross.json").read_text())
+    (state,) = program["parsers"][0]["parse_states"]
+    state["transitions"][0]["next_state"] = state["name"]
+    looping, control = tmp_path / "looping.json", tmp_path / "s1.sock"
+    looping.write_text(json.dumps(program))
+    wanted = replace(options(), pipeline=looping, control=control)
+    with start_switch(wanted, netns=net.netns) as switch, net.raw("a") as a, net.raw("b") as b:
+        for number in range(200):
+            a.send(frame(number, 100))
+        assert {1, 2} <= {port.port for port in read_ports(control)}
+        # A parser error is no drop: the program goes on with what it has.
+        assert numbers(b, 200) == list(range(200))
+        for number in range(1000):
+            a.send(frame(number, 100))
+        assert switch.stop() == 0
+
+
+def test_every_frame_is_accounted_for(net: Net, tmp_path: Path) -> None:
+    """Frames that the ring had no room for, that the interface or the port refused, that wait and that left are together those that
+    were sent; what counts as sent is what arrives."""
+    control = tmp_path / "s1.sock"
+    ports = (PortOptions(1, "sa"), PortOptions(2, "sb", queue_packets=300))
+    program = {"pipeline": PROGRAM / "cross.json", "p4info": PROGRAM / "cross.p4info.txtpb"}
+    sent = 9000
+    with (
+        start_switch(SwitchOptions(ports=ports, control=control, **program), netns=net.netns) as switch,
+        net.raw("a") as a,
+        net.raw("b") as b,
+    ):
+        b.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        run("ip", "-n", net.netns, "link", "set", "sb", "mtu", "1000")
+        try:
+            os.kill(switch.process.pid, signal.SIGSTOP)  # nobody empties its ring
+            for number in range(sent):
+                a.send(frame(number, 1400 if number % 10 == 0 else 100))
+        finally:
+            os.kill(switch.process.pid, signal.SIGCONT)
+        wait_until(lambda: read_packets(control)["received"] == sent, f"{sent} frames are accounted for")
+        set_port(control, 2, rate_bps=8_000)  # 100 bytes: 0.1 s
+        for number in range(sent, sent + 500):
+            a.send(frame(number, 100))
+        wait_until(lambda: read_packets(control)["received"] == sent + 500, f"{sent + 500} frames are accounted for")
+        assert read_packets(control)["waiting"] > 0
+        set_port(control, 2, rate_bps=0)
+        wait_until(lambda: read_packets(control)["waiting"] == 0, "all that waited is gone")
+        packets, drops = read_packets(control), read_drops(control)
+        one, two = (port for port in read_ports(control) if port.port in (1, 2))
+        assert (
+            packets["received"] == packets["transmitted"] + packets["dropped"] + packets["waiting"] + packets["on_line"]
+        )
+        assert packets["dropped"] == sum(drops.values())
+        assert set(drops) == {"ring_full", "transmit_failed", "queue_full"}, drops
+        assert (one.rx_lost, two.tx_errors) == (drops["ring_full"], drops["transmit_failed"])
+        assert (one.rx_packets + one.rx_lost, two.tx_packets) == (sent + 500, packets["transmitted"])
+        assert len(numbers(b, two.tx_packets)) == two.tx_packets
+        b.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            numbers(b, 1)
+    run("ip", "-n", net.netns, "link", "set", "sb", "mtu", "9000")
 
 
 def test_an_interface_that_goes_down_or_away_and_comes_back_is_used_again(net: Net) -> None:
@@ -317,7 +386,7 @@ def test_messages_as_json_lines() -> None:
         (["--grpc", "192.0.2.1:1"], "--grpc 192.0.2.1:1: without TLS only loopback addresses are served"),
         (["--tls-cert", "c.pem"], "--tls-key"),
         (["--tls-cert", "nosuch.pem", "--tls-key", "nosuch.pem"], "--tls-cert: cannot read nosuch.pem: No such file"),
-        (["--device-id", "0"], "0 is not in 1.."),
+        (["--device-id", "-1"], "unexpected argument '-1'"),
     ],
 )
 def test_a_bad_start_is_one_sentence_and_exit_code_2(net: Net, arguments: list[str], message: str) -> None:

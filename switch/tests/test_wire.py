@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from fairlane_switch.process import ProcessFailedError, find_binary
 from fairlane_switch.wire import LinkOptions, Wire, WireClient, WireError, WireLink, WireUnreachableError, start_wire
+from steady import void_when_stalled
 from wire_lab import MACS, WireNet, drain, run, socket_in, socket_mode, stamped, wait_until
 
 pytestmark = [
@@ -43,6 +44,7 @@ def wire_between(
     )
 
 
+@void_when_stalled
 def test_round_trip_takes_both_delays(net: WireNet, tmp_path: Path) -> None:
     with (
         wire_between(net, tmp_path, LinkOptions(delay_us=20_000), LinkOptions(delay_us=5_000)),
@@ -142,6 +144,7 @@ def test_bursts_lose_neighbours_and_begin_and_end_by_command(net: WireNet, tmp_p
         assert len(drain(b)) == 200
 
 
+@void_when_stalled
 def test_a_trace_spaces_frames_by_its_times(net: WireNet, tmp_path: Path) -> None:
     trace = tmp_path / "t.trace"
     trace.write_text("5\n10\n20\n")
@@ -168,6 +171,7 @@ def test_a_trace_spaces_frames_by_its_times(net: WireNet, tmp_path: Path) -> Non
             wire.client.set("a-b", trace="/nowhere.trace")
 
 
+@void_when_stalled
 def test_set_loses_nothing_and_keeps_the_order(net: WireNet, tmp_path: Path) -> None:
     with wire_between(net, tmp_path, LinkOptions(delay_us=300_000)) as wire, net.udp("a") as a, net.udp("b") as b:
         sent_at = time.monotonic()
@@ -188,6 +192,7 @@ def test_set_loses_nothing_and_keeps_the_order(net: WireNet, tmp_path: Path) -> 
         assert time.monotonic() - start < 0.1
 
 
+@void_when_stalled
 def test_a_spike_holds_then_releases_in_order(net: WireNet, tmp_path: Path) -> None:
     with wire_between(net, tmp_path, LinkOptions(delay_us=1_000)) as wire, net.udp("a") as a, net.udp("b") as b:
         start = time.time_ns()
