@@ -79,6 +79,13 @@ class FairlaneError(Exception):
         return cls(code, data.get("message", "no message"))
 
 
+def short(text: str, most: int = 200) -> str:
+    """The text, its middle left out when it is longer than that: what an error quotes of what somebody gave."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]}…{text[-(most // 3) :]}"
+
+
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> FairlaneError:
     """An UNKNOWN_NAME error that names the nearest valid name and, when there are few, all of them."""
     names = sorted(valid)
@@ -91,7 +98,7 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> FairlaneError:
         listing = f"; valid: {', '.join(names)}"
     else:
         listing = f"; there are {len(names)} valid names"
-    return FairlaneError(ErrorCode.UNKNOWN_NAME, f"unknown {kind} {name!r}{hint}{listing}")
+    return FairlaneError(ErrorCode.UNKNOWN_NAME, f"unknown {kind} {short(repr(name))}{hint}{listing}")
 
 
 def out_of_range(what: str, value: object, low: object, high: object, unit: str = "") -> FairlaneError:

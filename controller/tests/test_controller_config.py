@@ -188,7 +188,7 @@ def test_the_schema_describes_what_the_file_takes() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = " + "[" * 20_000, "f.toml: arrays or tables are nested too deep"),
+        ("a = " + "[" * 20_000, "f.toml: arrays or objects are nested more than 64 levels deep"),
         ("a = " + "1" * 5_000, "f.toml: Exceeds the limit"),
     ],
     ids=["depth", "digits"],

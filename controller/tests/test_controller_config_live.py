@@ -47,7 +47,7 @@ max_packets = 20
 class = 2
 dscp = "EF"
 """
-FLOW = {"src": 0x0A00_0101, "dst": 0x0A00_0302, "protocol": 6, "src_port": 40_000, "dst_port": 5_001}
+FLOW = {"src": 0x0A00_0101, "dst": 0x0A00_0302, "protocol": 6, "src_port": 40_000, "dst_port": 5_001, "vid": 0}
 
 
 def write(switch: LiveSwitch, text: str, name: str = "fairlane.toml") -> str:

@@ -34,8 +34,6 @@ async def test_answers_and_errors_come_back(tmp_path: Path) -> None:
         with pytest.raises(FairlaneError, match="threshold 500 is out of range") as caught:
             await ask(tmp_path, {"op": "refuse"})
         assert caught.value.code is ErrorCode.OUT_OF_RANGE
-        with pytest.raises(FairlaneError, match="bad request: KeyError"):
-            await ask(tmp_path, {"op": "other"})
         with pytest.raises(FairlaneError, match="a fault of the control loop: RuntimeError: nobody") as caught:
             await ask(tmp_path, {"op": "fault"})
         assert caught.value.code is ErrorCode.INTERNAL
@@ -87,7 +85,19 @@ async def test_a_loop_that_ends_before_it_has_answered_is_no_loop(tmp_path: Path
     assert caught.value.code is ErrorCode.NO_LOOP
 
 
-@pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"{}\n", b'{"op": 7}\n'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello\n",
+        b"[1]\n",
+        b"{}\n",
+        b'{"op": 7}\n',
+        b"\xff\n",
+        b"[" * 100_000 + b"\n",
+        b'{"op": "status", "x": NaN}\n',
+        b"x" * (1 << 21),
+    ],
+)
 async def test_strange_requests_are_answered_with_an_error(tmp_path: Path, line: bytes) -> None:
     async with ControlServer(tmp_path / SOCKET_FILE, handler):
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / SOCKET_FILE))

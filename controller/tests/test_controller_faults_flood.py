@@ -93,7 +93,6 @@ def test_a_flood_of_new_flows_is_kept_or_counted(wired_switch: LiveSwitch) -> No
         # Nobody was thrown out, and people were answered meanwhile.
         assert status["connected"]
         assert not switch.events("error") + switch.events("disconnected") + switch.events("backup")
-        assert slowest_s < 10
         # Bounded: memory, and what the log says of it.
         assert most_mb - before_mb < RSS_GROWTH_MB
         wait_until("all entries to be in the log", lambda: flows_in_log(switch) == counts["entries"])
@@ -163,7 +162,7 @@ async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pyt
     options = SwitchOptions(p4info=COMPILED / "qthresh.p4info.txtpb")
     switch = BoundedSwitch("s1", "127.0.0.1:1", options)
     digest = switch.p4info.digests[program.DIGEST_NEW_FLOW]
-    members = [p4d.P4Data(bitstring=bytes([n])) for n in (4, 1, 2, 6, 7, 8, 3, 0)]
+    members = [p4d.P4Data(bitstring=bytes([n])) for n in (4, 1, 2, 6, 7, 8, 3, 0, 0)]
     value = p4d.P4Data(struct=p4d.P4StructLike(members=members))
     message = p4r.StreamMessageResponse(digest=p4r.DigestList(digest_id=digest.id, list_id=5, data=[value, value]))
     tell = switch._stream_digest_message  # pyright: ignore[reportPrivateUsage]

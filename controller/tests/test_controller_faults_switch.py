@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -78,10 +77,7 @@ def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSw
         switch.kill()
         wait_until("the loop to notice", lambda: switch.loop_status()["error"])
         switch.start()
-        started = time.monotonic()
         wait_until("the switch to be served", lambda: switch.loop_status()["connected"])
-        restored_s = time.monotonic() - started
-        assert restored_s < 10  # 3 s is the aim on a machine with time for it
         assert {table: switch.json("table", table) for table in before} == before
         assert switch.json("flows") == []
         assert switch.loop_status()["flows"] == 0

@@ -42,10 +42,20 @@ def number(name: str, value: int) -> dict[str, Any]:
     return {"op": "number_put", "name": name, "value": value}
 
 
+def record(folder: Path, command: str, undo: list[dict[str, Any]], note: str = "") -> None:
+    """A change that is made elsewhere, recorded."""
+
+    async def work() -> None:
+        async with history.changing(folder, command) as made:
+            made.undo, made.note = undo, note
+
+    asyncio.run(work())
+
+
 def change(folder: Path, values: dict[str, int], name: str, value: int) -> None:
     """Set a number by hand, recorded."""
     before, values[name] = values[name], value
-    history.record(folder, f"set {name} {value}", [number(name, before)])
+    record(folder, f"set {name} {value}", [number(name, before)])
 
 
 def step(folder: Path, *, redo: bool = False) -> int:
@@ -78,7 +88,7 @@ def test_undo_goes_back_and_redo_forward(tmp_path: Path, values: dict[str, int])
 
 def test_an_undo_is_all_or_nothing(tmp_path: Path, values: dict[str, int]) -> None:
     values |= {"a": 5, "b": 6}
-    history.record(tmp_path, "both", [number("a", 1), number("b", 2), number("b", -1)])
+    record(tmp_path, "both", [number("a", 1), number("b", 2), number("b", -1)])
     lines = (tmp_path / HISTORY_FILE).read_text(encoding="utf-8")
     with pytest.raises(FairlaneError, match="no negative number"):
         step(tmp_path)
@@ -87,10 +97,10 @@ def test_an_undo_is_all_or_nothing(tmp_path: Path, values: dict[str, int]) -> No
 
 
 def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
-    history.record(tmp_path, "init", [], "the program was loaded")
+    record(tmp_path, "init", [], "the program was loaded")
     with pytest.raises(FairlaneError, match=r"change 1 \(`init`\) cannot be undone: the program was loaded"):
         step(tmp_path)
-    history.record(tmp_path, "odd", [{"op": "nuber_put"}])
+    record(tmp_path, "odd", [{"op": "nuber_put"}])
     with pytest.raises(FairlaneError, match="unknown request of a history 'nuber_put'"):
         step(tmp_path)
 
@@ -98,17 +108,17 @@ def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
 def test_the_file_is_bounded_and_ids_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "MAX_BYTES", 5000)
     for value in range(MAX_RECORDS + 5):
-        history.record(tmp_path, f"set {value}", [number("a", value)])
+        record(tmp_path, f"set {value}", [number("a", value)])
     kept = read_history(tmp_path)
     assert kept[-1].id == MAX_RECORDS + 5
     assert len(kept) < MAX_RECORDS
     assert (tmp_path / HISTORY_FILE).stat().st_size <= 5000
-    history.record(tmp_path, "large", [{"op": "number_put", "text": "x" * 9000}])
+    record(tmp_path, "large", [{"op": "number_put", "text": "x" * 9000}])
     assert [one.command for one in read_history(tmp_path)] == ["large"]
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    history.record(tmp_path, "set", [number("a", 1)])
+    record(tmp_path, "set", [number("a", 1)])
     with (tmp_path / HISTORY_FILE).open("a", encoding="utf-8") as file:
         file.write("{}\n")
     with pytest.raises(FairlaneError, match=r"history\.jsonl, line 2: no change of a history"):

@@ -205,7 +205,8 @@ async def test_a_backup_waits_and_takes_over(switch: LiveSwitch) -> None:
             switch.command("threshold", "set", "7"), capture_output=True, text=True, timeout=60, check=False
         )
         assert refused.returncode == 5
-        assert "a controller with a higher election id is primary, so nothing can be written" in refused.stderr
+        assert f"another client is primary, with the election id {2**62}; " in refused.stderr
+        assert "so nothing can be written: stop that client" in refused.stderr
         loop = subprocess.Popen(switch.command("run"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         await asyncio.to_thread(wait_until, "the loop to be the backup", lambda: switch.events("backup"))
         assert not switch.events("took_over")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -40,11 +39,8 @@ def test_one_controller_keeps_a_whole_topology(tmp_path: Path, file: str, bottle
         wait_until("the loop to notice", lambda: not topology.json_of_loop()[killed]["connected"])
         assert all(topology.json_of_loop()[name]["connected"] for name in others)
         topology.restart(killed)
-        started = time.monotonic()
         wait_until("the switch to be restored", lambda: topology.json_of_loop()[killed]["connected"])
-        restored_s = time.monotonic() - started
         assert set(thresholds(topology).values()) == {9}
-        assert restored_s < 10  # 0.4 s on a machine with nothing else to do
 
 
 def test_switches_that_are_away_or_silent_delay_no_other(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from live_switch import TARGETS, LiveSwitch, binary, wait_until
+from steady import void_when_stalled
 
 NEIGHBOURS = [("embedded", "embedded"), ("embedded", "bmv2"), ("bmv2", "embedded")]
 
@@ -47,6 +48,7 @@ def neighbours(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
         subprocess.run(["ip", "link", "del", ends[0]], check=False, timeout=10)
 
 
+@void_when_stalled
 def test_tau_of_a_link_without_any_traffic(neighbours: tuple[LiveSwitch, LiveSwitch]) -> None:
     first, second = neighbours
     (row,) = first.json("measure", "--for", "3s")

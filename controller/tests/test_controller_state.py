@@ -96,7 +96,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, place: str, value
 
 
 def test_malformed_json_is_named_by_line(tmp_path: Path) -> None:
-    with pytest.raises(FairlaneError, match=r"state\.json, line 2, column 1"):
+    with pytest.raises(FairlaneError, match=r"state\.json: line 2, column 1"):
         read_run_state(write_state(tmp_path, '{"name":\n}'))
     with pytest.raises(FairlaneError, match="must be a JSON object"):
         read_run_state(write_state(tmp_path, "[]"))

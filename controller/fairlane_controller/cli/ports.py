@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane ports [show|set|watch]`, and the verbs `set_queue_rate` and `set_queue_depth`."""
+"""`fairlane ports [show|set|packets]`, and the verbs `set_queue_rate` and `set_queue_depth`."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable
 from typing import Annotated, Any, cast
 
@@ -18,11 +19,13 @@ from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.change import Changed, change_port, port_of
-from fairlane_controller.gnmi.embedded import describe
+from fairlane_controller.gnmi.embedded import GnmiPorts, describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo
 from fairlane_controller.loop.control import ask
+from fairlane_controller.state.files import give_room_back
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
 
@@ -31,6 +34,8 @@ ports_app = typer.Typer(
     invoke_without_command=True,
     context_settings=CONTEXT_SETTINGS,
 )
+_Looked = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
+"""A switch, the time between two looks (0: there was one), and each port before and now."""
 _NO_LIMIT = ("none", "unlimited")
 _WEIGHT = re.compile(r"^(\d+)=(\d+)$")
 _PPS = re.compile(r"^(\d+)(?:pps|packets/s)$")
@@ -79,8 +84,8 @@ def show(
     if as_json:
         print_json(
             [
-                {"switch": name, **now.to_json(), "tx_bps": _tx_bps(before, now, interval_s)}
-                for name, pairs in found
+                {"switch": name, **now.to_json(), "tx_bps": _tx_bps(before, now, elapsed_s)}
+                for name, elapsed_s, pairs in found
                 for before, now in pairs
             ]
         )
@@ -99,8 +104,8 @@ def show(
         "why",
     )
     rows = [
-        (name, now.port, now.interface, _link(now), _rate(now), _scheduler(now), _capacity(now), _waiting(now), format_rate(_tx_bps(before, now, interval_s)), now.dropped_packets, ", ".join(f"{reason} {count}" for reason, count in now.drops.items()))
-        for name, pairs in found
+        (name, now.port, now.interface, _link(now), _rate(now), _scheduler(now), _capacity(now), _waiting(now), format_rate(_tx_bps(before, now, elapsed_s)), now.dropped_packets, ", ".join(f"{reason} {count}" for reason, count in now.drops.items()))
+        for name, elapsed_s, pairs in found
         for before, now in pairs
     ]  # fmt: skip
     print_table("ports", columns, rows, empty="no switch has one")
@@ -108,10 +113,54 @@ def show(
         _print_queues(found)
 
 
-def _print_queues(found: list[tuple[str, list[tuple[PortInfo, PortInfo]]]]) -> None:
+@ports_app.command("packets")
+def packets(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+    """Show where every packet is: received and copied = transmitted + dropped, by reason + waiting + being sent.
+
+    `missing` is what is left over, always 0.
+
+    Examples: `fairlane ports packets`, `fairlane ports packets -s s1 --json`
+    """
+    targets = resolve(state, switch)
+    if targets.run is not None and targets.run.target == "bmv2":
+        raise FairlaneError(ErrorCode.BAD_INPUT, "ports packets: BMv2 keeps no accounts of its packets")
+
+    async def one(endpoint: Endpoint) -> tuple[str, PacketAccounts]:
+        async with GnmiPorts(endpoint) as client:
+            return endpoint.name, await client.accounts()
+
+    async def all_() -> list[tuple[str, PacketAccounts]]:
+        return list(await asyncio.gather(*(one(endpoint) for endpoint in targets.endpoints)))
+
+    found = asyncio.run(all_())
+    if as_json:
+        print_json([{"switch": name, **accounts.to_json()} for name, accounts in found])
+        return
+    columns = (
+        "switch",
+        "received",
+        "copied",
+        "transmitted",
+        "packet-ins",
+        "dropped",
+        "why",
+        "waiting",
+        "on the line",
+        "missing",
+    )
+    rows = [
+        (name, one.received, one.copied, one.transmitted, one.packet_ins, one.dropped, ", ".join(f"{reason} {count}" for reason, count in sorted(one.drops.items())), one.waiting, one.on_line, one.missing)
+        for name, one in found
+    ]  # fmt: skip
+    print_table(
+        "packets: received + copied = transmitted + dropped + waiting + on the line", columns, rows, empty="no switch"
+    )
+
+
+def _print_queues(found: list[_Looked]) -> None:
     used = [
         (name, now.port, q.queue, q.weight, q.waiting_packets, format_size(q.waiting_bytes), q.sent_packets, q.dropped_packets)
-        for name, pairs in found
+        for name, _, pairs in found
         for _, now in pairs
         for q in now.queue_list
         if q.sent_packets or q.waiting_packets or q.dropped_packets or q.weight != 1
@@ -120,23 +169,26 @@ def _print_queues(found: list[tuple[str, list[tuple[PortInfo, PortInfo]]]]) -> N
     print_table("queues that had a packet or have a weight", columns, used, empty="none yet")
 
 
-async def _look(targets: Targets, queues: bool, interval_s: float) -> list[tuple[str, list[tuple[PortInfo, PortInfo]]]]:
-    async def one(endpoint: Endpoint) -> tuple[str, list[tuple[PortInfo, PortInfo]]]:
+async def _look(targets: Targets, queues: bool, interval_s: float) -> list[_Looked]:
+    async def one(endpoint: Endpoint) -> _Looked:
         async with open_ports(endpoint, targets.run) as client:
-            before = await client.ports()
+            before, began_s = await client.ports(), time.monotonic()
             if interval_s:
                 await asyncio.sleep(interval_s)
             now = await client.ports(queues=queues)
+            elapsed_s = (
+                time.monotonic() - began_s if interval_s else 0.0
+            )  # a busy machine looks again later than it was to
         old = {port.port: port for port in before}
-        return endpoint.name, [(old.get(port.port, port), port) for port in now]
+        return endpoint.name, elapsed_s, [(old.get(port.port, port), port) for port in now]
 
     return list(await asyncio.gather(*(one(endpoint) for endpoint in targets.endpoints)))
 
 
-def _tx_bps(before: PortInfo, now: PortInfo, interval_s: float) -> float | None:
-    if not interval_s or before.sent_bytes is None or now.sent_bytes is None:
+def _tx_bps(before: PortInfo, now: PortInfo, elapsed_s: float) -> float | None:
+    if not elapsed_s or before.sent_bytes is None or now.sent_bytes is None:
         return None
-    return 8 * (now.sent_bytes - before.sent_bytes) / interval_s
+    return 8 * (now.sent_bytes - before.sent_bytes) / elapsed_s
 
 
 def _link(port: PortInfo) -> str | None:
@@ -333,6 +385,7 @@ async def _take_back(
     targets: Targets, endpoint: Endpoint, undo: list[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """A later port refused: the ones before it have again what they had. Returns the requests that failed, and what is told of them."""
+    give_room_back()
     left: list[dict[str, Any]] = []
     texts: list[str] = []
     for request in undo:

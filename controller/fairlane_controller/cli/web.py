@@ -16,6 +16,7 @@ from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
 from fairlane_controller.cli.watch import parse_interval
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.source import LiveTargets
+from fairlane_controller.loop.logs import warnings_printed
 from fairlane_controller.state.run_state import STATE_FILE, state_root
 from fairlane_controller.web.hub import LONELY, Hub, HubOptions
 from fairlane_controller.web.listen import Listen, parse_listen
@@ -81,7 +82,8 @@ def web_command(
     if switch and state and len(state) > 1:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: name one --state, or none")
     hub = Hub(finder(state, switch), HubOptions(period_s=interval_s))
-    asyncio.run(_serve(hub, address))
+    with warnings_printed():
+        asyncio.run(_serve(hub, address))
 
 
 async def _serve(hub: Hub, address: Listen) -> None:

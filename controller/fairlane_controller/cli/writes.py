@@ -20,6 +20,7 @@ from fairlane_controller.loop import changes
 from fairlane_controller.loop.agent import policy_json
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.files import give_room_back
 from fairlane_controller.state.loop_state import LoopState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.dry import DryClient
@@ -122,6 +123,7 @@ async def _before(targets: Targets, endpoint: Endpoint, request: dict[str, Any])
 
 async def _take_back(targets: Targets, undo: list[dict[str, Any]]) -> None:
     """A later place refused: the ones before it have again what they had, as far as they answer."""
+    give_room_back()
     endpoints = {endpoint.name: endpoint for endpoint in targets.endpoints}
     folder = targets.loop_folder
     for request in undo:
@@ -139,8 +141,8 @@ async def _take_back(targets: Targets, undo: list[dict[str, Any]]) -> None:
 class DryStore(LoopStore):
     """Settings that are read from the file, and changed in memory only."""
 
-    def _put(self, state: LoopState) -> None:
-        self._state = state
+    def _file_to_be(self, state: LoopState) -> contextlib.nullcontext[None]:  # noqa: ARG002
+        return contextlib.nullcontext()
 
 
 def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[DryResult]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from fairlane_controller.config.ports import change_of
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.ops import Context, Request, apply_all
-from fairlane_controller.state.files import write_json_atomically
+from fairlane_controller.state.files import read_json, write_json_atomically
 from fairlane_controller.state.run_state import RunState
 
 CONFIG_FILE = "config.json"
@@ -99,11 +98,11 @@ def read_note(folder: Path) -> dict[str, Any] | None:
     """What was applied last; None when nothing was. Raises BAD_FILE."""
     path = folder / CONFIG_FILE
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         return {"source": str(data["source"]), "config": dict(data["config"])}
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as ex:
+    except (ValueError, KeyError, TypeError) as ex:
         raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {ex}; remove it and apply a configuration again") from None
 
 

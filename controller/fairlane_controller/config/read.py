@@ -4,25 +4,21 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import re
-import sys
-import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from fairlane_controller.config.model import FairlaneConfig
 from fairlane_controller.config.positions import Position, nearest, positions
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.config import MAX_TOLD, describe_one, key_path
+from fairlane_controller.documents import DocumentError, parse_toml
+from fairlane_controller.errors import ErrorCode, FairlaneError, short
+from fairlane_controller.gfr.config import MAX_PROBLEM, MAX_TOLD, describe_one, key_path, keys_at, keys_in
 from fairlane_controller.state import files
 
-_toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-_TOML_PLACE = re.compile(r"^(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)$")
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")
 
 
@@ -37,7 +33,7 @@ class Source:
         """BAD_FILE with the first problems, each `key: what is wrong and what is allowed`, with line and column."""
         told = list(dict.fromkeys(problems))
         more = len(told) - MAX_TOLD
-        text = "; ".join(self._placed(problem) for problem in told[:MAX_TOLD]) + (
+        text = "; ".join(short(self._placed(problem), MAX_PROBLEM) for problem in told[:MAX_TOLD]) + (
             f" (and {more} more)" if more > 0 else ""
         )
         return FairlaneError(ErrorCode.BAD_FILE, f"{self.name}: {text}")
@@ -66,15 +62,9 @@ def read_file(path: Path) -> Loaded:
 def read_text(text: str, name: str) -> FairlaneConfig:
     """As `read_file`, of a text; `name` stands where the file's name stands in an error."""
     try:
-        data: dict[str, Any] = _toml.loads(text)
-    except _toml.TOMLDecodeError as ex:
-        found = _TOML_PLACE.match(str(ex))
-        where = f"line {found['line']}, column {found['column']}: {found['what']}" if found else str(ex)
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: {where}") from None
-    except ValueError as ex:  # a number of too many digits
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: {str(ex).split(';')[0]}") from None
-    except RecursionError:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: arrays or tables are nested too deep") from None
+        data = parse_toml(text)
+    except DocumentError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: {ex}") from None
     return parse(data, Source(name, positions(text)))
 
 
@@ -88,44 +78,14 @@ def parse(data: Any, source: Source) -> FairlaneConfig:
 
 def _describe(item: dict[str, Any]) -> str:
     """One of pydantic's problems as `policies[0].scheme: …`."""
-    steps: tuple[int | str, ...] = tuple(step for step in item["loc"] if not _is_internal(step))
+    steps = keys_in(item)
     if item["type"] == "extra_forbidden":
-        keys = _keys_at(steps[:-1])
+        keys = keys_at(FairlaneConfig, steps[:-1])
         near = difflib.get_close_matches(str(steps[-1]), keys, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{key_path(steps)}: unknown key{hint}; valid: {', '.join(keys)}"
     text = describe_one({**item, "loc": steps}, FairlaneConfig)
     inner = re.match(r"^(?P<where>\S+): (?P<key>[a-z_]+): (?P<rest>.*)$", text, re.DOTALL)
-    if item["type"] == "value_error" and inner and inner["key"] in _keys_at(steps):
+    if item["type"] == "value_error" and inner and inner["key"] in keys_at(FairlaneConfig, steps):
         return f"{inner['where']}.{inner['key']}: {inner['rest']}"  # a validator of the whole table names its key
     return text
-
-
-def _is_internal(step: object) -> bool:
-    """Names that pydantic gives to branches of a union and to our own validators."""
-    return isinstance(step, str) and ("function-" in step or "[" in step)
-
-
-def _keys_at(steps: tuple[int | str, ...]) -> list[str]:
-    """The keys that are allowed at a place, as the file has them."""
-    model: type[BaseModel] | None = FairlaneConfig
-    for step in steps:
-        if isinstance(step, int) or model is None:
-            continue
-        names = {info.alias or name: info for name, info in model.model_fields.items()}
-        model = _model_in(names[step].annotation) if step in names else None
-    if model is None:
-        return []
-    return sorted(info.alias or name for name, info in model.model_fields.items())
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that an annotation is, or holds."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if get_origin(annotation) in (Union, types.UnionType, tuple, list, Annotated):
-        for part in get_args(annotation):
-            found = _model_in(part)
-            if found is not None:
-                return found
-    return None

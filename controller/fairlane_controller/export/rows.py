@@ -58,7 +58,7 @@ _PORT: dict[str, type] = {
 
 _FLOW: dict[str, type] = {
     "switch": str, "port": int, "traffic_class": int, "flow": str, "slot": int, "protocol": str, "src": str, "src_port": int,
-    "dst": str, "dst_port": int, "waiting_packets": int, "qthresh_packets": int, "weight": float, "packets": int, "bytes": int,
+    "dst": str, "dst_port": int, "vid": int, "waiting_packets": int, "qthresh_packets": int, "weight": float, "packets": int, "bytes": int,
     "dropped_packets": int, "dropped_bytes": int, "offered_bps": float, "goodput_bps": float, "drops_per_s": float, "idle_s": float,
 }  # fmt: skip
 

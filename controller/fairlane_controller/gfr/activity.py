@@ -32,7 +32,9 @@ from fairlane_controller.gfr.line import (
     listen_reports,
 )
 from fairlane_controller.gfr.paths import Place, vcs_of
+from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.loop import why
+from fairlane_controller.loop.occupancy import GFR, OccupancyKeeper
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.prober import listen_probes, send_probes
@@ -57,6 +59,8 @@ class ActivityOptions:
     "Whether the drain rate of the lines, tau and the VCs' service rates are measured."
     probes: bool = True
     "Whether the links are probed for tau, where `measure`."
+    keeps_counts: bool = True
+    "Whether what the switch counts as waiting is compared with its queues (`loop/occupancy.py`)."
     max_measured_vcs: int = 256
     "With more VCs on a switch their service rates are not read."
     retry_s: float = 0.2
@@ -153,6 +157,9 @@ class ActivityAgent(SwitchSession):
             jobs.append(listen_reports(client, self.line))
             if self._options.probes:
                 jobs += [send_probes(client, self._managed_lines), listen_probes(client, self.line)]
+        if self._options.keeps_counts:
+            keeper = OccupancyKeeper(GFR, partial(open_ports, self.endpoint, self.plan.run), self._event)
+            jobs.append(keeper.keep_forever(client, lambda: [port.port for port in self._ports()]))
         await self._serve_together(client, jobs)
 
     async def _keep_forever(self, client: SwitchClient) -> None:

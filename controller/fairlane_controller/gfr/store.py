@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.allocation import Allocation
 from fairlane_controller.gfr.config import GfrConfig
-from fairlane_controller.state.files import write_json_atomically
+from fairlane_controller.state.files import read_json, write_json_atomically
 
 GFR_STATE_FILE = "gfr.json"
 
@@ -53,10 +52,10 @@ class GfrStore:
 def _read(folder: Path) -> GfrState:
     path = folder / GFR_STATE_FILE
     try:
-        return GfrState.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return GfrState.model_validate(read_json(path))
     except FileNotFoundError:
         return GfrState()
-    except (OSError, ValueError, ValidationError) as ex:
+    except ValidationError as ex:
         raise FairlaneError(
             ErrorCode.BAD_FILE, f"{path}: {ex}; mend it, or remove it and apply the file again"
         ) from None

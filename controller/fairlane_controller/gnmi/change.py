@@ -19,7 +19,7 @@ from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, fi
 from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
-from fairlane_controller.state.files import replace_atomically
+from fairlane_controller.state.files import read_json, replace_atomically
 from fairlane_controller.state.run_state import STATE_FILE, RunState
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -225,7 +225,7 @@ def remember(folder: Path, switch: str, port: int, change: PortChange) -> None:
     if not values:
         return
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = read_json(path)
         switches = cast("list[dict[str, Any]]", data.get("switches") or [])
         entries = [entry for one in switches if one.get("name") == switch for entry in _entries(one)]
         for entry in entries:

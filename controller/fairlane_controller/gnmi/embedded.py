@@ -15,6 +15,7 @@ from finsy import GNMIClient, GNMIPath, GRPCStatusCode
 from finsy.gnmiclient import GNMIClientError, GNMISetValueType, GNMIUpdate
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortUpdate, QueueInfo, find_port
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import check_handshake
@@ -29,6 +30,7 @@ _INTERFACES = GNMIPath("interfaces/interface")
 _SHAPERS = GNMIPath("qos/scheduler-policies/scheduler-policy/schedulers/scheduler/one-rate-two-color/config")
 _QUEUES = GNMIPath("qos/interfaces/interface/output/queues/queue/state")
 _WEIGHTS = GNMIPath("qos/scheduler-policies/scheduler-policy/schedulers/scheduler/inputs/input/config/weight")
+_SWITCH = GNMIPath("switch")
 _WATCHED = (
     GNMIPath("interfaces/interface/config"),
     GNMIPath("interfaces/interface/state/admin-status"),
@@ -120,6 +122,20 @@ class GnmiPorts:
         """All ports by number, the CPU port left out; with `queues` each queue too."""
         paths = (_INTERFACES, _SHAPERS, _QUEUES, _WEIGHTS) if queues else (_INTERFACES, _SHAPERS)
         return ports_of(await self._call(self._client.get(*paths)))
+
+    async def accounts(self) -> PacketAccounts:
+        """Where every packet of the switch is."""
+        leaves: list[tuple[str, str | None, Any]] = []
+        for update in await self._call(self._client.get(_SWITCH)):
+            named = any(elem.name == "drop" for elem in update.path.path.elem)
+            reason = update.path["drop", "reason"] if named else None
+            leaves.append((update.path.last, reason, _value_of(update)))
+        found = PacketAccounts.of(leaves)
+        if found is None:
+            raise FairlaneError(
+                ErrorCode.REFUSED, f"{self.endpoint} keeps no accounts of its packets: it is an older switch"
+            )
+        return found
 
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """Change what is named in one Set, which the switch takes whole or not at all."""

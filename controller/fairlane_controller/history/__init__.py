@@ -2,7 +2,7 @@
 """What was changed by hand, and its undo.
 
 `journal.py` keeps `history.jsonl` of a run-state folder; `ops.py` holds the requests that take a change back, and how each is applied;
-`undo.py` applies the newest change's. A room that writes registers its own request when it is imported (and names its module in
+`undo.py` makes a change with its record, and applies the newest change's undo. A room that writes registers its own request when it is imported (and names its module in
 `ops.MODULES`), and records what it did:
 
     from fairlane_controller import history
@@ -16,12 +16,10 @@
 
     async with history.changing(folder, "set_queue_rate 3 2Mbit") as change:   # one change at a time; nothing is recorded when it raises
         change.undo = [{"op": "queue_set", "switch": "s1", "value": before}]
-
-`history.record(folder, command, undo)` records a change that was made already.
 """
 
-from fairlane_controller.history.journal import Change, Record, changing, read_history, record
+from fairlane_controller.history.journal import Change, Record, read_history
 from fairlane_controller.history.ops import Context, register
-from fairlane_controller.history.undo import redo_last, undo_last
+from fairlane_controller.history.undo import changing, redo_last, undo_last
 
-__all__ = ["Change", "Context", "Record", "changing", "read_history", "record", "redo_last", "register", "undo_last"]
+__all__ = ["Change", "Context", "Record", "changing", "read_history", "redo_last", "register", "undo_last"]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairlane_controller.documents import parse_json
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.files import replace_atomically
+from fairlane_controller.state.files import Replacement, text_of
 from fairlane_controller.state.locks import take_lock
 
 HISTORY_FILE = "history.jsonl"
@@ -26,9 +27,12 @@ MAX_RECORDS = 100
 MAX_BYTES = 8 * 1024 * 1024
 """and so are those beyond this size; the newest always stays."""
 LOCK_TIMEOUT_S = 30.0
+ROOM_BYTES = 64 * 1024
+"""What a change may add to the file; more is written too, as far as the disk has room."""
 _RETRY_S = 0.02
 
 Request = dict[str, Any]
+Kind = Literal["change", "undo", "redo"]
 
 
 class Record(BaseModel):
@@ -41,7 +45,7 @@ class Record(BaseModel):
     "ISO 8601, UTC."
     command: str
     "As it was typed."
-    kind: Literal["change", "undo", "redo"] = "change"
+    kind: Kind = "change"
     undo: tuple[Request, ...] = ()
     "Requests that take it back, in the order in which they are applied; none: it cannot be undone."
     of: int | None = None
@@ -65,15 +69,13 @@ def read_history(folder: Path) -> list[Record]:
     """The changes that are kept, oldest first; BAD_FILE, with the line, when the file cannot be understood."""
     path = folder / HISTORY_FILE
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = text_of(path).splitlines()
     except FileNotFoundError:
         return []
-    except (OSError, UnicodeDecodeError) as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {path}: {ex}") from None
     records: list[Record] = []
     for number, line in enumerate(lines, 1):
         try:
-            records.append(Record.model_validate(json.loads(line)))
+            records.append(Record.model_validate(parse_json(line)))
         except (ValueError, ValidationError):
             raise FairlaneError(
                 ErrorCode.BAD_FILE, f"{path}, line {number}: no change of a history; remove the line, or the file"
@@ -81,8 +83,48 @@ def read_history(folder: Path) -> list[Record]:
     return records
 
 
-def write_history(folder: Path, records: list[Record]) -> None:
-    """Replace the file in one step with the newest of `records`; the caller has the lock. Raises BAD_FILE."""
+class Journal:
+    """The file, read, with room for one more change taken on the disk; a context manager, whose caller has the lock.
+
+    So a change is refused before it is made when it could not be kept. The room is also what a change needs that is taken
+    back (`give_room_back`): the other files of the folder, once more. Raises BAD_FILE.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.records = read_history(folder)
+        self._path = folder / HISTORY_FILE
+        try:
+            kept = [path.stat().st_size for path in (self._path, *folder.glob("*.json")) if path.is_file()]
+            self._file = Replacement(self._path, sum(kept) + ROOM_BYTES)
+        except OSError as ex:
+            raise FairlaneError(
+                ErrorCode.BAD_FILE, f"cannot write {self._path}: {ex.strerror}; nothing was changed"
+            ) from None
+
+    def append(self, command: str, change: Change, kind: Kind = "change", of: int | None = None) -> Record:
+        """Add a change behind the others, once. Raises BAD_FILE."""
+        number = self.records[-1].id + 1 if self.records else 1
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        made = Record(id=number, time=now, command=command, kind=kind, undo=tuple(change.undo), of=of, note=change.note)
+        before = [one.model_copy(update={"undone": True}) if one.id == of else one for one in self.records]
+        try:
+            self._file.put(_newest([*before, made]))
+            self._file.commit()
+        except OSError as ex:
+            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {self._path}: {ex.strerror}") from None
+        change.recorded = made
+        return made
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _newest(records: list[Record]) -> str:
+    """The newest of them that the file keeps, as its text."""
     lines = [json.dumps(record.model_dump(mode="json", exclude_defaults=True)) + "\n" for record in records]
     kept, size = 0, 0
     for line in reversed(lines[-MAX_RECORDS:]):
@@ -90,49 +132,7 @@ def write_history(folder: Path, records: list[Record]) -> None:
         if kept and size > MAX_BYTES:
             break
         kept += 1
-    path = folder / HISTORY_FILE
-    try:
-        replace_atomically(path, "".join(lines[len(lines) - kept :]))
-    except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror}") from None
-
-
-def append(folder: Path, command: str, change: Change, kind: Literal["change", "undo", "redo"] = "change", of: int | None = None) -> Record:  # fmt: skip
-    """Add a change behind the others; the caller has the lock."""
-    records = read_history(folder)
-    number = records[-1].id + 1 if records else 1
-    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    made = Record(id=number, time=now, command=command, kind=kind, undo=tuple(change.undo), of=of, note=change.note)
-    if of is not None:
-        records = [one.model_copy(update={"undone": True}) if one.id == of else one for one in records]
-    write_history(folder, [*records, made])
-    change.recorded = made
-    return made
-
-
-def record(folder: Path | None, command: str, undo: list[Request], note: str = "") -> Record | None:
-    """Record a change that was made; None without a folder. Raises TIMED_OUT, BAD_FILE."""
-    if folder is None:
-        return None
-    with _locked(folder):
-        return append(folder, command, Change(list(undo), note))
-
-
-@asynccontextmanager
-async def changing(folder: Path | None, command: str) -> AsyncGenerator[Change]:
-    """One change by hand at a time: the body makes it and says its undo, and then it is recorded.
-
-    Nothing is recorded when the body raises, or when it leaves neither an undo nor a note, or without a folder.
-    Raises TIMED_OUT when another change takes 30 s.
-    """
-    change = Change()
-    if folder is None:
-        yield change
-        return
-    async with locked(folder):
-        yield change
-        if change.undo or change.note:
-            append(folder, command, change)
+    return "".join(lines[len(lines) - kept :])
 
 
 @asynccontextmanager
@@ -143,19 +143,6 @@ async def locked(folder: Path) -> AsyncGenerator[None]:
         if time.monotonic() > end:
             raise _busy(folder)
         await asyncio.sleep(_RETRY_S)
-    try:
-        yield
-    finally:
-        file.close()
-
-
-@contextmanager
-def _locked(folder: Path) -> Generator[None, None, None]:
-    end = time.monotonic() + LOCK_TIMEOUT_S
-    while (file := take_lock(folder, HISTORY_LOCK_FILE)) is None:
-        if time.monotonic() > end:
-            raise _busy(folder)
-        time.sleep(_RETRY_S)
     try:
         yield
     finally:

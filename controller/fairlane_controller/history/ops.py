@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.state.files import give_room_back
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -93,6 +94,7 @@ async def apply_all(context: Context, requests: Sequence[Request]) -> list[Reque
 
 async def _take_back(context: Context, requests: Sequence[Request], problem: FairlaneError) -> None:
     """Everything that can be taken back is, even when a part cannot."""
+    give_room_back()
     failed: list[str] = []
     for request in requests:
         try:

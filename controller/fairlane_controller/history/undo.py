@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking back the newest change, or making again what was taken back: all or nothing, and itself a change of the history."""
+"""A change that is made and recorded, or taken back: by hand, or the newest one undone or made again. All or nothing."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.journal import Change, Record, append, locked, read_history
+from fairlane_controller.history.journal import Change, Journal, Kind, Record, locked, read_history
 from fairlane_controller.history.ops import Context, Request, apply_all
+from fairlane_controller.state.files import give_room_back
 from fairlane_controller.state.run_state import RunState, read_run_state
 
 
@@ -60,11 +63,57 @@ async def redo_last(folder: Path, run: RunState | None = None, *, dry_run: bool 
 
 async def _apply(folder: Path, run: RunState | None, *, redo: bool, dry_run: bool) -> Undone:
     context = Context(folder, run or read_run_state(folder))
+    choose = next_redo if redo else next_undo
     async with locked(folder):
-        records = read_history(folder)
-        target = next_redo(records) if redo else next_undo(records)
         if dry_run:
+            target = choose(read_history(folder))
             return Undone(target, None, target.undo)
-        inverse = await apply_all(context, target.undo)
-        made = append(folder, target.command, Change(inverse, target.note), "redo" if redo else "undo", target.id)
-    return Undone(target, made, target.undo)
+        with Journal(folder) as journal:
+            target = choose(journal.records)
+            change = Change(await apply_all(context, target.undo), target.note)
+            await keep(journal, lambda: context.run, target.command, change, "redo" if redo else "undo", target.id)
+    return Undone(target, change.recorded, target.undo)
+
+
+async def keep(
+    journal: Journal,
+    run: Callable[[], RunState],
+    command: str,
+    change: Change,
+    kind: Kind = "change",
+    of: int | None = None,
+) -> None:
+    """Record a change that was made; when that fails after all, it is taken back. Raises BAD_FILE, which says what is in force."""
+    try:
+        journal.append(command, change, kind, of)
+        return
+    except FairlaneError as ex:
+        problem = ex
+    give_room_back()
+    if not change.undo:
+        raise FairlaneError(problem.code, f"{problem.message}; the change is made, and cannot be taken back")
+    try:
+        await apply_all(Context(journal.folder, run()), change.undo)
+    except FairlaneError as second:
+        raise FairlaneError(
+            problem.code, f"{problem.message}; the change is made, and could not be taken back: {second.message}"
+        ) from None
+    raise FairlaneError(problem.code, f"{problem.message}; the change was taken back")
+
+
+@asynccontextmanager
+async def changing(folder: Path | None, command: str) -> AsyncGenerator[Change]:
+    """One change by hand at a time: the body makes it and says its undo, and then it is recorded, or taken back.
+
+    Nothing is recorded when the body raises, or when it leaves neither an undo nor a note, or without a folder. Raises
+    TIMED_OUT when another change takes 30 s, and BAD_FILE, before the body, where it could not be recorded.
+    """
+    change = Change()
+    if folder is None:
+        yield change
+        return
+    async with locked(folder):
+        with Journal(folder) as journal:
+            yield change
+            if change.undo or change.note:
+                await keep(journal, lambda: read_run_state(folder), command, change)

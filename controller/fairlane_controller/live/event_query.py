@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.state.files import unreadable
 from fairlane_controller.units import parse_time
 
 _CLOCK = re.compile(r"^(\d{1,2}):(\d{2})(?::(\d{2}))?$")
@@ -75,14 +76,14 @@ def _all(path: Path) -> Iterator[Event]:
                 for line in file:
                     try:
                         value: Any = json.loads(line)
-                    except ValueError:
+                    except (ValueError, RecursionError):
                         continue  # the last line, while it is being written
                     if isinstance(value, dict) and "event" in value:
                         yield cast("Event", value)
         except FileNotFoundError:
             continue
         except OSError as ex:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot read {part}: {ex.strerror}") from None
+            raise unreadable(part, ex) from None
 
 
 def parse_since(text: str, now: datetime | None = None) -> datetime:

@@ -93,7 +93,7 @@ def _inode(path: Path) -> int | None:
 def _parse(line: bytes) -> dict[str, Any] | None:
     try:
         value: Any = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) and "event" in value else None
 

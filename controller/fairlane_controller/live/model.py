@@ -108,6 +108,8 @@ class FlowRow(_Row):
     src_port: int
     dst: str
     dst_port: int
+    vid: int = 0
+    "Of the outer VLAN tag; 0: untagged."
     waiting_packets: int | None = None
     qthresh_packets: int | None = None
     "What it may have waiting: (Qthresh · weight) >> 8; None with drop-tail."

@@ -123,6 +123,7 @@ class QthreshView:
                     src_port=key.src_port,
                     dst=str(key.dst),
                     dst_port=key.dst_port,
+                    vid=key.vid,
                     waiting_packets=got.registers.get((REGISTER_FLOW, slot), 0) if has_registers else None,
                     qthresh_packets=threshold,
                     weight=weight,

@@ -13,11 +13,14 @@ from typing import Any, TypeVar
 from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.loop import changes, why
 from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDecider
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.flow_keeper import FlowKeeper, FlowWeight
 from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.loop.hash_key import give_hash_key
+from fairlane_controller.loop.occupancy import QTHRESH, OccupancyKeeper
 from fairlane_controller.loop.session import SwitchSession
 from fairlane_controller.loop.shares import FlowCount, ShareOptions, ShareTuner
 from fairlane_controller.loop.store import LoopStore
@@ -52,6 +55,8 @@ class AgentOptions:
     "Between two attempts to reach a switch that does not answer."
     probes: bool = True
     "Whether the links behind the managed ports are probed for τ."
+    keeps_counts: bool = True
+    "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`loop/occupancy.py`)."
     flow_weight: FlowWeight | None = None
     "The weight of a new flow's entry; without, every flow has its class's."
 
@@ -141,6 +146,8 @@ class SwitchAgent(SwitchSession):
         self._limits = await read_limits(client)
         self._look_at(await read_policies(client))
         flows = await self._flows.take_over(client)
+        if self._options.keeps_counts:
+            await self.retries.attempt(client, "hash key", give_hash_key)
         for name in (program.DIGEST_NEW_FLOW, program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
             enable = partial(_enable_digest, name=name)
             await self.retries.attempt(client, f"digest {name}", enable)
@@ -174,6 +181,9 @@ class SwitchAgent(SwitchSession):
         ]
         if self._options.probes:
             jobs += [send_probes(client, self._managed_meters), listen_probes(client, self._meter)]
+        if self._options.keeps_counts:
+            keeper = OccupancyKeeper(QTHRESH, partial(open_ports, self.endpoint, self._run_state), self._event)
+            jobs.append(keeper.keep_forever(client, lambda: self._limits))
         await self._serve_together(client, jobs)
 
     # ---- thresholds ------------------------------------------------------------------------------------------

@@ -16,15 +16,23 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop.schema import checked
 
 SOCKET_FILE = "controller.sock"
 BACKUP_SOCKET_FILE = "controller-backup.sock"
 'Of the controller that waits to take over; it answers `status` only: `{"pid", "switches"}`.'
 ANSWER_TIMEOUT_S = 20.0
 MAX_LINE = 1 << 20
+
+_LONG = b"too long"
+_TOO_LONG = {
+    "ok": False,
+    "error": {"code": ErrorCode.BAD_INPUT.value, "message": f"a request is one line of at most {MAX_LINE} bytes"},
+}
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 
@@ -63,26 +71,34 @@ class ControlServer:
         if task is not None:
             self._busy.add(task)
         try:
-            while line := await reader.readline():
-                writer.write(json.dumps(await self._answer(line), default=str).encode() + b"\n")
+            while line := await self._line(reader):
+                answer = _TOO_LONG if line is _LONG else await self._answer(line)
+                writer.write(json.dumps(answer, default=str).encode() + b"\n")
                 await writer.drain()
-        except (ConnectionError, ValueError):
-            pass  # the client went away, or sent a line beyond MAX_LINE
+                if line is _LONG:
+                    break
+        except ConnectionError:
+            pass  # the client went away
         finally:
             if task is not None:
                 self._busy.discard(task)
             writer.close()
 
+    @staticmethod
+    async def _line(reader: asyncio.StreamReader) -> bytes:
+        """The next line, `_LONG` for one beyond MAX_LINE; nothing at the end."""
+        try:
+            return await reader.readline()
+        except ValueError:
+            return _LONG
+
     async def _answer(self, line: bytes) -> dict[str, Any]:
         try:
-            request: Any = json.loads(line)
-            if not isinstance(request, dict) or "op" not in request:
-                raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op"')
-            return {"ok": True, "result": await self._handler(cast("dict[str, Any]", request))}
+            return {"ok": True, "result": await self._handler(checked(parse_json(line.decode("utf-8"))))}
         except FairlaneError as ex:
             return {"ok": False, "error": ex.to_json()}
-        except (ValueError, KeyError, TypeError) as ex:
-            error = FairlaneError(ErrorCode.BAD_INPUT, f"bad request: {type(ex).__name__}: {ex}")
+        except (DocumentError, UnicodeDecodeError) as ex:
+            error = FairlaneError(ErrorCode.BAD_INPUT, f"a request must be a JSON object in UTF-8, one a line: {ex}")
             return {"ok": False, "error": error.to_json()}
         except Exception as ex:  # nobody foresaw it; without an answer it would look as if the loop had ended
             error = FairlaneError(ErrorCode.INTERNAL, f"a fault of the control loop: {type(ex).__name__}: {ex}")

@@ -19,13 +19,15 @@ PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6"}
 
 @dataclass(frozen=True)
 class FlowKey:
-    """A flow's 5-tuple, as the tables `flow_v4` and `flow_v6` have it."""
+    """A flow's 5-tuple and VLAN, as the tables `flow_v4` and `flow_v6` have them."""
 
     src: Address
     dst: Address
     protocol: int
     src_port: int
     dst_port: int
+    vid: int = 0
+    "Of the outer VLAN tag; 0: untagged."
 
     @property
     def table(self) -> str:
@@ -36,7 +38,12 @@ class FlowKey:
     def match(self) -> P4TableMatch:
         """The match of the flow's entry."""
         return P4TableMatch(
-            src=int(self.src), dst=int(self.dst), protocol=self.protocol, src_port=self.src_port, dst_port=self.dst_port
+            src=int(self.src),
+            dst=int(self.dst),
+            protocol=self.protocol,
+            src_port=self.src_port,
+            dst_port=self.dst_port,
+            vid=self.vid,
         )
 
     @classmethod
@@ -49,6 +56,7 @@ class FlowKey:
             int(match["protocol"]),
             int(match["src_port"]),
             int(match["dst_port"]),
+            int(match.get("vid") or 0),
         )
 
     @classmethod
@@ -61,6 +69,7 @@ class FlowKey:
             int(digest["protocol"]),
             int(digest["src_port"]),
             int(digest["dst_port"]),
+            int(digest.get("vid", 0)),
         )
 
     def entry(
@@ -83,7 +92,8 @@ class FlowKey:
         protocol = PROTOCOLS.get(self.protocol, str(self.protocol))
         left = f"[{self.src}]" if self.src.version == 6 else str(self.src)
         right = f"[{self.dst}]" if self.dst.version == 6 else str(self.dst)
-        return f"{protocol} {left}:{self.src_port} > {right}:{self.dst_port}"
+        vlan = f" vlan {self.vid}" if self.vid else ""
+        return f"{protocol} {left}:{self.src_port} > {right}:{self.dst_port}{vlan}"
 
 
 @dataclass

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, TextIO, cast
@@ -18,7 +20,16 @@ LOOP = logging.getLogger(f"{ROOT}.loop")
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 logging.getLogger(ROOT).propagate = False
 
-_WARNINGS = ("error", "disconnected", "refused", "flow_refused", "flows_missed", "config_refused", "config_waits")
+_WARNINGS = (
+    "error",
+    "disconnected",
+    "refused",
+    "flow_refused",
+    "flows_missed",
+    "occupancy_corrected",
+    "config_refused",
+    "config_waits",
+)
 _DETAILS = ("decision", "tuned", "flow", "flow_gone", "gfr_active", "measured")
 _FIELDS = "fields_of_the_event"
 
@@ -64,6 +75,16 @@ def take_down(handler: logging.Handler) -> None:
     """Print no more."""
     for name in (ROOT, "finsy"):
         logging.getLogger(name).removeHandler(handler)
+
+
+@contextmanager
+def warnings_printed() -> Generator[None]:
+    """Warnings as lines for people, while inside: of commands that serve in the foreground."""
+    handler = set_up(LogFormat.TEXT, LogLevel.WARNING)
+    try:
+        yield
+    finally:
+        take_down(handler)
 
 
 def _parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:

@@ -7,25 +7,28 @@ before anything is decided.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import TypeAdapter
+
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.state.files import write_json_atomically
+from fairlane_controller.state.files import Replacement, read_json, write_json_atomically
 from fairlane_controller.state.loop_state import (
     LOOP_STATE_FILE,
     LoopState,
     PolicyState,
+    loop_state_text,
+    loop_state_to_be,
     read_loop_state,
-    write_loop_state,
 )
 from fairlane_controller.switch.policies import Policy, Scheme
 
 HELD_FILE = "controller-held.json"
 "What the switches held last, by name: `[[port, class, scheme, packets, weight], …]`."
+_ROWS = TypeAdapter(list[tuple[int, int, str, int | None, float]])
 
 
 class LoopStore:
@@ -50,17 +53,19 @@ class LoopStore:
     def held(self, switch: str) -> list[Policy]:
         """The policies that the switch held when a loop kept it last; none when that is not known, or not understood."""
         try:
-            rows = [cast("list[Any]", row) for row in self._held.get(switch, [])]
-            return [Policy(row[0], row[1], Scheme(row[2]), row[3], row[4]) for row in rows]
-        except (ValueError, TypeError, IndexError, FairlaneError):
+            rows = _ROWS.validate_python(self._held.get(switch, []))
+            return [
+                Policy(port, number, Scheme(scheme), packets, weight) for port, number, scheme, packets, weight in rows
+            ]
+        except (ValueError, FairlaneError):
             return []
 
     def _read_held(self) -> dict[str, list[Any]]:
         if self._folder is None:
             return {}
         try:
-            data: Any = json.loads((self._folder / HELD_FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            data: Any = read_json(self._folder / HELD_FILE)
+        except (FileNotFoundError, FairlaneError):
             return {}
         return cast("dict[str, list[Any]]", data) if isinstance(data, dict) else {}
 
@@ -75,7 +80,10 @@ class LoopStore:
 
     @contextmanager
     def changed(self, switch: str, port: int, traffic_class: int, policy: PolicyState) -> Generator[None, None, None]:
-        """Store the settings first, then run the body (the write to the switch); take them back if it fails."""
+        """Have the settings in force and their file ready, run the body (the write to the switch), then put the file in its place.
+
+        Raises BAD_FILE before the body when the file cannot be written; when the body fails, settings and file are as they were.
+        """
         with self.all_changed(switch, {(port, traffic_class): policy}):
             yield
 
@@ -83,24 +91,40 @@ class LoopStore:
     def all_changed(self, switch: str, policies: Mapping[tuple[int, int], PolicyState]) -> Generator[None, None, None]:
         """As `changed`, of several (egress port, class) of a switch."""
         self._read_newer()
-        before = self._state
-        if policies:
-            state = before
-            for (port, traffic_class), policy in policies.items():
-                state = state.with_policy(switch, port, traffic_class, policy)
-            self._put(state)
-        try:
+        if not policies:
             yield
-        except BaseException:
-            if policies:
-                self._put(before)
-            raise
+            return
+        version = self._version
+        before = {key: self._state.policy(switch, *key) for key in policies}
+        wanted = self._with(switch, policies)
+        with self._file_to_be(wanted) as file:
+            self._state = wanted
+            try:
+                yield
+            except BaseException:
+                self._state = self._with(switch, before)  # another change may have been made meanwhile: it stays
+                if file is not None and self._version != version:
+                    file.put(loop_state_text(self._state))
+                    self._commit(file)
+                raise
+            if file is not None:
+                if self._state is not wanted:
+                    file.put(loop_state_text(self._state))
+                self._commit(file)
 
-    def _put(self, state: LoopState) -> None:
-        if self._folder:
-            write_loop_state(self._folder, state)
-            self._version = self._version_of_file()
-        self._state = state
+    def _with(self, switch: str, policies: Mapping[tuple[int, int], PolicyState]) -> LoopState:
+        state = self._state
+        for (port, traffic_class), policy in policies.items():
+            state = state.with_policy(switch, port, traffic_class, policy)
+        return state
+
+    def _file_to_be(self, state: LoopState) -> Replacement | nullcontext[None]:
+        """The file with that state, or nothing where settings are kept in memory only."""
+        return loop_state_to_be(self._folder, state) if self._folder else nullcontext()
+
+    def _commit(self, file: Replacement) -> None:
+        file.commit()
+        self._version = self._version_of_file()
 
     def _version_of_file(self) -> tuple[int, int] | None:
         """Another one for each file: it is replaced, never written in place."""

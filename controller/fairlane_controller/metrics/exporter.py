@@ -19,6 +19,7 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.loop.events import EVENTS_FILE
 from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector
+from fairlane_controller.web.connections import Said
 from fairlane_controller.web.listen import Listen
 from fairlane_controller.web.server import guard, served
 
@@ -41,6 +42,8 @@ class _Topology:
         self._tail = EventTail(path, first=1 << 30, first_bytes=WHOLE_LOG_BYTES)
         self._counts = EventCounts()
         self._latest: Snapshot | None = None
+        self.problem: FairlaneError | None = None
+        "Why there is no snapshot now."
         self._at_s = -1e9
         self._asking = asyncio.Lock()
 
@@ -52,9 +55,9 @@ class _Topology:
                         await self.source.snapshot()
                         await asyncio.sleep(FIRST_INTERVAL_S)
                     self._latest = await self.source.snapshot()
-                    self._at_s = time.monotonic()
-                except FairlaneError:
-                    self._latest = None  # without a snapshot it is not `up`, and what was is not now
+                    self._at_s, self.problem = time.monotonic(), None
+                except FairlaneError as ex:
+                    self._latest, self.problem = None, ex  # it is not `up`, and what was is not now
             while events := self._tail.new():
                 self._counts.take(events)
             return Picture(self.name, self._latest, self._counts)
@@ -68,6 +71,7 @@ class Exporter:
         self._find = find
         self._event_log = event_log
         self._listen = listen
+        self._say = Said()
         self._topologies: dict[str, _Topology] = {}
 
     def app(self) -> web.Application:
@@ -102,7 +106,11 @@ class Exporter:
         chosen = [self._topologies[name] for name in sorted(there)]  # before another scrape may see another list
         for topology in ended:
             await topology.source.close()
-        return list(await asyncio.gather(*(topology.picture() for topology in chosen)))
+        pictures = list(await asyncio.gather(*(topology.picture() for topology in chosen)))
+        for topology in chosen:
+            if topology.problem is not None:
+                self._say(topology.name, f"topology {topology.name}: {topology.problem.message}")
+        return pictures
 
     async def close(self) -> None:
         """End all connections."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.files import read_json
 
 LOOP_LOCK_FILE = "controller.lock"
 "Held by the primary."
@@ -42,8 +43,8 @@ def take_lock(folder: Path, name: str, **holder: Any) -> IO[str] | None:
 def lock_holder(folder: Path, name: str) -> dict[str, Any]:
     """What the file of a lock says of its holder, the last one if nobody has it; empty when it says nothing."""
     try:
-        data: Any = json.loads((folder / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        data: Any = read_json(folder / name)
+    except (FileNotFoundError, FairlaneError):
         return {}
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 

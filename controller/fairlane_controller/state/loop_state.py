@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.models.qthresh import DEFAULT_K
-from fairlane_controller.state.files import write_json_atomically
+from fairlane_controller.state.files import Replacement, json_text, read_json
 
 LOOP_STATE_FILE = "controller.json"
 
@@ -76,16 +75,26 @@ def read_loop_state(folder: Path) -> LoopState:
     """The stored state, or the defaults when there is no file yet; raises BAD_FILE when it cannot be understood."""
     path = folder / LOOP_STATE_FILE
     try:
-        return LoopState.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return LoopState.model_validate(read_json(path))
     except FileNotFoundError:
         return LoopState()
-    except (OSError, ValueError, ValidationError) as ex:
+    except ValidationError as ex:
         raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {ex}; mend it or remove it to start from defaults") from None
 
 
-def write_loop_state(folder: Path, state: LoopState) -> None:
-    """Replace the file in one step; raises BAD_FILE when the folder cannot be written."""
+def loop_state_text(state: LoopState) -> str:
+    """The file's content."""
+    return json_text(state.model_dump(mode="json"))
+
+
+def loop_state_to_be(folder: Path, state: LoopState) -> Replacement:
+    """The file as it will be, on the disk already: the caller commits it, and closes it. Raises BAD_FILE when the folder cannot be written."""
+    new: Replacement | None = None
     try:
-        write_json_atomically(folder / LOOP_STATE_FILE, state.model_dump(mode="json"))
+        new = Replacement(folder / LOOP_STATE_FILE)
+        new.put(loop_state_text(state))
     except OSError as ex:
+        if new is not None:
+            new.close()
         raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {folder / LOOP_STATE_FILE}: {ex.strerror}") from None
+    return new

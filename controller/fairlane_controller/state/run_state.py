@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.state.files import read_json
 
 STATE_ROOT = Path("/run/fairlane")
 STATE_ROOT_VARIABLE = "FAIRLANE_STATE_DIR"
@@ -180,13 +180,9 @@ def read_run_state(folder: Path) -> RunState:
     """Read and validate `folder/state.json`; raises BAD_FILE with the JSON pointer or the line of what is wrong."""
     path = folder / STATE_FILE
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as ex:
+        data = read_json(path)
+    except FileNotFoundError as ex:
         raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"cannot read {path}: {ex.strerror}") from None
-    except json.JSONDecodeError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}, line {ex.lineno}, column {ex.colno}: {ex.msg}") from None
-    except UnicodeDecodeError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
     if not isinstance(data, dict):
         raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: must be a JSON object")
     try:

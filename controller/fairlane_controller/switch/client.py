@@ -25,6 +25,7 @@ from finsy import (
     P4DigestEntry,
     P4MeterConfig,
     P4RegisterEntry,
+    P4TableAction,
     P4TableEntry,
     P4TableMatch,
     Switch,
@@ -157,10 +158,12 @@ class SwitchClient:
                     raise
                 await asyncio.sleep(RETRY_INTERVAL_S)
         if self._require_primary and not self.is_primary:
+            primary_id, own_id = self.switch.primary_id, self.switch.election_id
             await self.close()
             raise FairlaneError(
                 ErrorCode.NOT_PRIMARY,
-                f"{self.endpoint}: a controller with a higher election id is primary, so nothing can be written",
+                f"{self.endpoint}: another client is primary, with the election id {primary_id}; {own_id} is not above it, so "
+                "nothing can be written: stop that client, or connect it with a lower election id",
             )
         return self
 
@@ -360,6 +363,13 @@ class SwitchClient:
             meter_config=P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0) if meters else None,
         )
         return [entry for entry in await self._read([pattern]) if isinstance(entry, P4TableEntry)]
+
+    async def read_default(self, name: str) -> P4TableAction | None:
+        """The default action of a table, with its arguments; None where it has none."""
+        alias = self.check_table(name)
+        found = await self._read([P4TableEntry(alias, is_default_action=True)])
+        actions = [entry.action for entry in found if isinstance(entry, P4TableEntry)]
+        return next((action for action in actions if isinstance(action, P4TableAction)), None)
 
     async def read_counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
         """The counter's cells at `indices`; one request however many there are (in pieces of 1,024)."""

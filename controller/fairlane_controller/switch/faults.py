@@ -23,7 +23,7 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
         return FairlaneError(ErrorCode.REFUSED, f"{where}: this client may only read: {error.message}")
     if error.code == GRPCStatusCode.PERMISSION_DENIED:
         return FairlaneError(
-            ErrorCode.NOT_PRIMARY, f"{where}: another controller is primary, so this one may not write: {error.message}"
+            ErrorCode.NOT_PRIMARY, f"{where}: this client is not the primary, so it may not write: {error.message}"
         )
     if error.details:
         parts = [f"update {i}: {d.canonical_code.name}: {d.message}" for i, d in sorted(error.details.items())[:3]]

@@ -7,11 +7,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.web.connections import Connections, HttpLog, Limits
 from fairlane_controller.web.hub import Hub
 from fairlane_controller.web.listen import Listen
 
@@ -122,18 +124,28 @@ class PageServer:
 
 
 @contextlib.asynccontextmanager
-async def served(app: web.Application, listen: Listen) -> AsyncGenerator[int]:
+async def served(app: web.Application, listen: Listen, limits: Limits | None = None) -> AsyncGenerator[int]:
     """The application while inside; gives the port. Raises BAD_INPUT when the address cannot be had."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner: web.AppRunner
+
+    def protocol() -> asyncio.Protocol:
+        assert runner.server is not None
+        return runner.server()
+
+    connections = Connections(protocol, listen.tls, limits or Limits())
+    app.middlewares.insert(0, connections.middleware())
+    logger: Any = HttpLog(connections.say)  # aiohttp calls three methods of it
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, logger=logger)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, listen.host, listen.port, ssl_context=listen.tls)
         try:
-            await site.start()
+            port = await connections.start(listen.host, listen.port)
         except OSError as ex:
             raise FairlaneError(
                 ErrorCode.BAD_INPUT, f"cannot listen on {listen.host}:{listen.port}: {ex.strerror or ex}"
             ) from None
-        yield int(runner.addresses[0][1])
+        yield port
     finally:
+        await connections.close()
         await runner.cleanup()
+        connections.abort()

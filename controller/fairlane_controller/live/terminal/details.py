@@ -132,6 +132,8 @@ def _flow_table(flows: tuple[FlowRow, ...], total_bps: float, width: int) -> Tab
     full = 1.25 * max([max(flow.waiting_packets or 0, flow.qthresh_packets or 0) for flow in flows] + [4])
     for flow in flows:
         name = f"{flow.src}:{flow.src_port} > {flow.dst}:{flow.dst_port}"
+        if flow.vid:
+            name += f" vlan {flow.vid}"
         if width >= 100:
             name = f"{flow.protocol} {name}"
         marks = {float(flow.qthresh_packets): "bold yellow"} if flow.qthresh_packets else {}

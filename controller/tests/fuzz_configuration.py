@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hostile configuration files: read, checked against a topology and written again, or refused with the file and the place."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.config.check import check
+from fairlane_controller.config.emit import to_toml
+from fairlane_controller.config.read import read_file, read_text
+from fairlane_controller.documents import parse_toml
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.check import check_config
+from fairlane_controller.gfr.config import read_config
+from fairlane_controller.gfr.deploy import make_plan
+from fairlane_controller.gfr.store import GfrState
+from fairlane_controller.state.run_state import RunState
+from fuzz_run_state import STATE
+from fuzz_tools import BYTES, changed, explore, readable, texts, toml
+from hypothesis import strategies as st
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FILES = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "mininet" / "topologies").glob("*.toml"))]
+RUN = RunState.model_validate(STATE)
+
+
+def _inputs(bases: list[str]) -> st.SearchStrategy[bytes]:
+    as_written = st.builds(changed, st.sampled_from([base.encode() for base in bases]), BYTES)
+    return texts(*(_plain(base) for base in bases), dump=toml) | as_written
+
+
+def _plain(text: str) -> Any:
+    return json.loads(json.dumps(parse_toml(text), default=str))
+
+
+def refused(ex: FairlaneError, path: Path | None = None) -> None:
+    """A refusal names the file, and is one that people can read."""
+    assert ex.code is not ErrorCode.INTERNAL, ex.message
+    readable(ex.message, str(path or ""))
+
+
+def explore_configuration(examples: int, seed: int) -> None:
+    """`fairlane config`'s files; what is taken is the same after it was written and read again."""
+
+    def one(given: bytes) -> None:
+        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
+            path = Path(place) / "f.toml"
+            path.write_bytes(given)
+            try:
+                loaded = read_file(path)
+            except FairlaneError as ex:
+                refused(ex, path)
+                return
+            assert read_text(to_toml(loaded.config), "again").plain() == loaded.config.plain()
+            for run in (None, RUN):
+                try:
+                    check(loaded, run)
+                except FairlaneError as ex:
+                    refused(ex)
+
+    explore(one, _inputs(FILES), examples, seed)
+
+
+def explore_gfr(examples: int, seed: int) -> None:
+    """`fairlane gfr apply`'s files."""
+
+    def one(given: bytes) -> None:
+        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
+            path = Path(place) / "f.toml"
+            path.write_bytes(given)
+            try:
+                config = read_config(path)
+            except FairlaneError as ex:
+                refused(ex, path)
+                return
+            for run in (None, RUN):
+                try:
+                    check_config(config, str(path), run)
+                    make_plan(config, GfrState(), 0.0, run, str(path))
+                except FairlaneError as ex:
+                    refused(ex)
+
+    explore(one, _inputs([text for text in FILES if "[[vcs]]" in text]), examples, seed)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hostile requests to the control loop's socket: each gets an answer, every refusal says what is wrong, and the loop goes on."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import socket
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.config.loop_options import agent_options, parse_loop
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.config import GfrConfig, parse_config
+from fairlane_controller.gfr.deploy import make_plan
+from fairlane_controller.gfr.edit import OPS, apply_edit
+from fairlane_controller.gfr.store import GfrState
+from fairlane_controller.history.policies import policy_of, settings_of
+from fairlane_controller.loop.agent import AgentOptions
+from fairlane_controller.loop.control import SOCKET_FILE
+from fairlane_controller.loop.flow_weights import WeightRules
+from fairlane_controller.loop.schema import REQUESTS, checked
+from fairlane_controller.switch.updates import plain_updates, updates_of
+from fairlane_controller.verbs.updates import from_text
+from finsy import P4Schema
+from finsy.proto import p4r
+from fuzz_tools import documents, explore, readable, texts
+from live_switch import COMPILED, LiveSwitch
+
+PLACE = {"switch": "s1", "port": 3, "class": 0}
+UPDATE = {
+    "update": "insert",
+    "table": "ipv4_lpm",
+    "match": {"dst": ["10.9.0.0", 16]},
+    "action": "forward",
+    "args": {"dst_mac": "08:00:00:00:01:11", "port": 1},
+}
+RAW = base64.b64encode(p4r.Update(type=p4r.Update.INSERT).SerializeToString()).decode()
+VC = {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 3}]}
+GOOD: tuple[dict[str, Any], ...] = (
+    {"op": "status"},
+    {"op": "measure"},
+    {"op": "threshold_set", **PLACE, "packets": 9, "weight": 1.5},
+    {"op": "threshold_auto", **PLACE, "k": 1.95, "weight": 1.0, "self_tuning": True},
+    {"op": "scheme_set", **PLACE, "scheme": "drop_tail"},
+    {"op": "policy_put", **PLACE, "policy": {"scheme": "qthresh", "qthresh_packets": 9, "weight": 1.0}, "settings": {"mode": "manual", "weight": 2.0}},
+    {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "settings": {"3/0": {"weight": 2.0}}},
+    {"op": "p4_write", "switch": "s1", "updates": [RAW]},
+    {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},
+    {"op": "loop_options"},
+    {"op": "loop_put", "loop": {"k": 1.9}},
+    {"op": "config_reload"},
+    {"op": "vc_add", "vc": VC},
+    {"op": "vc_set", "name": "gold", "changes": {"mcr": "7Mbit"}},
+    {"op": "vc_del", "names": ["gold"]},
+    {"op": "gfr_set", "switch": "s1", "port": 3, "changes": {"lbo_cells": 10}},
+    {"op": "gfr_apply", "config": {"ports": [], "vcs": [VC]}, "source": "f.toml"},
+)  # fmt: skip
+
+
+def judge(answer: dict[str, Any]) -> None:
+    """An answer is a result, or a refusal that people can read and that is no fault of ours."""
+    assert set(answer) in ({"ok", "result"}, {"ok", "error"}), answer
+    if answer["ok"] is True:
+        return
+    error = answer["error"]
+    assert error["code"] != ErrorCode.INTERNAL.value, error
+    readable(error["message"])
+    for words in ("KeyError", "TypeError", "AttributeError", "NoneType", "object is not"):
+        assert words not in error["message"], error
+
+
+def edit(config: GfrConfig, request: dict[str, Any]) -> None:
+    """An edit of the VCs as the loop makes it, up to the switches."""
+    try:
+        make_plan(apply_edit(config, request), GfrState(), 0.0, None, "edit")
+    except FairlaneError as ex:
+        judge({"ok": False, "error": ex.to_json()})
+
+
+def explore_requests(examples: int, seed: int) -> None:
+    """The table of requests, and what is made of one without a switch: nothing but a request or a refusal comes out of it."""
+    assert {request["op"] for request in GOOD} == set(REQUESTS)
+    schema = P4Schema(COMPILED / "qthresh.p4info.txtpb")
+    held = parse_config({"ports": [{"switch": "s1", "port": 3, "capacity": "20Mbit"}], "vcs": [VC]}, "held")
+
+    def one(given: Any) -> None:
+        try:
+            request = checked(given)
+            match request["op"]:
+                case "policy_put":
+                    policy = policy_of(request)
+                    settings_of(request)
+                    plain_updates([] if policy is None else [+policy.entry], schema)
+                case "table_write":
+                    plain_updates(updates_of(request["updates"]), schema)
+                case "p4_write":
+                    from_text(request["updates"])
+                case "flow_weights":
+                    WeightRules.parse(request["rules"])
+                case "loop_put":
+                    agent_options(parse_loop(request["loop"]), AgentOptions())
+                case op if op in OPS:
+                    for config in (GfrConfig(), held):
+                        edit(config, request)
+                case _:
+                    pass
+        except FairlaneError as ex:
+            judge({"ok": False, "error": ex.to_json()})
+
+    explore(one, documents(*GOOD), examples, seed)
+
+
+class Client:
+    """One connection to the socket, made again when the loop has closed it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._socket: socket.socket | None = None
+        self._lines: Any = None
+
+    def ask(self, line: bytes) -> dict[str, Any] | None:
+        """The answer to a line; None when the loop closed the connection. TimeoutError when nothing comes."""
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.settimeout(30.0)
+            self._socket.connect(str(self._path))
+            self._lines = self._socket.makefile("rb")
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(line + b"\n")
+            answer = self._lines.readline()
+            if answer:
+                return json.loads(answer)
+        self.close()
+        return None
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._socket is not None:
+            self._lines.close()
+            self._socket.close()
+            self._socket = None
+
+
+def explore_loop(folder: Path, examples: int, seed: int) -> None:
+    """Requests to a loop that runs for the folder."""
+    client = Client(folder / SOCKET_FILE)
+
+    def one(given: bytes) -> None:
+        for line in given.split(b"\n"):
+            if not line.strip():
+                continue
+            answer = client.ask(line)
+            if answer is not None:
+                judge(answer)
+        status = client.ask(b'{"op": "status"}') or client.ask(b'{"op": "status"}')
+        assert status is not None, "the loop has ended"
+        assert status["ok"], status
+
+    try:
+        explore(one, texts(*GOOD), examples, seed)
+    finally:
+        client.close()
+
+
+@contextlib.contextmanager
+def running_loop() -> Generator[Path]:
+    """A switch without interfaces and the loop that keeps it; needs the built switch, and no root."""
+    with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
+        switch = LiveSwitch("embedded", Path(place))
+        switch.write_state()
+        switch.start()
+        try:
+            switch.fairlane("init", "--scheme", "qthresh")
+            with switch.loop():
+                yield switch.folder
+        finally:
+            switch.kill()
+
+
+def explore_socket(examples: int, seed: int) -> None:
+    """The same with a switch and a loop of its own."""
+    with running_loop() as folder:
+        explore_loop(folder, examples, seed)

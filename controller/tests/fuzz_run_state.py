@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hostile files in a run-state folder: whoever reads one gets what it holds, or one error with the file and the place."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.config.apply import last_applied, read_note
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gfr.setup import plan_in_force
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.history import read_history
+from fairlane_controller.history.undo import next_redo, next_undo
+from fairlane_controller.live.event_query import EventFilter, read_events
+from fairlane_controller.live.events import EventTail, place_of, sentence_of
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.run_state import read_run_state
+from fairlane_controller.switch.setup import endpoint_of
+from fairlane_hosts.commands import running_hosts
+from fairlane_hosts.errors import HostsError
+from fairlane_switch.running import RunningError, find_running
+from fuzz_tools import explore, readable, texts
+from hypothesis import strategies as st
+
+STATE: dict[str, Any] = {
+    "name": "0",
+    "topology": "mininet/topologies/dumbbell.json",
+    "target": "embedded",
+    "program": "qthresh",
+    "pids": [{"pid": 1, "starttime": 1, "what": "launcher"}],
+    "switches": [
+        {
+            "name": "s1",
+            "device_id": 1,
+            "grpc": "127.0.0.1:50051",
+            "cpu_port": 510,
+            "control": "s1.sock",
+            "json": "qthresh.json",
+            "p4info": "qthresh.p4info.txtpb",
+            "ports": [
+                {"port": 1, "interface": "s1-eth1", "rate_bps": 0, "queue_packets": 1000},
+                {"port": 3, "interface": "s1-eth3", "rate_bps": 2_000_000, "queue_packets": 50, "bottleneck": True},
+            ],
+            "routes": [{"prefix": "10.0.1.1/32", "port": 1, "mac": "08:00:00:00:00:01"}],
+        }
+    ],
+    "wire": {"control": "wire.sock", "links": ["h1-s1"]},
+    "links": [{"name": "h1-s1", "a": {"node": "h1", "port": 0}, "b": {"node": "s1", "port": 1}, "emulated": True, "preset": None}],
+    "hosts": [{"name": "h1", "pid": 1, "ip": "10.0.1.1"}],
+    "interfaces": ["h1-eth0", "s1-eth1"],
+}  # fmt: skip
+CONTROLLER = {"version": 1, "policies": {"s1/3/0": {"mode": "manual", "weight": 2.0, "k": 1.95, "pinned_packets": 7}}}
+HELD = {"s1": [[3, 0, "qthresh", 6, 1.0]]}
+GFR = {
+    "version": 1,
+    "config": {
+        "ports": [{"switch": "s1", "port": 3, "capacity": 2_000_000, "scheme": "proposed", "lbo_cells": 10, "hbo_cells": 30, "qmax_cells": 40}],
+        "vcs": [{"name": "vc1", "mcr": 1_000_000, "match": [{"switch": "s1", "ingress_port": 1}]}],
+    },
+    "allocation": {},
+}  # fmt: skip
+NOTE = {"source": "a.toml", "config": {"topology": "0", "ports": [{"switch": "s1", "port": 3, "queue_packets": 50}]}}
+HISTORY = {"id": 1, "time": "2026-11-22T10:00:00+00:00", "command": "threshold set 5", "undo": [{"op": "policy_put"}]}
+EVENT = {"time": "2026-11-22T10:00:00+00:00", "monotonic_ns": 1, "event": "threshold", "switch": "s1", "port": 3, "why": "BW fell", "qthresh_packets": 5}  # fmt: skip
+FILES = {
+    "state.json": texts(STATE),
+    "controller.json": texts(CONTROLLER),
+    "controller-held.json": texts(HELD),
+    "gfr.json": texts(GFR),
+    "config.json": texts(NOTE),
+    "history.jsonl": texts(HISTORY),
+    "controller-events.jsonl": texts(EVENT),
+}
+INPUTS = st.one_of(*(st.tuples(st.just(name), content) for name, content in FILES.items()))
+
+
+def read_all(folder: Path) -> None:
+    """Everything that reads a file of the folder."""
+    with _refusals():
+        run = read_run_state(folder)
+        for switch in run.switches:
+            endpoint = endpoint_of(switch)
+            str(endpoint)
+            run.managed_ports(switch)
+        with _refusals():
+            plan_in_force(GfrStore(folder).state, run)
+    with contextlib.suppress(RunningError):
+        find_running(str(folder))
+    with contextlib.suppress(HostsError):
+        running_hosts(str(folder))
+    with _refusals():
+        store = LoopStore(folder)
+        store.policy("s1", 3, 0)
+        store.held("s1")
+    with _refusals():
+        read_note(folder)
+        last_applied(folder)
+    with _refusals():
+        records = read_history(folder)
+        for choose in (next_undo, next_redo):
+            with _refusals():
+                choose(records)
+    with _refusals():
+        read_events(folder / "controller-events.jsonl", EventFilter(), 10)
+    for event in EventTail(folder / "controller-events.jsonl").new():
+        json.dumps([place_of(event), sentence_of(event)]).encode()
+
+
+def refused(ex: FairlaneError) -> None:
+    """A refusal is no fault of ours."""
+    assert ex.code is not ErrorCode.INTERNAL, ex.message
+    readable(ex.message)
+
+
+@contextlib.contextmanager
+def _refusals() -> Generator[None]:
+    """A refusal names what is wrong; a fault of ours is none."""
+    try:
+        yield
+    except FairlaneError as ex:
+        refused(ex)
+
+
+def explore_run_state(examples: int, seed: int) -> None:
+    """One file of a good folder is hostile."""
+
+    def one(given: tuple[str, bytes]) -> None:
+        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
+            folder = Path(place)
+            (folder / "state.json").write_text(json.dumps(STATE), encoding="utf-8")
+            name, content = given
+            (folder / name).write_bytes(content)
+            read_all(folder)
+
+    explore(one, INPUTS, examples, seed)

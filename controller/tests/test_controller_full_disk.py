@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk without room: a command is made and recorded, or it fails and every switch and file is as it was. On a real, small file system."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller import history
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history import journal, ops
+from fairlane_controller.history.journal import HISTORY_FILE, read_history
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.state.files import Replacement
+from fairlane_controller.state.loop_state import PolicyState, read_loop_state
+from fairlane_controller.state.run_state import RunState
+from live_switch import LiveSwitch
+from test_controller_history import held, number
+
+PAGE = 4096
+SIZE = 64 * PAGE
+
+
+def read_values(text: str, *, lines: bool) -> list[Any]:
+    """What a file says, however it is set."""
+    return [json.loads(part) for part in (text.splitlines() if lines else [text])]
+
+
+class SmallDisk:
+    """A tmpfs over a folder, filled up to a few pages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._filler = folder / "filler"
+
+    def leave(self, pages: int) -> None:
+        """So much is free."""
+        self.empty()
+        room = os.statvfs(self.folder)
+        with self._filler.open("wb") as file:
+            file.write(b"x" * max(0, (room.f_bavail - pages) * room.f_bsize))
+
+    def empty(self) -> None:
+        """Everything is free again but for what is kept."""
+        self._filler.unlink(missing_ok=True)
+
+    def files(self) -> dict[str, list[Any]]:
+        """What must be as it was; locks and logs say nothing of a change."""
+        return {
+            path.name: read_values(path.read_text(encoding="utf-8"), lines=path.suffix == ".jsonl")
+            for path in sorted(self.folder.iterdir())
+            if path.suffix in (".json", ".jsonl") and path.name != "controller-events.jsonl"
+        }
+
+
+@pytest.fixture
+def small_disk(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallDisk]:
+    """The switch's run-state folder, on a disk of its own; what a change adds to the history takes two pages."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it mounts a tmpfs")
+    folder = wired_switch.folder / "run"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", str(folder)], capture_output=True, text=True, timeout=20
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
+    monkeypatch.setattr(journal, "ROOM_BYTES", 2 * PAGE)
+    wired_switch.folder = folder
+    wired_switch.write_state()
+    wired_switch.fairlane("init", "--scheme", "qthresh")
+    yield SmallDisk(folder)
+    subprocess.run(["umount", "-l", str(folder)], check=True, timeout=20)
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "scheme": ("scheme", "set", "drop_tail"),
+    "threshold": ("threshold", "set", "9", "--weight", "2"),
+    "ports": ("ports", "set", "s1", "3", "--rate", "1Mbit", "--queue-packets", "40"),
+    "verb": ("table_add", "ipv4_lpm", "forward", "10.9.0.0/16", "=>", "08:00:00:00:01:11", "1"),
+    "config": ("config", "apply", "{config}"),
+    "undo": ("undo",),
+}
+
+
+def state_of(switch: LiveSwitch) -> tuple[Any, Any]:
+    """All that the switch holds: tables and ports."""
+    kept = ("rate_bps", "queue_packets", "scheduler")
+    (ports,) = [[{key: port[key] for key in kept} for port in switch.json("ports", "show", "--interval", "0s")]]
+    return held(switch), ports
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("wired_switch", ["embedded"], indirect=True)
+def test_a_change_without_room_for_its_record_is_not_made(
+    wired_switch: LiveSwitch, small_disk: SmallDisk, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With every number of free pages, from none to enough."""
+    config = tmp_path_factory.mktemp("config") / "config.toml"
+    config.write_text('[[ports]]\nswitch = "s1"\nport = 3\nqueue_packets = 45\n', encoding="utf-8")
+    command = [part.format(config=config) for part in COMMANDS[name]]
+    if name == "undo":
+        wired_switch.fairlane("threshold", "set", "7")
+    before, files, changes = state_of(wired_switch), small_disk.files(), len(read_history(small_disk.folder))
+    refused = 0
+    for pages in range(16):
+        small_disk.leave(pages)
+        try:
+            said = wired_switch.fairlane(*command, code=3)
+        except AssertionError:
+            assert len(read_history(small_disk.folder)) == changes + 1, f"{pages} pages: made and not recorded"
+            break
+        refused += 1
+        assert "No space left on device" in said, f"{pages} pages: {said}"
+        small_disk.empty()
+        assert small_disk.files() == files, f"{pages} pages"
+        assert state_of(wired_switch) == before, f"{pages} pages: it failed, and was half made"
+    else:
+        raise AssertionError("never enough")
+    assert refused >= 2
+    small_disk.empty()
+    assert state_of(wired_switch) != before
+    if name != "undo":
+        wired_switch.fairlane("undo")
+        assert state_of(wired_switch) == before
+
+
+# ---- the same with a fault at one place -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def values(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Numbers by name that the request `number_put` sets; a negative one is refused."""
+    numbers = {"a": 0}
+
+    async def put(_context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
+        if request["value"] < 0:
+            raise FairlaneError(ErrorCode.REFUSED, "no negative number")
+        before, numbers["a"] = numbers["a"], int(request["value"])
+        return [{**request, "value": before}]
+
+    monkeypatch.setitem(ops._REGISTERED, "number_put", put)  # pyright: ignore[reportPrivateUsage]
+    return numbers
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def set_by_hand(folder: Path, values: dict[str, int], undo: list[dict[str, Any]], note: str = "") -> None:
+    async def work() -> None:
+        async with history.changing(folder, "set a 5") as made:
+            values["a"] = 5
+            made.undo, made.note = undo, note
+
+    asyncio.run(work())
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    (tmp_path / "state.json").write_text('{"name": "test"}', encoding="utf-8")
+    return tmp_path
+
+
+def test_a_change_is_refused_first(run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(FairlaneError, match=r"history\.jsonl: No space left on device; nothing was changed"):
+        set_by_hand(run_folder, values, [number("a", 0)])
+    assert values == {"a": 0}
+    assert [path.name for path in run_folder.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("undo", "note", "value", "message"),
+    [
+        ([number("a", 0)], "", 0, "No space left on device; the change was taken back"),
+        ([number("a", -1)], "", 5, "the change is made, and could not be taken back: no negative number"),
+        ([], "the program was loaded", 5, "the change is made, and cannot be taken back"),
+    ],
+)
+def test_a_record_that_fails_after_all_takes_the_change_back(
+    run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch,
+    undo: list[dict[str, Any]], note: str, value: int, message: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(Replacement, "put", full)
+    with pytest.raises(FairlaneError, match=message):
+        set_by_hand(run_folder, values, undo, note)
+    assert values == {"a": value}
+    assert read_history(run_folder) == []
+
+
+def test_an_undo_is_refused_first_too(
+    run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_by_hand(run_folder, values, [number("a", 0)])
+    text = (run_folder / HISTORY_FILE).read_text(encoding="utf-8")
+    for place, fault in ((os, "posix_fallocate"), (Replacement, "put")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, fault, full)
+            with pytest.raises(FairlaneError, match="No space left on device"):
+                asyncio.run(history.undo_last(run_folder, RunState(name="test", folder=run_folder)))
+        assert values == {"a": 5}, fault
+        assert (run_folder / HISTORY_FILE).read_text(encoding="utf-8") == text
+
+
+# ---- the loop's settings -------------------------------------------------------------------------------------------
+
+
+def weights(store: LoopStore) -> tuple[float, float]:
+    return store.policy("s1", 3, 0).weight, store.policy("s2", 3, 0).weight
+
+
+def on_disk(folder: Path) -> tuple[float, float]:
+    state = read_loop_state(folder)
+    return state.policy("s1", 3, 0).weight, state.policy("s2", 3, 0).weight
+
+
+@pytest.mark.parametrize("inner_fails", [False, True])
+@pytest.mark.parametrize("outer_fails", [False, True])
+def test_two_changes_at_a_time_are_each_kept_or_not(tmp_path: Path, inner_fails: bool, outer_fails: bool) -> None:
+    """Those of two switches overlap in the loop: what one takes back is not the other's."""
+    store = LoopStore(tmp_path)
+
+    def change(switch: str, fails: bool, body: Callable[[], None]) -> None:
+        try:
+            with store.changed(switch, 3, 0, PolicyState(weight=2.0)):
+                body()
+                if fails:
+                    raise FairlaneError(ErrorCode.REFUSED, "no")
+        except FairlaneError:
+            assert fails
+
+    change("s1", outer_fails, lambda: change("s2", inner_fails, lambda: None))
+    wanted = (1.0 if outer_fails else 2.0, 1.0 if inner_fails else 2.0)
+    assert weights(store) == wanted
+    assert on_disk(tmp_path) == wanted
+    assert weights(LoopStore(tmp_path)) == wanted
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["controller.json"])
+
+
+def test_taking_settings_back_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LoopStore(tmp_path)
+    with store.changed("s1", 3, 0, PolicyState(weight=2.0)):
+        pass
+
+    def refused() -> None:
+        with store.changed("s1", 3, 0, PolicyState(weight=3.0)):
+            monkeypatch.setattr(Replacement, "put", full)  # the disk fills while the switch is asked
+            raise FairlaneError(ErrorCode.REFUSED, "the switch says no")
+
+    with pytest.raises(FairlaneError, match="the switch says no"):
+        refused()
+    assert (store.policy("s1", 3, 0).weight, on_disk(tmp_path)[0]) == (2.0, 2.0)
