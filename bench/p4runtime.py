@@ -53,7 +53,9 @@ def flows(count: int) -> list[fy.P4TableEntry]:
     return [
         fy.P4TableEntry(
             TABLE,
-            match=fy.Match(src=0x0A000100 + (n >> 15), dst=0x0A000202, protocol=6, src_port=n & 0x7FFF, dst_port=5001),
+            match=fy.Match(
+                src=0x0A000100 + (n >> 15), dst=0x0A000202, protocol=6, src_port=n & 0x7FFF, dst_port=5001, vid=0
+            ),
             action=fy.Action("set_flow", flow_id=n),
         )
         for n in range(count)

@@ -19,9 +19,12 @@ RESULTS = ROOT / "results" / "bench"
 
 
 def git_revision() -> str:
-    """Commit of the tree, with a plus where it was changed; empty outside git."""
+    """Commit of the tree, with a plus where it was changed; empty outside git and without it."""
     words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty=+"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=30).stdout.strip()
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=30).stdout.strip()
+    except FileNotFoundError:
+        return ""
 
 
 def processor() -> str:

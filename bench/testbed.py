@@ -132,7 +132,7 @@ def entries(flows: int, port: int = 2, max_packets: int = 900, qthresh: int = 60
     table += [
         fy.P4TableEntry(
             "flow_v4",
-            match=fy.Match(**FLOW_ADDRESSES, protocol=UDP, src_port=flow, dst_port=UDP_PORT),
+            match=fy.Match(**FLOW_ADDRESSES, protocol=UDP, src_port=flow, dst_port=UDP_PORT, vid=0),
             action=fy.Action("set_flow", flow_id=flow),
         )
         for flow in range(flows)

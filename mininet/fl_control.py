@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fl_net import Network
+from fl_signals import held
 
 INIT_TIMEOUT_S = 60.0
 LOOP_READY_TIMEOUT_S = 60.0
@@ -41,7 +42,7 @@ def start_loop(
     ready.unlink(missing_ok=True)
     chosen = [word for network in networks for word in _chosen(network, switches)]
     log = first.folder / "log" / "controller.log"
-    with log.open("wb") as output:
+    with held(), log.open("wb") as output:
         loop = subprocess.Popen(
             [_fairlane(), "run", *chosen, "--ready-file", str(ready), *(() if probes else ("--no-probes",))],
             stdout=output,
@@ -49,7 +50,7 @@ def start_loop(
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-    first.adopt(loop.pid, "fairlane run")
+        first.adopt(loop.pid, "fairlane run")
     deadline = time.monotonic() + LOOP_READY_TIMEOUT_S
     while not ready.exists():
         if loop.poll() is not None or time.monotonic() > deadline:

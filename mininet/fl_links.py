@@ -12,15 +12,59 @@ link's at every end from the start: switch and wire read it when they open an in
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
-from mininet.link import Link
+from mininet.link import Intf, Link
 from mininet.util import makeIntfPair
 
 VETH_MTU = 1500
 """What a new one has."""
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "lro", "rxvlan", "txvlan")
+
+
+class HostInterface(Intf):
+    """A host's interface: when it has been taken down, its routes and permanent neighbours come back with it, as its address does."""
+
+    _kept: tuple[dict[str, bytes], str] | None = None
+    """What Linux forgets: routes by family, neighbours."""
+
+    def ifconfig(self, *args: Any) -> str:
+        """Run ifconfig for this interface; Mininet takes a link down and up with it."""
+        if args == ("down",) and self.ip and "UP" in super().ifconfig():
+            self._kept = (
+                {family: self._ip(family, "route", "save", "dev", self.name) for family in ("-4", "-6")},
+                self._neighbours(),
+            )
+        said = super().ifconfig(*args)
+        if args == ("up",) and self._kept is not None:
+            (routes, neighbours), self._kept = self._kept, None
+            for family, saved in routes.items():
+                self._ip(family, "route", "restore", given=saved)
+            self._ip("-force", "-batch", "-", given=neighbours.encode())
+        return said
+
+    def _neighbours(self) -> str:
+        """The permanent neighbours, as `ip -batch` takes them."""
+        shown = (
+            line.split()
+            for family in ("-4", "-6")
+            for line in self._ip(family, "neigh", "show", "dev", self.name, "nud", "permanent").decode().splitlines()
+        )
+        return "".join(
+            f"neigh replace {words[0]} lladdr {words[2]} dev {self.name} nud permanent\n"
+            for words in shown
+            if words[1] == "lladdr"
+        )
+
+    def _ip(self, *arguments: str, given: bytes = b"") -> bytes:
+        """What `ip` says in the host's namespace; nothing where it fails (no IPv6, say). It wants a file, to read it several times."""
+        command = ["mnexec", "-a", str(self.node.pid), "ip", *arguments]
+        with tempfile.TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            return subprocess.run(command, stdin=file, capture_output=True, timeout=20).stdout
 
 
 class VethLink(Link):

@@ -27,10 +27,11 @@ from fairlane_switch.process import find_binary
 from fairlane_switch.wire import LinkOptions
 from fairlane_switch.wire import WireLink as WireSettings
 from fl_link_spec import NO_TRACE
-from fl_links import VethLink, WireLink
+from fl_links import HostInterface, VethLink, WireLink
+from fl_mininet import FairlaneMininet
 from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
+from fl_signals import held
 from fl_topology import CPU_PORT, Endpoint, Topology
-from mininet.net import Mininet
 
 BASE_GRPC_PORT = 50050
 PORTS_PER_INSTANCE = 20
@@ -48,9 +49,13 @@ class NetworkOptions:
     program: str = "qthresh"
     """P4 program below `p4src/compiled/`."""
     seed: int = 1
-    """Seed of the wire's random numbers."""
+    """Of all chance in the run: the wire's links, the programs' `random()`."""
     tls: bool = False
     """Mutual TLS between controller and switches, with certificates of this run."""
+    first_device_id: int = 1
+    """Device id of s1; s2 has the next one."""
+    routed: bool = True
+    """The switches run our programs, which route: hosts of one subnet find each other by the gateway's MAC address and not by ARP."""
 
     @property
     def name(self) -> str:
@@ -72,14 +77,15 @@ class Network:
         self.options = options or NetworkOptions()
         self.folder = fl_state.folder(self.options.name)
         self.prefix = "" if self.options.instance == 0 else f"n{self.options.instance}"
-        Mininet.inited = True  # Mininet's init() would change system-wide limits, and nothing would put them back
-        self.mininet: Any = Mininet(topo=None, controller=None, build=False)
+        self.mininet: Any = FairlaneMininet()
         self.hosts: dict[str, FairlaneHost] = {}
         self.switches: dict[str, P4Switch] = {}
         self.wire_links: list[dict[str, Any]] = []
         self.wire_process: subprocess.Popen[bytes] | None = None
         self._interfaces: list[str] = []
         self._owned: list[fl_state.OwnedProcess] = []
+        self._routes = {name: [asdict(route) for route in topology.routes(name)] for name in topology.switches}
+        self._far_sides = {name: topology.far_side_ports(name) for name in topology.switches}
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
         self._writing = threading.Lock()
@@ -100,9 +106,9 @@ class Network:
             raise RuntimeError(f"topology {self.options.name} is running already: 'make stop' ends it")
         fl_state.clean(self.options.name)
         self._stopped = False
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._remember(fl_state.OwnedProcess.of(os.getpid(), "launcher"))
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._remember(fl_state.OwnedProcess.of(os.getpid(), "launcher"))
             self._build()
             self._start_processes()
         except BaseException:
@@ -114,17 +120,18 @@ class Network:
         if self._stopped:
             return
         self._stopped = True
-        try:
-            fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
-            if self.wire_process is not None:
-                self.wire_process.wait(timeout=10)
-                self.wire_process = None
-            self.mininet.stop()
-        finally:
-            fl_state.remove_interfaces(self._interfaces)
-            self._owned = []
-            with self._writing:
-                fl_state.clean(self.options.name)
+        with held():
+            try:
+                fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
+                if self.wire_process is not None:
+                    self.wire_process.wait(timeout=10)
+                    self.wire_process = None
+                self.mininet.stop()
+            finally:
+                fl_state.remove_interfaces(self._interfaces)
+                self._owned = []
+                with self._writing:
+                    fl_state.clean(self.options.name)
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run (a controller, a traffic generator), so that `make stop` ends it."""
@@ -141,6 +148,11 @@ class Network:
                 ports[switch, port]["rate_bps"] = rate_bps
             fl_state.write(self.options.name, state)
 
+    def start_switch(self, name: str) -> None:
+        """Start the process of a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
+        self._launch(self.switches[name])
+        self.switches[name].wait_ready()
+
     def grpc(self, switch: str) -> str:
         """P4Runtime address of a switch."""
         return self.switches[switch].options.grpc
@@ -150,61 +162,86 @@ class Network:
         return self.folder / "wire.sock"
 
     def _build(self) -> None:
-        topology = self.topology
         tls = self._certificates() if self.options.tls else None
+        with held():
+            self._make_nodes(tls)
+            self._make_links()
+        self.mininet.build()
+        for name, host in self.hosts.items():
+            host.prepare(self.topology.hosts[name], self.topology.mac(name), self._routed_peers(name))
+
+    def _make_nodes(self, tls: Path | None) -> None:
+        topology = self.topology
         for name in topology.hosts:
             self.hosts[name] = self.mininet.addHost(
                 self.prefix + name, cls=FairlaneHost, ip=None, mac=topology.mac(name)
             )
-            self._owned.append(fl_state.OwnedProcess.of(self.hosts[name].pid, f"host {name}"))
+            self._remember(fl_state.OwnedProcess.of(self.hosts[name].pid, f"host {name}"))
         for name in topology.switches:
             number = int(name[1:])
             options = SwitchOptions(
-                device_id=number,
+                device_id=self.options.first_device_id + number - 1,
                 grpc=f"127.0.0.1:{BASE_GRPC_PORT + PORTS_PER_INSTANCE * self.options.instance + number}",
                 ports=topology.ports[name],
                 log_dir=self.folder / "log",
                 control=self.folder / f"{name}.sock",
                 tls=tls,
+                seed=self.options.seed,
             )
             self.switches[name] = self.mininet.addSwitch(
                 self.prefix + name, cls=SWITCH_CLASSES[self.options.target], options=options
             )
-            self._owned.append(fl_state.OwnedProcess.of(self.switches[name].pid, f"shell of {name}"))
-        for index, link in enumerate(topology.links):
-            ends = (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
-            self._interfaces += [self._interface(link.a), self._interface(link.b), *(ends if link.is_emulated else ())]
+            self._remember(fl_state.OwnedProcess.of(self.switches[name].pid, f"shell of {name}"))
+
+    def _make_links(self) -> None:
+        """Raises RuntimeError when an interface of that name is there already: it is somebody else's, and stays."""
+        links = self.topology.links
+        wire_ends = {
+            link.name: (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
+            for index, link in enumerate(links)
+            if link.is_emulated
+        }
+        names = [name for link in links for name in (self._interface(link.a), self._interface(link.b))]
+        names += [name for ends in wire_ends.values() for name in ends]
+        taken = [name for name in names if Path(f"/sys/class/net/{name}").exists()]
+        if taken:
+            raise RuntimeError(
+                f"there is an interface {taken[0]} already, which is not ours: end what made it, or 'ip link delete {taken[0]}'"
+            )
+        self._interfaces = names
         self._write()
-        for index, link in enumerate(topology.links):
+        for link in links:
             params: dict[str, Any] = {"cls": VethLink, "mtu": link.mtu}
-            if link.is_emulated:
-                ends = (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
+            if ends := wire_ends.get(link.name):
                 params |= {"cls": WireLink, "wire_ends": ends}
                 forward, back = (LinkOptions(**way.model_dump()) for way in (link.a_to_b, link.b_to_a))
                 self.wire_links.append(WireSettings(link.name, *ends, forward, back).encode())
+            params |= {f"cls{n}": HostInterface for n, end in ((1, link.a), (2, link.b)) if end.node in self.hosts}
             self.mininet.addLink(self._node(link.a), self._node(link.b), port1=link.a.port, port2=link.b.port, **params)
-        self.mininet.build()
-        for name, host in self.hosts.items():
-            others = [other for key, other in topology.hosts.items() if key != name]
-            peers = [
-                str(ipaddress.ip_interface(address).ip)
-                for other in others
-                for address in (other.ip, other.ipv6)
-                if address
-            ]
-            host.prepare(topology.hosts[name], topology.mac(name), peers)
+
+    def _routed_peers(self, name: str) -> list[str] | None:
+        """The addresses of all other hosts; None for a host whose switch runs a program that is not ours."""
+        switch = next(other for _, other in self.topology.neighbours(name))
+        if switch in self.pipelines or not self.options.routed:
+            return None
+        others = [other for key, other in self.topology.hosts.items() if key != name]
+        addresses = [address for other in others for address in (other.ip, other.ipv6) if address]
+        return [str(ipaddress.ip_interface(address).ip) for address in addresses]
 
     def _start_processes(self) -> None:
         for switch in self.switches.values():
-            switch.start([])
-            assert switch.owned is not None
-            self._owned.append(switch.owned)
-        self._write()
+            self._launch(switch)
         if self.wire_links:
             self._start_wire()
         for switch in self.switches.values():
             switch.wait_ready()
         self._write()
+
+    def _launch(self, switch: P4Switch) -> None:
+        with held():
+            switch.start([])
+            assert switch.owned is not None
+            self._remember(switch.owned)
 
     def _start_wire(self) -> None:
         config, ready = self.folder / "links.json", self.folder / "wire.ready"
@@ -222,11 +259,11 @@ class Network:
         ]
         command += ["--seed", str(self.options.seed), "--ready-file", str(ready)]
         log_path = self.folder / "log" / "wire.log"
-        with log_path.open("wb") as log:
+        with held(), log_path.open("wb") as log:
             self.wire_process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        self._remember(fl_state.OwnedProcess.of_child(self.wire_process.pid, "fairlane-wire"))
+            self._remember(fl_state.OwnedProcess.of_child(self.wire_process.pid, "fairlane-wire"))
         deadline = time.monotonic() + WIRE_READY_TIMEOUT_S
         while not ready.exists():
             if self.wire_process.poll() is not None or time.monotonic() > deadline:
@@ -319,11 +356,11 @@ class Network:
                     "link_layer": spec.link_layer,
                     "mtu": self._mtu(name, port),
                     "bottleneck": spec.bottleneck,
-                    "far_side": port in self.topology.far_side_ports(name),
+                    "far_side": port in self._far_sides[name],
                 }
                 for port, spec in switch.options.ports.items()
             ],
-            "routes": [asdict(route) for route in self.topology.routes(name)],
+            "routes": self._routes[name],
         }
 
 

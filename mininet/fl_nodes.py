@@ -9,6 +9,7 @@ A switch node knows its interfaces and how to start and stop its process; what i
 from __future__ import annotations
 
 import ipaddress
+import select
 import subprocess
 import time
 from dataclasses import dataclass, replace
@@ -21,10 +22,12 @@ from fairlane_switch.process import find_binary
 from fl_links import offloads_off, quiet
 from fl_state import OwnedProcess, stop_processes
 from fl_topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
-from mininet.log import warn
+from mininet.log import output, warn
 from mininet.node import Host, Switch
 
 READY_TIMEOUT_S = 20.0
+PROMPT = chr(127)
+"""Of a node's shell: Mininet's sign that a command has ended."""
 GATEWAY_V4 = "169.254.1.1"
 GATEWAY_V6 = "fe80::ff:1"
 
@@ -41,15 +44,20 @@ class FairlaneHost(Host):
 
     pid: int
 
-    def prepare(self, spec: HostSpec, mac: str, peers: list[str]) -> None:
-        """Configure the interface once its link is there. `peers` are all other hosts' addresses without prefix length.
+    def sendCmd(self, *args: Any, **kwargs: Any) -> None:
+        """Give the shell a command. What it still had to say (a prompt after Ctrl-C, a job in the background) is told, and not taken for the answer."""
+        while not self.waiting and select.select([self.stdout], [], [], 0)[0]:
+            output(self.read(1024).replace(PROMPT, ""))
+        super().sendCmd(*args, **kwargs)
 
-        Raises RuntimeError when a command of the topology file fails.
+    def prepare(self, spec: HostSpec, mac: str, peers: list[str] | None) -> None:
+        """Configure the interface once its link is there.
+
+        `peers` are all other hosts' addresses without prefix length: those of the same subnet get the gateway's MAC address, because the
+        switches route. None: the switch runs a program of its own, as in p4lang/tutorials. Hosts ask by ARP there, and a command of the
+        topology file that fails is told and left, as it is by the tutorials' own launcher; elsewhere it raises RuntimeError.
         """
-        outside = self.defaultIntf().name
-        self.cmd(f"ip link set {outside} down && ip link set {outside} name eth0")
-        self.defaultIntf().name = "eth0"
-        self.nameToIntf["eth0"] = self.defaultIntf()
+        self.defaultIntf().rename("eth0")
         for setting in (
             QUIET_SYSCTLS
             if spec.ipv6
@@ -62,7 +70,7 @@ class FairlaneHost(Host):
         )
         offloads_off("eth0", self)
         own = ipaddress.ip_interface(spec.ip)
-        for peer in peers:
+        for peer in peers or ():
             address = ipaddress.ip_address(peer)
             if address.version == 4 and address in own.network:
                 self._must(f"ip neigh replace {peer} lladdr {GATEWAY_MAC} dev eth0 nud permanent")
@@ -70,12 +78,18 @@ class FairlaneHost(Host):
             self._must(f"ip -6 addr add {spec.ipv6} dev eth0 nodad")
             self._must(f"ip -6 neigh replace {GATEWAY_V6} lladdr {GATEWAY_MAC} dev eth0 nud permanent")
             self._must(f"ip -6 route replace default via {GATEWAY_V6} dev eth0 onlink")
-        if spec.commands:
-            for command in spec.commands:
+            self._must("sysctl -qw net.ipv6.conf.eth0.keep_addr_on_down=1")
+        for command in spec.commands:
+            try:
                 self._must(command)
+            except RuntimeError as problem:
+                if peers is not None:
+                    raise
+                warn(f"warning: {problem}\n")
         if "default" not in self.cmd("ip -4 route show default"):
             self._must(f"ip neigh replace {GATEWAY_V4} lladdr {GATEWAY_MAC} dev eth0 nud permanent")
             self._must(f"ip route replace default via {GATEWAY_V4} dev eth0 onlink")
+        self.defaultIntf().updateIP()  # what Mininet's own commands (pingall, iperf, h1.IP()) go by
 
     def _must(self, command: str) -> None:
         output = self.cmd(f"( {command} ) 2>&1; echo exit=$?").strip()
@@ -96,6 +110,8 @@ class SwitchOptions:
     """Control socket of the embedded switch."""
     tls: Path | None = None
     """Folder with the files of `fairlane certs make`: P4Runtime and gNMI speak mutual TLS."""
+    seed: int | None = None
+    """Of the embedded switch's `random()`, the run's; None: it draws one."""
 
 
 class P4Switch(Switch):
@@ -161,12 +177,20 @@ class P4Switch(Switch):
         del controllers
         self.launch()
 
-    def stop(self, deleteIntfs: bool = True) -> None:
-        """Stop the process that we started, and delete the interfaces."""
+    def dpctl(self, *_words: str) -> str:
+        """Mininet's command for OpenFlow switches."""
+        return f"{self.name} speaks P4Runtime, no OpenFlow: 'sh fairlane show_tables' lists its entries\n"
+
+    def stop_process(self) -> None:
+        """Stop the process that we started, if it runs."""
         if self.owned is not None:
             stop_processes([self.owned])
         if self.process is not None:
             self.process.wait(timeout=10)
+
+    def stop(self, deleteIntfs: bool = True) -> None:
+        """Mininet's stop of a single switch."""
+        self.stop_process()
         super().stop(deleteIntfs)
 
 
@@ -188,6 +212,8 @@ class EmbeddedSwitch(P4Switch):
             "--control",
             str(options.control),
         ]
+        if options.seed is not None:
+            command += ["--seed", str(options.seed)]
         if options.tls is not None:
             for option, file in (("cert", "server.pem"), ("key", "server.key"), ("client-ca", "ca.pem")):
                 command += [f"--tls-{option}", str(options.tls / file)]

@@ -18,9 +18,8 @@ FALLBACK_BELOW = 20_000
 """50051 becomes 30051; all instances (0 to 99) stay below 32768."""
 UNNUMBERED = range(10_000, 20_000)
 """Where `unused` looks: below the ephemeral range, and apart from the ports of topologies and of BMv2's Thrift."""
-_TABLES = ("tcp", "tcp6")
-_LISTEN = "0A"
-"""TCP_LISTEN of the kernel's tcp_states.h, as /proc/net/tcp writes it."""
+_LISTENS = {"tcp": "0A", "udp": "07"}
+"""State of a socket that waits for anybody, in /proc/net/<protocol>: TCP_LISTEN, and TCP_CLOSE of a UDP socket without a peer (tcp_states.h)."""
 _next_unnumbered = random.SystemRandom().choice(UNNUMBERED)
 
 
@@ -68,13 +67,13 @@ def can_bind(host: str, port: int) -> bool:
     return True
 
 
-def listens(port: int, folder: Path = Path("/proc/self/net")) -> bool:
-    """Whether a socket of this network namespace listens on a local TCP port, on whatever address."""
-    for name in _TABLES:
+def listens(port: int, folder: Path = Path("/proc/self/net"), protocol: str = "tcp") -> bool:
+    """Whether a socket of a network namespace (this one, or that of `/proc/<pid>/net`) listens on a local port, on whatever address."""
+    for name in (protocol, f"{protocol}6"):
         path = folder / name
         rows = path.read_text().splitlines()[1:] if path.exists() else []
         for fields in (row.split() for row in rows):
-            if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == _LISTEN:
+            if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == _LISTENS[protocol]:
                 return True
     return False
 

@@ -43,7 +43,7 @@ _PAIRS = {
 
 
 class _TableEntry(Strict):
-    """One entry; a match value is a scalar (exact, optional), `[value, prefix length]`, `[value, mask]` or `[low, high]`."""
+    """One entry; a match value is a scalar (exact, optional; also as a list of one), `[value, prefix length]`, `[value, mask]` or `[low, high]`."""
 
     table: str
     match: dict[str, Any] = Field(default_factory=dict)
@@ -189,7 +189,8 @@ def _table_update(path: Path, index: int, entry: _TableEntry, schema: P4Schema) 
             f"{where}/action_name: {unknown_name('action', entry.action_name, (a.name for a in table.actions))}"
         )
     parameters = {p.name: p for p in action.params}
-    for name, value in entry.action_params.items():
+    values = {name: _alone(value) for name, value in entry.action_params.items()}
+    for name, value in values.items():
         if name not in parameters:
             raise TopologyError(f"{where}/action_params: {unknown_name('parameter', name, parameters)}")
         if not _is_scalar(value):
@@ -197,7 +198,7 @@ def _table_update(path: Path, index: int, entry: _TableEntry, schema: P4Schema) 
     absent = [name for name in parameters if name not in entry.action_params]
     if absent:
         raise TopologyError(f"{where}/action_params: the parameter {absent[0]} of {action.name} is missing")
-    call = P4TableAction(action.alias, **entry.action_params)
+    call = P4TableAction(action.alias, **values)
     if entry.default_action:
         if entry.match:
             raise TopologyError(f"{where}/match: a default action has no match")
@@ -219,21 +220,25 @@ def _match(where: str, entry: _TableEntry, table: P4Table) -> P4TableMatch:
             known = (field.name for field in table.match_fields)
             raise TopologyError(f"{where}/match: {unknown_name('match field', name, known)}")
         pair = _PAIRS.get(field.match_type) if isinstance(field.match_type, P4MatchType) else None
-        values = cast("list[Any]", value) if isinstance(value, list) else [value]
-        if (
-            isinstance(value, list) != (pair is not None)
-            or len(values) != (1 if pair is None else 2)
-            or not all(map(_is_scalar, values))
-        ):
+        values = [_alone(item) for item in (cast("list[Any]", value) if isinstance(value, list) else [value])]
+        if len(values) != (1 if pair is None else 2) or not all(map(_is_scalar, values)):
             kind = field.match_type.name.lower() if isinstance(field.match_type, P4MatchType) else field.match_type
             raise TopologyError(
                 f"{where}/match/{name}: this {kind} field wants {pair or 'one number or text'}, got {value!r}"
             )
-        match[field.alias] = value if pair is None else tuple(values)
+        match[field.alias] = values[0] if pair is None else tuple(values)
     missing = [f.name for f in table.match_fields if f.match_type is P4MatchType.EXACT and f.alias not in match]
     if missing:
         raise TopologyError(f"{where}/match: the exact field {missing[0]} is missing")
     return match
+
+
+def _alone(value: Any) -> Any:
+    """What the tutorials write as a list of one value, `[1]`, is that value."""
+    if not isinstance(value, list):
+        return value
+    items = cast("list[Any]", value)
+    return items[0] if len(items) == 1 else items
 
 
 def _is_scalar(value: Any) -> bool:

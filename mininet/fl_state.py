@@ -14,9 +14,12 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from fairlane_controller.documents import parse_json
 
 STOP_TIMEOUT_S = 5.0
 LIVE_PORT_KEYS = (
@@ -95,8 +98,8 @@ def write(instance: str, state: dict[str, Any]) -> Path:
 def read(instance: str) -> dict[str, Any] | None:
     """The state of an instance, or None when there is none or it is not readable."""
     try:
-        return json.loads((folder(instance) / "state.json").read_text())
-    except (OSError, json.JSONDecodeError):
+        return parse_json((folder(instance) / "state.json").read_text())
+    except (OSError, ValueError):
         return None
 
 
@@ -146,6 +149,22 @@ def stop_processes(processes: list[OwnedProcess], timeout_s: float = STOP_TIMEOU
     return [f"{process.what} (pid {process.pid})" for process in alive]
 
 
+def namespace_members(pids: Iterable[int]) -> list[OwnedProcess]:
+    """The processes that live in the network namespaces of these processes, those that live in ours apart."""
+    wanted = {_namespace(pid) for pid in pids} - {None, _namespace(os.getpid())}
+    found = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()] if wanted else []
+    processes = [OwnedProcess.of_child(pid, "left by a host") for pid in found]
+    return [process for process in processes if _namespace(process.pid) in wanted]
+
+
+def _namespace(pid: int) -> str | None:
+    """Name of a process's network namespace; None when it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115
+    except OSError:
+        return None
+
+
 def _signal(process: OwnedProcess, number: signal.Signals) -> None:
     if process.is_alive():
         try:
@@ -159,7 +178,11 @@ def clean(instance: str) -> list[str]:
     state = read(instance)
     removed: list[str] = []
     if state is not None:
-        removed += stop_processes(_processes(state))
+        processes = _processes(state)
+        hosts = [process.pid for process in processes if process.what.startswith("host ") and process.is_alive()]
+        listed = {process.pid for process in processes}
+        rest = [process for process in namespace_members(hosts) if process.pid not in listed]
+        removed += stop_processes([*processes, *rest])
         removed += remove_interfaces(state.get("interfaces", []))
     if folder(instance).exists():
         shutil.rmtree(folder(instance))

@@ -9,7 +9,6 @@ Nothing is started here; `fl_net.py` builds what `Topology` describes.
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -17,12 +16,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from fairlane_controller.documents import DocumentError, parse_json
+from fairlane_controller.errors import short
 from fairlane_switch.link_presets import PRESETS
 from fl_changes import change_problems
 from fl_link_spec import Direction, LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 CPU_PORT = 510
+QUOTED = 120
+"""Characters of a line that an error shows."""
 DEFAULT_QUEUE_PACKETS = 1000
 DEFAULT_MTU = 1500
 GATEWAY_MAC = "08:00:00:00:ff:01"
@@ -216,13 +219,16 @@ def read_document(path: Path, what: str) -> Any:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise TopologyError(f"{path}: cannot read the {what}: {reason}") from None
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        lines = text.splitlines()
-        line = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
-        caret = " " * (error.colno - 1) + "^"
+        return parse_json(text)
+    except DocumentError as error:
+        if error.line is None or error.column is None:
+            raise TopologyError(f"{path}: not JSON: {error}") from None
+        lines = text.split("\n")  # as the parser counts them
+        line = lines[error.line - 1] if error.line <= len(lines) else ""
+        begin = max(0, error.column - 1 - QUOTED // 2)
+        line, caret = line[begin : begin + QUOTED], " " * (error.column - 1 - begin) + "^"
         raise TopologyError(
-            f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}\n  {line}\n  {caret}"
+            f"{path}:{error.line}:{error.column}: not JSON: {error.what}\n  {line}\n  {caret}"
         ) from None
 
 
@@ -254,7 +260,8 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
         allowed = ""
         if first["type"] == "extra_forbidden":
             allowed = f"; allowed keys: {', '.join(_keys(model, first['loc']))}"
-        raise TopologyError(f"{origin}: {place or '/'}: {first['msg']}{allowed} (got {first['input']!r:.80})") from None
+        text = f"{short(place) or '/'}: {short(first['msg'], 800)}{allowed} (got {first['input']!r:.80})"
+        raise TopologyError(f"{origin}: {text}") from None
 
 
 def _keys(model: type[BaseModel], place: tuple[Any, ...]) -> list[str]:

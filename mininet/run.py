@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,10 +21,11 @@ from fairlane_controller.units import counted
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fl_changes import Player
+from fl_cli import FairlaneCLI
 from fl_control import WITHOUT_LOOP, program_switches, start_loop
 from fl_net import Network, NetworkOptions
+from fl_signals import Ended, ended_by_signals, held
 from fl_variants import apply_variants
-from mininet.cli import CLI
 
 HERE = Path(__file__).parent
 TRY = {
@@ -57,12 +60,23 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--instance", type=int, default=0, help="number of this topology; another one may run beside it"
     )
-    parser.add_argument("--seed", type=int, default=1, help="seed of the emulated links")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the emulated links and of the programs' random()")
     parser.add_argument(
-        "--no-controller", action="store_true", help="leave the switches without entries and without a control loop"
+        "--no-controller",
+        action="store_true",
+        help="leave the switches without program and entries to a controller of yours, and hosts of one subnet to ARP",
     )
     parser.add_argument(
         "--tls", action="store_true", help="mutual TLS between controller and switches, with certificates of this run"
+    )
+    parser.add_argument(
+        "--first-device-id",
+        type=int,
+        metavar="N",
+        help="P4Runtime device id of s1, s2 has the next one; left out: 1, and 0 with --no-controller or a runtime_json, as p4lang/tutorials number theirs",
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where commands of hosts and of the CLI run (default: the current folder)"
     )
     parser.add_argument("--script", type=Path, help="read Mininet CLI commands from a file instead of the terminal")
     return parser.parse_args()
@@ -78,45 +92,86 @@ def endpoint(network: Network, name: str) -> Endpoint:
 
 def _close(lease: Lease | None) -> None:
     if lease is not None:
-        lease.close()
+        with held():
+            lease.close()
+
+
+def first_device_id(chosen: argparse.Namespace, runtimes: Mapping[str, object]) -> int:
+    """Device id of s1: 0 where other people's programs and clients rule, as in p4lang/tutorials and with BMv2; else 1."""
+    if chosen.first_device_id is not None:
+        return chosen.first_device_id
+    return 0 if runtimes or chosen.no_controller else 1
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Start everything and stay in the CLI; raises what starting raises."""
+    topology = fl_topology.load(chosen.topology)
+    runtimes = fl_runtime.load_all(topology)
+    wanted = NetworkOptions(
+        chosen.instance,
+        chosen.target,
+        chosen.program,
+        chosen.seed,
+        chosen.tls,
+        first_device_id(chosen, runtimes),
+        routed=not chosen.no_controller,
+    )
+    network = Network(topology, wanted, {name: runtime.pipeline for name, runtime in runtimes.items()})
+    with ExitStack() as after, ExitStack() as stack:
+        stack.callback(network.stop)
+        network.start()
+        with held():
+            after.callback(_close, apply_variants(network))
+        ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
+
+        def program(names: Sequence[str]) -> None:
+            for name in names:
+                if name in runtimes:
+                    written = fl_runtime.program_switch(runtimes[name], endpoint(network, name))
+                    print(f"{name}: {counted(written, 'entry')} of {runtimes[name].path}")
+            if some := [name for name in names if name in ours]:
+                everything = len(some) == len(network.switches)  # GFR's configuration is not for one of several
+                program_switches(network, [] if everything else some)
+            for name in names:
+                if name in runtimes or name in ours:
+                    network.switches[name].shape(FULL_FRAME_BYTES)
+
+        program(list(network.switches))
+        if ours and chosen.program not in WITHOUT_LOOP:
+            start_loop([network], ours if runtimes else [])
+        print(
+            f"topology {chosen.topology.name}: {counted(len(network.hosts), 'host')}, {counted(len(network.switches), 'switch')} ({chosen.target}); state in {network.folder}"
+        )
+        if not ours:
+            for name, switch in network.switches.items():
+                print(f"{name}: P4Runtime on {switch.options.grpc}, device id {switch.options.device_id}")
+        else:
+            print(f"try in another terminal: {TRY[chosen.program]}")
+        if topology.changes:
+            stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
+            print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")
+        FairlaneCLI(network, lambda name: program([name]), script=str(chosen.script) if chosen.script else None)
 
 
 def main() -> int:
-    """Run until the CLI is left."""
+    """Run until the CLI is left, or a signal ends it."""
     chosen = options()
+    # What hosts and `sh` run finds our Python (with scapy) and our commands first.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     try:
-        topology = fl_topology.load(chosen.topology)
-        runtimes = fl_runtime.load_all(topology)
-        wanted = NetworkOptions(chosen.instance, chosen.target, chosen.program, chosen.seed, chosen.tls)
-        pipelines = {name: runtime.pipeline for name, runtime in runtimes.items()}
-        with ExitStack() as stack, Network(topology, wanted, pipelines) as network:
-            stack.callback(_close, apply_variants(network))
-            for name, runtime in runtimes.items():
-                written = fl_runtime.program_switch(runtime, endpoint(network, name))
-                print(f"{name}: {counted(written, 'entry')} of {runtime.path}")
-            ours = [name for name in network.switches if name not in runtimes]
-            if ours and not chosen.no_controller:
-                some = ours if runtimes else []  # none named: all, which GFR's loop asks for
-                program_switches(network, some)
-                if chosen.program not in WITHOUT_LOOP:
-                    start_loop([network], some)
-            for name in [*runtimes, *([] if chosen.no_controller else ours)]:
-                network.switches[name].shape(FULL_FRAME_BYTES)
-            print(
-                f"topology {chosen.topology.name}: {counted(len(network.hosts), 'host')}, {counted(len(network.switches), 'switch')} ({chosen.target}); state in {network.folder}"
-            )
-            print(f"try in another terminal: {TRY[chosen.program]}")
-            if topology.changes:
-                stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
-                print(
-                    f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list"
-                )
-            CLI(network.mininet, script=str(chosen.script) if chosen.script else None)
-    except (fl_topology.TopologyError, RuntimeError, HostsError, subprocess.TimeoutExpired) as error:
+        with ended_by_signals():
+            if chosen.folder is not None:
+                chosen.topology = chosen.topology.resolve()
+                chosen.script = chosen.script and chosen.script.resolve()
+                os.chdir(chosen.folder)
+            run(chosen)
+    except (fl_topology.TopologyError, RuntimeError, HostsError, OSError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    except Ended as ended:
+        return ended.exit_code
     return 0
 
 

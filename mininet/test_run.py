@@ -178,6 +178,19 @@ def test_an_address_that_is_taken_is_refused_before_anything_is_programmed() -> 
 
 
 @needs_root
+def test_an_interface_of_somebody_else_is_named_and_stays() -> None:
+    name = f"n{INSTANCE}s2-eth1"
+    subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", "somebodys"], check=True, timeout=10)
+    try:
+        done = subprocess.run(launcher(), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+        assert ours() == [name]
+    finally:
+        subprocess.run(["ip", "link", "delete", name], check=True, timeout=10)
+    assert done.returncode == 2
+    assert f"there is an interface {name} already, which is not ours" in done.stderr
+
+
+@needs_root
 def test_a_port_that_an_outgoing_connection_holds_does_not_stop_the_start(tmp_path: Path) -> None:
     instance = 94  # no other test's: what those left on their port waits for a minute
     script = tmp_path / "commands"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -58,6 +59,22 @@ def test_every_entry_becomes_one_update_in_the_files_order(tmp_path: Path) -> No
     assert runtime.updates[4][1]().replicas == [(1, 1), (2, 1)]
 
 
+def test_a_list_of_one_value_is_that_value(tmp_path: Path) -> None:
+    """As the tutorials' own code takes it: `"hdr.myTunnel.dst_id": [1]` for an exact key."""
+    entry = {
+        "table": "policy",
+        "match": {"egress_port": [3], "traffic_class": 0},
+        "action_name": "set_qthresh",
+        "action_params": {"qthresh": [7], "weight": 1},
+    }
+    update = fl_runtime.load(written(tmp_path, "/table_entries/1", entry)).updates[1][1]()
+    assert dict(update.match) == {"egress_port": 3, "traffic_class": 0}
+    assert update.action.args == {"qthresh": 7, "weight": 1}
+    lpm = {"dst": [["10.0.1.1"], [32]]}
+    update = fl_runtime.load(written(tmp_path, "/table_entries/1/match", lpm)).updates[1][1]()
+    assert dict(update.match) == {"dst": ("10.0.1.1", 32)}
+
+
 def test_the_paths_are_looked_for_beside_the_topology_file() -> None:
     topology = fl_topology.load(FOLDER / "topology.json")
     assert fl_runtime.load_all(topology)["s1"].pipeline.json == COMPILED / "qthresh.json"
@@ -74,6 +91,12 @@ def test_the_paths_are_looked_for_beside_the_topology_file() -> None:
         ("/table_entries/1/action_name", "set_flow", "/table_entries/1/action_name: unknown action 'set_flow'"),
         ("/table_entries/1/match", {"dst": "10.0.0.1"}, r"/1/match/dst: this lpm field wants \[value, prefix length\]"),
         ("/table_entries/1/match", {"dst": ["10.0.0.1", 33]}, "/table_entries/1: .*invalid LPM value for bitwidth 32"),
+        (
+            "/table_entries/1/match",
+            {"dst": [["10.0.0.1", 8], 32]},
+            r"/1/match/dst: this lpm field wants \[value, prefix",
+        ),
+        ("/table_entries/1/action_params/port", [1, 2], r"/1/action_params/port: \[1, 2\] is neither a whole number"),
         ("/table_entries/1/match", {"port": 1}, "/table_entries/1/match: unknown match field 'port'"),
         ("/table_entries/1/action_params/port", 512, "/table_entries/1: .*invalid value for bitwidth 9: 512"),
         ("/table_entries/1/action_params/port", 1.5, "/1/action_params/port: 1.5 is neither a whole number nor a text"),
@@ -141,6 +164,34 @@ def test_a_switch_runs_its_file_and_no_controller(state: None, tmp_path: Path) -
     assert f"s1: 6 entries of {FOLDER / 's1-runtime.json'}" in done.stdout
     assert "2 packets transmitted, 2 received, 0% packet loss" in done.stdout + done.stderr
     assert fl_state.instances() == []
+
+
+@needs_root
+def test_hosts_of_one_subnet_ask_by_arp_and_their_failing_commands_are_told(state: None, tmp_path: Path) -> None:
+    """As in the tutorials' multicast exercise, whose hosts add a route that they have."""
+    del state
+    forward = {"table": "l2", "priority": 1, "action_name": "l2_forward"}
+    document = json.loads(written(tmp_path).read_text())
+    for host in (1, 2):
+        document["table_entries"][host]["match"] = {"dst": [f"10.0.0.{host}", 32]}
+        entry = {**forward, "match": {"ingress_port": [host, 511]}, "action_params": {"port": 3 - host}}
+        document["table_entries"].append(entry)
+    (tmp_path / "s1-runtime.json").write_text(json.dumps(document))
+    topology = json.loads((FOLDER / "topology.json").read_text())
+    for number, host in enumerate(topology["hosts"].values(), 1):
+        host |= {"ip": f"10.0.0.{number}/24", "commands": ["ip route add 10.0.0.0/24 dev eth0"]}
+    (tmp_path / "topology.json").write_text(json.dumps(topology))
+    h1 = f"n{INSTANCE}h1"
+    (tmp_path / "commands").write_text(
+        f"{h1} ip neigh\n{h1} ping -c 2 -i 0.2 -W 2 10.0.0.2\n{h1} ip neigh show 10.0.0.2\n"
+    )
+    done = launch(tmp_path / "topology.json", tmp_path / "commands")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert "2 packets transmitted, 2 received" in said
+    assert re.search(r"^10.0.0.2 dev eth0 lladdr 08:00:00:00:02:22 (REACHABLE|DELAY|STALE)", said, re.MULTILINE), said
+    assert said.count("warning: ") == 2
+    assert "'ip route add 10.0.0.0/24 dev eth0' failed: RTNETLINK answers: File exists" in said
 
 
 @needs_root

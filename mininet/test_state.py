@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,6 +43,27 @@ def test_a_pid_that_was_used_again_is_left_alone(sleeper: subprocess.Popen[bytes
     assert not fl_state.running("7")
     assert fl_state.clean("7") == []
     assert sleeper.poll() is None
+
+
+def test_what_runs_in_a_hosts_namespace_ends_with_the_host(sleeper: subprocess.Popen[bytes]) -> None:
+    """A daemon that an experiment has left keeps the namespace, and nobody would find it again. Needs root for the namespace."""
+    if os.geteuid() != 0:
+        pytest.skip("a network namespace needs root")
+    script = "setsid sleep 60 > /dev/null & echo $!; exec sleep 60"
+    host = subprocess.Popen(["unshare", "--net", "bash", "-c", script], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    try:
+        daemon = fl_state.OwnedProcess.of(int(host.stdout.readline()), "daemon")
+        members = fl_state.namespace_members([host.pid])
+        assert {member.pid for member in members} == {host.pid, daemon.pid}
+        assert fl_state.namespace_members([sleeper.pid]) == [], "it shares our namespace"
+        fl_state.write("7", {"pids": [fl_state.OwnedProcess.of(host.pid, "host h1").as_json()], "interfaces": []})
+        assert fl_state.clean("7") == [f"host h1 (pid {host.pid})", f"left by a host (pid {daemon.pid})"]
+        assert not daemon.is_alive()
+        assert sleeper.poll() is None
+    finally:
+        host.kill()
+        host.wait(timeout=10)
 
 
 def test_a_dead_process_cannot_be_adopted(sleeper: subprocess.Popen[bytes]) -> None:

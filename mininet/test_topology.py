@@ -235,3 +235,22 @@ def test_this_folder_never_shadows_mininet() -> None:
     import mininet
 
     assert HERE not in Path(str(mininet.__file__)).parents
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 50_000, "not JSON: arrays or objects are nested more than 64 levels deep"),
+        ('{"hosts": ' * 500 + "1" + "}" * 500, "nested more than 64 levels deep"),
+        ('{"hosts": NaN}', "not JSON: NaN is no JSON number"),
+        ('{"hosts": 1e999}', "not JSON: a number is too large for a double"),
+        ('{"hosts": {"\\ud800": {}}}', "is no text"),
+    ],
+)
+def test_what_no_parser_should_take_is_a_mistake_too(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(TopologyError) as told:
+        fl_topology.load(path)
+    assert message in str(told.value)
+    assert str(path) in str(told.value)

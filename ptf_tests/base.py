@@ -13,7 +13,9 @@ port 2 ────┤  switch  │
 from __future__ import annotations
 
 import functools
+import json
 import queue
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,18 @@ class LaneTest(BaseTest):
         if not self.is_embedded:
             self.skipTest(f"not on {ptf.testutils.test_params_get()['target']}: {why}")
 
+    @staticmethod
+    def ask(request: dict[str, Any]) -> dict[str, Any]:
+        """The answer of the embedded switch's control socket."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(5.0)
+            client.connect(str(ptf.testutils.test_params_get()["control"]))
+            client.sendall(json.dumps(request).encode() + b"\n")
+            with client.makefile("rb") as lines:
+                answer: dict[str, Any] = json.loads(lines.readline())
+        assert answer["ok"], answer
+        return answer
+
     # ---- what a controller writes ------------------------------------------------------------------
 
     def insert(self, table: str, match: dict[str, Any], action: str, priority: int = 0, **args: Any) -> None:
@@ -182,6 +196,7 @@ class LaneTest(BaseTest):
             "protocol": five_tuple.protocol,
             "src_port": five_tuple.src_port,
             "dst_port": five_tuple.dst_port,
+            "vid": five_tuple.vid,
         }
         return match, "flow_v6" if five_tuple.is_ipv6 else "flow_v4"
 

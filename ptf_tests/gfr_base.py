@@ -9,8 +9,6 @@ VC i (1..6) is what comes from 10.0.1.i at port 1, in slot i and queue i; DSCP 1
 from __future__ import annotations
 
 import functools
-import json
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,7 +17,6 @@ from fractions import Fraction
 from typing import Any
 
 import finsy as fy
-import ptf.testutils
 
 from base import REASON_PORT_FULL, SERVICE_S, SLOW_PORT, SLOW_RATE_BPS, LaneTest
 from client import TimedOut
@@ -170,17 +167,6 @@ class GfrTest(LaneTest):
     def ask_port(self, port: int) -> dict[str, Any]:
         """What the embedded switch's control socket says of a port: options, counts, what waits."""
         return next(p for p in self.ask({"op": "ports"})["ports"] if p["port"] == port)
-
-    @staticmethod
-    def ask(request: dict[str, Any]) -> dict[str, Any]:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(5.0)
-            client.connect(str(ptf.testutils.test_params_get()["control"]))
-            client.sendall(json.dumps(request).encode() + b"\n")
-            with client.makefile("rb") as lines:
-                answer: dict[str, Any] = json.loads(lines.readline())
-        assert answer["ok"], answer
-        return answer
 
     # ---- frames against the oracle --------------------------------------------------------------------
 

@@ -37,23 +37,29 @@ def ipv6(port: int, host: int = 1) -> str:
 
 @dataclass(frozen=True)
 class FiveTuple:
-    """A flow, by the addresses of the hosts behind two ports."""
+    """A flow, by the addresses of the hosts behind two ports, and its outer VLAN."""
 
     src: str
     dst: str
     src_port: int = 40000
     dst_port: int = 5001
     protocol: int = 6
+    vid: int = 0
 
     def with_changes(self, **changes: Any) -> FiveTuple:
         return replace(self, **changes)
 
     def reverse(self) -> FiveTuple:
-        return FiveTuple(self.dst, self.src, self.dst_port, self.src_port, self.protocol)
+        return FiveTuple(self.dst, self.src, self.dst_port, self.src_port, self.protocol, self.vid)
 
     @property
     def is_ipv6(self) -> bool:
         return ":" in self.src
+
+    def address_words(self) -> list[int]:
+        """Source and destination in pieces of 32 bits."""
+        addresses = ipaddress.ip_address(self.src).packed + ipaddress.ip_address(self.dst).packed
+        return list(struct.unpack(f"!{len(addresses) // 4}I", addresses))
 
     def hash(self) -> int:
         """CRC-32 as qthresh.p4 computes it: source, destination, protocol, source port, destination port."""
@@ -61,7 +67,8 @@ class FiveTuple:
         return zlib.crc32(addresses + struct.pack("!BHH", self.protocol, self.src_port, self.dst_port))
 
     def fallback_slot(self) -> int:
-        return FIRST_FALLBACK_SLOT + self.hash() % FALLBACK_SLOTS
+        """While the controller has given no key."""
+        return FIRST_FALLBACK_SLOT + (self.hash() + self.vid) % FALLBACK_SLOTS
 
 
 def flow(number: int = 0, to_port: int = 3, from_port: int = 1) -> FiveTuple:

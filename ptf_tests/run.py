@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from interfaces import make_interfaces
 from targets import REPOSITORY, TARGETS, TargetError, TargetOptions
 
 PORTS = (1, 2, 3)
@@ -68,25 +69,6 @@ def tests_by_program(options: argparse.Namespace) -> dict[str, list[str]]:
     return groups
 
 
-def make_interfaces() -> tuple[dict[int, str], dict[int, str]]:
-    """(switch's ends, ptf's ends) of one veth pair a port, up, quiet (no IPv6) and without offloads."""
-    for setting in ("all", "default"):
-        Path(f"/proc/sys/net/ipv6/conf/{setting}/disable_ipv6").write_text("1")
-    commands = [["ip", "link", "set", "lo", "up"]]
-    switch_ends = {port: f"s{port}" for port in PORTS}
-    ptf_ends = {port: f"p{port}" for port in PORTS}
-    for port in PORTS:
-        commands.append(["ip", "link", "add", switch_ends[port], "type", "veth", "peer", "name", ptf_ends[port]])
-        for name in (switch_ends[port], ptf_ends[port]):
-            commands.append(["ethtool", "-K", name, "tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off"])
-            commands.append(["ip", "link", "set", name, "mtu", str(MTU), "up"])
-    for command in commands:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=10)
-        if result.returncode != 0:
-            raise TargetError(f"{' '.join(command)}: {result.stderr.strip()}")
-    return switch_ends, ptf_ends
-
-
 def ptf_command(
     options: argparse.Namespace, tests: list[str], ptf_ends: dict[int, str], grpc: str, files: TargetOptions
 ) -> list[str]:
@@ -117,7 +99,7 @@ def ptf_command(
 
 
 def run_inside(options: argparse.Namespace) -> int:
-    switch_ends, ptf_ends = make_interfaces()
+    switch_ends, ptf_ends = make_interfaces(PORTS, MTU)
     code = 0
     for program, tests in tests_by_program(options).items():
         code = run_program(options, program, tests, switch_ends, ptf_ends) or code

@@ -111,7 +111,7 @@ def embedded_binary() -> Path:
 def start_embedded(options: TargetOptions) -> Target:
     command = [str(embedded_binary()), "--device-id", str(options.device_id)]
     command += ["--grpc", f"127.0.0.1:{options.grpc_port}", "--cpu-port", str(options.cpu_port)]
-    command += ["--control", str(options.control)]
+    command += ["--control", str(options.control), "--seed", "1"]
     for port, interface in options.interfaces.items():
         command += ["-i", f"{port}@{interface}"]
     command += ["--port", f"{options.slow_port}:rate={options.slow_rate_bps}bit,queue_packets={options.queue_packets}"]

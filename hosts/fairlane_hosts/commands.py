@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.files import read_json
 from fairlane_controller.state.run_state import STATE_FILE, find_folder
 from rich.console import Console
 from rich.table import Table
@@ -56,8 +57,10 @@ def running_hosts(run: str | None = None) -> dict[str, int]:
     """Process id by host name of the running topology. Raises HostsError `no_topology`, or `bad_file` for a state without hosts."""
     file = _folder(run) / STATE_FILE
     try:
-        state: Any = json.loads(file.read_text())
+        state: Any = read_json(file)
         return {str(host["name"]): int(host["pid"]) for host in state["hosts"]}
+    except FairlaneError as error:
+        raise HostsError(error.code.value, error.message) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HostsError("bad_file", f"{file} is not a run's state: {error!r}") from error
 

@@ -22,6 +22,7 @@ from fairlane_hosts.traffic.goodput import goodput
 from fairlane_hosts.traffic.records import Record, read_records, read_summary
 from fairlane_hosts.variants import MODERN_SYSCTLS, VARIANTS, find_variant
 from hosts_bed import Bed, bed, finish, run, wait_until
+from steady import void_when_stalled
 
 pytestmark = [
     pytest.mark.kernel,
@@ -182,6 +183,7 @@ def test_a_socket_that_uses_something_else_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("name", ["reno", "newreno"])
+@void_when_stalled
 def test_reno_saw_tooths_between_half_and_the_whole_queue(name: str, lease: loader.Lease, tmp_path: Path) -> None:
     del lease
     with bed(rate_bps=RATE_BPS, queue_packets=20) as network:
@@ -200,6 +202,7 @@ def test_reno_saw_tooths_between_half_and_the_whole_queue(name: str, lease: load
     assert flow["retrans"] >= drops - max(cwnd)  # the last losses may not be repaired yet
 
 
+@void_when_stalled
 def test_vegas_keeps_the_queue_low_and_loses_nothing(lease: loader.Lease, tmp_path: Path) -> None:
     del lease
     with bed(rate_bps=RATE_BPS, queue_packets=50) as network:
@@ -213,6 +216,7 @@ def test_vegas_keeps_the_queue_low_and_loses_nothing(lease: loader.Lease, tmp_pa
     assert flow.rate_bps >= 0.9 * RATE_BPS * 960 / 1014
 
 
+@void_when_stalled
 def test_reno_starves_vegas_behind_a_long_drop_tail_queue(lease: loader.Lease, tmp_path: Path) -> None:
     del lease
     with bed(senders=2, rate_bps=RATE_BPS, queue_packets=50) as network:
@@ -231,6 +235,7 @@ def test_reno_starves_vegas_behind_a_long_drop_tail_queue(lease: loader.Lease, t
 @pytest.mark.parametrize(
     ("policy", "least", "most"), [("every", 0.95, 1.05), ("kernel", 0.45, 0.9), ("delayed", 0.45, 0.6)]
 )
+@void_when_stalled
 def test_the_sink_acknowledges_as_told(
     lease: loader.Lease, tmp_path: Path, policy: str, least: float, most: float
 ) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from bpf_objects import link_exists, programs_of_cgroup
 from fairlane_hosts import build, cgroups, loader
 from fairlane_hosts.apply import in_namespace
 from fairlane_hosts.errors import HostsError
@@ -41,7 +42,7 @@ class Place:
     process: subprocess.Popen[bytes]
     host: Host
     algorithms: list[loader.Program]
-    links: set[str] = field(default_factory=set[str])
+    links: set[int] = field(default_factory=set[int])
 
     @property
     def origin(self) -> Path:
@@ -50,27 +51,24 @@ class Place:
     def ratelimit(self) -> str:
         return in_namespace(self.host.netns, RATELIMIT.read_text).strip()
 
-    def tc_links(self) -> list[str]:
+    def tc_links(self) -> list[int]:
         """Ids of the kernel's tcx links that the holder has; they are remembered."""
         holder = loader.status()
         assert holder is not None
-        found = list[str]()
+        found = list[int]()
         for entry in Path(f"/proc/{holder.pid}/fdinfo").iterdir():
             with contextlib.suppress(FileNotFoundError):  # the connection of the question above
                 words = dict(line.split(":\t", 1) for line in entry.read_text().splitlines() if ":\t" in line)
                 if words.get("link_type") == "tcx":
-                    found.append(words["link_id"])
+                    found.append(int(words["link_id"]))
         self.links.update(found)
         return found
 
     def links_are_gone(self) -> bool:
-        return all(
-            subprocess.run(["bpftool", "link", "show", "id", link], capture_output=True, timeout=5).returncode
-            for link in self.links
-        )
+        return not any(map(link_exists, self.links))
 
-    def sockops(self) -> str:
-        return run("bpftool", "cgroup", "show", str(self.host.cgroup)) if self.host.cgroup.exists() else ""
+    def attached(self) -> str:
+        return " ".join(programs_of_cgroup(self.host.cgroup))
 
     def is_clean(self) -> bool:
         """Nothing of ours is left of the host, and its process is back."""
@@ -187,8 +185,8 @@ def test_attached_while_it_lives_and_gone_when_closed(place: Place) -> None:
         with attach(place.host, ["ena", "mrto"], lease) as attachment:
             assert attachment.counters() == dict.fromkeys([*PROGRAMS["ena"].counters, "mrto_sockets"], 0)
             assert cgroups.processes(place.host.cgroup) == [place.process.pid]
-            assert "ena" in place.sockops()
-            assert "mrto" in place.sockops()
+            assert "ena" in place.attached()
+            assert "mrto" in place.attached()
             assert len(place.tc_links()) == 2
             assert not place.links_are_gone()
             assert place.ratelimit() == "0"

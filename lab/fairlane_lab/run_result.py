@@ -26,10 +26,11 @@ class FlowResult:
     goodput_bps: float
     """New application bytes acknowledged (Mininet: received in order by the sink)."""
     retransmits: int
-    timeouts: int
-    cwnd_packets: float
-    """Mean over the window; 0 for UDP."""
-    srtt_ms: float
+    timeouts: int | None
+    """None where the runtime or the kernel does not tell, as in the two below."""
+    cwnd_packets: float | None
+    """Mean over the window; UDP has none, and of many short connections nobody samples it."""
+    srtt_ms: float | None
     greedy: bool = True
     """Whether it counts for fairness and Jain: greedy flows do."""
     segments_sent: int | None = None
@@ -61,8 +62,8 @@ class PortResult:
     """Frame bytes that left, Ethernet header included, FCS not."""
     utilisation: float
     drops: int
-    queue_packets: float
-    """Mean number of waiting packets."""
+    queue_packets: float | None
+    """Mean number of waiting packets; None where nobody can read it (BMv2)."""
     qthresh_packets: float | None = None
     """Mean of what was in force; None without a threshold."""
     after_spike_drops: int | None = None

@@ -49,6 +49,19 @@ def crashes(scenario: Scenario, progress: Callable[[float], None] | None = None)
     return run(scenario, progress)
 
 
+def slow(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+    """A quarter of a second each."""
+    time.sleep(0.25)
+    return run(scenario, progress)
+
+
+def hangs(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+    """The second repeat takes longer than the tests wait."""
+    if scenario.repeat == 1:
+        time.sleep(10)
+    return run(scenario, progress)
+
+
 def interrupted(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
     """The user presses Ctrl-C in the second repeat."""
     if scenario.repeat == 1:

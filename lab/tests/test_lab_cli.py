@@ -205,3 +205,45 @@ def test_mininet_needs_root_and_is_given_the_file_s_parallel(
     assert "Mininet needs root" in lab(*command).output
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert lab(*command).exit_code == 0
+
+
+DEEP = "[" * 50_000
+
+
+@pytest.mark.parametrize("value", [DEEP, "[" * 200 + "]" * 200, "{a=" * 300 + "1" + "}" * 300])
+def test_a_file_that_is_nested_too_deep_is_a_mistake_and_no_traceback(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(f"{FILE}\n[topology.links.x]\ndeep = {value}\n")
+    for command in (["show", str(path)], ["show", str(path), "--json"], ["run", str(path)], ["sweep", str(path)]):
+        result = lab(*command)
+        assert isinstance(result.exception, SystemExit), (command, result.exception)
+        assert "arrays or objects are nested more than 64 levels deep" in words(result), command
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DEEP, "not JSON: arrays or objects are nested more than 64 levels deep"),
+        ('{"rows": ' + DEEP, "nested more than 64 levels deep"),
+        ("NaN", "not JSON: NaN is no JSON number"),
+        ("[]", "it must be a JSON object"),
+        ("{}", "it has no experiment, runtime, definition, points"),
+        ('{"rows": [1], "paper": [], "runtime": "sim", "target": "x"}', "/rows/0: Input should be"),
+        ('{"experiment": "x", "runtime": "sim", "definition": {}, "points": [{}]}', "/points/0/point: Field required"),
+        ('{"experiment": "x", "runtime": "moon", "definition": {}, "points": []}', "/runtime: Input should be 'sim' or 'mininet'"),
+    ],
+)  # fmt: skip
+def test_a_summary_that_is_none_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    folder = tmp_path / "experiment" / "run"
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text(text)
+    for command in (
+        ["show", str(folder)],
+        ["compare", str(folder), str(folder)],
+        ["report", str(folder)],
+        ["plot", str(folder)],
+    ):
+        result = lab(*command)
+        assert isinstance(result.exception, SystemExit), (command, result.exception)
+        assert result.exit_code == 2, command
+    assert message in words(lab("show", str(folder)))

@@ -86,7 +86,9 @@ def same_bytes(folders: Sequence[Path]) -> None:
     assert all(other == first for other in others)
 
 
-@pytest.mark.parametrize(("number", "code", "jobs"), [(signal.SIGINT, 130, "1"), (signal.SIGTERM, 143, "2")])
+@pytest.mark.parametrize(
+    ("number", "code", "jobs"), [(signal.SIGINT, 130, "1"), (signal.SIGTERM, 143, "2"), (signal.SIGHUP, 129, "1")]
+)
 def test_a_signal_leaves_a_partial_result_that_can_be_used(
     driver: Path, tmp_path: Path, number: signal.Signals, code: int, jobs: str
 ) -> None:

@@ -45,6 +45,8 @@ class Made:
     tx_bps: float = 990_000
     changes: tuple[tuple[float, tuple[str, int], int], ...] = ()
     series: bool = True
+    waiting: bool = True
+    """Whether the registers of the queue could be read."""
 
     def write(self, name: str, records: list[dict[str, Any]]) -> None:
         (self.folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -91,7 +93,8 @@ class Made:
         watched = Samples()
         watched.tx_bytes[KEY] = [(ZERO_S + t, self.tx_bps * t / 8) for t in (0.0, 5.0, 10.2)]
         watched.drops[KEY] = [(ZERO_S + t, 10.0 * t) for t in (0.0, 5.0, 10.2)]
-        watched.waiting[KEY] = [(ZERO_S + t, 20.0 if t < 2 else 5.0) for t in times]
+        if self.waiting:
+            watched.waiting[KEY] = [(ZERO_S + t, 20.0 if t < 2 else 5.0) for t in times]
         watched.flows["10.0.1.1", 4000, 5001] = [(ZERO_S + 3.0, 2.0)]
         estimates: dict[str, float | None] = {"bw_bps": 1e6, "t_res_s": 0.007, "l_d_bytes": 1014.0, "n_c": None}
         watched.measured[KEY] = [(ZERO_S + 4.0, estimates)]

@@ -59,6 +59,8 @@ def test_other_links_and_other_chance_get_networks_of_their_own() -> None:
     assert len(groups_of(seeds, refuse)) == 1
     lossy = [scenario(seed=seed, topology=document(loss=0.01)) for seed in (1, 2)]
     assert [group.seed for group in groups_of(lossy, refuse)] == [1, 2]
+    throws_dice = [scenario(seed=seed, program="gfr") for seed in (1, 2)]
+    assert [group.seed for group in groups_of(throws_dice, refuse)] == [1, 2]
 
 
 def test_slow_links_run_side_by_side_and_a_fast_one_alone() -> None:

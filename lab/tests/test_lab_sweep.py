@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,12 +20,14 @@ from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, s
 from fairlane_lab.sweep.cluster import dask_cluster
 from fairlane_lab.sweep.estimates import by_repeat_and_cost
 from fairlane_lab.sweep.pool import ProcessPool
-from fairlane_lab.sweep.runners import SIM, in_this_process
+from fairlane_lab.sweep.runners import SIM, find_runner, in_this_process
 from fairlane_lab.sweep.testbed import mininet_testbed
 from test_lab_definition import FILE
 from typer.testing import CliRunner
 
-RUN, FAILS, CRASHES, INTERRUPTED = (f"lab_fake_runners:{name}" for name in ("run", "fails", "crashes", "interrupted"))
+RUN, FAILS, CRASHES, INTERRUPTED, SLOW, HANGS = (
+    f"lab_fake_runners:{name}" for name in ("run", "fails", "crashes", "interrupted", "slow", "hangs")
+)
 THREE = Selection(repeats=3)
 
 
@@ -132,6 +136,45 @@ def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path) -> None:
     assert there.summary["points"] == here.summary["points"]
     assert sorted((each.point, each.repeat) for each in there.failures) == sorted((each.point, each.repeat) for each in here.failures)  # fmt: skip
     assert (tmp_path / "here" / "runs.parquet").read_bytes() == (tmp_path / "there" / "runs.parquet").read_bytes()
+
+
+LIMIT_S = 3.0
+"""Stands for the half hour that no run takes."""
+
+
+@pytest.fixture
+def scheduler() -> Iterator[str]:
+    """A dask scheduler with one worker that has imported what it needs: that is no part of a run."""
+    from distributed import Client, LocalCluster
+
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    cluster: Any
+    with LocalCluster(n_workers=1, **options) as cluster, Client(cluster, set_as_default=False) as client:
+        client.submit(find_runner, SLOW).result(timeout=60)
+        yield cluster.scheduler_address
+
+
+def test_the_limit_of_a_cluster_is_between_results_and_not_of_the_sweep(tmp_path: Path, scheduler: str) -> None:
+    """In scaled time: 18 runs of a quarter of a second on one worker last longer than the limit."""
+    campaign = Campaign(definition(), THREE, tmp_path / "new")
+    done = run_campaign(campaign, dask_cluster(SLOW, scheduler, batch=1, stall_s=LIMIT_S))
+    assert (done.complete, done.stopped, list(done.failures)) == (True, "", [])
+
+
+def test_the_limit_of_a_pool_is_between_results_too(tmp_path: Path) -> None:
+    with ProcessPool(SLOW, 1, stall_s=LIMIT_S) as pool:
+        pool.execute(
+            Campaign(definition(), THREE, tmp_path).scenarios()[:1], lambda _outcome: None
+        )  # it has imported all
+        done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), pool.execute)
+    assert (done.complete, done.stopped, list(done.failures)) == (True, "", [])
+
+
+def test_a_cluster_on_which_a_run_hangs_is_given_up_and_what_was_done_is_kept(tmp_path: Path, scheduler: str) -> None:
+    campaign = Campaign(definition(), THREE, tmp_path / "new")
+    done = run_campaign(campaign, dask_cluster(HANGS, scheduler, batch=1, stall_s=LIMIT_S))
+    assert done.stopped == "the dask cluster had no result for 3 s: given up"
+    assert (done.complete, done.summary["runs"]) == (False, 6)  # the first repeat of every point
 
 
 def test_a_scheduler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

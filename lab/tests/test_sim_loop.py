@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
 from fairlane_lab.sim.loop import VirtualTimeLoop
@@ -98,13 +99,11 @@ def test_where_nobody_listens_messages_stop_nothing() -> None:
 def test_time_limits_are_limits_of_virtual_time(world: World) -> None:
     async def main() -> int:
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.Event().wait(), 5.0)
+            await asyncio.wait_for(asyncio.Event().wait(), 3600.0)  # in real time this test would not end in its own
         return world.now_ns
 
     loop = loop_of(world)
-    started = time.perf_counter()
-    assert loop.run_until_complete(main()) == 5_000_000_000
-    assert time.perf_counter() - started < 1.0
+    assert loop.run_until_complete(main()) == 3600_000_000_000
     loop.close()
 
 
@@ -127,16 +126,23 @@ def test_a_deadlock_is_said_and_does_not_hang(world: World) -> None:
     loop.close()
 
 
-def test_a_wake_up_costs_less_than_100_us(world: World) -> None:
-    async def main() -> None:
-        for _ in range(2_000):
-            await asyncio.sleep(0.001)
+def test_a_wake_up_costs_little_beside_one_of_asyncio_s_own(world: World) -> None:
+    """As a ratio of what the same machine needs in the same minute: about 2 here."""
 
-    best = float("inf")
-    for _ in range(5):
-        loop = loop_of(world)
-        started = time.perf_counter()
-        loop.run_until_complete(main())
-        best = min(best, time.perf_counter() - started)
-        loop.close()
-    assert best / 2_000 < 100e-6
+    async def main(pause_s: float) -> None:
+        for _ in range(2_000):
+            await asyncio.sleep(pause_s)
+
+    def best_s(make: Callable[[], asyncio.AbstractEventLoop], pause_s: float) -> float:
+        best = float("inf")
+        for _ in range(5):
+            loop = make()
+            started = time.perf_counter()
+            loop.run_until_complete(main(pause_s))
+            best = min(best, time.perf_counter() - started)
+            loop.close()
+        return best
+
+    ours, theirs = best_s(lambda: loop_of(world), 0.001), best_s(asyncio.new_event_loop, 1e-9)
+    print(f"a wake-up of the virtual loop costs {ours / theirs:.2f} of asyncio's")
+    assert ours < 20 * theirs

@@ -32,6 +32,7 @@ class NewFlow(LaneTest):
                     "dst_port": five_tuple.dst_port,
                     "egress_port": 2,
                     "traffic_class": 0,
+                    "vid": 0,
                 },
             )
             self.assertEqual(self.receive_count(2, timeout_s=0.2), 5)

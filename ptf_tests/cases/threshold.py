@@ -16,7 +16,7 @@ from base import (
     SLOW_PORT,
     LaneTest,
 )
-from packets import FiveTuple, arp_request, flow, flow6, frame
+from packets import FiveTuple, flow, flow6, frame
 
 
 class BelowThreshold(LaneTest):
@@ -335,19 +335,16 @@ class EntryDeletedWhileQueued(LaneTest):
 
 
 class WithoutFlow(LaneTest):
-    """Non-IP frames and packet-outs fill a managed port like others, but have no threshold."""
+    """Packet-outs fill a managed port like others, but have no threshold."""
 
     def runTest(self) -> None:
         self.limit_port(packets=4)
         self.set_qthresh(1)
-        self.insert("l2", {"hdr.ethernet.ether_type": "0x0806/&0xffff"}, "l2_forward", priority=1, port=SLOW_PORT)
-        arp, packet_out = bytes(arp_request(1, 3)), bytes(frame(flow(77)))
+        packet_out = bytes(frame(flow(77)))
         self.burst(flow(), 1)
-        for _ in range(2):
-            self.send(arp)
-        for _ in range(4):
+        for _ in range(6):
             self.switch.send_packet_out(packet_out, SLOW_PORT)
-        self.count_sent(2 + 4)
+        self.count_sent(6)
         self.assertEqual(self.drops(REASON_PORT_FULL)[0], 2)
         self.drain(1 + 4)
         self.assertEqual(self.counter("flow_drops", NO_FLOW_SLOT)[0], 2)

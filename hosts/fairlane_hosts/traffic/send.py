@@ -152,9 +152,9 @@ class Sender:
         self.by_fd = {flow.connection.fileno(): flow for flow in flows}
         self.poll = select.epoll()
         self.poll.register(stop.fd, select.EPOLLIN)
-        asked = options.start_at_ns if options.start_at_ns is not None else time.monotonic_ns()
-        self.late_ns = max(0, time.monotonic_ns() - asked) if options.start_at_ns is not None else 0
-        self.start_ns = max(asked, time.monotonic_ns())
+        now_ns = time.monotonic_ns()
+        self.start_ns = max(options.start_at_ns or 0, now_ns)
+        self.late_ns = self.start_ns - options.start_at_ns if options.start_at_ns is not None else 0
         for flow in flows:
             flow.start_ns = self.start_ns + round(flow.index * options.stagger_ms * 1e6)
             self.poll.register(flow.connection.fileno(), select.EPOLLRDHUP)

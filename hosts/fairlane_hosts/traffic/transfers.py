@@ -232,6 +232,7 @@ class _Engine:
             "bytes": size,
             "packets": max(packets, flow.last.data_segs_out),
             "retransmits": last["retrans"],
+            "timeouts": last["timeouts"],
             "srtt_us": last["srtt_us"],
         }
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +22,7 @@ from fairlane_lab.definition import Definition, ExperimentError, Selection, expa
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition
 from fairlane_lab.gfr.windows import connections_of
+from fairlane_lab.results.summary_file import RunFolderError, is_demo, read_summary
 from fairlane_lab.scenario import Change, Scenario
 from fairlane_lab.sweep.estimates import mininet_s, sim_s
 
@@ -132,17 +132,15 @@ def show(
 def show_folder(folder: Path, as_json: bool) -> None:
     """The table of a run folder: a demo's, or an experiment's with its verdicts."""
     try:
-        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    except OSError:
-        fail(f"{folder}: not a run folder: there is no summary.json in it")
-    except json.JSONDecodeError as error:
-        fail(f"{folder}/summary.json: not JSON: {error}")
-    if as_json:
-        print_json(summary)
-    elif "rows" in summary:
-        console.print(comparison_table(summary))
-    else:
-        show_summary(summary, folder)
+        summary = read_summary(folder)
+        if as_json:
+            print_json(summary)
+        elif is_demo(summary):
+            console.print(comparison_table(summary))
+        else:
+            show_summary(summary, folder)
+    except RunFolderError as error:
+        fail(str(error))
 
 
 def _everything(definition: Definition) -> dict[str, Any]:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,6 +15,7 @@ from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import results_root
 from fairlane_lab.results.folder import newest_folder
+from fairlane_lab.results.summary_file import RunFolderError, is_demo, read_summary
 
 
 def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
@@ -109,7 +109,6 @@ def _newest(name: str, runtime: str | None, root: Path | None) -> Path:
 
 def _is_experiment(folder: Path) -> bool:
     try:
-        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    except (OSError, json.JSONDecodeError):
+        return not is_demo(read_summary(folder))
+    except RunFolderError:
         return False
-    return "definition" in summary

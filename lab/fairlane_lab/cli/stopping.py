@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM (`timeout`, a batch system) end a campaign in the same way: workers stop, what was measured is written."""
+"""Ctrl-C, SIGTERM (`timeout`, a batch system) and SIGHUP (a closed terminal) end a campaign in the same way: workers stop, what was measured is written."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """As a shell would give it: 130 after Ctrl-C, 143 after SIGTERM."""
+        """As a shell would give it: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
         return 128 + (self.number or signal.SIGINT)
 
 
 @contextmanager
 def stoppable() -> Generator[Stop]:
-    """SIGTERM and Ctrl-C raise KeyboardInterrupt in the block; SIGTERM once: `timeout` sends it twice, and the second must not break the writing.
+    """SIGTERM, SIGHUP and Ctrl-C raise KeyboardInterrupt in the block; the first two once: `timeout` sends SIGTERM twice, and the second must not break the writing.
 
     The first is remembered in any case: a library that is closed by the interrupt may raise an error of its own in its place.
     Outside of the main thread, where Python takes no signals, nothing is changed.
@@ -45,7 +45,8 @@ def stoppable() -> Generator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    taken = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {n: signal.signal(n, on_signal) for n in taken if signal.getsignal(n) is not signal.SIG_IGN}
     try:
         yield stop
     finally:

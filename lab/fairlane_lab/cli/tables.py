@@ -24,7 +24,7 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
     if not summary["points"]:
         return
-    console.print(result_table(summary))
+    console.print(result_table(summary, folder))
     for verdict in summary["verdicts"]:
         console.print(verdict_line(verdict), soft_wrap=True, highlight=False)
     if not summary["complete"]:

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from fairlane_controller.errors import short
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -89,4 +90,4 @@ def _problem(detail: ErrorDetails, keys: Sequence[str]) -> Problem:
         text = str(context.get("error", detail["msg"]))
     else:
         text = f"got {given}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
-    return Problem(path, text)
+    return Problem(short(path), short(text, 800))

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+from fairlane_controller.documents import DocumentError, parse_toml
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import semantic_problems
@@ -21,8 +20,6 @@ from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import check_points, make_points
 from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, Steps
 from fairlane_lab.paths import EXPERIMENTS
-
-_toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _PARTS: dict[str, type[BaseModel]] = {
     "relative": Relative,
@@ -101,7 +98,7 @@ def other_names(folder: Path = EXPERIMENTS) -> Mapping[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.glob("*.toml")):
         try:
-            document: dict[str, Any] = _toml.loads(path.read_text(encoding="utf-8"))
+            document = parse_toml(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         also: Any = document.get("also", [])
@@ -137,8 +134,8 @@ def _shown(path: Path) -> str:
 def load_text(text: str, origin: str, stem: str | None = None) -> Definition:
     """The experiment in a TOML text. Raises ExperimentError with all that is wrong; `stem` is what the name has to be."""
     try:
-        document: dict[str, Any] = _toml.loads(text)
-    except ValueError as error:  # TOMLDecodeError
+        document = parse_toml(text)
+    except DocumentError as error:
         raise ExperimentError(origin, [Problem("", f"not TOML: {error}")]) from None
     try:
         experiment = Experiment.model_validate(document)

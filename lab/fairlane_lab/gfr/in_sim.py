@@ -55,7 +55,7 @@ class GfrInSim:
         assert self._plan is not None
         for switch in self._world.managed_switches():
             endpoint = self._world.endpoint(switch)
-            options = ActivityOptions(measure=self._world.config.scenario.control.probes)
+            options = ActivityOptions(measure=self._world.config.scenario.control.probes, keeps_counts=False)
             self._world.loop.stop_on_messages = options.measure
             self.agents.append(ActivityAgent(endpoint, self._plan, log, options, client_factory=self._world.client))
         jobs = [self._sample_forever(), *(agent.run() for agent in self.agents)]

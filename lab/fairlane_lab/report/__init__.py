@@ -14,9 +14,10 @@ from fairlane_lab.report.compare import Comparison, compare_runs, compare_table
 from fairlane_lab.report.page import make_report
 from fairlane_lab.report.pairing import newest_folders
 from fairlane_lab.report.pictures import make_plots
-from fairlane_lab.report.run_folder import RunFolderError, open_run
+from fairlane_lab.report.run_folder import open_run
 from fairlane_lab.report.terminal import result_table
 from fairlane_lab.report.traces import TraceStatistics, trace_statistics
+from fairlane_lab.results.summary_file import RunFolderError
 
 __all__ = [
     "Comparison",

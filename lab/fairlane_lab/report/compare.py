@@ -13,8 +13,9 @@ from rich import box
 from rich.table import Table
 
 from fairlane_lab.report import labels
-from fairlane_lab.report.run_folder import RunFolder, RunFolderError, Spread, open_run, ordered
+from fairlane_lab.report.run_folder import RunFolder, Spread, open_run, ordered
 from fairlane_lab.report.terminal import main_metrics
+from fairlane_lab.results.summary_file import RunFolderError
 
 
 @dataclass(frozen=True)

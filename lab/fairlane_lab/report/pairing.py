@@ -10,7 +10,8 @@ from pathlib import Path
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import results_root
-from fairlane_lab.report.run_folder import Point, RunFolder, RunFolderError, open_run
+from fairlane_lab.report.run_folder import Point, RunFolder, open_run
+from fairlane_lab.results.summary_file import RunFolderError
 
 
 @dataclass(frozen=True)

@@ -95,4 +95,4 @@ def _values(plot: Cdf, run: RunFolder) -> pd.DataFrame:
     chosen: dict[str, list[Any]] = {"value": list(table[plot.metric]), "by": column(plot.by)}
     if plot.panel:
         chosen["panel"] = column(plot.panel)
-    return pd.DataFrame(chosen)
+    return pd.DataFrame(chosen).dropna(subset=["value"])

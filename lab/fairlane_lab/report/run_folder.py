@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from fairlane_controller.errors import short
 from pydantic import TypeAdapter, ValidationError
 
 from fairlane_lab.definition.judging import Note, PaperNumbers
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.strict import Where, matches
+from fairlane_lab.results.folder import read_lines
+from fairlane_lab.results.summary_file import RunFolderError, is_demo, read_summary
 
 _PLOTS: TypeAdapter[list[Plot]] = TypeAdapter(list[Plot])
 _PAPER: TypeAdapter[list[PaperNumbers]] = TypeAdapter(list[PaperNumbers])
 _NOTES: TypeAdapter[list[Note]] = TypeAdapter(list[Note])
-
-
-class RunFolderError(ValueError):
-    """A folder that cannot be reported on; the text names the folder, what is wrong and what is expected."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +199,7 @@ class RunFolder:
     @cached_property
     def events(self) -> list[dict[str, Any]]:
         """The controller's events of all runs."""
-        path = self.path / "events.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
+        return read_lines(self.path / "events.jsonl")
 
     def select(self, where: Where) -> list[Point]:
         """Points whose parameters satisfy `where` (which may also name the runtime)."""
@@ -221,7 +218,10 @@ class RunFolder:
         try:
             return adapter.validate_python(self.definition.get(key) or [])
         except ValidationError as error:
-            raise RunFolderError(f"{self.path}/summary.json: definition.{key}: {error}") from error
+            first = error.errors()[0]
+            place = "".join(f"/{step}" for step in first["loc"])
+            text = f"/definition/{key}{place}: {first['msg']} (got {first['input']!r:.60})"
+            raise RunFolderError(f"{self.path}/summary.json: not of `fairlane lab run`: {short(text, 400)}") from None
 
     def _table(self, stem: str) -> pd.DataFrame:
         path = self.path / f"{stem}.parquet"
@@ -230,16 +230,9 @@ class RunFolder:
 
 def open_run(folder: Path) -> RunFolder:
     """Open a run folder. Raises RunFolderError when there is no readable summary, or none of an experiment of the lab."""
-    path = folder / "summary.json"
-    try:
-        summary = json.loads(path.read_text())
-    except OSError as error:
-        raise RunFolderError(f"{folder}: not a run folder: there is no summary.json in it") from error
-    except json.JSONDecodeError as error:
-        raise RunFolderError(f"{path}: not JSON: {error}") from error
-    missing = [key for key in ("experiment", "runtime", "definition", "points") if key not in summary]
-    if missing:
-        raise RunFolderError(f"{path}: not of `fairlane lab run`: it has no {', '.join(missing)}")
+    summary = read_summary(folder)
+    if is_demo(summary):
+        raise RunFolderError(f"{folder}/summary.json: of the demo, and not of `fairlane lab run`")
     return RunFolder(folder, summary)
 
 

@@ -23,9 +23,9 @@ POINT_WIDTH = 12
 _HEADS = {"goodput_bps": "goodput", "throughput_bps": "through-\nput", "utilisation": "util.", "completion_s": "compl."}
 
 
-def result_table(summary: Mapping[str, Any]) -> Table:
+def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
     """The table of a `summary.json`: what the experiment takes for the repeats, median or mean. Raises RunFolderError when the definition in it cannot be read."""
-    run = RunFolder(Path(), summary)
+    run = RunFolder(folder, summary)
     metrics = main_metrics(run)
     runs = sorted({max((s.runs for s in point.metrics.values()), default=0) for point in run.points})
     count = (

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairlane_lab.paths import results_root
+from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
 
 def new_folder(experiment: str, root: Path | None = None) -> Path:
@@ -52,10 +53,10 @@ def newest_folder(experiment: str, root: Path | None = None, runtime: str | None
     found: list[tuple[str, Path]] = []
     for folder in base.glob("*"):
         try:
-            summary: dict[str, Any] = {} if folder.is_symlink() else json.loads((folder / "summary.json").read_text())
-        except (OSError, ValueError):
+            summary = {} if folder.is_symlink() else read_summary(folder)
+        except RunFolderError:
             continue
-        if summary and runtime in (None, summary.get("runtime")):
+        if summary and runtime in (None, summary["runtime"]):
             found.append((str(summary.get("metadata", {}).get("started", "")), folder))
     return max(found)[1] if found else None
 
@@ -67,7 +68,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for line in path.read_text().splitlines():
         try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
+            event: Any = json.loads(line)
+        except (ValueError, RecursionError):
             continue
+        if isinstance(event, dict):
+            found.append(cast("dict[str, Any]", event))
     return found

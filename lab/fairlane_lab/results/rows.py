@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 from fairlane_controller.models.gfr import jain_index
 
 from fairlane_lab.gfr.metrics import vc_metrics, vc_row
+from fairlane_lab.results.known import known_mean, known_sum
 from fairlane_lab.results.senders import FLOW_COLUMNS, fair_share_ratios, file_metrics, sender_metrics, spike_metrics
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.satellite import ceiling_of
@@ -113,7 +113,7 @@ def run_metrics(
         "fairness": min(greedy) / max(greedy) if len(greedy) > 1 and max(greedy) > 0 else _zero_or_none(greedy),
         "jain": jain_index(greedy) if len(greedy) > 1 else None,
         "retransmits": sum(flow.retransmits for flow in flows),
-        "timeouts": sum(flow.timeouts for flow in flows),
+        "timeouts": known_sum(flow.timeouts for flow in flows),
         **_bottleneck(ports),
         **_completion(transfers),
     }
@@ -142,7 +142,7 @@ def _bottleneck(ports: Sequence[PortResult]) -> Row:
         "throughput_bps": sum(port.throughput_bps for port in ports),
         "utilisation": main.utilisation,
         "drops": sum(port.drops for port in ports),
-        "queue_packets": sum(port.queue_packets for port in ports),
+        "queue_packets": known_sum(port.queue_packets for port in ports),
         "qthresh_packets": main.qthresh_packets,
         "bw_bps": main.bw_bps,
         "t_res_ms": main.t_res_ms,
@@ -174,12 +174,12 @@ def _group(
         "goodput_bps": goodput / len(mine),
         "share": goodput / total if total > 0 else 0.0,
         "retransmits": sum(flow.retransmits for flow in mine),
-        "timeouts": sum(flow.timeouts for flow in mine),
+        "timeouts": known_sum(flow.timeouts for flow in mine),
         **sender_metrics(mine, ("segments_sent", "window_reductions")),
-        **({"fair_share_ratio": fmean(shares)} if shares else {}),
-        "cwnd_packets": fmean(flow.cwnd_packets for flow in mine),
+        **({"fair_share_ratio": known_mean(shares)} if shares else {}),
+        "cwnd_packets": known_mean(flow.cwnd_packets for flow in mine),
         "cwnd_peak_packets": max(sampled, default=None),
-        "srtt_ms": fmean(flow.srtt_ms for flow in mine),
+        "srtt_ms": known_mean(flow.srtt_ms for flow in mine),
     }
 
 

@@ -14,6 +14,7 @@ from fairlane_lab.definition.load import Definition
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.definition.strict import matches
 from fairlane_lab.results import tables
+from fairlane_lab.results.known import known
 from fairlane_lab.results.rows import KEY, Row, merged_about, param_value
 from fairlane_lab.results.statistics import CONFIDENCE, aggregate, coverage
 from fairlane_lab.results.verdicts import PointRuns, beside, judge
@@ -107,4 +108,4 @@ def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
 
 def _rows(path: Path) -> list[Row]:
     table = tables.read(path)
-    return [] if table is None else table.to_pylist()
+    return [] if table is None else [{name: known(value) for name, value in row.items()} for row in table.to_pylist()]

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fairlane_lab.results.known import known
 from fairlane_lab.results.rows import KEY, Row
 
 TABLES: Mapping[str, tuple[str, ...]] = {
@@ -54,6 +55,7 @@ def to_table(name: str, rows: Sequence[Row]) -> pa.Table:
 
 
 def _cast(value: Any, kind: pa.DataType) -> Any:
+    value = known(value)
     if value is None:
         return None
     return round(value) if pa.types.is_integer(kind) else value

@@ -135,7 +135,9 @@ class _Loops:
         if not control.needs_loop:
             return self
         self._world.loop.stop_on_messages = True
-        options = AgentOptions(flow_weight=_FlowWeights.of(self._world.config), probes=control.probes)
+        options = AgentOptions(
+            flow_weight=_FlowWeights.of(self._world.config), probes=control.probes, keeps_counts=False
+        )
         store = LoopStore(None)
         settings = PolicyState(
             mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,

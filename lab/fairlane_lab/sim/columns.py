@@ -45,14 +45,14 @@ class Columns:
         return None if column is None else _values(column)
 
 
-def mean(values: Values | None, chosen: NDArray[np.bool_], *, positive: bool = False) -> float:
-    """Mean of the chosen samples (`positive`: of those above 0); 0 when there are none."""
+def mean(values: Values | None, chosen: NDArray[np.bool_], *, positive: bool = False) -> float | None:
+    """Mean of the chosen samples (`positive`: of those above 0); None when there are none."""
     if values is None:
-        return 0.0
+        return None
     picked = values[chosen]
     if positive:
         picked = picked[picked > 0]
-    return float(picked.mean()) if picked.size else 0.0
+    return float(picked.mean()) if picked.size else None
 
 
 def rates_bps(t_s: Values, total_bytes: Values) -> Values:

@@ -25,6 +25,8 @@ class Program:
     schema: P4Schema = field(repr=False)
     set_pipeline: bytes = field(repr=False)
     "A serialized SetForwardingPipelineConfigRequest that loads it."
+    by_chance: bool
+    "Whether it calls `random()`: then what it does depends on the run's seed."
 
 
 @cache
@@ -40,4 +42,5 @@ def find_program(name: str) -> Program:
         action=p4r.SetForwardingPipelineConfigRequest.Action.VERIFY_AND_COMMIT,
         config=schema.get_pipeline_config(),
     )
-    return Program(name, files, schema, request.SerializeToString())
+    by_chance = b'"modify_field_rng_uniform"' in files.json.read_bytes()
+    return Program(name, files, schema, request.SerializeToString(), by_chance)

@@ -66,6 +66,7 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
         raise RunError(f"flow {each.name}: wanted {SIM_VARIANTS[flow.variant]['cc']}, the simulator used {after['cc']}")
     counted = "acked_bytes" if is_tcp else "received_bytes"
     window = columns.window(seen.before.t_s, seen.after.t_s)
+    srtt_ns = mean(columns.flow(each.name, "srtt_ns"), window, positive=True)
     return FlowResult(
         flow=each.name,
         group=flow.group,
@@ -75,7 +76,7 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
         retransmits=after["retransmits"] - before["retransmits"],
         timeouts=after["timeouts"] - before["timeouts"],
         cwnd_packets=mean(columns.flow(each.name, "cwnd"), window, positive=True),
-        srtt_ms=mean(columns.flow(each.name, "srtt_ns"), window, positive=True) / 1e6,
+        srtt_ms=None if srtt_ns is None else srtt_ns / 1e6,
         greedy=flow.app.kind == "greedy",
         segments_sent=after["sent_segments"] - before["sent_segments"],
         **{name: after[name] - before[name] for name in SENDER_COUNTERS if name in after},

@@ -12,7 +12,9 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from fairlane_controller.documents import parse_json
 
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.points import make_points
@@ -156,9 +158,12 @@ def _claim(campaign: Campaign) -> None:
     mine = json.loads(json.dumps(campaign.identity()))
     if path.exists():
         try:
-            theirs: dict[str, Any] = json.loads(path.read_text())
-        except (OSError, json.JSONDecodeError) as error:
+            theirs: Any = parse_json(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise CampaignError(f"{path}: not readable: {error}") from error
+        if not isinstance(theirs, dict):
+            raise CampaignError(f"{path}: not of a campaign: it must be a JSON object")
+        theirs = cast("dict[str, Any]", theirs)
         different = [name for name in mine if theirs.get(name) != mine[name]]
         if different:
             said = "; ".join(f"{name} was {_short(theirs.get(name))}, is {_short(mine[name])}" for name in different)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -23,37 +24,47 @@ AHEAD = 4
 """Tasks that each worker has at hand or in work."""
 
 
-def dask_cluster(runner: str, scheduler: str | None = None, workers: int | None = None, batch: int = BATCH) -> Executor:
+def dask_cluster(
+    runner: str,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    batch: int = BATCH,
+    stall_s: float = STALL_S,
+) -> Executor:
     """Runs on the scheduler at `scheduler`, or on `workers` processes of this machine (default: its cores).
 
-    Raises RunError when the scheduler does not answer or has no workers. A task whose worker dies is made again elsewhere by
-    dask, three times; then its runs are failures.
+    Raises RunError when the scheduler does not answer or has no workers, or when no task has ended for as long as its runs
+    may take (`stall_s` each), whatever the sweep's own length. A task whose worker dies is made again elsewhere by dask,
+    three times; then its runs are failures.
     """
+    patience_s = batch * stall_s
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         try:
             run_all(scenarios, on_outcome)
-        except (OSError, TimeoutError) as error:  # the cluster is gone, or nothing came for STALL_S
+        except queue.Empty:
+            raise RunError(f"the dask cluster had no result for {patience_s:g} s: given up") from None
+        except (OSError, TimeoutError) as error:  # the cluster is gone
             raise RunError(f"the dask cluster does not answer any more: {type(error).__name__}: {error}") from error
 
     def run_all(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
-        from distributed import as_completed
-
         ordered = by_repeat_and_cost(scenarios)
         batches = [ordered[start : start + batch] for start in range(0, len(ordered), batch)]
         with _client(scheduler, workers) as client:
             count = len(client.scheduler_info()["workers"])
             waiting = iter(batches)
             content: dict[str, list[Scenario]] = {}
+            done: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-            def submit(group: list[Scenario]) -> Any:
+            def submit(group: list[Scenario]) -> None:
                 future = client.submit(_run_batch, runner, group, pure=False, retries=0)
                 content[future.key] = group
-                return future
+                future.add_done_callback(done.put)
 
-            first = [submit(group) for _, group in zip(range(count * AHEAD), waiting, strict=False)]
-            done = as_completed(first, loop=client.loop, timeout=STALL_S)
-            for future in done:
+            for _, group in zip(range(count * AHEAD), waiting, strict=False):
+                submit(group)
+            while content:
+                future = done.get(timeout=patience_s)
                 group = content.pop(future.key)
                 if future.status == "finished":
                     outcomes: list[Outcome] = future.result(timeout=60)
@@ -65,7 +76,7 @@ def dask_cluster(runner: str, scheduler: str | None = None, workers: int | None 
                 future.release()
                 following = next(waiting, None)
                 if following is not None:
-                    done.add(submit(following))
+                    submit(following)
 
     return execute
 

@@ -27,6 +27,7 @@ from fairlane_lab.measures import (
     thresholds,
     window_rate_bps,
 )
+from fairlane_lab.results.known import known_sum
 from fairlane_lab.run_result import (
     AFTER_SPIKE_S,
     FlowResult,
@@ -198,7 +199,7 @@ def _add_flows(
                 weight=flow.weight,
                 goodput_bps=window_rate_bps(series, window.start_s, window.end_s),
                 retransmits=_grown(connection.retransmits, window),
-                timeouts=_grown(connection.timeouts, window),
+                timeouts=_grown(connection.timeouts, window) if connection.timeouts else None,
                 cwnd_packets=_mean(connection.cwnd, window),
                 srtt_ms=_mean(connection.srtt_ms, window),
                 greedy=flow.app.kind == "greedy",
@@ -269,6 +270,7 @@ def _add_whole_flows(
         carried[name] = summed([received[peer] for peer in peers if peer in received])
         mine = [record for record in written.transfers if record["flow"] == index]
         inside = [record for record in mine if record["start_ns"] / 1e9 >= window.start_s]
+        timeouts = known_sum(record.get("timeouts") for record in inside)
         result.flows.append(
             FlowResult(
                 flow=name,
@@ -279,9 +281,9 @@ def _add_whole_flows(
                     window_rate_bps(received[peer], window.start_s, window.end_s) for peer in peers if peer in received
                 ),
                 retransmits=sum(record["retransmits"] for record in inside),
-                timeouts=0,
-                cwnd_packets=0.0,
-                srtt_ms=median(record["srtt_us"] / 1e3 for record in mine) if mine else 0.0,
+                timeouts=None if timeouts is None else round(timeouts),
+                cwnd_packets=None,
+                srtt_ms=median(record["srtt_us"] / 1e3 for record in mine) if mine else None,
                 greedy=False,
             )
         )
@@ -317,7 +319,9 @@ def _read_sender(path: Path) -> _SenderFile:
                 ],
                 srtt_ms=[(t, record["srtt_us"] / 1e3) for t, record in zip(times, mine, strict=True)],
                 retransmits=[(t, float(record["retrans"])) for t, record in zip(times, mine, strict=True)],
-                timeouts=[(t, float(record.get("timeouts") or 0)) for t, record in zip(times, mine, strict=True)],
+                timeouts=[
+                    (t, float(r["timeouts"])) for t, r in zip(times, mine, strict=True) if r.get("timeouts") is not None
+                ],
                 segments=[(t, float(r["segments"])) for t, r in zip(times, mine, strict=True) if "segments" in r],
             )
         )
@@ -382,9 +386,9 @@ def _last(points: Points, time_s: float) -> float:
     return points[index - 1][1] if index else 0.0
 
 
-def _mean(points: Points, window: Window) -> float:
+def _mean(points: Points, window: Window) -> float | None:
     inside = [value for t, value in points if window.start_s <= t <= window.end_s]
-    return fmean(inside) if inside else 0.0
+    return fmean(inside) if inside else None
 
 
 # ---- ports ------------------------------------------------------------------------------------------------------
@@ -431,7 +435,7 @@ def _add_port(
             throughput_bps=throughput,
             utilisation=line / rate if rate else 0.0,
             drops=round(counter_at(drops, window.end_s) - counter_at(drops, window.start_s)),
-            queue_packets=_mean(waiting, window) if waiting else float("nan"),
+            queue_packets=_mean(waiting, window),
             qthresh_packets=mean_between(in_force, window.start_s, window.end_s) if in_force else None,
             after_spike_drops=after_spike_drops,
             bw_bps=_median_measured(measured, "bw_bps", 1.0, window),

@@ -14,6 +14,7 @@ from fairlane_hosts.errors import HostsError
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sim.programs import find_program
 from fairlane_lab.sweep.estimates import expected_s
 from fairlane_lab.testbed.host_settings import wishes
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
@@ -40,7 +41,7 @@ class Group:
     document: dict[str, Any]
     program: str
     seed: int
-    """Of the links' chance."""
+    """Of the links' chance and of the program's."""
     rate_bps: int
     """Of the managed ports together."""
     frame_bytes: int
@@ -81,6 +82,7 @@ def _group_of(scenario: Scenario) -> tuple[str, Group]:
         change.loss or change.ber or change.jitter_ms or change.ge_enter or change.preset
         for change in (*scenario.changes, *topology.changes)
     )
+    by_chance = by_chance or find_program(scenario.program).by_chance
     seed = scenario.seed % 2**31 if by_chance else 1
     mss = scenario.tcp.mss_bytes
     key = json.dumps([document, scenario.program, seed, mss], sort_keys=True)

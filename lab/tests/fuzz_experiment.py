@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hostile experiment files and summaries: every point of an experiment is worked out, or the file is refused with the place."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.documents import parse_toml
+from fairlane_lab.definition import ExperimentError, Selection, expand, load_text
+from fairlane_lab.paths import EXPERIMENTS
+from fairlane_lab.report import RunFolderError, open_run, result_table
+from fairlane_lab.results.summary_file import is_demo, read_summary
+from rich.console import Console
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "controller" / "tests"))
+
+from fuzz_tools import BYTES, changed, explore, readable, texts, toml  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+FILES = [path.read_text(encoding="utf-8") for path in sorted(EXPERIMENTS.glob("*.toml"))]
+SUMMARY: dict[str, Any] = {
+    "experiment": "qthresh-table1",
+    "title": "A table",
+    "runtime": "sim",
+    "target": "embedded",
+    "seed": 1,
+    "complete": True,
+    "asked_runs": 2,
+    "runs": 2,
+    "definition": {"title": "A table", "main_metrics": ["fairness"], "flows": [{"group": "reno"}], "plots": [], "paper_numbers": [], "run": {"warmup_s": 2}},
+    "points": [{"point": "a/b", "params": {"threshold": 4, "case": "a"}, "runs": 2, "metrics": {"fairness": 0.9, "fairness_lo": 0.8, "fairness_hi": 0.95}, "ranges": {"fairness": [0.8, 0.95]}}],
+    "verdicts": [{"text": "fair", "metric": "fairness", "min": 0.5, "max": None, "per": {"case": "a"}, "points": ["a/b"], "value": 0.9, "met": True, "relative_to": {}}],
+    "metadata": {"git": "abc", "started": "2026-11-22T10:00:00+00:00"},
+    "about": {"kernel": "6.1"},
+    "speed": {"wall_s_of_runs": 1.0},
+}  # fmt: skip
+
+
+def explore_experiment(examples: int, seed: int) -> None:
+    """An experiment that is taken has its runs, and not more than anybody could run."""
+    plain = [json.loads(json.dumps(parse_toml(text), default=str)) for text in FILES]
+    as_written = st.builds(changed, st.sampled_from([text.encode() for text in FILES]), BYTES)
+
+    def one(given: bytes) -> None:
+        try:
+            definition = load_text(given.decode("utf-8", "replace"), "f.toml")
+            for runtime in definition.experiment.runtimes:
+                expand(definition, Selection(runtime=runtime, repeats=1))
+        except ExperimentError as error:
+            readable(str(error)[:5000])
+
+    explore(one, texts(*plain, dump=toml) | as_written, examples, seed)
+
+
+def explore_summary(examples: int, seed: int) -> None:
+    """`fairlane lab show` of a run folder."""
+
+    def one(given: bytes) -> None:
+        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
+            folder = Path(place)
+            (folder / "summary.json").write_bytes(given)
+            try:
+                summary = read_summary(folder)
+                if not is_demo(summary):
+                    Console(file=io.StringIO()).print(result_table(summary, folder))
+                    open_run(folder)
+            except RunFolderError as error:
+                readable(str(error), str(folder))
+
+    explore(one, texts(SUMMARY), examples, seed)

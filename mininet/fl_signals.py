@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGTERM and SIGHUP (a closed terminal, `timeout`, a batch system) end the launcher as `exit` does: everything that was made is removed.
+
+A signal that comes while a step must not be broken (a process is started but not written down yet; what was made is being
+removed) waits until the step is over: `held()`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(BaseException):
+    """A signal that ends the process has come; once, later ones are ignored."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell would give it: 143 after SIGTERM, 129 after SIGHUP."""
+        return 128 + self.number
+
+
+@contextmanager
+def ended_by_signals() -> Generator[None]:
+    """In this block SIGTERM and SIGHUP raise Ended, once; from then on nothing comes any more, Ctrl-C neither.
+
+    What is ignored already (nohup) stays so. Outside of the main thread, where Python takes no signals, nothing is changed.
+    """
+    ended = False
+
+    def take(number: int, _frame: FrameType | None) -> None:
+        nonlocal ended
+        if ended:
+            return
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        ended = True
+        raise Ended(number)
+
+    with _handled(take):
+        yield
+
+
+@contextmanager
+def held() -> Generator[None]:
+    """Signals that come in this block come at its end, to whom they would have come: the one that ends, where there are several."""
+    came: list[int] = []
+    try:
+        with _handled(lambda number, _frame: came.append(number)):
+            yield
+    finally:
+        if came:
+            signal.raise_signal(next((number for number in came if number in ENDING), came[0]))
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], object]) -> Generator[None]:
+    """Signals that are not ignored go to `handler`."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
+    taken = [number for number, there in before.items() if there not in (signal.SIG_IGN, None)]
+    try:
+        for number in taken:
+            signal.signal(number, handler)
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])
