@@ -196,7 +196,7 @@ impl Flow {
             ..
         } = writer;
         let fix = |pc: &mut Pc| *pc = places[*pc as usize].expect("every block is placed");
-        ops.iter_mut().filter_map(target).for_each(fix);
+        ops.iter_mut().filter_map(Op::target).for_each(fix);
         selects
             .iter_mut()
             .flat_map(Select::targets_mut)
