@@ -27,7 +27,7 @@ endif
 export FAIRLANE_PYTHON := $(CURDIR)/.venv/bin/python
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help setup demo run stop test test-rust test-python test-machine test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench doctor lint format typecheck lock p4 clean
+.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench doctor lint format typecheck lock p4 clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -46,7 +46,7 @@ stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
-	@setup/test_groups.sh lint typecheck test-rust fuzz-short test-python test-machine ptf
+	@setup/test_groups.sh lint+typecheck test-rust fuzz-short+ptf test-python test-kernel+test-timed
 
 test-rust: setup ## unit and integration tests of the Rust workspace
 	@$(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace
@@ -55,9 +55,8 @@ test-python: setup ## tests of the Python packages, side by side
 	@setup/setup.sh browser
 	@$(ROOT) $(PY) -m pytest -q -m "not kernel and not timed" -n 4 --dist loadfile $(TESTS)
 
-test-machine: setup ## tests that need the machine for themselves (Mininet, kernel senders)
-	@$(MAKE) --no-print-directory --keep-going -j2 --output-sync=target test-kernel test-timed
-
+test-kernel: setup ## tests of senders and topologies in the machine's one kernel (Mininet)
+test-timed: setup ## tests that assert what holds in real time
 test-kernel test-timed: test-%:
 	@$(ROOT) env -u MAKEFLAGS -u MFLAGS $(PY) -m pytest -q -m $* $(TESTS)
 

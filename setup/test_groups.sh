@@ -1,22 +1,43 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs make targets one after the other, also behind one that failed, and ends with a line for each and with every failure.
-#   setup/test_groups.sh TARGET…
+# Those joined by + run side by side: the first one's output comes as it is made, the others' when they have ended.
+#   setup/test_groups.sh TARGET[+TARGET…]…
 set -uo pipefail
 cd "$(dirname "$0")/.."
 logs=.setup/tests
 mkdir -p $logs
 summary=() failed=()
-for group in "$@"; do
-    printf '\033[1m[test]\033[0m %s\n' "$group"
-    start=$SECONDS
-    if make --no-print-directory "$group" 2>&1 | tee "$logs/$group.log"; then
-        verdict=ok
-    else
-        verdict=FAILED
-        failed+=("$group")
-    fi
-    summary+=("$(printf '%-16s %-6s %5d s' "$group" "$verdict" $((SECONDS - start)))")
+
+begin() { printf '\033[1m[test]\033[0m %s\n' "$1"; }
+run() { make --no-print-directory "$1" >>"$logs/$1.log" 2>&1; local code=$?; echo "$SECONDS" >"$logs/$1.end"; return $code; }
+conclude() {  # TARGET EXIT-CODE START
+    local verdict=ok
+    [ "$2" = 0 ] || { verdict=FAILED; failed+=("$1"); }
+    summary+=("$(printf '%-16s %-6s %5d s' "$1" $verdict $(($(<"$logs/$1.end") - $3)))")
+}
+
+for step in "$@"; do
+    IFS=+ read -ra groups <<<"$step"
+    start=$SECONDS processes=()
+    for group in "${groups[@]}"; do : >"$logs/$group.log"; done
+    for group in "${groups[@]:1}"; do
+        run "$group" &
+        processes+=($!)
+    done
+    begin "${groups[0]}"
+    run "${groups[0]}" &
+    tail --pid=$! -n +1 -f --sleep-interval=0.2 "$logs/${groups[0]}.log"
+    wait $!
+    conclude "${groups[0]}" $? "$start"
+    for place in "${!processes[@]}"; do
+        group=${groups[$((place + 1))]}
+        wait "${processes[$place]}"
+        code=$?
+        begin "$group"
+        cat "$logs/$group.log"
+        conclude "$group" $code "$start"
+    done
 done
 echo
 printf '%s\n' "${summary[@]}"
