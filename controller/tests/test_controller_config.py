@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fairlane_controller.config.check import problems_of
 from fairlane_controller.config.emit import rate_text, to_toml
-from fairlane_controller.config.model import FairlaneConfig
+from fairlane_controller.config.model import config_model
 from fairlane_controller.config.positions import nearest, positions
 from fairlane_controller.config.read import read_file, read_text
 from fairlane_controller.config.schema import json_schema, json_schema_text
@@ -103,7 +103,7 @@ def test_units_become_numbers() -> None:
 def test_text_and_back() -> None:
     config = read_text(WHOLE, "f.toml")
     assert read_text(to_toml(config), "again.toml") == config
-    assert FairlaneConfig.model_validate(json.loads(json.dumps(config.plain()))) == config
+    assert config_model().model_validate(json.loads(json.dumps(config.plain()))) == config
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.name)
@@ -178,7 +178,7 @@ def test_the_schema_of_the_docs_is_current() -> None:
 def test_the_schema_describes_what_the_file_takes() -> None:
     schema = json_schema()
     assert schema["additionalProperties"] is False
-    assert set(schema["properties"]) == set(FairlaneConfig.model_fields)
+    assert set(schema["properties"]) == set(config_model().model_fields)
     policy = schema["$defs"]["PolicyConfig"]
     assert "class" in policy["properties"]
     assert "traffic_class" not in policy["properties"]
@@ -201,7 +201,7 @@ def test_what_no_reader_takes_is_a_mistake_too(text: str, message: str) -> None:
 
 @given(st.floats(min_value=1, max_value=1e12, allow_nan=False).map(lambda value: round(value, 3)))
 def test_rates_come_back(rate_bps: float) -> None:
-    config = FairlaneConfig.model_validate({"ports": [{"switch": "s1", "port": 1, "rate": rate_text(rate_bps)}]})
+    config = config_model().model_validate({"ports": [{"switch": "s1", "port": 1, "rate": rate_text(rate_bps)}]})
     assert config.ports is not None
     assert config.ports[0].rate == pytest.approx(rate_bps, abs=1e-6)
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from counting_proxy import counting
-from fairlane_controller.gfr.apply import read_held
+from fairlane_controller.switch import gfr_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.difference import read_entries
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableEntry, P4TableMatch
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
 from test_controller_gfr_live import FIFO, write_state
@@ -63,7 +64,7 @@ def tables(switch: LiveSwitch) -> dict[str, str]:
 
     async def read() -> dict[str, str]:
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
-            return {key: str(entry) for key, entry in (await read_held(client)).items()}
+            return {key: str(entry) for key, entry in (await read_entries(client, gfr_program.TABLES)).items()}
 
     return asyncio.run(read())
 

@@ -67,7 +67,7 @@ def test_ports_are_marked_and_unmarked(switch: LiveSwitch) -> None:
     assert ports(switch) == [1, 3]
     assert "s1: port 1 is no far side; 2 entries written" in switch.fairlane("ena", "unmark", "1")
     assert ports(switch) == [3]
-    assert "far sides of satellite links: 3; see `fairlane ena show`" in switch.fairlane("status")
+    assert "far-side ports: 3; see `fairlane ena show`" in switch.fairlane("status")
     assert "switch s1 has no port 4; valid: 1, 2, 3" in " ".join(switch.fairlane("ena", "mark", "4", code=2).split())
     assert ports(switch) == [3]
 
@@ -75,9 +75,9 @@ def test_ports_are_marked_and_unmarked(switch: LiveSwitch) -> None:
 def test_other_programs_commands_say_what_runs(switch: LiveSwitch) -> None:
     switch.fairlane("init")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())
-    assert "the program on the switch is ena, which has no flows and no thresholds: see `fairlane ena`" in said
+    assert "the program on the switch is ena, not qthresh: see `fairlane ena`" in said
     assert "runs ena, which needs no control loop" in " ".join(switch.fairlane("run", code=2).split())
-    assert "the program ena manages no port" in switch.fairlane("init", "--scheme", "drop_tail", code=2)
+    assert "the program ena has no schemes" in switch.fairlane("init", "--scheme", "drop_tail", code=2)
 
 
 def test_ena_on_a_switch_that_runs_another_program(tmp_path: Path) -> None:
@@ -89,6 +89,6 @@ def test_ena_on_a_switch_that_runs_another_program(tmp_path: Path) -> None:
     try:
         made.fairlane("init")
         said = " ".join(made.fairlane("ena", "show", code=5).split())
-        assert "has no table 'far_side_in': it is not ena" in said
+        assert "the program on the switch is qthresh, not ena" in said
     finally:
         made.kill()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import gfr_configs as configs
 import pytest
-from fairlane_controller.gfr.apply import read_held
+from fairlane_controller.switch import gfr_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.difference import read_entries
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
 
 pytestmark = pytest.mark.timeout(120)
@@ -73,7 +74,7 @@ def tables(switch: LiveSwitch) -> dict[str, str]:
 
     async def read() -> dict[str, str]:
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
-            return {key: str(entry) for key, entry in (await read_held(client)).items()}
+            return {key: str(entry) for key, entry in (await read_entries(client, gfr_program.TABLES)).items()}
 
     return asyncio.run(read())
 
@@ -92,9 +93,9 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     assert registers == ((None, None, None) if switch.target == "bmv2" else (0, 0, 0.0))
     assert "QT" in switch.fairlane("gfr", "show")
     assert switch.json("gfr", "apply", file_of(switch))["written"] == {"s1": 0}
-    assert "ports that GFR manages: 6" in switch.fairlane("status")
+    assert "managed ports: 6; see `fairlane gfr show`" in switch.fairlane("status")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())
-    assert "the program on the switch is gfr, which has VCs instead of flows and thresholds" in said
+    assert "the program on the switch is gfr, not qthresh" in said
     assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
     assert "s1,ingress_port=2,src=10.0.2.0/24,vlan=7,dscp=AF21" in switch.fairlane("vc", "list")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.registry import runs_program, wrong_program
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import Policy, Scheme
@@ -220,10 +221,9 @@ async def test_a_backup_waits_and_takes_over(switch: LiveSwitch) -> None:
 
 async def test_another_program_is_named_and_readers_write_nothing(switch: LiveSwitch) -> None:
     names = [name for name in program.REQUIRED_TABLES if name != "policy"]
-    wrong = program.check_tables(set(names))
-    assert wrong is not None
+    wrong = wrong_program("qthresh", names)
     assert "has no table 'policy': it is not qthresh" in wrong.message
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}", 1)) as client:
-        assert program.check_tables(set(client.table_names())) is None
+        assert runs_program("qthresh", client.table_names())
         with pytest.raises(FairlaneError, match="opened for reading only"):
             await client.put_entries([Policy(3, 0, Scheme.QTHRESH, 5).entry])

@@ -13,11 +13,12 @@ from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tel
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.cli.typed import typed
-from fairlane_controller.ena.apply import is_ena, set_up_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.gfr.setup import is_gfr, plan_in_force, set_up_gfr
 from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.history.clients import UndoableClient, undo_of, will_load
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
@@ -38,7 +39,7 @@ def init_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Load the program and write routes, port limits and schemes (gfr: VCs, ena: far-side ports); what is right already is not touched.
+    """Load the program and write routes, port limits and schemes (and what else the program has); what is right already is not touched.
 
     Examples: `fairlane init --scheme qthresh`, `fairlane init -s s1 --dry-run`
     """
@@ -57,8 +58,9 @@ def init_command(
         pipeline_of(one).check()
     if is_gfr(run) and scheme is not None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
-    if is_ena(run) and scheme is not None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: the program ena manages no port")
+    program = load_program(run.program)
+    if scheme is not None and run.program not in ("gfr", "qthresh"):
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"--scheme: the program {run.program} has no schemes")
     plan = plan_in_force(GfrStore(run.folder).state, run) if is_gfr(run) else None
 
     chosen = Scheme(scheme) if scheme else None
@@ -66,8 +68,8 @@ def init_command(
     async def put(client: SwitchClient, one: SwitchState) -> SetupResult:
         if plan is not None:
             return await set_up_gfr(client, one, plan)
-        if is_ena(run):
-            return await set_up_ena(client, one)
+        if run.program != "qthresh":
+            return await set_up_program(client, program, program.plan(program.initial_config(run, {}), run, {}), one)
         return await set_up(client, run, one, chosen)
 
     async def dry(one: SwitchState) -> DryResult:
@@ -106,11 +108,10 @@ def init_command(
             ]
         )  # fmt: skip
     else:
-        what = "far-side ports" if is_ena(run) else "managed ports"
         for r in results:
             ports = ", ".join(str(p) for p in r.managed_ports) or "none"
             print(
-                f"{r.switch}: {counted(r.routes, 'route')}, {what}: {ports}; {counted(r.entries_written, 'entry')} written"
+                f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
             )
     if errors:
         raise in_one(errors, len(states))

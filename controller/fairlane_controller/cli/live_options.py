@@ -11,7 +11,7 @@ from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.queues import QueueSourceOf
-from fairlane_controller.switch.gfr_program import CPU_PORT
+from fairlane_controller.switch.shared import CPU_PORT
 from fairlane_controller.units import parse_time
 
 MAX_INTERVAL_S = 600.0

@@ -23,6 +23,7 @@ from fairlane_controller.cli.lazy import (
 from fairlane_controller.cli.output import print_error
 from fairlane_controller.cli.typed import remember
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.names import command_groups
 from fairlane_controller.verbs.catalog import CATALOG
 
 COMMANDS_GROUP = "fairlane.commands"
@@ -54,7 +55,7 @@ COMMANDS = [
     LazyCommand("scheme", f"{_HERE}.scheme:scheme_app", "Queue scheme of (egress port, class): drop_tail or qthresh.", TUNE),
     LazyCommand("vc", f"{_HERE}.vc:vc_app", "VCs with minimum rates: add, change, remove, list.", TUNE),
     LazyCommand("gfr", f"{_HERE}.gfr:gfr_app", "GFR on managed egress ports: show, set, apply a file.", TUNE),
-    LazyCommand("ena", f"{_HERE}.ena:ena_app", "ENA: far sides of satellite links: show, mark, unmark.", TUNE),
+    *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
     LazyCommand("init", f"{_HERE}.init:init_command", "Load the program, write routes, port limits and schemes.", OPERATE),
     LazyCommand("config", f"{_HERE}.config:config_app", "The configuration file: check, show, apply, reload.", OPERATE),

@@ -7,16 +7,18 @@ import asyncio
 from typing import Any
 
 from fairlane_controller.cli.targets import Targets
-from fairlane_controller.ena.apply import far_side_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.loop_view import read_loop
 from fairlane_controller.loop.control import ask, ask_backup
 from fairlane_controller.loop.events import EVENTS_FILE
+from fairlane_controller.program.registry import find_program, wrong_program
 from fairlane_controller.state.loop_state import LoopState, read_loop_state
-from fairlane_controller.switch import ena_program, gfr_program, program
+from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.policies import Scheme, read_limits, read_policies
+from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 Row = dict[str, Any]
 _NOT_REACHED = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.TLS_FAILED, ErrorCode.BAD_FILE)
@@ -100,32 +102,15 @@ async def _status(endpoint: Endpoint) -> Row:
             if not client.has_pipeline:
                 return {**base, "reachable": True, "program": None, "ports": []}
             names = set(client.table_names())
-            if gfr_program.check_tables(names) is None:
-                schemes = await client.read_table(gfr_program.TABLE_PORT_SCHEME)
-                managed = sorted(int(entry["egress_port"]) for entry in schemes)
-                return {
-                    **base,
-                    "reachable": True,
-                    "program": client.program,
-                    "program_kind": "gfr",
-                    "ports": [],
-                    "gfr_ports": managed,
-                }
-            if ena_program.check_tables(names) is None:
-                far = await far_side_ports(client)
-                return {
-                    **base,
-                    "reachable": True,
-                    "program": client.program,
-                    "program_kind": "ena",
-                    "ports": [],
-                    "ena_ports": far,
-                }
-            wrong = program.check_tables(names)
-            if wrong:
-                return {**base, "reachable": True, "program": client.program, "ports": [], "error": wrong.to_json()}
-            ports = await _ports(client)
-            return {**base, "reachable": True, "program": client.program, "program_kind": "qthresh", "ports": ports}
+            program_here = find_program(names)
+            kind = program_here.name if program_here is not None else None
+            row: Row = {**base, "reachable": True, "program": client.program, "program_kind": kind, "ports": []}
+            if kind == "qthresh":
+                return {**row, "ports": await _ports(client)}
+            if program_here is None:
+                return {**row, "error": wrong_program("qthresh", names).to_json()}
+            current = await read_entries(client, program_here.tables)
+            return {**row, "program_ports": sorted(program_here.ports_of(endpoint.name, current))}
     except FairlaneError as ex:
         return {**base, "reachable": ex.code not in _NOT_REACHED, "program": None, "ports": [], "error": ex.to_json()}
 
@@ -137,9 +122,7 @@ async def _ports(client: SwitchClient) -> list[Row]:
         program.COUNTER_ADMITTED, [program.admitted_index(p, c) for p in ports for c in range(program.CLASSES)]
     )
     reasons = (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
-    drops = await client.read_counters(
-        program.COUNTER_DROPS, [program.drops_index(p, r) for p in ports for r in reasons]
-    )
+    drops = await client.read_counters(COUNTER_DROPS, [drops_index(p, r) for p in ports for r in reasons])
     collisions = await client.read_counters(program.COUNTER_COLLISIONS, ports)
     rows: list[Row] = []
     for port in ports:
@@ -159,7 +142,7 @@ async def _ports(client: SwitchClient) -> list[Row]:
             "collisions": hit.packet_count if hit else 0,
         }
         for reason in reasons:
-            cell = drops.get(program.drops_index(port, reason))
+            cell = drops.get(drops_index(port, reason))
             row["drops"][reason.name.lower()] = cell.packet_count if cell else 0
         rows.append(row)
     return rows

@@ -17,7 +17,6 @@ from fairlane_controller.config.loop_options import agent_options
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
-from fairlane_controller.ena.apply import is_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.gfr.activity import ActivityOptions
 from fairlane_controller.gfr.loop import run_gfr_loop
@@ -102,9 +101,10 @@ def run_command(
     if backup and any(target.run is None for target in targets):
         raise FairlaneError(ErrorCode.BAD_INPUT, "--backup: primary and backup share a run state: name it by --state")
     for target in targets:
-        if target.run is not None and is_ena(target.run):
+        if target.run is not None and target.run.program not in ("qthresh", "gfr"):
             raise FairlaneError(
-                ErrorCode.BAD_INPUT, f"the topology {target.run.name!r} runs ena, which needs no control loop"
+                ErrorCode.BAD_INPUT,
+                f"the topology {target.run.name!r} runs {target.run.program}, which needs no control loop",
             )
     gfr = [target.run for target in targets if target.run is not None and is_gfr(target.run)]
     if gfr and len(targets) > 1:

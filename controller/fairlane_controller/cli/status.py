@@ -13,6 +13,7 @@ from fairlane_controller.cli.reads import read_status
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.errors import ErrorCode
 from fairlane_controller.live.events import place_of, sentence_of
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.units import counted, format_rate, format_size, format_time, rounded
 
 Row = dict[str, Any]
@@ -93,12 +94,9 @@ def _print_switch(switch: Row) -> None:
         _say(f"{name}: {switch['error']['message']}")
     elif switch["program"] is None:
         _say(f"{name}: no program yet; run `fairlane init`")
-    elif "gfr_ports" in switch:
-        ports = ", ".join(str(port) for port in switch["gfr_ports"]) or "none"
-        _say(f"{name}: ready; ports that GFR manages: {ports}; see `fairlane vcs` and `fairlane gfr show`")
-    elif "ena_ports" in switch:
-        ports = ", ".join(str(port) for port in switch["ena_ports"]) or "none"
-        _say(f"{name}: ready; far sides of satellite links: {ports}; see `fairlane ena show`")
+    elif "program_ports" in switch:
+        kind, ports = switch["program_kind"], ", ".join(map(str, switch["program_ports"])) or "none"
+        _say(f"{name}: ready; {load_program(kind).ports_title}: {ports}; see `fairlane {kind} show`")
     elif not switch["ports"]:
         _say(f"{name}: ready, no managed port")
 

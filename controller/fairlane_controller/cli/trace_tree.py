@@ -58,8 +58,8 @@ def _subject(by: str) -> str:
 
 def _reason(trace: Row) -> str:
     """The reason that our own programs note in their metadata."""
-    from fairlane_controller.switch.program import DropReason
-    from fairlane_controller.switch.reasons import meaning
+    from fairlane_controller.program.reasons import reasons_of
+    from fairlane_controller.program.registry import load_program, program_names
 
     number = 0
     for entry in trace.get("rounds", ()):
@@ -68,11 +68,9 @@ def _reason(trace: Row) -> str:
                 for change in one.get("changes", ()):
                     if change["name"] == "metadata_t.reason":
                         number = int(change["to"], 16)
-    try:
-        name = DropReason(number).name.lower()
-    except ValueError:
-        return ""
-    return f", reason {name}: {meaning(name)}"
+    programs = [load_program(name) for name in program_names()]
+    known = [one[number] for one in map(reasons_of, programs) if number in one]
+    return f", reason {known[0].name}: {known[0].meaning}" if known else ""
 
 
 def tree(switch: str, trace: Row, *, full: bool = False) -> Tree:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from fairlane_controller.config.model import FairlaneConfig, Place, PortConfig
 from fairlane_controller.config.read import Loaded
@@ -14,8 +13,9 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.gfr import config as gfr
 from fairlane_controller.gfr.check import problems_of as gfr_problems
 from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.program.registry import load_program, program_names
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import ena_program, gfr_program
+from fairlane_controller.switch import gfr_program
 
 QTHRESH = "qthresh"
 _LIMIT_KEYS = ("limit_packets", "limit_bytes", "report_period")
@@ -37,7 +37,7 @@ def problems_of(config: FairlaneConfig, run: RunState | None) -> list[str]:
         *_ports(config, run),
         *_classes(config, run),
         *_policies(config, run),
-        *_far_sides(config, run),
+        *_of_program(config, run),
         *_gfr(config, run),
     ]
 
@@ -48,12 +48,18 @@ def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
         yield f"program: the topology {run.name!r} runs {run.program}, not {config.program}: start it with the program {config.program}"
     if program is None:
         return
-    ports = list(enumerate(config.ports or ()))
+    ports, programs = list(enumerate(config.ports or ())), [load_program(name) for name in program_names()]
     sections: list[tuple[str, bool, str]] = [
         ("policies", bool(config.policies), QTHRESH),
         ("classes", bool(config.classes), QTHRESH),
         ("vcs", bool(config.vcs), gfr_program.PROGRAM),
-        ("far_sides", bool(config.far_sides), ena_program.PROGRAM),
+        *((key, bool(getattr(config, key)), one.name) for one in programs for key in one.Sections.model_fields),
+        *(
+            (f"ports[{i}].{key}", key in port.model_fields_set, one.name)
+            for one in programs
+            for key in one.Settings.model_fields
+            for i, port in ports
+        ),
         *((f"ports[{i}].capacity", port.is_gfr, gfr_program.PROGRAM) for i, port in ports),
         *((f"ports[{i}].managed", port.managed is not None, QTHRESH) for i, port in ports),
     ]
@@ -72,7 +78,7 @@ def _topology(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
         if tls is not None and (tls.cert is None) != (tls.key is None):
             yield f"{at}.tls: cert and key belong together: give both of them, or none"
         if run is not None:
-            yield from _unknown_switch(f"{at}.name", switch.name, run)
+            yield from run.unknown_switch(f"{at}.name", switch.name)
 
 
 def _ports(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
@@ -86,7 +92,7 @@ def _ports(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
             for key in _GFR_KEYS:
                 if key in port.model_fields_set:
                     yield f"{at}.{key}: is of GFR's ports, which have a capacity (C_GFR): give capacity, or leave {key} out"
-            yield from _unknown_place(at, port.switch, port.port, "port", run)
+            yield from _unknown(run, at, port.switch, port.port)
         yield from _limit(at, port, run)
 
 
@@ -116,7 +122,7 @@ def _classes(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
                 break
         seen.setdefault((rule.switch, *match), index)
         if rule.switch:
-            yield from _unknown_place(at, rule.switch, rule.ingress_port, "ingress_port", run)
+            yield from _unknown(run, at, rule.switch, rule.ingress_port, "ingress_port")
 
 
 def _policies(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
@@ -130,7 +136,7 @@ def _policies(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
                 f"policies[{seen[policy.key]}] too; it may occur once"
             )
         seen.setdefault(policy.key, index)
-        unknown = list(_unknown_place(at, policy.switch, policy.port, "port", run))
+        unknown = list(_unknown(run, at, policy.switch, policy.port))
         yield from unknown
         if run is None or managed is None or unknown:
             continue
@@ -145,14 +151,11 @@ def _policies(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
                 yield f"{at}.{key}: {value} is more than the port lets wait ({limit.max_packets} packets): must be at most {limit.max_packets}"
 
 
-def _far_sides(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
-    seen: dict[Place, int] = {}
-    for index, side in enumerate(config.far_sides or ()):
-        at, place = f"far_sides[{index}]", (side.switch, side.port)
-        if place in seen:
-            yield f"{at}: switch {side.switch} port {side.port} is far_sides[{seen[place]}] too; a port may occur once"
-        seen.setdefault(place, index)
-        yield from _unknown_place(at, side.switch, side.port, "port", run)
+def _of_program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
+    """The program's own checks."""
+    for name in [run.program] if run is not None else program_names():
+        program = load_program(name)
+        yield from program.check(config.part_of(program), run)
 
 
 def _gfr(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
@@ -169,33 +172,8 @@ def _gfr(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
         )
 
 
-# ---- names -----------------------------------------------------------------------------------------------------------
-
-
-def _unknown_place(at: str, switch: str, port: int | None, key: str, run: RunState | None) -> Iterator[str]:
-    if run is None:
-        return
-    unknown = list(_unknown_switch(f"{at}.switch", switch, run))
-    yield from unknown
-    if unknown or port is None:
-        return
-    state = run.switch(switch)
-    if state.ports and state.port(port) is None:
-        listed = ", ".join(str(one.port) for one in state.ports)
-        yield f"{at}.{key}: switch {switch} has no port {port}; valid: {listed}"
-
-
-def _unknown_switch(at: str, name: str, run: RunState) -> Iterator[str]:
-    names = sorted(switch.name for switch in run.switches)
-    if name not in names:
-        yield f"{at}: {_unknown('switch', name, names)}"
-
-
-def _unknown(kind: str, name: str, valid: Iterable[str]) -> str:
-    names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown {kind} {name!r}{hint}; valid: {', '.join(names) or 'none'}"
+def _unknown(run: RunState | None, at: str, switch: str, port: int | None, key: str = "port") -> list[str]:
+    return run.unknown_place(at, switch, port, key) if run is not None else []
 
 
 def refuse(loaded: Loaded, problem: FairlaneError) -> FairlaneError:

@@ -16,15 +16,12 @@ from fairlane_controller.config.ports import differing, read_infos, wanted
 from fairlane_controller.config.wanted import (
     TABLE_CLASS,
     class_entries,
-    far_side_entries,
     limit_of_port,
     managed_places,
     policy_entry,
     settings_said,
 )
-from fairlane_controller.ena.apply import is_ena
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.apply import difference, read_held, wanted_by_key
 from fairlane_controller.gfr.deploy import Plan, make_plan
 from fairlane_controller.gfr.entries import Active, port_entries
 from fairlane_controller.gfr.line import at_capacity
@@ -33,10 +30,12 @@ from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.loop_state import PolicyState
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import ena_program, program
+from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import SwitchClient, entry_key
+from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.policies import PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_updates
@@ -126,11 +125,11 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
         await _ports(found, config, run)
         async with SwitchClient(endpoint_of(run.switch(name))) as client:
             if plan is not None and name in plan.switches:
-                held = await read_held(client)
+                held = await read_entries(client, gfr_program.TABLES)
                 entries = [*_on_measured_lines(plan, name, active, lines), *plan.entries(name, active)]
-                _entries(client, found, held, wanted_by_key(client, entries).values(), by_gfr=True)
-            elif is_ena(run):
-                await _ena(client, found, config)
+                _entries(client, found, held, entries_by_key(client, entries).values(), by_gfr=True)
+            elif run.program not in ("qthresh", "gfr"):
+                await _program(client, found, config, run)
             elif gfr_store is None:
                 await _qthresh(client, found, config, run, store)
         return found
@@ -203,14 +202,14 @@ def _on_measured_lines(plan: Plan, switch: str, active: Active | None, lines: di
 # ---- the programs ----------------------------------------------------------------------------------------------------
 
 
-async def _ena(client: SwitchClient, found: SwitchDiff, config: FairlaneConfig) -> None:
-    if config.far_sides is None:
+async def _program(client: SwitchClient, found: SwitchDiff, config: FairlaneConfig, run: RunState) -> None:
+    program = load_program(run.program)
+    part = config.part_of(program)
+    if part.ports is None and part.sections is None:
         return
-    wrong = ena_program.check_tables(set(client.table_names()))
-    if wrong:
-        raise wrong
-    held = [entry for table in ena_program.TABLES for entry in await client.read_table(table)]
-    _entries(client, found, _by_key(held), far_side_entries(config, found.switch))
+    check_program(program, client.table_names())
+    current = await read_entries(client, program.tables)
+    _entries(client, found, current, program.plan(part, run, {}).wanted(found.switch, current).entries)
 
 
 async def _qthresh(
@@ -351,7 +350,7 @@ def _entries(
     for entry in deletes:
         row(EXTRA, None, entry)
     if by_gfr:
-        found.updates += plain_updates(difference(held, made).updates, schema)
+        found.updates += plain_updates(difference(held, made, gfr_program.TABLES).updates, schema)
         return
     updates: list[Any] = [+replace(entry) for entry in inserts]
     updates += [~replace(entry) for entry, _ in modifies]

@@ -8,12 +8,18 @@ None: what the switches hold of it is left alone. A `gfr.toml` is such a file.
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
-from fairlane_controller.config.values import (
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.gfr import config as gfr
+from fairlane_controller.gfr.config import MARKED_DSCPS, Dscps, GfrConfig, VcConfig
+from fairlane_controller.models.qthresh import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
+from fairlane_controller.program.contract import Config, Program
+from fairlane_controller.program.quantities import (
     CellLimit,
     Cells,
     Dscp,
@@ -24,13 +30,13 @@ from fairlane_controller.config.values import (
     Size,
     SizeLimit,
 )
-from fairlane_controller.gfr import config as gfr
-from fairlane_controller.gfr.config import MARKED_DSCPS, Dscps, GfrConfig, VcConfig
-from fairlane_controller.models.qthresh import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
+from fairlane_controller.program.registry import load_program, program_names
+from fairlane_controller.program.settings import Section
 from fairlane_controller.state.loop_state import Mode, PolicyState
-from fairlane_controller.switch.gfr_program import CELLS_MAX, CPU_PORT
+from fairlane_controller.switch.gfr_program import CELLS_MAX
 from fairlane_controller.switch.policies import Scheme
 from fairlane_controller.switch.program import CLASSES
+from fairlane_controller.switch.shared import PortNumber, SwitchName
 
 Place = tuple[str, int]
 """(switch, port)."""
@@ -38,12 +44,6 @@ PolicyKey = tuple[str, int, int]
 """(switch, egress port, class)."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
-
-
-SwitchName = Annotated[str, Field(min_length=1)]
-PortNumber = Annotated[int, Field(ge=1, lt=CPU_PORT)]
 ClassNumber = Annotated[int, Field(ge=0, lt=CLASSES)]
 Weight = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
 
@@ -51,7 +51,7 @@ Weight = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
 # ---- topology --------------------------------------------------------------------------------------------------------
 
 
-class TlsConfig(_Model):
+class TlsConfig(Section):
     """PEM files with which the controller talks to a switch."""
 
     ca: Path
@@ -60,7 +60,7 @@ class TlsConfig(_Model):
     key: Path | None = None
 
 
-class SwitchConfig(_Model):
+class SwitchConfig(Section):
     """Where one switch is."""
 
     name: SwitchName
@@ -73,7 +73,7 @@ class SwitchConfig(_Model):
     p4info: Path | None = None
 
 
-class TopologyConfig(_Model):
+class TopologyConfig(Section):
     """The topology that the file is for."""
 
     name: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]*$")
@@ -87,7 +87,7 @@ class TopologyConfig(_Model):
 # ---- the loop --------------------------------------------------------------------------------------------------------
 
 
-class FlowWeightConfig(_Model):
+class FlowWeightConfig(Section):
     """The weight of new flows that have all that is given; the first rule that matches counts."""
 
     weight: Weight
@@ -100,7 +100,7 @@ class FlowWeightConfig(_Model):
 Period = Annotated[Duration, Field(gt=0, le=3600)]
 
 
-class LoopConfig(_Model):
+class LoopConfig(Section):
     """How the control loop works; what is not given is as in the loop's own defaults."""
 
     dry_run: bool = False
@@ -154,7 +154,7 @@ class LinkLayer(str, Enum):
 class PortConfig(gfr.PortConfig):
     """One port of a switch: its queue, whether Qthresh manages it, and, with `capacity`, GFR on it."""
 
-    capacity: Annotated[gfr.Rate, Field(gt=0)] | None = None  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
+    capacity: Annotated[gfr.LineRate, Field(gt=0)] | None = None  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
     "GFR: C_GFR, bit/s on the line; a port without it is not GFR's."
     lbo_cells: Annotated[Cells, Field(le=CELLS_MAX)] = 1000
     hbo_cells: Annotated[Cells, Field(le=CELLS_MAX)] = 3000
@@ -184,8 +184,6 @@ class PortConfig(gfr.PortConfig):
     report_period: Annotated[Duration, Field(ge=0.001, le=60)] | None = None
     "Qthresh: between two reports of the port."
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     @property
     def is_gfr(self) -> bool:
         """Whether GFR manages the port."""
@@ -197,7 +195,7 @@ class PortConfig(gfr.PortConfig):
         return gfr.PortConfig.model_validate({name: getattr(self, name) for name in known})
 
 
-class ClassConfig(_Model):
+class ClassConfig(Section):
     """Packets of a traffic class; what is left out matches all, the more precise rule wins (port, then DSCP, then PCP)."""
 
     traffic_class: ClassNumber = Field(alias="class")
@@ -220,7 +218,7 @@ class ClassConfig(_Model):
         return 4 * (self.ingress_port is not None) + 2 * (self.dscp is not None) + (self.pcp is not None)
 
 
-class PolicyConfig(_Model):
+class PolicyConfig(Section):
     """How an egress port treats a class."""
 
     switch: SwitchName
@@ -279,20 +277,13 @@ class PolicyConfig(_Model):
         )
 
 
-class FarSideConfig(_Model):
-    """ENA: a port that is the far side of a satellite link."""
-
-    switch: SwitchName
-    port: PortNumber
-
-
 # ---- all of it -------------------------------------------------------------------------------------------------------
 
 
-class FairlaneConfig(_Model):
+class FairlaneConfig(Section):
     """The whole file."""
 
-    program: Literal["qthresh", "gfr", "ena"] | None = None
+    program: str | None = None
     "The P4 program that the file is for; refused on a topology that runs another one."
     topology: TopologyConfig = TopologyConfig()
     loop: LoopConfig | None = None
@@ -305,8 +296,14 @@ class FairlaneConfig(_Model):
     "GFR: all VCs."
     clp_dscp: Dscps = MARKED_DSCPS
     "GFR: DSCPs that mean CLP 1."
-    far_sides: tuple[FarSideConfig, ...] | None = None
-    "ENA: all far sides."
+
+    @field_validator("program")
+    @classmethod
+    def _check_program(cls, value: str | None) -> str | None:
+        try:
+            return value if value is None else load_program(value).name
+        except FairlaneError as ex:
+            raise ValueError(ex.message) from None
 
     def gfr_part(self, in_force: GfrConfig | None = None) -> GfrConfig | None:
         """What the program gfr has of it, with what it leaves out as in `in_force`; None when it says nothing of GFR."""
@@ -320,6 +317,32 @@ class FairlaneConfig(_Model):
             clp_dscp=self.clp_dscp if "clp_dscp" in self.model_fields_set or not in_force else old.clp_dscp,
         )
 
+    def part_of(self, program: Program) -> Config:
+        """What a program has of it; ports that say nothing of the program are not in it."""
+        ports: dict[Place, Any] = {}
+        for port in self.ports or ():
+            given = {name: getattr(port, name) for name in port.model_fields_set & program.Settings.model_fields.keys()}
+            if given:
+                ports[port.place] = program.Settings.model_validate(given)
+        names = self.model_fields_set & program.Sections.model_fields.keys()
+        sections = {name: getattr(self, name) for name in names}
+        return Config(ports or None, program.Sections.model_validate(sections) if sections else None)
+
     def plain(self) -> dict[str, Any]:
         """As JSON has it, without what was not given; `FairlaneConfig.model_validate` takes it back."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+@cache
+def config_model(*others: Program) -> type[FairlaneConfig]:
+    """The model of the whole file: the core's sections, those of all programs that have a name, and of `others`."""
+    programs = [*others, *(load_program(name) for name in program_names())]
+    port_parts = [one.Settings for one in programs if one.Settings.model_fields]
+    port = create_model("PortConfig", __base__=(PortConfig, *port_parts), __doc__=PortConfig.__doc__)
+    sections = [one.Sections for one in programs if one.Sections.model_fields]
+    return create_model(
+        "FairlaneConfig",
+        __base__=(FairlaneConfig, *sections),
+        __doc__=FairlaneConfig.__doc__,
+        ports=(tuple[port, ...] | None, None),
+    )

@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fairlane_controller.config.model import FairlaneConfig
+from fairlane_controller.config.model import config_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema() -> dict[str, Any]:
     """The schema; its descriptions are the model's own."""
-    made = FairlaneConfig.model_json_schema(by_alias=True, mode="validation")
+    made = config_model().model_json_schema(by_alias=True, mode="validation")
     return {"$schema": DIALECT, **made, "title": "fairlane.toml"}
 
 

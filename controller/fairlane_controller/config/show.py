@@ -10,20 +10,21 @@ from typing import Any
 from finsy import P4TableAction, P4TableEntry
 
 from fairlane_controller.config.apply import read_note
-from fairlane_controller.config.model import FairlaneConfig
+from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.config.ports import read_ports
 from fairlane_controller.config.wanted import TABLE_CLASS
-from fairlane_controller.ena.apply import far_side_ports, is_ena
 from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.loop_state import Mode, PolicyState
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import Entries, read_entries
 from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.updates import match_of, match_text
 
 Plain = dict[str, Any]
@@ -37,7 +38,8 @@ class Shown:
     ports: list[Plain] = field(default_factory=lambda: list[Plain]())
     classes: list[Plain] = field(default_factory=lambda: list[Plain]())
     policies: list[Plain] = field(default_factory=lambda: list[Plain]())
-    far_sides: list[Plain] = field(default_factory=lambda: list[Plain]())
+    entries: Entries = field(default_factory=lambda: Entries())
+    "Of a program's own tables."
     notes: list[str] = field(default_factory=lambda: list[str]())
     "What it holds that a file cannot say."
 
@@ -58,13 +60,24 @@ async def in_force(run: RunState) -> tuple[FairlaneConfig, list[str]]:
             known[port["switch"], port["port"]] = {**port, **known.get((port["switch"], port["port"]), {})}
         data |= {"clp_dscp": list(GfrStore(run.folder).state.config.clp_dscp), "vcs": config.get("vcs", [])}
         ports = [known[place] for place in sorted(known)]
-    elif is_ena(run):
-        data["far_sides"] = [side for one in shown for side in one.far_sides]
+    elif run.program != "qthresh":
+        program = load_program(run.program)
+        part = program.read_config(
+            {switch.name: one.entries for switch, one in zip(run.switches, shown, strict=True)}, {}
+        )
+        if part.sections is not None:
+            data |= part.sections.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        known = {(port["switch"], port["port"]): port for port in ports}
+        for (switch, port), chosen in (part.ports or {}).items():
+            known.setdefault((switch, port), {"switch": switch, "port": port}).update(
+                chosen.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            )
+        ports = [known[place] for place in sorted(known)]
     else:
         data["classes"] = [rule for one in shown for rule in one.classes]
         data["policies"] = [policy for one in shown for policy in one.policies]
     data["ports"] = ports
-    return FairlaneConfig.model_validate(data), [note for one in shown for note in one.notes]
+    return config_model().model_validate(data), [note for one in shown for note in one.notes]
 
 
 async def loop_options(run: RunState) -> Plain | None:
@@ -81,8 +94,9 @@ async def _switch(run: RunState, name: str, store: LoopStore) -> Shown:
     state = run.switch(name)
     ports = {number: {"switch": name, "port": number, **held} for number, held in (await read_ports(run, name)).items()}
     async with SwitchClient(endpoint_of(state)) as client:
-        if is_ena(run):
-            shown.far_sides = [{"switch": name, "port": port} for port in await far_side_ports(client)]
+        if run.program != "qthresh" and not is_gfr(run):
+            check_program(run.program, client.table_names())
+            shown.entries = await read_entries(client, load_program(run.program).tables)
         elif not is_gfr(run):
             for limit in (await read_limits(client)).values():
                 ports[limit.port] = {**ports.get(limit.port, {"switch": name, "port": limit.port}), **_limit(limit)}
@@ -95,7 +109,7 @@ async def _switch(run: RunState, name: str, store: LoopStore) -> Shown:
 
 def _limit(limit: PortLimit) -> Plain:
     data: Plain = {"managed": True, "limit_packets": limit.max_packets}
-    if limit.max_bytes != program.UNLIMITED:
+    if limit.max_bytes != UNLIMITED:
         data["limit_bytes"] = limit.max_bytes
     data["report_period"] = f"{limit.report_period_us}us"
     return data

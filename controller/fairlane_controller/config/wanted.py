@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries that a configuration means for one switch: limits, classes and policies of qthresh, far sides of ena. Pure."""
+"""The entries that a configuration means for one switch: limits, classes and policies of qthresh. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from fairlane_controller.loop.decide import bounded_capacity
 from fairlane_controller.models.qthresh import QTHRESH_MIN_PACKETS
 from fairlane_controller.state.loop_state import Mode, PolicyState
 from fairlane_controller.state.run_state import PortState, RunState
-from fairlane_controller.switch import ena_program, program
+from fairlane_controller.switch import program
 from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme
+from fairlane_controller.switch.shared import UNLIMITED
 
 TABLE_CLASS = "flow_class"
 ACTION_SET_CLASS = "set_class"
@@ -41,7 +42,7 @@ def limit_of_port(port: PortConfig, run: RunState | None) -> PortLimit | None:
     state = _state(port, run)
     held = port.queue_bytes or (state.queue_bytes if state is not None else 0)
     period_us = program.REPORT_PERIOD_US if port.report_period is None else round(port.report_period * 1e6)
-    return PortLimit(port.port, packets, port.limit_bytes or held or program.UNLIMITED, period_us)
+    return PortLimit(port.port, packets, port.limit_bytes or held or UNLIMITED, period_us)
 
 
 def managed_places(config: FairlaneConfig, run: RunState) -> dict[Place, PortLimit]:
@@ -108,9 +109,3 @@ def class_entries(config: FairlaneConfig, switch: str) -> list[P4TableEntry]:
         action = P4TableAction(ACTION_SET_CLASS, traffic_class=rule.traffic_class)
         made.append(P4TableEntry(TABLE_CLASS, match=P4TableMatch(match), action=action, priority=rule.priority))
     return made
-
-
-def far_side_entries(config: FairlaneConfig, switch: str) -> list[P4TableEntry]:
-    """ENA's entries of a switch."""
-    ports = [side.port for side in config.far_sides or () if side.switch == switch]
-    return [entry for port in sorted(ports) for entry in ena_program.far_side_entries(port)]

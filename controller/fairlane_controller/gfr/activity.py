@@ -18,7 +18,6 @@ from typing import Any
 from finsy import P4TableAction, P4TableEntry
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.apply import Held, difference, restore, wanted_by_key
 from fairlane_controller.gfr.config import PortConfig
 from fairlane_controller.gfr.deploy import Plan, apply_plan
 from fairlane_controller.gfr.entries import port_entries, port_shares
@@ -38,8 +37,10 @@ from fairlane_controller.loop.occupancy import GFR, OccupancyKeeper
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.prober import listen_probes, send_probes
+from fairlane_controller.program.registry import runs_program
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
+from fairlane_controller.switch.difference import Entries, difference, entries_by_key, restore_entries
 from fairlane_controller.units import counted, format_rate
 
 VcOnPort = tuple[int, int]
@@ -136,7 +137,7 @@ class ActivityAgent(SwitchSession):
         await client.__aenter__()
 
     async def _observe(self, client: SwitchClient) -> None:
-        if self._dry_run and program.check_tables(set(client.table_names())) is None:
+        if self._dry_run and runs_program(program.PROGRAM, client.table_names()):
             await self.keep(client)
 
     async def _take_over(self, client: SwitchClient) -> None:
@@ -213,14 +214,14 @@ class ActivityAgent(SwitchSession):
             if port.port in ports:
                 vcs, allocation = crossing[port.place], self.plan.state.allocation
                 wanted += port_entries(allocation, self._in_force(port), vcs, self._active[port.port])
-        held: Held = {entry_key(entry): entry for entry in shares}
+        held: Entries = {entry_key(entry): entry for entry in shares}
         held |= {entry_key(entry): entry for entry in await client.read_table(program.TABLE_PORT_SCHEME)}
-        by_key = wanted_by_key(client, wanted)
-        updates = difference({key: held[key] for key in by_key if key in held}, by_key).updates
+        by_key = entries_by_key(client, wanted)
+        updates = difference({key: held[key] for key in by_key if key in held}, by_key, program.TABLES).updates
         try:
             await client.write(updates)
         except FairlaneError as problem:
-            await restore(client, held, problem, (program.TABLE_VC_SHARE, program.TABLE_PORT_SCHEME))
+            await restore_entries(client, (program.TABLE_VC_SHARE, program.TABLE_PORT_SCHEME), held, problem)
             raise
         return bool(updates)
 

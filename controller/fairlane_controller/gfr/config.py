@@ -7,7 +7,6 @@ What one value alone can show is refused here; what needs others, or the topolog
 from __future__ import annotations
 
 import difflib
-import math
 import re
 import types
 from enum import Enum
@@ -21,17 +20,17 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
-    WithJsonSchema,
     field_validator,
 )
 
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
-from fairlane_controller.gfr.match import IpNetwork, Ternary, parse_dscp, parse_prefix, ternaries
+from fairlane_controller.gfr.match import IpNetwork, Ternary, parse_prefix, ternaries
 from fairlane_controller.models.gfr import ETHERNET_HEADER_BYTES, MAX_40, cells_of_frame
+from fairlane_controller.program.quantities import Rate, parse_dscp
 from fairlane_controller.state.files import read_text
-from fairlane_controller.switch.gfr_program import CELLS_MAX, CPU_PORT
-from fairlane_controller.units import parse_rate
+from fairlane_controller.switch.gfr_program import CELLS_MAX
+from fairlane_controller.switch.shared import CPU_PORT
 
 MFS_MAX_BYTES = 65_535 - ETHERNET_HEADER_BYTES - 4
 """`mfs` of the data plane counts bytes of frame in 16 bits; 4 of them for a VLAN tag."""
@@ -43,29 +42,8 @@ MAX_PROBLEM = 800
 """So many errors of a file are told at a time."""
 
 
-def _rate(value: Any) -> float:
-    if isinstance(value, str):
-        try:
-            return parse_rate(value, "rate")
-        except FairlaneError as ex:
-            raise ValueError(ex.message) from None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"rate {value!r} must be a number of bit/s or a text such as 2Mbit")
-    return float(value)
-
-
-_RATE_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "number", "minimum": 0},
-            {"type": "string", "pattern": r"^\s*[0-9.]+\s*[kKmMgG]?([bB][iI][tT](/s)?|[bB][pP][sS]|[bB]/s)?\s*$"},
-        ],
-        "description": "bit/s",
-        "examples": ["2Mbit", "51.84Mbit"],
-    }
-)
-Rate = Annotated[float, BeforeValidator(_rate), Field(ge=0, le=MAX_40), _RATE_SCHEMA]
-"""Bits on the line a second: `2Mbit`, `51.84Mbit`, or a number of bit/s."""
+LineRate = Annotated[Rate, Field(le=MAX_40)]
+"""Bits on the line a second, as 40 bits have them."""
 Dscp = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
 
@@ -105,7 +83,7 @@ class PortConfig(_Model):
 
     switch: str = Field(min_length=1)
     port: int = Field(ge=1, lt=CPU_PORT)
-    capacity: Annotated[Rate, Field(gt=0)]
+    capacity: Annotated[LineRate, Field(gt=0)]
     "C_GFR, bit/s on the line."
     follow_capacity: bool = False
     "Let C_GFR, LBO and HBO follow what the line really drains, where that is less or more than `capacity`."
@@ -183,9 +161,9 @@ class VcConfig(_Model):
     """One VC: a customer's aggregate with a minimum rate."""
 
     name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    mcr: Rate
+    mcr: LineRate
     "Guaranteed, bit/s on the line."
-    pcr: Annotated[Rate, Field(gt=0)] | None = None
+    pcr: Annotated[LineRate, Field(gt=0)] | None = None
     "Above it frames are dropped at the edge; default: the least capacity of its ports."
     mbs_cells: int = Field(default=200, ge=1, le=1_000_000)
     mfs_bytes: int = Field(default=1500, ge=20, le=MFS_MAX_BYTES)

@@ -12,18 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
-from finsy import P4TableEntry
+from finsy import P4CounterData, P4CounterEntry, P4TableEntry
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.gfr.allocation import Seat, allocate
-from fairlane_controller.gfr.apply import Applied, apply_entries, restore
 from fairlane_controller.gfr.check import check_config
 from fairlane_controller.gfr.config import GfrConfig
 from fairlane_controller.gfr.entries import Active, switch_entries
 from fairlane_controller.gfr.store import GfrState, GfrStore
+from fairlane_controller.program.registry import check_program
 from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import Applied, apply_entries, restore_entries
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,16 @@ class Plan:
         """What a switch should hold; `active` None: every VC is."""
         return switch_entries(self.state.config, self.state.allocation, switch, self.run, active)
 
-    def reused_at(self, switch: str) -> list[Seat]:
-        """Slots of a switch whose counters begin anew."""
-        return [seat for seat in self.reused if seat.switch == switch]
+    def resets(self, switch: str) -> list[Any]:
+        """Updates that let the verdicts of slots that had another VC begin anew."""
+        return [
+            ~P4CounterEntry(
+                program.COUNTER_VERDICTS, index=seat.slot * program.VERDICTS_A_SLOT + cell, data=P4CounterData()
+            )
+            for seat in self.reused
+            if seat.switch == switch
+            for cell in range(program.VERDICTS_A_SLOT)
+        ]
 
 
 def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState | None, source: str) -> Plan:
@@ -59,7 +69,8 @@ def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState |
 async def apply_plan(client: SwitchClient, plan: Plan, active: Active | None = None) -> Applied:
     """The plan into one switch, all or nothing."""
     name = client.endpoint.name
-    return await apply_entries(client, plan.entries(name, active), plan.reused_at(name))
+    check_program(program.PROGRAM, client.table_names())
+    return await apply_entries(client, program.TABLES, plan.entries(name, active), plan.resets(name))
 
 
 async def deploy(
@@ -90,6 +101,6 @@ async def deploy_to(
     except FairlaneError as problem:
         for client, applied in reversed(done):
             if applied.before is not None:
-                await restore(client, applied.before, problem)
+                await restore_entries(client, program.TABLES, applied.before, problem)
         raise
     return {client.endpoint.name: applied for client, applied in done}

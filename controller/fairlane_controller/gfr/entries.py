@@ -11,7 +11,7 @@ from finsy import P4MeterConfig, P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.gfr.allocation import Allocation, Seat
 from fairlane_controller.gfr.config import GfrConfig, GfrScheme, PortConfig, Queues, VcConfig
-from fairlane_controller.gfr.match import Ternary, parse_dscp
+from fairlane_controller.gfr.match import Ternary
 from fairlane_controller.gfr.paths import Place, path_of, vcs_of
 from fairlane_controller.models.gfr import (
     MeterSettings,
@@ -23,6 +23,7 @@ from fairlane_controller.models.gfr import (
     police_settings,
     share_words,
 )
+from fairlane_controller.program.quantities import parse_dscp
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch import gfr_program as program
 

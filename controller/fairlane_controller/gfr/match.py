@@ -11,29 +11,6 @@ IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 WIDTHS = {"ingress_port": 9, "vid": 12, "dscp": 6}
 _ADDRESS_BITS = {4: 32, 6: 128}
 
-DSCP_NAMES: dict[str, int] = {
-    "EF": 46,
-    **{f"CS{n}": 8 * n for n in range(8)},
-    **{f"AF{c}{d}": 8 * c + 2 * d for c in range(1, 5) for d in range(1, 4)},
-}
-"""RFC 2474, 2597, 3246."""
-
-
-def parse_dscp(text: str | int) -> int | None:
-    """`AF12`, `EF`, `10` or "" (any, None). Raises ValueError that says what is allowed."""
-    if isinstance(text, str):
-        word = text.strip().upper()
-        if not word:
-            return None
-        if word in DSCP_NAMES:
-            return DSCP_NAMES[word]
-        if not word.isdecimal():
-            raise ValueError(f"{text!r} is no DSCP: must be 0 to 63, AF11 to AF43, CS0 to CS7 or EF")
-        text = int(word)
-    if not 0 <= text <= 63:
-        raise ValueError(f"DSCP {text} is out of range: must be 0 to 63")
-    return text
-
 
 def parse_prefix(text: str) -> IpNetwork | None:
     """`10.0.1.0/24`, `2001:db8::/32`, an address, or "" (any, None). Raises ValueError; host bits must be 0."""

@@ -11,6 +11,7 @@ from finsy import P4CounterData, P4TableAction, P4TableEntry
 from fairlane_controller.gfr.allocation import Allocation
 from fairlane_controller.gfr.paths import Place
 from fairlane_controller.loop.control import ask
+from fairlane_controller.program.registry import check_program
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import SwitchClient
 
@@ -25,9 +26,7 @@ async def read_ports(
 
     `config_names` adds to a VC's row what the configuration says of it, by (switch, port, VC).
     """
-    wrong = program.check_tables(set(client.table_names()))
-    if wrong:
-        raise wrong
+    check_program("gfr", client.table_names())
     name = client.endpoint.name
     schemes = {int(e["egress_port"]): e for e in await client.read_table(program.TABLE_PORT_SCHEME)}
     shares = await client.read_table(program.TABLE_VC_SHARE, counters=True)

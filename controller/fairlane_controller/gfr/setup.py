@@ -7,6 +7,7 @@ import time
 
 from fairlane_controller.gfr.deploy import Plan, apply_plan, make_plan
 from fairlane_controller.gfr.store import GFR_STATE_FILE, GfrState
+from fairlane_controller.program.registry import check_program
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import SwitchClient
@@ -25,9 +26,7 @@ def plan_in_force(state: GfrState, run: RunState) -> Plan:
 
 async def set_up_gfr(client: SwitchClient, state: SwitchState, plan: Plan) -> SetupResult:
     """Routes and the plan into one switch; what is right already is not touched."""
-    wrong = program.check_tables(set(client.table_names()))
-    if wrong:
-        raise wrong
+    check_program(program.PROGRAM, client.table_names())
     written = await client.put_entries(route_entries(client, state))
     applied = await apply_plan(client, plan)
     ports = tuple(port.port for port in plan.state.config.ports if port.switch == state.name)

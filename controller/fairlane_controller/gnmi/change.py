@@ -25,6 +25,7 @@ from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.policies import PortLimit, read_limits
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.shared import UNLIMITED
 
 OP = "port_set"
 """Request of the history: `{"op": "port_set", "switch", "port", "change": {…}}`, the names of `PortChange`."""
@@ -116,13 +117,13 @@ async def _limits(
     if now is None:
         return None
     packets = now.max_packets if change.queue_packets is None else change.queue_packets
-    size = now.max_bytes if change.queue_bytes is None else change.queue_bytes or program.UNLIMITED
+    size = now.max_bytes if change.queue_bytes is None else change.queue_bytes or UNLIMITED
     new = PortLimit(port, packets, size, now.report_period_us)
     return None if new == now else (now, new)
 
 
 def _limit_told(limit: PortLimit) -> str:
-    size = "" if limit.max_bytes == program.UNLIMITED else f", {limit.max_bytes} bytes"
+    size = "" if limit.max_bytes == UNLIMITED else f", {limit.max_bytes} bytes"
     return f"port_limit of port {limit.port} = {limit.max_packets} packets{size}"
 
 

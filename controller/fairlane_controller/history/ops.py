@@ -51,7 +51,6 @@ _STANDARD = "fairlane_controller.history.standard"
 MODULES: dict[str, str] = {
     "policy_put": _STANDARD,
     "table_write": _STANDARD,
-    "far_side_put": _STANDARD,
     "gfr_apply": _STANDARD,
     "loop_put": "fairlane_controller.config.apply",
     "config_note": "fairlane_controller.config.apply",

@@ -15,6 +15,7 @@ from fairlane_controller.state.loop_state import PolicyState
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient, entry_key
 from fairlane_controller.switch.policies import Policy, Scheme, read_policies
+from fairlane_controller.switch.shared import check_port
 
 Request = dict[str, Any]
 
@@ -89,4 +90,4 @@ def _key(text: str) -> tuple[int, int]:
     port, slash, traffic_class = text.partition("/")
     if not slash or not port.isdecimal() or not traffic_class.isdecimal():
         raise FairlaneError(ErrorCode.BAD_INPUT, f"settings of {text!r}: must be PORT/CLASS, e.g. 3/0")
-    return program.check_port(int(port)), program.check_class(int(traffic_class))
+    return check_port(int(port)), program.check_class(int(traffic_class))

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that every program's changes are taken back with: policies, table entries, far sides, GFR's configuration."""
+"""Requests that every program's changes are taken back with: policies, table entries, GFR's configuration."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fairlane_controller.ena.apply import far_side_ports, set_far_side
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gfr.change import change_config
 from fairlane_controller.gfr.setup import is_gfr
@@ -41,14 +40,6 @@ async def apply_table_write(context: Context, request: Request) -> list[Request]
         return [await write_with_settings(client, LoopStore(context.folder), request)]
 
 
-async def apply_far_side_put(context: Context, request: Request) -> list[Request]:
-    """`{"op": "far_side_put", "switch", "ports": […]}`: exactly these ports are far sides."""
-    async with context.writer(str(request["switch"])) as client:
-        before = await far_side_ports(client)
-        await set_far_side(client, [int(port) for port in request["ports"]])
-    return [{**request, "ports": before}]
-
-
 async def apply_gfr(context: Context, request: Request) -> list[Request]:
     """`{"op": "gfr_apply", "config": {…}}`: the whole configuration, as the control socket has it."""
     before = gfr_before(GfrStore(context.folder))
@@ -63,5 +54,4 @@ def gfr_before(store: GfrStore) -> dict[str, Any]:
 
 register("policy_put", apply_policy_put)
 register("table_write", apply_table_write)
-register("far_side_put", apply_far_side_put)
 register("gfr_apply", apply_gfr)

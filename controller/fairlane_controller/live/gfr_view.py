@@ -13,10 +13,13 @@ from fairlane_controller.gfr.store import GFR_STATE_FILE, GfrState, GfrStore
 from fairlane_controller.live.batch import BatchReader, Counter, Reading, Register, action_args, table
 from fairlane_controller.live.model import PortRow, VcRow
 from fairlane_controller.live.rates import RateBook
-from fairlane_controller.live.view import PACKET_REASONS, Place, Sample, drop_cells, drop_rows
+from fairlane_controller.live.view import Place, Sample, drop_cells, drop_rows
+from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.program import COUNTER_ADMITTED, COUNTER_PASSED
+from fairlane_controller.switch.program import COUNTER_ADMITTED
+from fairlane_controller.switch.shared import COUNTER_PASSED, PACKET_REASONS
 
 
 class GfrView:
@@ -44,7 +47,7 @@ class GfrView:
         self._read_configuration(place.folder)
         has_registers = batch.has_registers
         vcs = [_vc(place.name, entry, self._in_force, got, rates, has_registers) for entry in shares]
-        drops = drop_rows(place.name, got, rates)
+        drops = drop_rows(place.name, got, rates, reasons_of(load_program("gfr")))
         numbers = sorted(set(place.ports) | self._managed)
         rows = [_port(place, n, schemes.get(n), vcs, got, rates, has_registers) for n in numbers]
         return Sample(tuple(rows), (), tuple(sorted(vcs, key=lambda vc: (vc.port, vc.slot or 0))), drops)

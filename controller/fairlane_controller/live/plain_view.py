@@ -8,14 +8,18 @@ from dataclasses import replace
 from fairlane_controller.live.batch import BatchReader, Counter
 from fairlane_controller.live.model import PortRow
 from fairlane_controller.live.rates import RateBook
-from fairlane_controller.live.view import PACKET_REASONS, Place, Sample, drop_cells, drop_rows
-from fairlane_controller.switch import ena_program
+from fairlane_controller.live.view import Place, Sample, drop_cells, drop_rows
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.program import COUNTER_DROPS, COUNTER_PASSED
+from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED
 
 
 class PlainView:
-    """`ena.p4`, and any other program."""
+    """A program that has no view of its own, or that nobody knows (None)."""
+
+    def __init__(self, program: Program | None = None) -> None:
+        self._reasons = reasons_of(program)
 
     async def read(self, client: SwitchClient, place: Place, rates: RateBook, batch: BatchReader) -> Sample:
         """One reading; raises FairlaneError."""
@@ -23,7 +27,7 @@ class PlainView:
         ports = sorted(place.ports)
         cells: list[Counter] = []
         if COUNTER_DROPS in there:
-            cells += drop_cells(ports, (*PACKET_REASONS, ena_program.REASON_CORRUPTED))
+            cells += drop_cells(ports, self._reasons)
         if COUNTER_PASSED in there:
             cells += [(COUNTER_PASSED, port) for port in ports]
         got = await batch.read(client, [], cells)
@@ -42,4 +46,4 @@ class PlainView:
                     sent_bytes=octets,
                 )
             rows.append(row)
-        return Sample(tuple(rows), (), (), drop_rows(place.name, got, rates))
+        return Sample(tuple(rows), (), (), drop_rows(place.name, got, rates, self._reasons))

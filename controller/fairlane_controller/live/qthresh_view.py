@@ -13,26 +13,22 @@ from fairlane_controller.live.batch import BatchReader, Counter, Reading, Regist
 from fairlane_controller.live.model import DropRow, FlowRow, PolicyRow, PortRow
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.routes import Routes
-from fairlane_controller.live.view import (
-    PACKET_REASONS,
-    QUEUE_REASONS,
-    Place,
-    Sample,
-    drop_cells,
-    drop_rows,
-    queue_drops,
-)
+from fairlane_controller.live.view import Place, Sample, drop_cells, drop_rows, queue_drops
 from fairlane_controller.loop.flow_keeper import flow_of
 from fairlane_controller.loop.flows import PROTOCOLS, FlowKey
+from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.policies import Policy, PortLimit, Scheme
+from fairlane_controller.switch.shared import COUNTER_PASSED, TABLE_ROUTE
 
+_REASONS = reasons_of(load_program("qthresh"))
 REGISTER_FLOW = "flow_occupancy"
 REGISTER_PORT = "port_occupancy"
 REGISTER_PORT_BYTES = "port_occupancy_bytes"
 _FLOW_TABLES = tuple(program.TABLE_FLOW.values())
-_ROUTE_TABLES = tuple(program.TABLE_ROUTE.values())
+_ROUTE_TABLES = tuple(TABLE_ROUTE.values())
 ROUTES_AGE_S = 5.0
 "Routes are read again after so long; what changes them is not this controller alone."
 
@@ -72,7 +68,7 @@ class QthreshView:
             self._routes = Routes(entry for name in _ROUTE_TABLES for entry in got.entries[name])
             self._routes_until_s = time.monotonic() + ROUTES_AGE_S
         policies = [p for p in map(Policy.from_entry, got.entries[program.TABLE_POLICY]) if p is not None]
-        drops = drop_rows(place.name, got, rates)
+        drops = drop_rows(place.name, got, rates, _REASONS)
         has_registers = batch.has_registers
         numbers = sorted(set(place.ports) | self._managed)
         rows = [_port(place, n, limits.get(n), policies, got, rates, drops, has_registers) for n in numbers]
@@ -141,8 +137,9 @@ class QthreshView:
 
 
 def _counters(ports: set[int], managed: set[int], slots: set[int]) -> list[Counter]:
-    found: list[Counter] = drop_cells(sorted(ports), PACKET_REASONS) + drop_cells(sorted(managed), QUEUE_REASONS)
-    found += [(program.COUNTER_PASSED, port) for port in sorted(ports)]
+    found: list[Counter] = drop_cells(sorted(ports), (n for n, one in _REASONS.items() if not one.in_queue))
+    found += drop_cells(sorted(managed), (n for n, one in _REASONS.items() if one.in_queue))
+    found += [(COUNTER_PASSED, port) for port in sorted(ports)]
     found += [
         (program.COUNTER_ADMITTED, program.admitted_index(port, c))
         for port in sorted(managed)
@@ -182,7 +179,7 @@ def _port(
     drops: tuple[DropRow, ...],
     has_registers: bool,
 ) -> PortRow:
-    cells = [(program.COUNTER_PASSED, port)]
+    cells = [(COUNTER_PASSED, port)]
     if limit is not None:
         cells += [(program.COUNTER_ADMITTED, program.admitted_index(port, c)) for c in range(program.CLASSES)]
     packets, octets = (sum(read(*cell) for cell in cells) for read in (got.packets, got.bytes))
@@ -194,7 +191,7 @@ def _port(
     per_s = rates.per_s(("sent_bytes", port), octets - (waiting_bytes or 0))
     tx_bps = None if per_s is None else 8 * per_s
     row = place.row(port)
-    dropped, drops_per_s = queue_drops(place.name, port, drops)
+    dropped, drops_per_s = queue_drops(place.name, port, drops, _REASONS)
     return replace(
         row,
         managed=limit is not None,

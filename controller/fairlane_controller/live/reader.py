@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from finsy import P4ClientError
 
@@ -20,7 +21,7 @@ from fairlane_controller.live.qthresh_view import QthreshView
 from fairlane_controller.live.queues import QueueSource, QueueSourceOf, with_queues
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.view import Place, Sample, View
-from fairlane_controller.switch import ena_program, gfr_program, program
+from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
 
@@ -90,10 +91,11 @@ class SwitchReader:
 
     def _choose_view(self, client: SwitchClient) -> None:
         """By the program that the client knows; it may learn of one after it has connected."""
-        program = _program(client)
-        if program != self._viewed:
+        name = _program(client)
+        if name != self._viewed:
             views: dict[str, Callable[[], View]] = {"qthresh": QthreshView, "gfr": GfrView}
-            self._view, self._viewed = views.get(program, PlainView)(), program
+            plain = partial(PlainView, find_program(client.table_names()))
+            self._view, self._viewed = views.get(name, plain)(), name
             self._rates.forget()
 
     async def _look_after(self) -> None:
@@ -217,12 +219,5 @@ class SwitchReader:
 
 def _program(client: SwitchClient) -> str:
     """Ours by their tables (the P4Info need not have a name), others by their name."""
-    names = set(client.table_names())
-    for name, check in (
-        ("qthresh", program.check_tables),
-        ("gfr", gfr_program.check_tables),
-        ("ena", ena_program.check_tables),
-    ):
-        if check(names) is None:
-            return name
-    return client.program
+    program = find_program(client.table_names())
+    return program.name if program is not None else client.program

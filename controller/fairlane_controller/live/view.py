@@ -11,14 +11,11 @@ from typing import Protocol
 from fairlane_controller.live.batch import BatchReader, Reading
 from fairlane_controller.live.model import DropRow, FlowRow, PortRow, VcRow
 from fairlane_controller.live.rates import RateBook
+from fairlane_controller.program.rows import Reason
 from fairlane_controller.state.loop_state import LoopState
 from fairlane_controller.state.run_state import PortState, SwitchState
-from fairlane_controller.switch import ena_program, program
 from fairlane_controller.switch.client import SwitchClient
-
-QUEUE_REASONS = (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
-PACKET_REASONS = tuple(r for r in program.DropReason if r not in QUEUE_REASONS)
-REASON_NAMES = {int(r): r.name.lower() for r in program.DropReason} | {ena_program.REASON_CORRUPTED: "corrupted"}
+from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 
 @dataclass(frozen=True)
@@ -69,26 +66,29 @@ class View(Protocol):
 def drop_cells(ports: Iterable[int], reasons: Iterable[int]) -> list[tuple[str, int]]:
     """Cells of the counter `drops`."""
     wanted = [int(reason) for reason in reasons]
-    return [(program.COUNTER_DROPS, program.drops_index(port, reason)) for port in ports for reason in wanted]
+    return [(COUNTER_DROPS, drops_index(port, reason)) for port in ports for reason in wanted]
 
 
-def drop_rows(switch: str, reading: Reading, rates: RateBook) -> tuple[DropRow, ...]:
+def drop_rows(switch: str, reading: Reading, rates: RateBook, reasons: Mapping[int, Reason]) -> tuple[DropRow, ...]:
     """A row a (port, reason) that has dropped anything."""
     rows: list[DropRow] = []
     for (name, index), cell in sorted(reading.counters.items()):
-        if name != program.COUNTER_DROPS:
+        if name != COUNTER_DROPS:
             continue
         per_s = rates.per_s((name, index), cell.packet_count)
         if cell.packet_count:
             port, reason = index >> 4, index & 15
-            said = REASON_NAMES.get(reason, f"reason_{reason}")
+            known = reasons.get(reason)
+            said = known.name if known is not None else f"reason_{reason}"
             rows.append(DropRow(switch, port, said, cell.packet_count, per_s, "program"))
     return tuple(rows)
 
 
-def queue_drops(switch: str, port: int, drops: Iterable[DropRow]) -> tuple[int, float | None]:
+def queue_drops(
+    switch: str, port: int, drops: Iterable[DropRow], reasons: Mapping[int, Reason]
+) -> tuple[int, float | None]:
     """Packets that admission refused at a port, and how many a second."""
-    names = {r.name.lower() for r in QUEUE_REASONS}
+    names = {reason.name for reason in reasons.values() if reason.in_queue}
     mine = [row for row in drops if row.switch == switch and row.port == port and row.reason in names]
     known = [row.per_s for row in mine if row.per_s is not None]
     return sum(row.packets for row in mine), sum(known) if known or not mine else None

@@ -28,6 +28,7 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.program.registry import runs_program
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch import program
@@ -138,7 +139,7 @@ class SwitchAgent(SwitchSession):
 
     async def _observe(self, client: SwitchClient) -> None:
         """As the backup: the policies that the switch would need after a restart."""
-        if program.check_tables(set(client.table_names())) is None:
+        if runs_program("qthresh", client.table_names()):
             self._policies = await read_policies(client)
 
     async def _take_over(self, client: SwitchClient) -> None:

@@ -19,6 +19,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortsClient
 from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import PORTS
 from fairlane_controller.units import counted
 
 PERIOD_S = 5.0
@@ -48,7 +49,7 @@ QTHRESH = CountedState(
 GFR = CountedState(
     (gfr_program.REGISTER_PORT_CELLS,),
     gfr_program.REGISTER_VC_CELLS,
-    gfr_program.VC_SLOTS + gfr_program.PORTS,
+    gfr_program.VC_SLOTS + PORTS,
     program.COUNTER_ADMITTED,
     1,
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import os
 import re
@@ -24,7 +25,9 @@ class _Model(BaseModel):
 
 
 class PortState(_Model):
-    """One port of a switch."""
+    """One port of a switch; what else it says is for its program (`Program.Settings`)."""
+
+    model_config = ConfigDict(extra="allow")
 
     port: int = Field(ge=1, le=511)
     "P4Runtime port number."
@@ -49,8 +52,6 @@ class PortState(_Model):
     "Longest IP packet of the link behind the port; 0 is unknown."
     bottleneck: bool = False
     "The control plane manages these ports; every port with a rate when the topology marks none."
-    far_side: bool = False
-    "With program `ena`: it is the far side of a satellite link."
 
 
 class RouteState(_Model):
@@ -125,6 +126,24 @@ class RunState(_Model):
             if switch.name == name:
                 return switch
         raise unknown_name("switch", name, (s.name for s in self.switches))
+
+    def unknown_switch(self, at: str, name: str) -> list[str]:
+        """The problem `at: unknown switch …`, with the nearest name; none when it is there."""
+        names = sorted(switch.name for switch in self.switches)
+        if name in names:
+            return []
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return [f"{at}: unknown switch {name!r}{hint}; valid: {', '.join(names) or 'none'}"]
+
+    def unknown_place(self, at: str, switch: str, port: int | None, key: str = "port") -> list[str]:
+        """The problem of a configuration's table `at` that names a switch or a port that is not there; none when both are."""
+        problems = self.unknown_switch(f"{at}.switch", switch)
+        state = self.switch(switch) if not problems else None
+        if state is None or port is None or not state.ports or state.port(port) is not None:
+            return problems
+        listed = ", ".join(str(one.port) for one in state.ports)
+        return [f"{at}.{key}: switch {switch} has no port {port}; valid: {listed}"]
 
     def managed_ports(self, switch: SwitchState) -> tuple[PortState, ...]:
         """The ports of a switch whose queues the control plane manages: the bottlenecks.

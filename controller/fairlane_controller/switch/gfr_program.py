@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
-
 PROGRAM = "gfr"
 VC_IDS = 1 << 16
 """Ids of VCs are 1..65535; 0 is a frame of no VC."""
@@ -14,8 +12,6 @@ VC_SLOTS = 4096
 """Slots of (egress port, VC); behind them one slot a port for frames of no VC."""
 NO_VC_SLOT = VC_SLOTS
 """Plus the egress port: the slot of its frames of no VC."""
-PORTS = 512
-CPU_PORT = 510
 QUEUES_MAX = 4096
 CELLS_MAX = 65_535
 """QT and Q_i are exact up to here."""
@@ -28,9 +24,9 @@ TABLE_VC_POLICE = "vc_police"
 TABLE_VC_POLICE_MARKED = "vc_police_marked"
 TABLE_VC_SHARE = "vc_share"
 TABLES = (
-    TABLE_PORT_SCHEME, *TABLE_VC_CLASSIFY.values(), TABLE_CLP_MARK, TABLE_VC_EDGE, TABLE_VC_POLICE, TABLE_VC_POLICE_MARKED, TABLE_VC_SHARE,
+    TABLE_VC_SHARE, TABLE_PORT_SCHEME, TABLE_CLP_MARK, TABLE_VC_POLICE, TABLE_VC_POLICE_MARKED, TABLE_VC_EDGE, *TABLE_VC_CLASSIFY.values(),
 )  # fmt: skip
-"""All that `gfr/apply.py` owns; routes are the set-up's."""
+"""A VC's share and meters are there before a packet is said to be its; deletes go the other way round."""
 
 ACTION_SET_VC = "set_vc"
 ACTION_SET_CLP = "set_clp"
@@ -81,15 +77,3 @@ VERDICTS_A_SLOT = 32
 def verdict_index(slot: int, clp: int, verdict: int) -> int:
     """Index of the counter `vc_verdicts`: slot << 5 | clp << 4 | verdict."""
     return slot << 5 | clp << 4 | verdict
-
-
-def check_tables(names: set[str]) -> FairlaneError | None:
-    """WRONG_PROGRAM when a switch's P4Info lacks a table that GFR needs."""
-    missing = [name for name in TABLES if name not in names]
-    if not missing:
-        return None
-    return FairlaneError(
-        ErrorCode.WRONG_PROGRAM,
-        f"the program on the switch has no table {missing[0]!r}: it is not gfr; start the topology with the program gfr "
-        "and load it with `fairlane init`",
-    )

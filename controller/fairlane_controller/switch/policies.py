@@ -10,8 +10,10 @@ from typing import Any
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.registry import check_program
 from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import UNLIMITED, check_port
 
 START_QTHRESH_PACKETS = 6
 """The threshold of a class whose scheme becomes qthresh before anything was measured: the largest of the paper's
@@ -31,7 +33,7 @@ class PortLimit:
 
     port: int
     max_packets: int
-    max_bytes: int = program.UNLIMITED
+    max_bytes: int = UNLIMITED
     report_period_us: int = program.REPORT_PERIOD_US
 
     @property
@@ -65,7 +67,7 @@ class Policy:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        program.check_port(self.port)
+        check_port(self.port)
         program.check_class(self.traffic_class)
         if self.scheme is Scheme.QTHRESH:
             if self.qthresh_packets is None:
@@ -116,9 +118,7 @@ def _parts(entry: P4TableEntry) -> tuple[dict[str, Any], dict[str, Any]]:
 
 async def read_limits(client: SwitchClient) -> dict[int, PortLimit]:
     """The managed ports of a switch; WRONG_PROGRAM when it runs another program than qthresh."""
-    wrong = program.check_tables(set(client.table_names()))
-    if wrong:
-        raise wrong
+    check_program("qthresh", client.table_names())
     limits = [PortLimit.from_entry(e) for e in await client.read_table(program.TABLE_PORT_LIMIT)]
     return {limit.port: limit for limit in limits}
 
@@ -131,7 +131,7 @@ async def read_policies(client: SwitchClient) -> dict[tuple[int, int], Policy]:
 
 def need_limit(limits: dict[int, PortLimit], port: int, where: object) -> PortLimit:
     """The limit of a managed port; UNKNOWN_NAME that lists the managed ports otherwise."""
-    program.check_port(port)
+    check_port(port)
     if port not in limits:
         ports = ", ".join(str(p) for p in sorted(limits)) or "none: run `fairlane init`"
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where}: port {port} is not managed; managed ports: {ports}")

@@ -5,23 +5,20 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import out_of_range
 from fairlane_controller.models.qthresh import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
-from fairlane_controller.switch import ena_program, gfr_program
+from fairlane_controller.switch.shared import (
+    TABLE_ROUTE,
+)
 
-PORTS = 512
 CLASSES = 8
 FLOW_SLOTS = 65_536
 REASONS = 16
 WEIGHT_ONE = 256
-UNLIMITED = 0xFFFF_FFFF
-CPU_PORT = 510
 
 TABLE_POLICY = "policy"
 TABLE_PORT_LIMIT = "port_limit"
 TABLE_FLOW = {4: "flow_v4", 6: "flow_v6"}
-TABLE_ROUTE = {4: "ipv4_lpm", 6: "ipv6_lpm"}
-ACTION_FORWARD = "forward"
 ACTION_SET_PORT_LIMIT = "set_port_limit"
 ACTION_SET_QTHRESH = "set_qthresh"
 ACTION_DROP_TAIL = "drop_tail"
@@ -31,8 +28,6 @@ DIGEST_NEW_FLOW = "new_flow_t"
 DIGEST_T_RES = "t_res_t"
 DIGEST_PORT_REPORT = "port_report_t"
 COUNTER_ADMITTED = "admitted"
-COUNTER_PASSED = "passed"
-COUNTER_DROPS = "drops"
 COUNTER_FLOW_DROPS = "flow_drops"
 COUNTER_COLLISIONS = "collisions"
 
@@ -62,11 +57,6 @@ class DropReason(IntEnum):
     PORT_FULL = 12
 
 
-def drops_index(port: int, reason: int) -> int:
-    """Index of the counter `drops`: port ++ reason (9 + 4 bits)."""
-    return port << 4 | reason
-
-
 def admitted_index(port: int, traffic_class: int) -> int:
     """Index of the counter `admitted`: port ++ class (9 + 3 bits)."""
     return port << 3 | traffic_class
@@ -90,13 +80,6 @@ def weight_for(packets: int, qthresh_packets: int) -> int:
     return max(1, min(-(-packets * WEIGHT_ONE // max(1, qthresh_packets)), most))
 
 
-def check_port(port: int) -> int:
-    """The port itself when the program has it (1..509), OUT_OF_RANGE otherwise."""
-    if not 1 <= port < CPU_PORT:
-        raise out_of_range("port", port, 1, CPU_PORT - 1)
-    return port
-
-
 def check_class(traffic_class: int) -> int:
     """The class itself when it is 0..7, OUT_OF_RANGE otherwise."""
     if not 0 <= traffic_class < CLASSES:
@@ -110,24 +93,3 @@ def check_threshold(packets: int, capacity_packets: int = 0) -> int:
     if not 1 <= packets <= most:
         raise out_of_range("threshold", packets, 1, most, "packets")
     return packets
-
-
-def check_tables(names: set[str]) -> FairlaneError | None:
-    """WRONG_PROGRAM when a switch's P4Info lacks a table that the control plane needs."""
-    missing = [name for name in REQUIRED_TABLES if name not in names]
-    if not missing:
-        return None
-    if gfr_program.check_tables(names) is None:
-        return FairlaneError(
-            ErrorCode.WRONG_PROGRAM,
-            "the program on the switch is gfr, which has VCs instead of flows and thresholds: see `fairlane gfr` and `fairlane vc`",
-        )
-    if ena_program.check_tables(names) is None:
-        return FairlaneError(
-            ErrorCode.WRONG_PROGRAM,
-            "the program on the switch is ena, which has no flows and no thresholds: see `fairlane ena`",
-        )
-    return FairlaneError(
-        ErrorCode.WRONG_PROGRAM,
-        f"the program on the switch has no table {missing[0]!r}: it is not qthresh; load it with `fairlane init`",
-    )

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.registry import check_program
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, read_policies
 from fairlane_controller.switch.security import TlsFiles, tls_of_environment
+from fairlane_controller.switch.shared import ACTION_FORWARD, TABLE_ROUTE, UNLIMITED
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,16 @@ def limit_of(state: SwitchState, port: PortState) -> PortLimit:
             f"the run state gives port {port.port} of switch {state.name} no queue_packets: "
             "a managed port must refuse before its queue overflows",
         )
-    return PortLimit(port.port, port.queue_packets, port.queue_bytes or program.UNLIMITED)
+    return PortLimit(port.port, port.queue_packets, port.queue_bytes or UNLIMITED)
 
 
 def route_entries(client: SwitchClient, state: SwitchState) -> list[P4TableEntry]:
     """The routes' entries."""
     entries: list[P4TableEntry] = []
     for route in state.routes:
-        table = program.TABLE_ROUTE[route.network.version]
+        table = TABLE_ROUTE[route.network.version]
         (field,) = client.match_fields(table)
-        action = P4TableAction(program.ACTION_FORWARD, dst_mac=route.mac, port=route.port)
+        action = P4TableAction(ACTION_FORWARD, dst_mac=route.mac, port=route.port)
         entries.append(P4TableEntry(table, match=P4TableMatch({field: str(route.network)}), action=action))
     return entries
 
@@ -100,9 +101,7 @@ async def set_up(
     (drop-tail) holds; `policies` are what the switch should hold wherever it holds something else. Everything is checked
     against the P4Info before the first write. `on_refused` is that of `SwitchClient.put_entries`.
     """
-    wrong = program.check_tables(set(client.table_names()))
-    if wrong:
-        raise wrong
+    check_program("qthresh", client.table_names())
     ports = run.managed_ports(state)
     entries = route_entries(client, state)
     entries += [limit_of(state, port).entry for port in ports]

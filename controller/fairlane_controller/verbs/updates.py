@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.control import ask
-from fairlane_controller.switch import gfr_program, program
+from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
 from fairlane_controller.units import counted
@@ -50,12 +50,8 @@ def from_text(texts: Sequence[str]) -> list[p4r.Update]:
 def check_owned(updates: Iterable[p4r.Update], schema: P4Schema, where: str) -> None:
     """LOOP_RUNNING when an update is of a table that a running loop keeps, with the command that changes it."""
     names = {table.alias for table in schema.tables}
-    owned: dict[str, str] = {}
-    if program.check_tables(names) is None:
-        owned = dict.fromkeys(program.TABLE_FLOW.values(), "it makes and deletes flow entries itself")
-        owned[program.TABLE_POLICY] = "use `fairlane threshold` or `fairlane scheme`"
-    elif gfr_program.check_tables(names) is None:
-        owned = dict.fromkeys(gfr_program.TABLES, "use `fairlane vc` or `fairlane gfr`")
+    program = find_program(names)
+    owned: Mapping[str, str] = program.loop_tables if program is not None else {}
     for update in updates:
         entity = update.entity
         table_id = entity.table_entry.table_id or entity.direct_counter_entry.table_entry.table_id

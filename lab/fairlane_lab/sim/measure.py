@@ -12,6 +12,7 @@ from typing import Any
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.switch import program
+from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 from fairlane_lab.gfr.counters import DROP_REASONS
 from fairlane_lab.sim.world import SimWorld
@@ -63,9 +64,9 @@ async def snapshot(world: SimWorld) -> Snapshot:
     for switch in world.managed_switches():
         numbers = [port for name, port in world.config.managed if name == switch]
         reasons = DROP_REASONS if world.gfr else (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
-        indices = {program.drops_index(port, reason): port for port in numbers for reason in reasons}
+        indices = {drops_index(port, reason): port for port in numbers for reason in reasons}
         async with world.client(world.endpoint(switch)) as client:
-            cells = await client.read_counters(program.COUNTER_DROPS, indices)
+            cells = await client.read_counters(COUNTER_DROPS, indices)
         for port in numbers:
             drops[switch, port] = sum(ports[switch, port]["drops"].values())
         for index, cell in cells.items():

@@ -8,8 +8,9 @@ import json
 from functools import partial
 from typing import Any, Protocol, cast
 
-from fairlane_controller.ena.apply import is_ena, set_up_ena
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch import gfr_program
 from fairlane_controller.switch.client import Endpoint
@@ -100,9 +101,11 @@ class SimWorld:
                 await self.gfr.set_up()
                 return
             for state in self.run_state.switches:
-                if is_ena(self.run_state):
+                if self.run_state.program != "qthresh":
+                    program = load_program(self.run_state.program)
+                    plan = program.plan(program.initial_config(self.run_state, {}), self.run_state, {})
                     async with self.client(self.endpoint(state.name), write=True) as client:
-                        await set_up_ena(client, state)
+                        await set_up_program(client, program, plan, state)
                     continue
                 async with self.client(self.endpoint(state.name), write=True) as client:
                     await set_up(client, self.run_state, state, Scheme.DROP_TAIL)
@@ -151,7 +154,7 @@ def _run_state(config: SimConfig) -> RunState:
                 queue_packets=spec.queue_packets,
                 bottleneck=(name, number) in config.managed,
                 mtu=mtus[fl_topology.Endpoint(name, number)],
-                far_side=number in topology.far_side_ports(name),
+                **{"far_side": number in topology.far_side_ports(name)},
                 **{key: getattr(spec, key, None) or fallback for key, fallback in TRAFFIC_MANAGER.items()},
             )
             for number, spec in topology.ports[name].items()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.control import ask
-from fairlane_controller.switch import ena_program, gfr_program
+from fairlane_controller.switch import gfr_program
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
 
@@ -181,7 +181,7 @@ class Bed:
         variants = self._settings.apply(wanted)
         if self.program == gfr_program.PROGRAM:
             thresholds = self._use_vcs(scenario)
-        elif self.program == ena_program.PROGRAM:
+        elif self.program == "ena":
             thresholds = dict[tuple[str, int], int | None]()
         else:
             thresholds = self.use(scenario.control)

@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import COUNTER_PASSED
 from fairlane_switch.port_control import PortControlError, read_ports
 
 from fairlane_lab.testbed.bed import ManagedPort
@@ -51,7 +51,7 @@ class EnaPortWatch(PortWatch):
         numbers: list[Any] = [port.port for port in self._of(name)]
         async with SwitchClient(self._bed.endpoint(name)) as client:
             async for now_s in self._ticks(self._period_s):
-                cells = await client.read_counters(program.COUNTER_PASSED, numbers)
+                cells = await client.read_counters(COUNTER_PASSED, numbers)
                 took_s = time.monotonic() - now_s
                 if took_s <= READ_MAX_S:
                     for number, cell in cells.items():

@@ -11,6 +11,7 @@ from typing import Any, cast
 from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import COUNTER_DROPS
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_lab.gfr.counters import DROP_REASONS, read_refusals
@@ -47,9 +48,7 @@ class GfrPortWatch(PortWatch):
         """One request for everything: a single instant."""
         numbers = [port.port for port in ports]
         entities: list[Any] = [P4CounterEntry(program.COUNTER_ADMITTED, index=number) for number in numbers]
-        entities += [
-            P4CounterEntry(program.COUNTER_DROPS, index=n << 4 | reason) for n in numbers for reason in DROP_REASONS
-        ]
+        entities += [P4CounterEntry(COUNTER_DROPS, index=n << 4 | reason) for n in numbers for reason in DROP_REASONS]
         if self._bed.target == "embedded":
             entities += [P4RegisterEntry(gfr_program.REGISTER_PORT_CELLS, index=number) for number in numbers]
         admitted = dict.fromkeys(numbers, P4CounterData())

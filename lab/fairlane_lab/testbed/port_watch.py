@@ -20,8 +20,9 @@ from typing import Any, cast
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.flow_keeper import flow_of
-from fairlane_controller.switch import ena_program, gfr_program, program
+from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_lab.testbed.bed import Bed, ManagedPort
@@ -90,7 +91,7 @@ class WatchLoop:
         from fairlane_lab.testbed.ena_watch import EnaPortWatch
         from fairlane_lab.testbed.gfr_watch import GfrPortWatch
 
-        kinds = {gfr_program.PROGRAM: GfrPortWatch, ena_program.PROGRAM: EnaPortWatch}
+        kinds = {gfr_program.PROGRAM: GfrPortWatch, "ena": EnaPortWatch}
         kind = kinds.get(bed.program, PortWatch)
         return kind(self._loop, bed, period_s, flows, frozenset(sink_ports))
 
@@ -169,8 +170,8 @@ class PortWatch:
         for number in numbers:
             indices = [program.admitted_index(number, each) for each in range(program.CLASSES)]
             entities += [P4CounterEntry(program.COUNTER_ADMITTED, index=index) for index in indices]
-            indices = [program.drops_index(number, reason) for reason in DROP_REASONS]
-            entities += [P4CounterEntry(program.COUNTER_DROPS, index=index) for index in indices]
+            indices = [drops_index(number, reason) for reason in DROP_REASONS]
+            entities += [P4CounterEntry(COUNTER_DROPS, index=index) for index in indices]
         if self._bed.target == "embedded":
             entities += [
                 P4RegisterEntry(name, index=n) for n in numbers for name in (PORT_REGISTER, PORT_BYTES_REGISTER)

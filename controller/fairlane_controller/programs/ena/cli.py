@@ -7,25 +7,27 @@ import asyncio
 from typing import Annotated, Any
 
 import typer
+from fairlane import Config, ErrorCode, FairlaneError, load_program
 
 from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.cli.typed import typed
-from fairlane_controller.ena.apply import far_side_ports, set_far_side
-from fairlane_controller.ena.reads import read_far_side
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history.clients import UndoableClient, undo_of
+from fairlane_controller.program.setup import apply_plan, read_rows
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
+from fairlane_controller.switch.shared import check_port
 from fairlane_controller.units import counted
 
-ena_app = typer.Typer(help="ENA: the switch names corrupted segments for receivers that cannot.", no_args_is_help=True)
+app = typer.Typer(help="ENA: the switch names corrupted segments for receivers that cannot.", no_args_is_help=True)
+ENA = load_program("ena")
 
 PortArgument = Annotated[int, typer.Argument(help="Port of the switch.", metavar="PORT")]
 
 
-@ena_app.command("show")
+@app.command("show")
 def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
     """Show each far-side port: segments that were named, ACKs that carried a name, and what went without.
 
@@ -37,69 +39,57 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
         rows: list[dict[str, Any]] = []
         for endpoint in targets.endpoints:
             async with SwitchClient(endpoint) as client:
-                rows += await read_far_side(client)
+                found = await read_rows(client, ENA)
+            rows += [{"switch": endpoint.name, "port": row.port, **row.values} for row in found]
         return rows
 
     rows = asyncio.run(work())
     if as_json:
         print_json(rows)
         return
-    columns = (
-        "switch",
-        "port",
-        "corrupted, named",
-        "by their gap",
-        "ACKs that name one",
-        "no room",
-        "no place",
-        "dropped",
-    )
+    columns = ("switch", "port", *(column.title for column in ENA.columns))
     print_table("far sides of satellite links", columns, [tuple(r.values()) for r in rows], empty="no port is one")
 
 
-@ena_app.command("mark")
+@app.command("mark")
 def mark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
     """Make a port of one switch the far side of a satellite link, while it carries traffic.
 
     Example: `fairlane ena mark 3 -s s1`
     """
-    _change(resolve(state, switch), port, present=True, dry_run=dry_run, as_json=as_json)
+    _change(resolve(state, switch), port, far_side=True, dry_run=dry_run, as_json=as_json)
 
 
-@ena_app.command("unmark")
+@app.command("unmark")
 def unmark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
     """Let a port of one switch be as any other again.
 
     Example: `fairlane ena unmark 3 -s s1`
     """
-    _change(resolve(state, switch), port, present=False, dry_run=dry_run, as_json=as_json)
+    _change(resolve(state, switch), port, far_side=False, dry_run=dry_run, as_json=as_json)
 
 
-def _change(targets: Targets, port: int, *, present: bool, dry_run: bool, as_json: bool) -> None:
+def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_json: bool) -> None:
     if len(targets.endpoints) != 1:
         names = ", ".join(endpoint.name for endpoint in targets.endpoints)
         raise FairlaneError(ErrorCode.BAD_INPUT, f"a port is one switch's: name it with --switch (there are {names})")
     (endpoint,) = targets.endpoints
-    known = (
-        [one.port for s in targets.run.switches if s.name == endpoint.name for one in s.ports] if targets.run else []
-    )
-    if present and known and port not in known:
-        numbers = ", ".join(str(number) for number in known)
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"switch {endpoint.name} has no port {port}; valid: {numbers}")
-
-    async def put(client: SwitchClient) -> tuple[list[int], int]:
-        held = await far_side_ports(client)
-        return held, await set_far_side(client, sorted({*held, port} if present else {*held} - {port}))
+    problems = targets.run.unknown_place("", endpoint.name, check_port(port)) if targets.run and far_side else []
+    if problems:
+        raise FairlaneError(ErrorCode.BAD_INPUT, problems[0].removeprefix(".port: "))
+    config = Config({(endpoint.name, port): ENA.Settings.model_validate({"far_side": far_side})})
+    plan = ENA.plan(config, targets.run, {})
 
     async def dry() -> DryResult:
         async with DryClient(endpoint) as client:
-            await put(client)
+            await apply_plan(client, ENA, plan)
             return dry_result(client)
 
     async def work() -> int:
-        async with history.changing(targets.folder, typed()) as made, SwitchClient(endpoint, write=True) as client:
-            held, written = await put(client)
-            made.undo = [{"op": "far_side_put", "switch": endpoint.name, "ports": held}]
+        client = UndoableClient(endpoint, write=True)
+        async with history.changing(targets.folder, typed()) as made, client:
+            written = (await apply_plan(client, ENA, plan)).written
+            made.undo, made.note = undo_of([client])
         return written
 
     if dry_run:
@@ -107,7 +97,7 @@ def _change(targets: Targets, port: int, *, present: bool, dry_run: bool, as_jso
         return
     written = asyncio.run(work())
     if as_json:
-        print_json({"switch": endpoint.name, "port": port, "far_side": present, "written": written})
+        print_json({"switch": endpoint.name, "port": port, "far_side": far_side, "written": written})
         return
-    what = "a far side" if present else "no far side"
+    what = "a far side" if far_side else "no far side"
     console.print(f"{endpoint.name}: port {port} is {what}; {counted(written, 'entry')} written", markup=False)

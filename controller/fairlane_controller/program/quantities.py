@@ -1,50 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of values in a configuration file: text with a unit to a number and back, each with its JSON schema."""
+"""Quantities of settings: text with a unit to a number and back (`5ms`, `2Mbit`, `100packets`), each with its JSON schema.
+
+An annotation of a pydantic field; narrower bounds go around it: `Annotated[Duration, Field(gt=0, le=1)]`.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.match import DSCP_NAMES, parse_dscp
 from fairlane_controller.units import parse_rate, parse_size, parse_time
 
+_T = TypeVar("_T")
 _COUNTED = re.compile(r"^\s*(\d+)\s*([A-Za-z]+)\s*$")
 
 
-def _said(error: FairlaneError) -> ValueError:
-    return ValueError(error.message)
+DSCP_NAMES: dict[str, int] = {
+    "EF": 46,
+    **{f"CS{n}": 8 * n for n in range(8)},
+    **{f"AF{c}{d}": 8 * c + 2 * d for c in range(1, 5) for d in range(1, 4)},
+}
+"""RFC 2474, 2597, 3246."""
+
+
+def parse_dscp(text: str | int) -> int | None:
+    """`AF12`, `EF`, `10` or "" (any, None). Raises ValueError that says what is allowed."""
+    if isinstance(text, str):
+        word = text.strip().upper()
+        if not word:
+            return None
+        if word in DSCP_NAMES:
+            return DSCP_NAMES[word]
+        if not word.isdecimal():
+            raise ValueError(f"{text!r} is no DSCP: must be 0 to 63, AF11 to AF43, CS0 to CS7 or EF")
+        text = int(word)
+    if not 0 <= text <= 63:
+        raise ValueError(f"DSCP {text} is out of range: must be 0 to 63")
+    return text
+
+
+def _parse(parser: Callable[[str, str], _T], text: str, what: str) -> _T:
+    try:
+        return parser(text, what)
+    except FairlaneError as ex:
+        raise ValueError(ex.message) from None
 
 
 def _seconds(value: Any) -> float:
     if isinstance(value, str):
-        try:
-            return parse_time(value, "time")
-        except FairlaneError as ex:
-            raise _said(ex) from None
+        return _parse(parse_time, value, "time")
     raise ValueError(f"time {value!r} must be a text with a unit; examples: 200us, 5ms, 1.5s")
 
 
 def _rate(value: Any) -> float:
     if isinstance(value, str):
-        try:
-            return parse_rate(value, "rate")
-        except FairlaneError as ex:
-            raise _said(ex) from None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return _parse(parse_rate, value, "rate")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ValueError(f"rate {value!r} must be a number of bit/s or a text such as 2Mbit")
     return float(value)
 
 
 def _bytes(value: Any) -> int:
     if isinstance(value, str):
-        try:
-            return parse_size(value, "size")
-        except FairlaneError as ex:
-            raise _said(ex) from None
+        return _parse(parse_size, value, "size")
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"size {value!r} must be a number of bytes or a text; examples: 1000, 64KB, 64KiB")
     return value

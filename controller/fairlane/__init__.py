@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a queueing scheme imports: the contract of `fairlane_controller.program`, under one name."""
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.contract import Config, Documents, Place, Plan, PortPlan, Program, Wanted
+from fairlane_controller.program.control import SwitchContext, SwitchControl, every, on_digest, on_idle
+from fairlane_controller.program.quantities import (
+    CellLimit,
+    Cells,
+    Dscp,
+    Duration,
+    PacketLimit,
+    Packets,
+    Rate,
+    Size,
+    SizeLimit,
+)
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
+from fairlane_controller.program.settings import Section, Settings
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.shared import PortNumber, SwitchName
+from finsy import P4TableAction, P4TableEntry, P4TableMatch
+
+__all__ = [
+    "CellLimit",
+    "Cells",
+    "Column",
+    "Config",
+    "Documents",
+    "Dscp",
+    "Duration",
+    "Entries",
+    "ErrorCode",
+    "FairlaneError",
+    "Kind",
+    "P4TableAction",
+    "P4TableEntry",
+    "P4TableMatch",
+    "PacketLimit",
+    "Packets",
+    "Place",
+    "Plan",
+    "PortNumber",
+    "PortPlan",
+    "PortState",
+    "Program",
+    "Rate",
+    "Reading",
+    "Reason",
+    "Row",
+    "RunState",
+    "Section",
+    "Settings",
+    "Size",
+    "SizeLimit",
+    "SwitchClient",
+    "SwitchContext",
+    "SwitchControl",
+    "SwitchName",
+    "SwitchState",
+    "Wanted",
+    "every",
+    "load_program",
+    "on_digest",
+    "on_idle",
+]

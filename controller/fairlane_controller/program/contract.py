@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of a queueing scheme: everything that the core, the lab and the launchers know of a P4 program.
+
+A program is a folder with `program.py` (one subclass of `Program`), the compiled P4 program, and, where it has commands of its
+own, `cli.py` (`app`, a `typer.Typer`: the group `fairlane NAME`). The smallest one gives `name`, `title`, `p4`, `Settings`,
+`tables` and `entries`.
+
+The life of a configuration: a `Config` (from a file, a topology, a command) is checked (`check`), becomes a `Plan` for all
+switches (`plan`), which says what one switch is to have (`Plan.wanted`); the core compares, writes and takes back. `read_config`
+is the inverse: what is in force, as a `Config`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from finsy import P4TableEntry
+from pydantic import ValidationError
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program import settings
+from fairlane_controller.program.control import SwitchControl
+from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from fairlane_controller.switch.client import PipelineFiles, entry_key
+from fairlane_controller.switch.difference import Entries
+
+Place = tuple[str, int]
+"""(switch, port)."""
+Documents = Mapping[str, Any]
+"""What is remembered of a topology, plain data by name."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a program is set to in a topology; what is None, and a port that is not named, is left as it is."""
+
+    ports: Mapping[Place, Any] | None = None
+    "`Program.Settings` of each port."
+    sections: Any = None
+    "`Program.Sections`."
+    exact: bool = False
+    "Whether ports that are not named are to have nothing of the program."
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What one switch is to have of a program."""
+
+    entries: Sequence[P4TableEntry] = ()
+    "Exactly these, in the program's `tables`."
+    resets: Sequence[Any] = ()
+    "Updates that are written before them: counters that begin anew."
+
+
+class Plan(Protocol):
+    """A checked configuration, ready for all switches."""
+
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """What a switch is to have that has `current` in the program's tables. Pure."""
+        ...
+
+    @property
+    def documents(self) -> Documents:
+        """What is to be remembered once every switch has it."""
+        ...
+
+
+@dataclass(frozen=True)
+class PortPlan:
+    """The plan of a program whose ports are independent: `Program.entries` of each port that is named; others keep theirs."""
+
+    program: Program
+    config: Config
+    run: RunState | None = None
+    documents: Documents = field(default_factory=dict[str, Any])
+
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """The entries of the switch's ports."""
+        known = {} if self.config.exact else self.program.ports_of(switch, current)
+        known |= {place[1]: chosen for place, chosen in (self.config.ports or {}).items() if place[0] == switch}
+        states = {one.name: one for one in self.run.switches} if self.run is not None else {}
+        state = states.get(switch)
+        entries: list[P4TableEntry] = []
+        for number, chosen in sorted(known.items()):
+            port = state.port(number) if state is not None else None
+            entries += self.program.entries(port or PortState(port=number), chosen)
+        return Wanted(entries)
+
+
+class Program:
+    """A queueing scheme: a P4 program, what it can be set to, and what it shows. Subclass it; one instance serves everything."""
+
+    name: ClassVar[str]
+    "Lower case; of commands, files and `program = …`."
+    title: ClassVar[str]
+    "One sentence for lists."
+    p4: ClassVar[str]
+    "The compiled program without its endings, relative to the file of the class: `codel` for codel.json and codel.p4info.txtpb."
+    Settings: ClassVar[type[settings.Settings]] = settings.Settings
+    "What one managed port can be set to."
+    Sections: ClassVar[type[settings.Section]] = settings.Section
+    "Further sections at the top of `fairlane.toml`; each field has a default that means: left as it is."
+    LoopSettings: ClassVar[type[settings.Section]] = settings.Section
+    "Further keys of `[loop]`."
+    tables: ClassVar[tuple[str, ...]] = ()
+    "Tables that the program owns, in the order in which entries are inserted: an entry that is not wanted is deleted."
+    kept_tables: ClassVar[tuple[str, ...]] = ()
+    "Tables whose entries `Control` makes and deletes by itself (flows)."
+    loop_tables: ClassVar[Mapping[str, str]] = {}
+    "Tables that a running loop keeps, so that nobody else may write them, each with what to use instead."
+    reasons: ClassVar[Mapping[int, Reason]] = {}
+    "Drop reasons of its own, beside those of packets that all programs share."
+    meanings: ClassVar[Mapping[str, str]] = {}
+    "Further words of its rows (verdicts), each with a short sentence."
+    columns: ClassVar[tuple[Column, ...]] = ()
+    "What it shows of each managed port."
+    kinds: ClassVar[tuple[Kind, ...]] = ()
+    "Kinds of objects that a port has."
+    ports_title: ClassVar[str] = "managed ports"
+    "What its ports are called."
+    Control: ClassVar[type[SwitchControl] | None] = None
+    "What it does at run time on one switch; None: nothing, it needs no loop."
+
+    # ---- what it is --------------------------------------------------------------------------------------------------
+
+    def pipeline(self) -> PipelineFiles:
+        """The compiled program."""
+        base = Path(inspect.getfile(type(self))).parent / self.p4
+        return PipelineFiles(base.with_name(f"{base.name}.json"), base.with_name(f"{base.name}.p4info.txtpb"))
+
+    def missing_table(self, names: Iterable[str]) -> str | None:
+        """The first of its tables that a switch with tables `names` lacks; None: the switch runs this program."""
+        there = set(names)
+        return next((table for table in (*self.tables, *self.kept_tables) if table not in there), None)
+
+    # ---- wanted state ------------------------------------------------------------------------------------------------
+
+    def entries(self, port: PortState, settings: Any) -> Iterable[P4TableEntry]:
+        """The entries of one port with these settings. Pure."""
+        del port, settings
+        return ()
+
+    def check(self, config: Config, run: RunState | None) -> Iterable[str]:
+        """Problems that one value alone cannot show, each `key: what is wrong, and what is allowed`."""
+        del config, run
+        return ()
+
+    def plan(self, config: Config, run: RunState | None, documents: Documents) -> Plan:
+        """A checked configuration for all switches. Raises FairlaneError when the topology cannot have it."""
+        del documents
+        return PortPlan(self, config, run)
+
+    def initial_config(self, run: RunState, documents: Documents) -> Config:
+        """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in `state.json`)."""
+        del documents
+        ports = {(one.name, port.port): self.settings_of(port) for one in run.switches for port in one.ports}
+        return Config({place: chosen for place, chosen in ports.items() if chosen is not None}, exact=True)
+
+    def settings_of(self, port: PortState) -> settings.Settings | None:
+        """The settings that a port of a topology has; None when it has none. Raises BAD_FILE."""
+        given = {key: value for key, value in (port.model_extra or {}).items() if key in self.Settings.model_fields}
+        try:
+            return self.Settings.model_validate(given) if given else None
+        except ValidationError as ex:
+            problem = ex.errors()[0]
+            key = ".".join(map(str, problem["loc"]))
+            raise FairlaneError(ErrorCode.BAD_FILE, f"port {port.port}: {key}: {problem['msg']}") from None
+
+    # ---- what is in force --------------------------------------------------------------------------------------------
+
+    def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
+        """The inverse of `entries`: the settings of each port that a switch with these entries has set."""
+        del switch, current
+        return {}
+
+    def read_config(self, current: Mapping[str, Entries], documents: Documents) -> Config:
+        """The configuration in force, by the entries of each switch."""
+        del documents
+        return Config(
+            {(name, port): one for name, found in current.items() for port, one in self.ports_of(name, found).items()}
+        )
+
+    # ---- what it shows -----------------------------------------------------------------------------------------------
+
+    async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
+        """The values of ports and objects of a switch; `columns` with a `counter` or `reason` are filled by the core."""
+        del switch
+        current = {entry_key(entry): entry for table in self.tables for entry in await reading.table(table)}
+        return [Row(port) for port in sorted(self.ports_of(reading.switch, current))]

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What drop reasons of programs, of queues and of links mean, in words (`p4src/README.md`)."""
+
+from __future__ import annotations
+
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.registry import load_program, program_names
+from fairlane_controller.program.rows import Reason
+from fairlane_controller.switch.shared import PACKET_REASONS
+
+_ELSEWHERE = {
+    "queue": "the queue had no room (packets, bytes, cells, or the shared buffer)",
+    "link": "lost at the interface",
+}
+
+
+def reasons_of(program: Program | None) -> dict[int, Reason]:
+    """Every drop reason of a program by its number, those that all share first."""
+    shared = {number: Reason(name, meaning) for number, (name, meaning) in PACKET_REASONS.items()}
+    return {**shared, **(program.reasons if program is not None else {})}
+
+
+def meaning(reason: str, by: str = "program") -> str:
+    """One short sentence; `by` is `program`, `queue` or `link`, whose reasons are the target's own."""
+    for name in program_names():
+        program = load_program(name)
+        known = {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings)
+        if reason in known:
+            return known[reason]
+    return _ELSEWHERE.get(by, "a reason of the program's own")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding programs: built in (folders of `fairlane_controller/programs`), installed (entry points of the group `fairlane.programs`,
+`module:Class`), or in a folder that is named by its path."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.names import (
+    BUILT_IN,
+    built_in_names,
+    command_groups,
+    installed_programs,
+    program_names,
+)
+
+PROGRAM_FILE = "program.py"
+
+
+def load_program(name: str) -> Program:
+    """The program of a name or in a folder (`path/`, `./path`); UNKNOWN_NAME, or BAD_FILE that says what is wrong with its folder."""
+    if "/" in name or name.startswith("."):
+        return _from_folder(Path(name).expanduser().resolve())
+    return _named(name)
+
+
+@cache
+def _named(name: str) -> Program:
+    if name in built_in_names():
+        return _program_in(importlib.import_module(f"{BUILT_IN}.{name}.program"), name)
+    point = installed_programs().get(name)
+    if point is None:
+        raise unknown_name("program", name, program_names())
+    try:
+        found = point.load()
+    except Exception as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"program {name!r} of {point.value} cannot be loaded: {ex}") from ex
+    if not (isinstance(found, type) and issubclass(found, Program)):
+        raise FairlaneError(ErrorCode.BAD_FILE, f"program {name!r}: {point.value} is no subclass of fairlane.Program")
+    return found()
+
+
+@cache
+def _from_folder(folder: Path) -> Program:
+    path = folder / PROGRAM_FILE
+    if not path.is_file():
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
+    package = f"fairlane_program_{folder.name}_{abs(hash(folder)):x}"
+    sys.modules[package] = ModuleType(package)
+    sys.modules[package].__path__ = [str(folder)]
+    try:
+        module = importlib.import_module(f"{package}.program")
+    except Exception as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {type(ex).__name__}: {ex}") from ex
+    return _program_in(module, str(path))
+
+
+def _program_in(module: ModuleType, where: str) -> Program:
+    """An instance of the one subclass of `Program` that a module defines."""
+    found = [
+        cast("type[Program]", one)
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Program) and one.__module__ == module.__name__
+    ]
+    if len(found) != 1:
+        raise FairlaneError(
+            ErrorCode.BAD_FILE, f"{where}: must define one subclass of fairlane.Program, not {len(found)}"
+        )
+    return found[0]()
+
+
+def find_program(tables: Iterable[str]) -> Program | None:
+    """The program that a switch with these tables runs, by the tables of its contract; None: none of ours."""
+    names = set(tables)
+    programs = [load_program(name) for name in program_names()]
+    return next((one for one in programs if one.tables and one.missing_table(names) is None), None)
+
+
+def runs_program(name: str, tables: Iterable[str]) -> bool:
+    """Whether a switch with these tables runs the program of that name."""
+    return load_program(name).missing_table(tables) is None
+
+
+def check_program(wanted: Program | str, tables: Iterable[str]) -> None:
+    """WRONG_PROGRAM, with what runs instead, unless a switch with these tables runs the program."""
+    program, names = load_program(wanted) if isinstance(wanted, str) else wanted, set(tables)
+    if program.missing_table(names) is not None:
+        raise wrong_program(program.name, names)
+
+
+def wrong_program(name: str, tables: Iterable[str]) -> FairlaneError:
+    """WRONG_PROGRAM for a switch with these tables, which does not run the program of that name."""
+    names = set(tables)
+    missing, other = load_program(name).missing_table(names), find_program(names)
+    if other is not None:
+        hint = f": see `fairlane {other.name}`" if other.name in command_groups() else ""
+        text = f"the program on the switch is {other.name}, not {name}{hint}"
+    else:
+        text = (
+            f"the program on the switch has no table {missing!r}: it is not {name}; "
+            f"start the topology with the program {name} and load it with `fairlane init`"
+        )
+    return FairlaneError(ErrorCode.WRONG_PROGRAM, text)
