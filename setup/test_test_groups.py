@@ -42,7 +42,11 @@ def test_a_group_that_fails_keeps_no_other_from_running_and_is_listed_at_the_end
     assert "FAILED tests/test_x.py::test_y - AssertionError: 1 == 2" in summary
     beside = run("good+bad", "last")
     assert beside.returncode == 1
-    assert beside.stdout.index("good ran") < beside.stdout.index("FAILED tests/test_x.py") < beside.stdout.index("last ran")
+    assert (
+        beside.stdout.index("good ran")
+        < beside.stdout.index("FAILED tests/test_x.py")
+        < beside.stdout.index("last ran")
+    )
     passed = run("good+last")
     assert passed.returncode == 0
     assert passed.stdout.endswith("all tests passed\n")
