@@ -13,10 +13,10 @@ from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file, read_text
 from fairlane_controller.documents import parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.check import check_config
-from fairlane_controller.gfr.config import read_config
-from fairlane_controller.gfr.deploy import make_plan
-from fairlane_controller.gfr.store import GfrState
+from fairlane_controller.programs.gfr.check import check_config
+from fairlane_controller.programs.gfr.config import read_config
+from fairlane_controller.programs.gfr.deploy import make_plan
+from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.state.run_state import RunState
 from fuzz_run_state import STATE
 from fuzz_tools import BYTES, changed, explore, readable, texts, toml

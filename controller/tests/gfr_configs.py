@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from fairlane_controller.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.state.run_state import RunState
 
 PEER_TO_PEER: dict[str, Any] = {

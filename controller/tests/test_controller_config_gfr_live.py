@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from counting_proxy import counting
-from fairlane_controller.switch import gfr_program
+from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableEntry, P4TableMatch

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fairlane_controller.config.ports import read_infos
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.policies import read_limits
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from live_switch import LiveSwitch
 

@@ -9,9 +9,15 @@ import random
 from dataclasses import replace
 
 import pytest
-from fairlane_controller.loop.decide import DecideOptions, Decision, Outcome, ThresholdDecider, bounded_capacity
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.programs.qthresh.decide import (
+    DecideOptions,
+    Decision,
+    Outcome,
+    ThresholdDecider,
+    bounded_capacity,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 

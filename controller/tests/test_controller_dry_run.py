@@ -12,15 +12,15 @@ from typing import Any
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.dry_run import DryFollower, DryLog
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.flows import FlowKey
-from fairlane_controller.loop.shares import FlowCount, ShareOptions
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
+from fairlane_controller.programs.qthresh.shares import FlowCount, ShareOptions
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.dry import DryClient
-from fairlane_controller.switch.policies import Policy, Scheme, read_policies
 from live_switch import LiveSwitch, wait_until
 
 

@@ -17,8 +17,8 @@ from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.session import SwitchSession
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.policies import Policy, Scheme, read_policies
 from fault_tools import cut_proxy
 from live_switch import LiveSwitch, wait_until
 from live_topology import Controller, controllers, live_topology
@@ -141,7 +141,7 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
         process.wait(timeout=10)
     add_flows = (
         "import asyncio\n"
-        "from fairlane_controller.loop.flows import FlowKey\n"
+        "from fairlane_controller.programs.qthresh.flows import FlowKey\n"
         "from fairlane_controller.switch.client import Endpoint, SwitchClient\n"
         "async def add():\n"
         f"    async with SwitchClient(Endpoint('s1', '127.0.0.1:{switch.grpc_port}'), write=True) as client:\n"

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.loop import flow_keeper, new_flows, retries
+from fairlane_controller.loop import retries
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.flow_keeper import FlowKeeper
-from fairlane_controller.loop.flows import FlowKey, FlowTable
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh import flow_keeper, new_flows
+from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
+from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.policies import Policy, Scheme, read_policies
 from fault_tools import Refuses, RefusingSwitch, refusing_switch
 from finsy import GRPCStatusCode, P4Schema
 from finsy.proto import p4r

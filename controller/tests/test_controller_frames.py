@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from fairlane_controller.models import qthresh
+from fairlane_controller.programs.qthresh import model as qthresh
 from live_switch import RATE_BPS, LiveSwitch, wait_until
 from steady import void_when_stalled
 

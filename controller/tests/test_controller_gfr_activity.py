@@ -8,11 +8,11 @@ from typing import Any
 import gfr_configs as configs
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.activity import ActivityAgent, ActivityTracker
-from fairlane_controller.gfr.config import parse_config
-from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
-from fairlane_controller.gfr.store import GfrState
-from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityTracker
+from fairlane_controller.programs.gfr.config import parse_config
+from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r

@@ -10,15 +10,15 @@ from typing import Any
 import gfr_configs as configs
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.allocation import GRACE_S, Allocation, allocate
-from fairlane_controller.gfr.config import GfrConfig, parse_config
-from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
-from fairlane_controller.gfr.entries import port_shares
-from fairlane_controller.gfr.lock import change_lock
-from fairlane_controller.gfr.store import GfrState, GfrStore
-from fairlane_controller.models.gfr import frame_rate_bytes
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.allocation import GRACE_S, Allocation, allocate
+from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.programs.gfr.entries import port_shares
+from fairlane_controller.programs.gfr.lock import change_lock
+from fairlane_controller.programs.gfr.model import frame_rate_bytes
+from fairlane_controller.programs.gfr.store import GfrState, GfrStore
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of

@@ -10,12 +10,12 @@ from typing import Any
 import gfr_configs as configs
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.admission import loads
-from fairlane_controller.gfr.check import check_config
-from fairlane_controller.gfr.config import GfrConfig, GfrScheme, Queues, parse_config, read_config
-from fairlane_controller.gfr.match import first_clash, parse_prefix, ternaries
-from fairlane_controller.gfr.paths import path_of
 from fairlane_controller.program.quantities import DSCP_NAMES, parse_dscp
+from fairlane_controller.programs.gfr.admission import loads
+from fairlane_controller.programs.gfr.check import check_config
+from fairlane_controller.programs.gfr.config import GfrConfig, GfrScheme, Queues, parse_config, read_config
+from fairlane_controller.programs.gfr.match import first_clash, parse_prefix, ternaries
+from fairlane_controller.programs.gfr.paths import path_of
 from fairlane_controller.state.run_state import RunState
 
 

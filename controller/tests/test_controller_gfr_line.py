@@ -7,13 +7,13 @@ from typing import Any
 
 import gfr_configs as configs
 import pytest
-from fairlane_controller.gfr.activity import ActivityAgent
-from fairlane_controller.gfr.config import parse_config
-from fairlane_controller.gfr.deploy import deploy, make_plan
-from fairlane_controller.gfr.line import LineMeter, LineReport, at_capacity
-from fairlane_controller.gfr.store import GfrState
 from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.activity import ActivityAgent
+from fairlane_controller.programs.gfr.config import parse_config
+from fairlane_controller.programs.gfr.deploy import deploy, make_plan
+from fairlane_controller.programs.gfr.line import LineMeter, LineReport, at_capacity
+from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction
 from gfr_memory import MemorySwitch, clients_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import gfr_configs as configs
 import pytest
-from fairlane_controller.switch import gfr_program
+from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.models import gfr
+from fairlane_controller.programs.gfr import model as gfr
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -27,10 +27,10 @@ from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
 from fairlane_controller.gnmi.change import change_port
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import queue_source_of
+from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.files import replace_atomically
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.policies import read_limits
 from fairlane_controller.switch.security import TlsFiles
 from finsy import GNMIPath
 from finsy.proto import gnmi, gnmi_grpc

@@ -15,9 +15,9 @@ import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import runs_program, wrong_program
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.policies import Policy, Scheme
 from live_switch import LiveSwitch, wait_until
 
 pytestmark = pytest.mark.timeout(120)

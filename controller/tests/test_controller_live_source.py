@@ -17,7 +17,7 @@ from fairlane_controller.live import batch, qthresh_view
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of

@@ -16,8 +16,8 @@ from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow, VcRow
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.live.vc_state import Served, served
 from fairlane_controller.program.reasons import meaning
-from fairlane_controller.switch.gfr_program import Verdict
-from fairlane_controller.switch.program import DropReason
+from fairlane_controller.programs.gfr.names import Verdict
+from fairlane_controller.programs.qthresh.names import DropReason
 
 SWITCH = SwitchRow("s1", "127.0.0.1:1", 1, reachable=True, program="gfr")
 VC = VcRow("s1", 3, "gold", mcr_bps=2e6, rate_bps=None, offered_bps=1e6, goodput_bps=1e6, drops_per_s=0.0)

@@ -11,8 +11,10 @@ from typing import Any, cast
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortInfo, PortsClient
-from fairlane_controller.loop import occupancy
-from fairlane_controller.loop.occupancy import GFR, QTHRESH, CountedState, OccupancyKeeper
+from fairlane_controller.measure import occupancy
+from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
+from fairlane_controller.programs.gfr.names import COUNTED as GFR
+from fairlane_controller.programs.qthresh.names import COUNTED as QTHRESH
 from fairlane_controller.switch.client import SwitchClient
 from finsy import P4CounterData
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.models import qthresh
+from fairlane_controller.programs.qthresh import model as qthresh
 from hypothesis import given
 from hypothesis import strategies as st
 

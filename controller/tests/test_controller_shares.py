@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass, field
 
 import pytest
-from fairlane_controller.loop.shares import FlowCount, ShareOptions, ShareTuner
-from fairlane_controller.switch.program import weight_for
+from fairlane_controller.programs.qthresh.names import weight_for
+from fairlane_controller.programs.qthresh.shares import FlowCount, ShareOptions, ShareTuner
 
 LINK_BPS = 2e6
 MODEL = 5.7

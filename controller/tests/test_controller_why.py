@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from fairlane_controller.loop import why
-from fairlane_controller.loop.decide import DecideOptions, ThresholdDecider
-from fairlane_controller.loop.shares import Share
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.programs.qthresh.decide import DecideOptions, ThresholdDecider
+from fairlane_controller.programs.qthresh.shares import Share
 
 KNOWN = "BW 2 Mbit/s, T_res 6.8 ms, L_D 1014 B, N_C 2"
 

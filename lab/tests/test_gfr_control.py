@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_controller.gfr.activity import ActivityAgent
-from fairlane_controller.gfr.config import GfrScheme, parse_config
-from fairlane_controller.gfr.deploy import Plan, apply_plan, make_plan
-from fairlane_controller.gfr.reads import read_ports
-from fairlane_controller.gfr.setup import set_up_gfr
-from fairlane_controller.gfr.store import GfrState
-from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.activity import ActivityAgent
+from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
+from fairlane_controller.programs.gfr.deploy import Plan, apply_plan, make_plan
+from fairlane_controller.programs.gfr.reads import read_ports
+from fairlane_controller.programs.gfr.setup import set_up_gfr
+from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
 from fairlane_lab.sim.config import resolve

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fairlane_controller.gfr.config import Queues
+from fairlane_controller.programs.gfr.config import Queues
 from fairlane_lab.definition import Definition, ExperimentError, expand, load, load_text
 from fairlane_lab.gfr.config import gfr_config
 from fairlane_lab.gfr.ways import gfr_ports, way

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_lab.sim.client import SimSwitch
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.programs import find_program

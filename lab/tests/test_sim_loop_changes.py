@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.loop.dry_run import DryAgent
-from fairlane_controller.models.qthresh import DEFAULT_K, plan
+from fairlane_controller.programs.qthresh.model import DEFAULT_K, plan
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.run_result import RunResult

@@ -82,7 +82,7 @@ def complete_vc(ctx: Any, incomplete: str) -> list[str]:
     """Names of the VCs in force."""
 
     def work() -> list[str]:
-        from fairlane_controller.gfr.store import GfrStore
+        from fairlane_controller.programs.gfr.store import GfrStore
         from fairlane_controller.state.run_state import find_folder
 
         return [

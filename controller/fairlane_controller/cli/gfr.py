@@ -14,9 +14,9 @@ from fairlane_controller.cli.gfr_writes import gfr_topology, make
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.gfr.config import GfrScheme, Queues, RateForm, read_config
-from fairlane_controller.gfr.reads import read_active, read_ports
-from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateForm, read_config
+from fairlane_controller.programs.gfr.reads import read_active, read_ports
+from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of

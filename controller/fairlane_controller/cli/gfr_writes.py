@@ -12,12 +12,12 @@ from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.change import change_config, plan_of
-from fairlane_controller.gfr.deploy import apply_plan
-from fairlane_controller.gfr.reads import read_active
-from fairlane_controller.gfr.setup import is_gfr
-from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.history.standard import gfr_before
+from fairlane_controller.programs.gfr.change import change_config, plan_of
+from fairlane_controller.programs.gfr.deploy import apply_plan
+from fairlane_controller.programs.gfr.reads import read_active
+from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -45,7 +45,7 @@ def make(state: str | None, request: dict[str, Any], what: str, *, dry_run: bool
 
 
 def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
-    """One edit (`gfr/edit.py`), all or nothing, recorded; returns entries written by switch, and `via` loop or direct."""
+    """One edit (`programs/gfr/edit.py`), all or nothing, recorded; returns entries written by switch, and `via` loop or direct."""
     run = gfr_topology(state).need_run()
 
     async def work() -> dict[str, Any]:

@@ -14,16 +14,16 @@ from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.gfr.setup import is_gfr, plan_in_force, set_up_gfr
-from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.history.clients import UndoableClient, undo_of, will_load
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
+from fairlane_controller.programs.gfr.setup import is_gfr, plan_in_force, set_up_gfr
+from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.qthresh.policies import Scheme
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.many import in_one, of_each
-from fairlane_controller.switch.policies import Scheme
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of, set_up
 from fairlane_controller.units import counted
 

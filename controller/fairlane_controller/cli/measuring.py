@@ -10,15 +10,15 @@ from typing import Any
 from fairlane_controller.cli.output import console, print_table
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.loop.control import ask
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.policies import read_limits
 from fairlane_controller.units import format_rate, format_size, format_time
 
 MIN_LISTEN_S, MAX_LISTEN_S = 0.1, 600.0

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.models import qthresh
+from fairlane_controller.programs.qthresh import model as qthresh
 from fairlane_controller.units import counted, format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 
 RateOption = Annotated[str, typer.Option("--rate", help="Bottleneck bandwidth BW, e.g. 2Mbit.", metavar="RATE")]

@@ -13,12 +13,12 @@ from fairlane_controller.live.loop_view import read_loop
 from fairlane_controller.loop.control import ask, ask_backup
 from fairlane_controller.loop.events import EVENTS_FILE
 from fairlane_controller.program.registry import find_program, wrong_program
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.policies import Scheme, read_limits, read_policies
 from fairlane_controller.state.loop_state import LoopState, read_loop_state
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
-from fairlane_controller.switch.policies import Scheme, read_limits, read_policies
-from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS, drops_index
 
 Row = dict[str, Any]
 _NOT_REACHED = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.TLS_FAILED, ErrorCode.BAD_FILE)
@@ -119,7 +119,7 @@ async def _ports(client: SwitchClient) -> list[Row]:
     limits, policies = await read_limits(client), await read_policies(client)
     ports = sorted(limits)
     admitted = await client.read_counters(
-        program.COUNTER_ADMITTED, [program.admitted_index(p, c) for p in ports for c in range(program.CLASSES)]
+        COUNTER_ADMITTED, [program.admitted_index(p, c) for p in ports for c in range(program.CLASSES)]
     )
     reasons = (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
     drops = await client.read_counters(COUNTER_DROPS, [drops_index(p, r) for p in ports for r in reasons])

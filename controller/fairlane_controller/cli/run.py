@@ -18,16 +18,16 @@ from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.gfr.activity import ActivityOptions
-from fairlane_controller.gfr.loop import run_gfr_loop
-from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.loop.agent import AgentOptions
 from fairlane_controller.loop.dry_run import run_dry
 from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
-from fairlane_controller.switch.program import FLOW_IDLE_TIMEOUT_S
+from fairlane_controller.programs.gfr.activity import ActivityOptions
+from fairlane_controller.programs.gfr.loop import run_gfr_loop
+from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.qthresh.names import FLOW_IDLE_TIMEOUT_S
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import parse_time
 from fairlane_controller.web.hub import LONELY

@@ -22,7 +22,7 @@ from fairlane_controller.cli.targets import (
 )
 from fairlane_controller.cli.writes import change_all, dry_all
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.models.qthresh import DEFAULT_K
+from fairlane_controller.programs.qthresh.model import DEFAULT_K
 from fairlane_controller.units import parse_count
 
 threshold_app = typer.Typer(

@@ -12,10 +12,10 @@ from fairlane_controller.cli.gfr_writes import gfr_topology, make
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.config import VcConfig, VcMatch
-from fairlane_controller.gfr.entries import port_shares
-from fairlane_controller.gfr.paths import vcs_of
-from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.config import VcConfig, VcMatch
+from fairlane_controller.programs.gfr.entries import port_shares
+from fairlane_controller.programs.gfr.paths import vcs_of
+from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.units import format_rate
 
 vc_app = typer.Typer(

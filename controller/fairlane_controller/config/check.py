@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from fairlane_controller.config.model import FairlaneConfig, Place, PortConfig
 from fairlane_controller.config.read import Loaded
-from fairlane_controller.config.wanted import capacity_packets, limit_of_port, managed_places
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr import config as gfr
-from fairlane_controller.gfr.check import problems_of as gfr_problems
-from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.program.registry import load_program, program_names
+from fairlane_controller.programs.gfr import config as gfr
+from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.programs.gfr.check import problems_of as gfr_problems
+from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.qthresh.wanted import capacity_packets, limit_of_port, managed_places
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import gfr_program
 
 QTHRESH = "qthresh"
 _LIMIT_KEYS = ("limit_packets", "limit_bytes", "report_period")

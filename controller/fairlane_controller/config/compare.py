@@ -13,7 +13,20 @@ from finsy import P4Schema, P4TableEntry
 
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
 from fairlane_controller.config.ports import differing, read_infos, wanted
-from fairlane_controller.config.wanted import (
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.program.registry import check_program, load_program
+from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.programs.gfr.deploy import Plan, make_plan
+from fairlane_controller.programs.gfr.entries import Active, port_entries
+from fairlane_controller.programs.gfr.line import at_capacity
+from fairlane_controller.programs.gfr.paths import Place, vcs_of
+from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.policies import PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.programs.qthresh.wanted import (
     TABLE_CLASS,
     class_entries,
     limit_of_port,
@@ -21,22 +34,10 @@ from fairlane_controller.config.wanted import (
     policy_entry,
     settings_said,
 )
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.deploy import Plan, make_plan
-from fairlane_controller.gfr.entries import Active, port_entries
-from fairlane_controller.gfr.line import at_capacity
-from fairlane_controller.gfr.paths import Place, vcs_of
-from fairlane_controller.gfr.setup import is_gfr
-from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.loop.control import ask, loop_runs
-from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.loop_state import PolicyState
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import SwitchClient, entry_key
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
-from fairlane_controller.switch.policies import PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_updates
 from fairlane_controller.units import format_rate

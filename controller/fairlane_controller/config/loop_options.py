@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.activity import ActivityOptions
 from fairlane_controller.loop.agent import AgentOptions
-from fairlane_controller.loop.flow_weights import WeightRules
+from fairlane_controller.programs.gfr.activity import ActivityOptions
+from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 
 
 def agent_options(config: LoopConfig, base: AgentOptions) -> AgentOptions:

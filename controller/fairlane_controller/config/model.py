@@ -15,9 +15,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, create_model, field_validator, model_validator
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr import config as gfr
-from fairlane_controller.gfr.config import MARKED_DSCPS, Dscps, GfrConfig, VcConfig
-from fairlane_controller.models.qthresh import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
 from fairlane_controller.program.contract import Config, Program
 from fairlane_controller.program.quantities import (
     CellLimit,
@@ -32,10 +29,13 @@ from fairlane_controller.program.quantities import (
 )
 from fairlane_controller.program.registry import load_program, program_names
 from fairlane_controller.program.settings import Section
+from fairlane_controller.programs.gfr import config as gfr
+from fairlane_controller.programs.gfr.config import MARKED_DSCPS, Dscps, GfrConfig, VcConfig
+from fairlane_controller.programs.gfr.names import CELLS_MAX
+from fairlane_controller.programs.qthresh.model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
+from fairlane_controller.programs.qthresh.names import CLASSES
+from fairlane_controller.programs.qthresh.policies import Scheme
 from fairlane_controller.state.loop_state import Mode, PolicyState
-from fairlane_controller.switch.gfr_program import CELLS_MAX
-from fairlane_controller.switch.policies import Scheme
-from fairlane_controller.switch.program import CLASSES
 from fairlane_controller.switch.shared import PortNumber, SwitchName
 
 Place = tuple[str, int]

@@ -16,7 +16,7 @@ from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.config.positions import Position, nearest, positions
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
-from fairlane_controller.gfr.config import MAX_PROBLEM, MAX_TOLD, describe_one, key_path, keys_at, keys_in
+from fairlane_controller.problems import MAX_PROBLEM, MAX_TOLD, describe_one, key_path, keys_at, keys_in
 from fairlane_controller.state import files
 
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")

@@ -12,17 +12,17 @@ from finsy import P4TableAction, P4TableEntry
 from fairlane_controller.config.apply import read_note
 from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.config.ports import read_ports
-from fairlane_controller.config.wanted import TABLE_CLASS
-from fairlane_controller.gfr.setup import is_gfr
-from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.program.registry import check_program, load_program
+from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS
 from fairlane_controller.state.loop_state import Mode, PolicyState
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import Entries, read_entries
-from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.updates import match_of, match_text

@@ -12,18 +12,18 @@ from typing import Any, cast
 
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.setup import is_gfr
 from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
 from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
+from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.policies import PortLimit, read_limits
 from fairlane_controller.state.files import read_json, replace_atomically
 from fairlane_controller.state.run_state import STATE_FILE, RunState
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.policies import PortLimit, read_limits
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.shared import UNLIMITED
 

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.history.entries import write_entries
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.state.loop_state import PolicyState
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient, entry_key
-from fairlane_controller.switch.policies import Policy, Scheme, read_policies
 from fairlane_controller.switch.shared import check_port
 
 Request = dict[str, Any]

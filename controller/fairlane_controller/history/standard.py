@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.change import change_config
-from fairlane_controller.gfr.setup import is_gfr
-from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.policies import policy_before, put_policy, write_with_settings
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.gfr.change import change_config
+from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.gfr.store import GfrStore
 
 
 async def apply_policy_put(context: Context, request: Request) -> list[Request]:

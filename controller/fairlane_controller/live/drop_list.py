@@ -8,7 +8,7 @@ from typing import Any
 
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.program.reasons import meaning
-from fairlane_controller.switch.gfr_program import Verdict
+from fairlane_controller.programs.gfr.names import Verdict
 
 _REFUSING = {verdict.name.lower() for verdict in Verdict if not verdict.accepted}
 

@@ -9,17 +9,16 @@ from pathlib import Path
 
 from finsy import P4TableEntry
 
-from fairlane_controller.gfr.store import GFR_STATE_FILE, GfrState, GfrStore
 from fairlane_controller.live.batch import BatchReader, Counter, Reading, Register, action_args, table
 from fairlane_controller.live.model import PortRow, VcRow
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.view import Place, Sample, drop_cells, drop_rows
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.store import GFR_STATE_FILE, GfrState, GfrStore
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.program import COUNTER_ADMITTED
-from fairlane_controller.switch.shared import COUNTER_PASSED, PACKET_REASONS
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, PACKET_REASONS
 
 
 class GfrView:

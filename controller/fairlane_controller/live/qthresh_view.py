@@ -14,14 +14,14 @@ from fairlane_controller.live.model import DropRow, FlowRow, PolicyRow, PortRow
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.routes import Routes
 from fairlane_controller.live.view import Place, Sample, drop_cells, drop_rows, queue_drops
-from fairlane_controller.loop.flow_keeper import flow_of
-from fairlane_controller.loop.flows import PROTOCOLS, FlowKey
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.flow_keeper import flow_of
+from fairlane_controller.programs.qthresh.flows import PROTOCOLS, FlowKey
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.policies import Policy, PortLimit, Scheme
-from fairlane_controller.switch.shared import COUNTER_PASSED, TABLE_ROUTE
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
 
 _REASONS = reasons_of(load_program("qthresh"))
 REGISTER_FLOW = "flow_occupancy"
@@ -141,9 +141,7 @@ def _counters(ports: set[int], managed: set[int], slots: set[int]) -> list[Count
     found += drop_cells(sorted(managed), (n for n, one in _REASONS.items() if one.in_queue))
     found += [(COUNTER_PASSED, port) for port in sorted(ports)]
     found += [
-        (program.COUNTER_ADMITTED, program.admitted_index(port, c))
-        for port in sorted(managed)
-        for c in range(program.CLASSES)
+        (COUNTER_ADMITTED, program.admitted_index(port, c)) for port in sorted(managed) for c in range(program.CLASSES)
     ]
     found += [(program.COUNTER_COLLISIONS, port) for port in sorted(managed)]
     return found + [(program.COUNTER_FLOW_DROPS, slot) for slot in sorted(slots)]
@@ -181,7 +179,7 @@ def _port(
 ) -> PortRow:
     cells = [(COUNTER_PASSED, port)]
     if limit is not None:
-        cells += [(program.COUNTER_ADMITTED, program.admitted_index(port, c)) for c in range(program.CLASSES)]
+        cells += [(COUNTER_ADMITTED, program.admitted_index(port, c)) for c in range(program.CLASSES)]
     packets, octets = (sum(read(*cell) for cell in cells) for read in (got.packets, got.bytes))
     waiting = waiting_bytes = None
     if limit is not None and has_registers:

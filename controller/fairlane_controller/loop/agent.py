@@ -14,27 +14,28 @@ from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.loop import changes, why
-from fairlane_controller.loop.decide import DecideOptions, Outcome, ThresholdDecider
+from fairlane_controller.loop import why
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.flow_keeper import FlowKeeper, FlowWeight
-from fairlane_controller.loop.flows import FlowKey
-from fairlane_controller.loop.hash_key import give_hash_key
-from fairlane_controller.loop.occupancy import QTHRESH, OccupancyKeeper
 from fairlane_controller.loop.session import SwitchSession
-from fairlane_controller.loop.shares import FlowCount, ShareOptions, ShareTuner
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.changes import LinkChange
+from fairlane_controller.measure.occupancy import OccupancyKeeper
 from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import listen_reports, listen_t_res
 from fairlane_controller.program.registry import runs_program
+from fairlane_controller.programs.qthresh import changes
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.decide import DecideOptions, Outcome, ThresholdDecider
+from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper, FlowWeight
+from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.programs.qthresh.hash_key import give_hash_key
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.programs.qthresh.shares import FlowCount, ShareOptions, ShareTuner
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
 from fairlane_controller.switch.faults import Refusal
-from fairlane_controller.switch.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import pipeline_of, set_up
 
 _T = TypeVar("_T")
@@ -57,7 +58,7 @@ class AgentOptions:
     probes: bool = True
     "Whether the links behind the managed ports are probed for τ."
     keeps_counts: bool = True
-    "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`loop/occupancy.py`)."
+    "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`measure/occupancy.py`)."
     flow_weight: FlowWeight | None = None
     "The weight of a new flow's entry; without, every flow has its class's."
 
@@ -183,7 +184,7 @@ class SwitchAgent(SwitchSession):
         if self._options.probes:
             jobs += [send_probes(client, self._managed_meters), listen_probes(client, self._meter)]
         if self._options.keeps_counts:
-            keeper = OccupancyKeeper(QTHRESH, partial(open_ports, self.endpoint, self._run_state), self._event)
+            keeper = OccupancyKeeper(program.COUNTED, partial(open_ports, self.endpoint, self._run_state), self._event)
             jobs.append(keeper.keep_forever(client, lambda: self._limits))
         await self._serve_together(client, jobs)
 

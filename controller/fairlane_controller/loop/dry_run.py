@@ -14,24 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.activity import ActivityAgent
-from fairlane_controller.gfr.setup import is_gfr, plan_in_force
-from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.loop import why
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.control import ask, loop_runs
-from fairlane_controller.loop.decide import Outcome, ThresholdDecider
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.loop.run import LoopTarget, until_signalled
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.programs.gfr.activity import ActivityAgent
+from fairlane_controller.programs.gfr.setup import is_gfr, plan_in_force
+from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_limits, read_policies
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient, backup_election_id
-from fairlane_controller.switch.policies import Policy, Scheme, read_limits, read_policies
 from fairlane_controller.switch.setup import endpoint_of
 
 DRY = {"dry_run": True}

@@ -19,10 +19,10 @@ from fairlane_controller.errors import FairlaneError, unknown_name
 from fairlane_controller.loop import raw, requests
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
-from fairlane_controller.loop.flow_weights import WeightRules
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of

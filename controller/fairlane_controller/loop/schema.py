@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.config import describe_one, keys_in
+from fairlane_controller.problems import describe_one, keys_in
 
 MAX_UPDATES = 10_000
 """Of table entries in one request."""

@@ -15,6 +15,7 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme
 from fairlane_controller.state.files import Replacement, read_json, write_json_atomically
 from fairlane_controller.state.loop_state import (
     LOOP_STATE_FILE,
@@ -24,7 +25,6 @@ from fairlane_controller.state.loop_state import (
     loop_state_to_be,
     read_loop_state,
 )
-from fairlane_controller.switch.policies import Policy, Scheme
 
 HELD_FILE = "controller-held.json"
 "What the switches held last, by name: `[[port, class, scheme, packets, weight], …]`."

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairlane_controller.loop.decide import Decision, Outcome
-from fairlane_controller.loop.shares import Share
 from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.programs.qthresh.decide import Decision, Outcome
+from fairlane_controller.programs.qthresh.shares import Share
 from fairlane_controller.units import format_rate, format_size, format_time
 
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from fairlane_controller.measure.port import PortMeter, PortReport, TResSample
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.switch.client import SwitchClient
 
 MeterOf = Callable[[int], PortMeter | None]

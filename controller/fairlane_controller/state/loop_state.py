@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.models.qthresh import DEFAULT_K
+from fairlane_controller.programs.qthresh.model import DEFAULT_K
 from fairlane_controller.state.files import Replacement, json_text, read_json
 
 LOOP_STATE_FILE = "controller.json"

@@ -10,10 +10,16 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import check_program
+from fairlane_controller.programs.qthresh.policies import (
+    START_QTHRESH_PACKETS,
+    Policy,
+    PortLimit,
+    Scheme,
+    read_policies,
+)
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.faults import Refusal
-from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, read_policies
 from fairlane_controller.switch.security import TlsFiles, tls_of_environment
 from fairlane_controller.switch.shared import ACTION_FORWARD, TABLE_ROUTE, UNLIMITED
 

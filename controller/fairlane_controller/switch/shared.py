@@ -20,6 +20,7 @@ UNLIMITED = 0xFFFF_FFFF
 TABLE_ROUTE = {4: "ipv4_lpm", 6: "ipv6_lpm"}
 ACTION_FORWARD = "forward"
 COUNTER_PASSED = "passed"
+COUNTER_ADMITTED = "admitted"
 COUNTER_DROPS = "drops"
 
 SwitchName = Annotated[str, Field(min_length=1)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fairlane_controller.models.gfr import cells_of_packet
+from fairlane_controller.programs.gfr.model import cells_of_packet
 
 from fairlane_lab.definition.body import GFR_KEYS, Body, given
 from fairlane_lab.definition.errors import Problem, place, unknown

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 
 from fairlane_lab.gfr.ways import PortKey, gfr_ports, managed_ports, senders_of, way
 from fairlane_lab.gfr.windows import flows_of

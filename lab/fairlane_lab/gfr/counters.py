@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fairlane_controller.gfr.allocation import Allocation
-from fairlane_controller.switch import gfr_program
+from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.programs.gfr.allocation import Allocation
+from fairlane_controller.programs.gfr.names import Verdict
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.gfr_program import Verdict
 
 VERDICTS_A_SLOT = 32
 REFUSALS = tuple(verdict for verdict in Verdict if not verdict.accepted)

@@ -7,10 +7,10 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
-from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
-from fairlane_controller.gfr.store import GfrState
 from fairlane_controller.loop.session import Log
+from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityOptions
+from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import route_entries
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from fairlane_controller.models.gfr import jain_index
+from fairlane_controller.programs.gfr.model import jain_index
 
 from fairlane_lab.gfr.metrics import vc_metrics, vc_row
 from fairlane_lab.results.known import known_mean, known_sum

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
-from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.state.loop_state import Mode, PolicyState
 
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult

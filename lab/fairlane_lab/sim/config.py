@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.programs.qthresh.flows import FlowKey
 
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.run_result import RunError

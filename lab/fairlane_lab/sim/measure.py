@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 from fairlane_lab.gfr.counters import DROP_REASONS

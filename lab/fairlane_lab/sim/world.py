@@ -11,10 +11,10 @@ from typing import Any, Protocol, cast
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
+from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
-from fairlane_controller.switch import gfr_program
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.switch.setup import set_up
 
 from fairlane_lab.gfr.in_sim import GfrInSim

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.control import ask
-from fairlane_controller.switch import gfr_program
+from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
 

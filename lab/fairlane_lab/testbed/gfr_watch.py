@@ -8,10 +8,10 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
-from fairlane_controller.gfr.store import GfrStore
-from fairlane_controller.switch import gfr_program, program
+from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_DROPS
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_lab.gfr.counters import DROP_REASONS, read_refusals
@@ -47,7 +47,7 @@ class GfrPortWatch(PortWatch):
     async def _read_ports(self, client: SwitchClient, ports: list[ManagedPort]) -> None:
         """One request for everything: a single instant."""
         numbers = [port.port for port in ports]
-        entities: list[Any] = [P4CounterEntry(program.COUNTER_ADMITTED, index=number) for number in numbers]
+        entities: list[Any] = [P4CounterEntry(COUNTER_ADMITTED, index=number) for number in numbers]
         entities += [P4CounterEntry(COUNTER_DROPS, index=n << 4 | reason) for n in numbers for reason in DROP_REASONS]
         if self._bed.target == "embedded":
             entities += [P4RegisterEntry(gfr_program.REGISTER_PORT_CELLS, index=number) for number in numbers]
@@ -59,7 +59,7 @@ class GfrPortWatch(PortWatch):
             index = cast("int", entry.index)
             if isinstance(entry, P4RegisterEntry):
                 cells[index] = cast("int", entry.data)
-            elif entry.counter_id == program.COUNTER_ADMITTED:
+            elif entry.counter_id == COUNTER_ADMITTED:
                 admitted[index] = entry.data or P4CounterData()
             else:
                 drops[index >> 4] += (entry.data or P4CounterData()).packet_count

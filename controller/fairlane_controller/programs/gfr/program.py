@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlane import Entries, Program, Reason
 
-from fairlane_controller.switch import gfr_program as names
+from fairlane_controller.programs.gfr import names
 
 
 class Gfr(Program):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fairlane import Program, Reason
 
-from fairlane_controller.switch import program as names
+from fairlane_controller.programs.qthresh import names
 
 
 class Qthresh(Program):

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairlane_controller.gfr.config import GfrConfig
-from fairlane_controller.gfr.paths import vcs_of
+from fairlane_controller.programs.gfr.config import GfrConfig
+from fairlane_controller.programs.gfr.paths import vcs_of
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.units import format_rate
 

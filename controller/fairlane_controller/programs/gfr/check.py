@@ -6,14 +6,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
-from fairlane_controller.gfr.admission import refusals
-from fairlane_controller.gfr.config import GfrConfig, PortConfig, Queues, VcConfig, bad_config
-from fairlane_controller.gfr.match import Ternary, first_clash
-from fairlane_controller.gfr.paths import path_of, vcs_of
-from fairlane_controller.models.gfr import guaranteed_shares
+from fairlane_controller.problems import bad_config
 from fairlane_controller.program.quantities import parse_dscp
+from fairlane_controller.programs.gfr.admission import refusals
+from fairlane_controller.programs.gfr.config import GfrConfig, PortConfig, Queues, VcConfig
+from fairlane_controller.programs.gfr.match import Ternary, first_clash
+from fairlane_controller.programs.gfr.model import guaranteed_shares
+from fairlane_controller.programs.gfr.names import QUEUES_MAX, VC_IDS, VC_SLOTS
+from fairlane_controller.programs.gfr.paths import path_of, vcs_of
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch.gfr_program import QUEUES_MAX, VC_IDS, VC_SLOTS
 from fairlane_controller.units import format_rate
 
 DEFAULT_MTU_BYTES = 1500

@@ -12,7 +12,7 @@ import re
 from typing import Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 
 OPS = ("vc_add", "vc_set", "vc_del", "gfr_set", "gfr_apply")
 

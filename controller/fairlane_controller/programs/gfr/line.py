@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlane_controller.gfr.config import PortConfig
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.port import plain
 from fairlane_controller.measure.probe import Probe
 from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
-from fairlane_controller.models.gfr import CELL_LINE_BYTES, cells_of_frame
+from fairlane_controller.programs.gfr.config import PortConfig
+from fairlane_controller.programs.gfr.model import CELL_LINE_BYTES, cells_of_frame
 from fairlane_controller.switch.client import SwitchClient
 
 DIGEST_REPORT = "gfr_report_t"

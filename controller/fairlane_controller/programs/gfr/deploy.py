@@ -17,14 +17,14 @@ from typing import Any
 from finsy import P4CounterData, P4CounterEntry, P4TableEntry
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.allocation import Seat, allocate
-from fairlane_controller.gfr.check import check_config
-from fairlane_controller.gfr.config import GfrConfig
-from fairlane_controller.gfr.entries import Active, switch_entries
-from fairlane_controller.gfr.store import GfrState, GfrStore
 from fairlane_controller.program.registry import check_program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.allocation import Seat, allocate
+from fairlane_controller.programs.gfr.check import check_config
+from fairlane_controller.programs.gfr.config import GfrConfig
+from fairlane_controller.programs.gfr.entries import Active, switch_entries
+from fairlane_controller.programs.gfr.store import GfrState, GfrStore
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import Applied, apply_entries, restore_entries
 

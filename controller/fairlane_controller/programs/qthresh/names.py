@@ -6,8 +6,10 @@ from __future__ import annotations
 from enum import IntEnum
 
 from fairlane_controller.errors import out_of_range
-from fairlane_controller.models.qthresh import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
+from fairlane_controller.measure.occupancy import CountedState
+from fairlane_controller.programs.qthresh.model import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
 from fairlane_controller.switch.shared import (
+    COUNTER_ADMITTED,
     TABLE_ROUTE,
 )
 
@@ -27,7 +29,6 @@ ACTION_SET_FLOW_WEIGHTED = "set_flow_weighted"
 DIGEST_NEW_FLOW = "new_flow_t"
 DIGEST_T_RES = "t_res_t"
 DIGEST_PORT_REPORT = "port_report_t"
-COUNTER_ADMITTED = "admitted"
 COUNTER_FLOW_DROPS = "flow_drops"
 COUNTER_COLLISIONS = "collisions"
 
@@ -93,3 +94,6 @@ def check_threshold(packets: int, capacity_packets: int = 0) -> int:
     if not 1 <= packets <= most:
         raise out_of_range("threshold", packets, 1, most, "packets")
     return packets
+
+
+COUNTED = CountedState(("port_occupancy", "port_occupancy_bytes"), "flow_occupancy", 81_921, COUNTER_ADMITTED, CLASSES)

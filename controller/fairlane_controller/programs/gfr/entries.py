@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from finsy import P4MeterConfig, P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.gfr.allocation import Allocation, Seat
-from fairlane_controller.gfr.config import GfrConfig, GfrScheme, PortConfig, Queues, VcConfig
-from fairlane_controller.gfr.match import Ternary
-from fairlane_controller.gfr.paths import Place, path_of, vcs_of
-from fairlane_controller.models.gfr import (
+from fairlane_controller.program.quantities import parse_dscp
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.allocation import Allocation, Seat
+from fairlane_controller.programs.gfr.config import GfrConfig, GfrScheme, PortConfig, Queues, VcConfig
+from fairlane_controller.programs.gfr.match import Ternary
+from fairlane_controller.programs.gfr.model import (
     MeterSettings,
     ShareWords,
     fixed_8,
@@ -23,9 +24,8 @@ from fairlane_controller.models.gfr import (
     police_settings,
     share_words,
 )
-from fairlane_controller.program.quantities import parse_dscp
+from fairlane_controller.programs.gfr.paths import Place, path_of, vcs_of
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch import gfr_program as program
 
 Active = Mapping[Place, Collection[str]]
 """Names of the active VCs of each managed port; a port that is not in it has all of its VCs active."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fairlane_controller.gfr.config import GfrConfig, VcConfig, VcMatch
+from fairlane_controller.programs.gfr.config import GfrConfig, VcConfig, VcMatch
 from fairlane_controller.state.run_state import RunState, SwitchState
 
 Place = tuple[str, int]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.flows import FlowKey
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.flows import FlowKey
 
 _KEYS = ("src", "dst", "src_port", "dst_port", "weight")
 

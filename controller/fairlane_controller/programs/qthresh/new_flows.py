@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.retries import Log
+from fairlane_controller.programs.qthresh.flows import FlowKey
 
 MISSED_PERIOD_S = 10.0
 "Missed flows are told at once, and then together once in this time while they go on."

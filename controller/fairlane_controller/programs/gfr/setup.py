@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import time
 
-from fairlane_controller.gfr.deploy import Plan, apply_plan, make_plan
-from fairlane_controller.gfr.store import GFR_STATE_FILE, GfrState
 from fairlane_controller.program.registry import check_program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.deploy import Plan, apply_plan, make_plan
+from fairlane_controller.programs.gfr.store import GFR_STATE_FILE, GfrState
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch import gfr_program as program
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import SetupResult, route_entries
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from fairlane_controller.measure.port import PortMeasurement
-from fairlane_controller.models import qthresh
+from fairlane_controller.programs.qthresh import model as qthresh
 
 
 @dataclass(frozen=True)

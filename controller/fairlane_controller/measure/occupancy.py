@@ -17,9 +17,7 @@ from finsy import P4RegisterEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortsClient
-from fairlane_controller.switch import gfr_program, program
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import PORTS
 from fairlane_controller.units import counted
 
 PERIOD_S = 5.0
@@ -41,18 +39,6 @@ class CountedState:
     "Counter of what was counted in."
     admitted_cells: int
     "Its cells a port."
-
-
-QTHRESH = CountedState(
-    ("port_occupancy", "port_occupancy_bytes"), "flow_occupancy", 81_921, program.COUNTER_ADMITTED, program.CLASSES
-)
-GFR = CountedState(
-    (gfr_program.REGISTER_PORT_CELLS,),
-    gfr_program.REGISTER_VC_CELLS,
-    gfr_program.VC_SLOTS + PORTS,
-    program.COUNTER_ADMITTED,
-    1,
-)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.config import GfrConfig
-from fairlane_controller.gfr.paths import Place, vcs_of
-from fairlane_controller.models.gfr import drain_time_s
+from fairlane_controller.programs.gfr.config import GfrConfig
+from fairlane_controller.programs.gfr.model import drain_time_s
+from fairlane_controller.programs.gfr.names import VC_IDS, VC_SLOTS
+from fairlane_controller.programs.gfr.paths import Place, vcs_of
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.gfr_program import VC_IDS, VC_SLOTS
 
 GRACE_S = 1.0
 """Added to the time that a full buffer takes to drain: the entry's own way to the switch."""

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.decide import bounded_capacity
 from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.models.qthresh import QTHRESH_MIN_PACKETS
-from fairlane_controller.state.loop_state import Mode
-from fairlane_controller.switch import program
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.policies import (
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.decide import bounded_capacity
+from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
+from fairlane_controller.programs.qthresh.policies import (
     START_QTHRESH_PACKETS,
     Policy,
     Scheme,
@@ -18,6 +16,8 @@ from fairlane_controller.switch.policies import (
     read_limits,
     read_policies,
 )
+from fairlane_controller.state.loop_state import Mode
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import policy_for
 
 

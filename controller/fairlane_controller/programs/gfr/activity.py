@@ -18,10 +18,18 @@ from typing import Any
 from finsy import P4TableAction, P4TableEntry
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.config import PortConfig
-from fairlane_controller.gfr.deploy import Plan, apply_plan
-from fairlane_controller.gfr.entries import port_entries, port_shares
-from fairlane_controller.gfr.line import (
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.loop import why
+from fairlane_controller.loop.session import Log, SwitchSession
+from fairlane_controller.measure.changes import LinkChange
+from fairlane_controller.measure.occupancy import OccupancyKeeper
+from fairlane_controller.measure.prober import listen_probes, send_probes
+from fairlane_controller.program.registry import runs_program
+from fairlane_controller.programs.gfr import names as program
+from fairlane_controller.programs.gfr.config import PortConfig
+from fairlane_controller.programs.gfr.deploy import Plan, apply_plan
+from fairlane_controller.programs.gfr.entries import port_entries, port_shares
+from fairlane_controller.programs.gfr.line import (
     DIFFERS,
     DIGEST_REPORT,
     MAX_AGE_S,
@@ -30,15 +38,7 @@ from fairlane_controller.gfr.line import (
     at_capacity,
     listen_reports,
 )
-from fairlane_controller.gfr.paths import Place, vcs_of
-from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.loop import why
-from fairlane_controller.loop.occupancy import GFR, OccupancyKeeper
-from fairlane_controller.loop.session import Log, SwitchSession
-from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.program.registry import runs_program
-from fairlane_controller.switch import gfr_program as program
+from fairlane_controller.programs.gfr.paths import Place, vcs_of
 from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
 from fairlane_controller.switch.difference import Entries, difference, entries_by_key, restore_entries
 from fairlane_controller.units import counted, format_rate
@@ -61,7 +61,7 @@ class ActivityOptions:
     probes: bool = True
     "Whether the links are probed for tau, where `measure`."
     keeps_counts: bool = True
-    "Whether what the switch counts as waiting is compared with its queues (`loop/occupancy.py`)."
+    "Whether what the switch counts as waiting is compared with its queues (`measure/occupancy.py`)."
     max_measured_vcs: int = 256
     "With more VCs on a switch their service rates are not read."
     retry_s: float = 0.2
@@ -159,7 +159,7 @@ class ActivityAgent(SwitchSession):
             if self._options.probes:
                 jobs += [send_probes(client, self._managed_lines), listen_probes(client, self.line)]
         if self._options.keeps_counts:
-            keeper = OccupancyKeeper(GFR, partial(open_ports, self.endpoint, self.plan.run), self._event)
+            keeper = OccupancyKeeper(program.COUNTED, partial(open_ports, self.endpoint, self.plan.run), self._event)
             jobs.append(keeper.keep_forever(client, lambda: [port.port for port in self._ports()]))
         await self._serve_together(client, jobs)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gfr.allocation import Allocation
-from fairlane_controller.gfr.config import GfrConfig
+from fairlane_controller.programs.gfr.allocation import Allocation
+from fairlane_controller.programs.gfr.config import GfrConfig
 from fairlane_controller.state.files import read_json, write_json_atomically
 
 GFR_STATE_FILE = "gfr.json"

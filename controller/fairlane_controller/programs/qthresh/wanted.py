@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.config.model import FairlaneConfig, Place, PolicyConfig, PortConfig
-from fairlane_controller.loop.decide import bounded_capacity
-from fairlane_controller.models.qthresh import QTHRESH_MIN_PACKETS
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.decide import bounded_capacity
+from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
+from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme
 from fairlane_controller.state.loop_state import Mode, PolicyState
 from fairlane_controller.state.run_state import PortState, RunState
-from fairlane_controller.switch import program
-from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme
 from fairlane_controller.switch.shared import UNLIMITED
 
 TABLE_CLASS = "flow_class"

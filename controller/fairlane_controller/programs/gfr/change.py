@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
-from fairlane_controller.gfr.edit import apply_edit, in_words, source_of
-from fairlane_controller.gfr.lock import change_lock
-from fairlane_controller.gfr.store import GfrStore
 from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
+from fairlane_controller.programs.gfr.lock import change_lock
+from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -20,7 +20,7 @@ Request = dict[str, Any]
 
 
 def plan_of(run: RunState, store: GfrStore, request: Request) -> Plan:
-    """What a request (`gfr/edit.py`) would put in force; raises what is wrong with it. Writes nothing."""
+    """What a request (`programs/gfr/edit.py`) would put in force; raises what is wrong with it. Writes nothing."""
     config = apply_edit(store.state.config, request)
     try:
         return make_plan(config, store.state, time.time(), run, source_of(request))

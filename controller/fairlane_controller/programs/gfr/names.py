@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from fairlane_controller.measure.occupancy import CountedState
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, PORTS
+
 PROGRAM = "gfr"
 VC_IDS = 1 << 16
 """Ids of VCs are 1..65535; 0 is a frame of no VC."""
@@ -77,3 +80,6 @@ VERDICTS_A_SLOT = 32
 def verdict_index(slot: int, clp: int, verdict: int) -> int:
     """Index of the counter `vc_verdicts`: slot << 5 | clp << 4 | verdict."""
     return slot << 5 | clp << 4 | verdict
+
+
+COUNTED = CountedState((REGISTER_PORT_CELLS,), REGISTER_VC_CELLS, VC_SLOTS + PORTS, COUNTER_ADMITTED, 1)

@@ -11,7 +11,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import check_program
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import UNLIMITED, check_port
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.switch import program
+from fairlane_controller.programs.qthresh import names as program
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6"}
