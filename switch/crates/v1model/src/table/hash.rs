@@ -47,26 +47,44 @@ fn mix(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The high bits, which the index uses, spread dense and strided keys over buckets like chance does.
+    /// The high bits, which the index uses, spread dense and strided keys over buckets like chance does, but for seeds of
+    /// bad luck: they are few, and even then no bucket gets a large part.
     #[test]
     fn dense_keys_spread() {
-        let seeds = Seeds::random();
-        for n in 1..=6usize {
-            for position in 0..n {
+        const KEYS: u64 = 8192;
+        let (mut cases, mut uneven) = (0, 0);
+        for seeds in (0..32).map(numbered_seeds) {
+            for (n, position) in
+                (1..=6usize).flat_map(|n| (0..n).map(move |position| (n, position)))
+            {
                 for shift in [0, 8, 32, 48] {
                     let mut buckets = vec![0u32; 1024];
-                    for value in 0..8192u64 {
+                    for value in 0..KEYS {
                         let h = seeds.hash(n, |i| if i == position { value << shift } else { 7 });
                         buckets[(h >> 54) as usize] += 1;
                     }
-                    // Mean 8 a bucket; chance makes the largest about 21.
-                    let max = buckets.iter().max().unwrap();
+                    let max = *buckets.iter().max().unwrap();
                     assert!(
-                        *max < 40,
+                        u64::from(max) < KEYS / 16,
                         "{n} limbs, limb {position} << {shift}: {max} in one of 1024 buckets"
                     );
+                    // Mean 8 a bucket; chance makes the largest about 21.
+                    cases += 1;
+                    uneven += u32::from(max >= 40);
                 }
             }
         }
+        assert!(uneven * 100 < cases, "{uneven} of {cases} cases are uneven");
+    }
+
+    /// Seeds that are the same in every run, from SplitMix64.
+    fn numbered_seeds(number: u64) -> Seeds {
+        let mut state = number << 32;
+        Seeds([(); 4].map(|()| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (z ^ (z >> 31)) | 1
+        }))
     }
 }
