@@ -14,6 +14,7 @@ from typing import Any
 
 import fl_state
 import pytest
+from steady import void_when_stalled
 
 pytestmark = pytest.mark.kernel
 
@@ -75,7 +76,7 @@ def shown(said: str) -> list[Any]:
 
 def keep_state(tmp_path: Path, name: str) -> str:
     """A line that keeps the run state as it is then, for `state_rates`."""
-    return f"sh cp {tmp_path / INSTANCE / 'state.json'} {tmp_path / name}"
+    return f"sh cp {Path(os.environ['FAIRLANE_STATE_DIR']) / INSTANCE / 'state.json'} {tmp_path / name}"
 
 
 def state_rates(tmp_path: Path, name: str) -> dict[tuple[str, int], int]:
@@ -85,8 +86,10 @@ def state_rates(tmp_path: Path, name: str) -> dict[tuple[str, int], int]:
 
 
 @needs_root
+@void_when_stalled
 def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_path: Path) -> None:
-    fairlane = f"sh FAIRLANE_STATE_DIR={tmp_path} {Path(sys.executable).with_name('fairlane')} link"
+    state = os.environ["FAIRLANE_STATE_DIR"]
+    fairlane = f"sh FAIRLANE_STATE_DIR={state} {Path(sys.executable).with_name('fairlane')} link"
     changes = [
         {"at_s": 0, "link": "s1-s2", "delay_ms": 40, "rate_bps": "500kbit", "ge_enter": 0.0, "ge_leave": 0.5},
         {"at_s": 0.2, "every_s": 0.4, "link": "s1-s2", "direction": "b_to_a", "jitter_ms": 1},
@@ -113,8 +116,10 @@ def test_changes_of_the_file_are_played_from_the_moment_the_topology_is_up(tmp_p
 
 
 @needs_root
+@void_when_stalled
 def test_links_change_by_command_while_it_runs(tmp_path: Path) -> None:
-    fairlane = f"sh FAIRLANE_STATE_DIR={tmp_path} {Path(sys.executable).with_name('fairlane')} link"
+    state = os.environ["FAIRLANE_STATE_DIR"]
+    fairlane = f"sh FAIRLANE_STATE_DIR={state} {Path(sys.executable).with_name('fairlane')} link"
     lines = [
         PING,
         f"{fairlane} set s1-s2 --delay 50ms --rate 2Mbit",

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import gfr_configs as configs
 import pytest
+from fairlane_controller.history.journal import HISTORY_FILE
 from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.programs.gfr.store import GFR_STATE_FILE
+from fairlane_controller.state.files import Replacement
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
@@ -137,6 +142,26 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
         )
     assert tables(switch) == held
     assert (switch.folder / "gfr.json").read_bytes() == file
+
+
+@pytest.mark.parametrize("name", [GFR_STATE_FILE, HISTORY_FILE])
+def test_a_change_whose_file_has_no_room_is_taken_back(
+    switch: LiveSwitch, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+    before, put = (tables(switch), switch.json("vc", "list")), Replacement.put
+
+    def full(self: Replacement, text: str) -> None:
+        if self._path.name == name:  # pyright: ignore[reportPrivateUsage]
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        put(self, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Replacement, "put", full)
+        assert "No space left on device" in switch.fairlane("vc", "set", "vc1", "--mcr", "3Mbit", code=3)
+    assert (tables(switch), switch.json("vc", "list")) == before
+    switch.fairlane("vc", "set", "vc1", "--mcr", "3Mbit")
+    assert (tables(switch), switch.json("vc", "list")) != before
 
 
 def test_every_scheme_live(switch: LiveSwitch) -> None:
