@@ -10,26 +10,31 @@ mkdir -p $logs
 summary=() failed=()
 
 begin() { printf '\033[1m[test]\033[0m %s\n' "$1"; }
-run() { make --no-print-directory "$1" >>"$logs/$1.log" 2>&1; local code=$?; echo "$SECONDS" >"$logs/$1.end"; return $code; }
+run() {  # TARGET; leaves when it ended
+    make --no-print-directory "$1" 2>&1
+    local code=$?
+    echo "$SECONDS" >"$logs/$1.end"
+    return $code
+}
 conclude() {  # TARGET EXIT-CODE START
     local verdict=ok
     [ "$2" = 0 ] || { verdict=FAILED; failed+=("$1"); }
     summary+=("$(printf '%-16s %-6s %5d s' "$1" $verdict $(($(<"$logs/$1.end") - $3)))")
 }
+trap 'for process in ${processes[@]+"${processes[@]}"}; do kill -INT -- "-$process" 2>/dev/null; done; exit 130' INT TERM
 
 for step in "$@"; do
     IFS=+ read -ra groups <<<"$step"
     start=$SECONDS processes=()
-    for group in "${groups[@]}"; do : >"$logs/$group.log"; done
+    set -m  # without it what runs in the background ignores SIGINT, and tests of SIGINT fail
     for group in "${groups[@]:1}"; do
-        run "$group" &
+        run "$group" >"$logs/$group.log" &
         processes+=($!)
     done
+    set +m
     begin "${groups[0]}"
-    run "${groups[0]}" &
-    tail --pid=$! -n +1 -f --sleep-interval=0.2 "$logs/${groups[0]}.log"
-    wait $!
-    conclude "${groups[0]}" $? "$start"
+    run "${groups[0]}" | tee "$logs/${groups[0]}.log"
+    conclude "${groups[0]}" "${PIPESTATUS[0]}" "$start"
     for place in "${!processes[@]}"; do
         group=${groups[$((place + 1))]}
         wait "${processes[$place]}"

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAKEFILE = """
 good last:
 \t@echo "$@ ran"
+interrupted:
+	@python3 -c 'import signal; print("SIGINT:", signal.getsignal(signal.SIGINT).__name__)'
 bad:
 \t@echo "FAILED tests/test_x.py::test_y - AssertionError: 1 == 2"; exit 1
 """
@@ -47,6 +49,7 @@ def test_a_group_that_fails_keeps_no_other_from_running_and_is_listed_at_the_end
         < beside.stdout.index("FAILED tests/test_x.py")
         < beside.stdout.index("last ran")
     )
+    assert run("good+interrupted").stdout.count("SIGINT: default_int_handler") == 1
     passed = run("good+last")
     assert passed.returncode == 0
     assert passed.stdout.endswith("all tests passed\n")
