@@ -6,7 +6,7 @@ runners/     a run in sim or in Mininet                run_result.py  what a run
 sim/         the simulator's side of it                testbed/       Mininet's side of it
 sweep/       many runs                                 results/       run folders, metrics, verdicts
 gfr/         what program gfr needs                    report/        the page and its pictures
-cli/         `fairlane lab …`                          demo.py        the experiment behind `make demo`
+cli/         `fairlane lab …`
 measures.py, satellite.py  pure functions over samples; the ceiling of a satellite line
 topology_scripts.py        the scripts of mininet/ that need no Mininet
 """

@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures over the samples of a run: goodput in a window, fairness, medians, thresholds in force. Pure functions."""
+"""Measures over the samples of a run: goodput in a window, thresholds in force. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
-
-
-def fairness(rates: Sequence[float]) -> float:
-    """Fairness of paper 000: min/max of the flows' goodputs, 0 to 1; 0 when nothing moved."""
-    return min(rates) / max(rates) if rates and max(rates) > 0 else 0.0
 
 
 def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
@@ -77,30 +71,6 @@ def recovery_s(
 def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = 54) -> float:
     """Application bits per second that a link of `rate_bps` carries in full segments; frames as the switch counts them."""
     return rate_bps * mss_bytes / (mss_bytes + frame_overhead_bytes)
-
-
-def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    """(median, smallest, largest). Raises ValueError when there are none."""
-    if not values:
-        raise ValueError("no values")
-    return median(values), min(values), max(values)
-
-
-def true_t_res_s(
-    rate_bps: float, delay_s: float, frame_bytes: int, ack_bytes: int, access_rate_bps: float, access_delay_s: float
-) -> float:
-    """The true T_res of a dumbbell: from the end of a data frame's transmission at the bottleneck port to its ACK's arrival at that switch.
-
-    2τ + T_ACK, T_ACK = all that is not the bottleneck's propagation (algorithms §1): the data frame's serialisation on the receiver's access link, both
-    propagation delays there, and the ACK's serialisation on the access link and back over the bottleneck link.
-    """
-    t_ack = (
-        8 * frame_bytes / access_rate_bps
-        + 2 * access_delay_s
-        + 8 * ack_bytes / access_rate_bps
-        + 8 * ack_bytes / rate_bps
-    )
-    return 2 * delay_s + t_ack
 
 
 def mean_between(steps: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from fairlane_controller.programs.gfr.config import Queues
-from fairlane_lab.definition import Definition, ExperimentError, expand, load, load_text
+from fairlane_controller.gfr.config import Queues
+from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
 from fairlane_lab.gfr.config import gfr_config
 from fairlane_lab.gfr.ways import gfr_ports, way
+from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.topology_scripts import fl_topology
 
 FILE = """
@@ -146,6 +145,9 @@ def test_an_error_names_key_what_was_given_and_what_is_allowed(change: tuple[str
 
 
 def test_a_qthresh_file_says_what_is_not_for_it() -> None:
-    text: Any = load("qthresh-table2").text
+    text = (EXPERIMENTS / "qthresh-table2.toml").read_text()
     with pytest.raises(ExperimentError, match=r"control\.scheduler: is for program"):
-        load_text(text.replace('scheme = "qthresh"\n', 'scheme = "qthresh"\nscheduler = "wrr"\n', 1), "x.toml")
+        load_text(
+            text.replace('scheme = "qthresh"\n', 'scheme = "qthresh"\nscheduler = "wrr"\n', 1),
+            str(EXPERIMENTS / "x.toml"),
+        )

@@ -66,7 +66,7 @@ def test_show_tells_points_numbers_and_expectations(small: str) -> None:
     assert "sim: 6 points, 12 runs of 20 s (5 s not counted)" in text
     assert "expected: something" in text
     table = lab("show", "qthresh-table1").output
-    assert re.search(r"case 512k-5ms +457\.2 +54\.84 +12\.0 +100\.0", table)
+    assert re.search(r"case 512k-5ms, scheme drop_tail +457\.2 +54\.84 +12\.0 +100\.0", table)
     assert json.loads(lab("show", small, "--json").stdout)["points"]["mininet"][-1] == "fast/threshold=6"
 
 
@@ -224,11 +224,10 @@ def test_a_file_that_is_nested_too_deep_is_a_mistake_and_no_traceback(tmp_path: 
     ("text", "message"),
     [
         (DEEP, "not JSON: arrays or objects are nested more than 64 levels deep"),
-        ('{"rows": ' + DEEP, "nested more than 64 levels deep"),
+        ('{"points": ' + DEEP, "nested more than 64 levels deep"),
         ("NaN", "not JSON: NaN is no JSON number"),
         ("[]", "it must be a JSON object"),
         ("{}", "it has no experiment, runtime, definition, points"),
-        ('{"rows": [1], "paper": [], "runtime": "sim", "target": "x"}', "/rows/0: Input should be"),
         ('{"experiment": "x", "runtime": "sim", "definition": {}, "points": [{}]}', "/points/0/point: Field required"),
         ('{"experiment": "x", "runtime": "moon", "definition": {}, "points": []}', "/runtime: Input should be 'sim' or 'mininet'"),
     ],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typer
 
-from fairlane_lab.cli.demo import comparison_table, demo
+from fairlane_lab.cli.demo import demo
 from fairlane_lab.cli.listing import list_experiments, show
 from fairlane_lab.cli.reporting import compare, plot, report
 from fairlane_lab.cli.running import run, sweep
@@ -31,4 +31,4 @@ def lab() -> None:
     """Experiments: run them, show their tables, make their plots."""
 
 
-__all__ = ["app", "comparison_table"]
+__all__ = ["app"]

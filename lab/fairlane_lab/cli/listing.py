@@ -14,15 +14,15 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from fairlane_lab.cli.demo import comparison_table
 from fairlane_lab.cli.options import JsonOption, find_experiments
 from fairlane_lab.cli.output import console, fail, print_json
 from fairlane_lab.cli.tables import show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load
+from fairlane_lab.definition.extend import shown
 from fairlane_lab.definition.judging import PaperNumbers
-from fairlane_lab.definition.strict import Between, Condition
+from fairlane_lab.definition.strict import Between, Condition, matches
 from fairlane_lab.gfr.windows import connections_of
-from fairlane_lab.results.summary_file import RunFolderError, is_demo, read_summary
+from fairlane_lab.results.summary_file import RunFolderError, read_summary
 from fairlane_lab.scenario import Change, Scenario
 from fairlane_lab.sweep.estimates import mininet_s, sim_s
 
@@ -130,13 +130,11 @@ def show(
 
 
 def show_folder(folder: Path, as_json: bool) -> None:
-    """The table of a run folder: a demo's, or an experiment's with its verdicts."""
+    """The table of a run folder, with its verdicts."""
     try:
         summary = read_summary(folder)
         if as_json:
             print_json(summary)
-        elif is_demo(summary):
-            console.print(comparison_table(summary))
         else:
             show_summary(summary, folder)
     except RunFolderError as error:
@@ -157,7 +155,8 @@ def _everything(definition: Definition) -> dict[str, Any]:
 def _show_definition(definition: Definition) -> None:
     experiment = definition.experiment
     console.print(f"[bold]{experiment.name}[/bold]: {experiment.title}")
-    console.print(f"{experiment.paper}: {experiment.reproduces}   ({definition.origin})", style="dim", soft_wrap=True)
+    files = " → ".join([definition.origin, *map(shown, definition.source.bases)])
+    console.print(f"{experiment.paper}: {experiment.reproduces}   ({files})", style="dim", soft_wrap=True)
     console.print(" ".join(experiment.what.split()))
     for index, runtime in enumerate(experiment.runtimes):
         mine = expand(definition, Selection(runtime=runtime))
@@ -171,8 +170,10 @@ def _show_definition(definition: Definition) -> None:
             f" ({first.warmup_s:g} s not counted), about {_duration(estimate_s(definition, runtime, mine))}"
         )
         console.print("  " + ", ".join(points[:12]) + (f", … {points[-1]}" if len(points) > 12 else ""), style="dim")
-    for source in dict.fromkeys(numbers.source for numbers in experiment.paper_numbers):
-        console.print(_paper_table(source, [each for each in experiment.paper_numbers if each.source == source]))
+    params = [scenario.params for runtime in experiment.runtimes for scenario in expand(definition, Selection(runtime))]
+    numbers = [each for each in experiment.paper_numbers if any(matches(each.where, point) for point in params)]
+    for source in dict.fromkeys(each.source for each in numbers):
+        console.print(_paper_table(source, [each for each in numbers if each.source == source]))
     for expectation in experiment.expect:
         where = "" if len(expectation.runtimes) > 1 else f" [dim]({''.join(expectation.runtimes)})[/dim]"
         console.print(f"expected: {expectation.text}{where}", soft_wrap=True, highlight=False)

@@ -15,18 +15,17 @@ from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import results_root
 from fairlane_lab.results.folder import newest_folder
-from fairlane_lab.results.summary_file import RunFolderError, is_demo, read_summary
+from fairlane_lab.results.summary_file import RunFolderError
 
 
 def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
     """Make the plots of a run folder again."""
-    from fairlane_lab import plots as demo_plots
-    from fairlane_lab import report
+    from fairlane_lab.report import make_plots
 
-    if not (folder / "summary.json").is_file():
-        fail(f"{folder}: not a run folder: there is no summary.json in it")
     try:
-        pictures = report.make_plots(folder) if _is_experiment(folder) else demo_plots.make_plots(folder)
+        pictures = make_plots(folder)
+    except RunFolderError as error:
+        fail(str(error))
     except (OSError, KeyError, ValueError) as error:
         fail(f"{folder}: not a run folder: {error}")
     for picture in pictures:
@@ -41,7 +40,7 @@ def report(
     results: Annotated[Path | None, typer.Option(help="Where run folders are looked for; default results/.")] = None,
 ) -> None:
     """One self-contained HTML page: paper, sim and Mininet side by side, plots, and where differences come from."""
-    from fairlane_lab.report import RunFolderError, make_report, newest_folders
+    from fairlane_lab.report import make_report, newest_folders
 
     root = results or results_root()
     chosen = folders or newest_folders(root)
@@ -73,7 +72,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Two runs side by side: sim and Mininet, before and after, one seed and another."""
-    from fairlane_lab.report import RunFolderError, compare_runs, compare_table
+    from fairlane_lab.report import compare_runs, compare_table
 
     first, second = _run_folders(a, b, results)
     try:
@@ -105,10 +104,3 @@ def _newest(name: str, runtime: str | None, root: Path | None) -> Path:
         )
         fail(f"{text}. Allowed: a run folder, an experiment that was run, or as the second sim or mininet")
     return found
-
-
-def _is_experiment(folder: Path) -> bool:
-    try:
-        return not is_demo(read_summary(folder))
-    except RunFolderError:
-        return False

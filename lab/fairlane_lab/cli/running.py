@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -64,20 +65,34 @@ def run(
     """Run experiments, each into a new run folder; Ctrl-C keeps what is there (exit code 130)."""
     selection = make_selection(runtime, target, seed, repeats, values, quick)
     definitions = find_experiments(names, runtime)
+    run_definitions(definitions, selection, target, results, jobs or cores(), plots, check, as_json)
+
+
+def run_definitions(
+    definitions: Sequence[Definition],
+    selection: Selection,
+    target: str,
+    results: Path | None,
+    jobs: int = 1,
+    plots: bool = True,
+    check: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Run experiments one after the other and show what came out. Leaves with the exit code when it is not 0."""
     _check_selections(definitions, selection)
-    _need_root(runtime)
+    _need_root(selection.runtime)
     code = 0
     with ExitStack() as stack:
         stop = stack.enter_context(stoppable())
         bar = stack.enter_context(_Bar())
-        pool = stack.enter_context(ProcessPool(RUNNERS["sim"], jobs or cores()))
+        pool = stack.enter_context(ProcessPool(RUNNERS["sim"], jobs))
         for definition in definitions:
             folder = new_folder(definition.experiment.name, results)
             campaign = Campaign(definition, selection, folder, target)
             executor: Executor
-            if runtime == "mininet":
+            if selection.runtime == "mininet":
                 executor = _mininet(definition, target, bar)
-            elif (jobs or cores()) == 1:
+            elif jobs == 1:
                 executor = in_this_process(RUNNERS["sim"], bar.within)
             else:
                 executor = pool.execute
@@ -125,7 +140,7 @@ def sweep(
         raise typer.Exit(code)
 
 
-def _check_selections(definitions: list[Definition], selection: Selection) -> None:
+def _check_selections(definitions: Sequence[Definition], selection: Selection) -> None:
     """Everything that is asked for exists, in every experiment, before the first one runs."""
     try:
         for definition in definitions:

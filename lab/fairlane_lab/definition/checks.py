@@ -41,7 +41,7 @@ def semantic_problems(definition: Definition, points: Sequence[Point]) -> list[P
     names = _Names(values, list(dict.fromkeys(groups)))
     problems += names.judging(definition)
     for index, plot in enumerate(definition.experiment.plots):
-        problems += names.plot(plot, ("plots", index))
+        problems += names.plot(plot, ("plots", index), definition.source.is_of_base(place(("plots", index))))
     titles = [plot.name for plot in definition.experiment.plots]
     problems += [
         Problem(place(("plots", index, "name")), f"{name!r} is the name of an earlier plot")
@@ -110,7 +110,8 @@ class _Names:
     def judging(self, definition: Definition) -> Iterable[Problem]:
         experiment = definition.experiment
         for index, numbers in enumerate(experiment.paper_numbers):
-            yield from self._where(numbers.where, ("paper_numbers", index, "where"))
+            shared = definition.source.is_of_base(place(("paper_numbers", index)))
+            yield from self._where(numbers.where, ("paper_numbers", index, "where"), shared=shared)
             for name in numbers.values:
                 yield from self._metric(name, ("paper_numbers", index, "values", name), False)
         for index, expectation in enumerate(experiment.expect):
@@ -127,7 +128,8 @@ class _Names:
             for name in expectation.given:
                 yield from self._metric(name, (*path, "given", name), True)
         for index, note in enumerate(experiment.notes):
-            yield from self._where(note.where, ("notes", index, "where"), runtime=True)
+            shared = definition.source.is_of_base(place(("notes", index)))
+            yield from self._where(note.where, ("notes", index, "where"), ("runtime",), shared)
             if note.share is not None and note.is_remark:
                 text = "needs both min and max: a note that explains any difference explains none"
                 yield Problem(place(("notes", index, "share")), text)
@@ -139,8 +141,8 @@ class _Names:
         for index, name in enumerate(experiment.main_metrics):
             yield from self._metric(name, ("main_metrics", index), True)
 
-    def plot(self, plot: Plot, path: tuple[str | int, ...]) -> Iterable[Problem]:
-        yield from self._where(plot.where, (*path, "where"))
+    def plot(self, plot: Plot, path: tuple[str | int, ...], shared: bool) -> Iterable[Problem]:
+        yield from self._where(plot.where, (*path, "where"), shared=shared)
         axes: list[tuple[str, str | None, tuple[str, ...]]] = []
         metrics: list[tuple[str, str | list[str]]] = []
         if isinstance(plot, Bars):
@@ -178,15 +180,19 @@ class _Names:
         if plot.panel is not None:
             yield from self._parameter(plot.panel, (*path, "panel"))
 
-    def _where(self, where: Where, path: tuple[str | int, ...], runtime: bool = False) -> Iterable[Problem]:
+    def _where(
+        self, where: Where, path: tuple[str | int, ...], extra: Sequence[str] = (), shared: bool = False
+    ) -> Iterable[Problem]:
+        """`extra`: further names. `shared`: of a base that several experiments have, with values that this one need not have."""
         for name, condition in where.items():
-            if runtime and name == "runtime":
+            if name == "runtime" and name in extra:
                 there: list[Any] = list(RUNTIMES)
             elif name in self._values:
                 there = list(dict.fromkeys(self._values[name]))
             else:
-                extra = ("runtime",) if runtime else ()
                 yield from self._parameter(name, (*path, name), extra)
+                continue
+            if shared:
                 continue
             if isinstance(condition, Between):
                 if not any(matches({name: condition}, {name: value}) for value in there):

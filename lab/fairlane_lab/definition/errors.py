@@ -20,6 +20,8 @@ class Problem:
     """TOML path of the key, such as `flows[1].variant`; empty for the file as a whole."""
     message: str
     """What was given and what is allowed."""
+    file: str = ""
+    """Where it stands, when that is not the file that was asked for."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -31,7 +33,7 @@ class ExperimentError(ValueError):
     def __init__(self, origin: str, problems: Sequence[Problem]) -> None:
         self.origin = origin
         self.problems = tuple(dict.fromkeys(problems))
-        super().__init__("\n".join(f"{origin}: {problem}" for problem in self.problems))
+        super().__init__("\n".join(f"{problem.file or origin}: {problem}" for problem in self.problems))
 
 
 def place(parts: Iterable[str | int]) -> str:

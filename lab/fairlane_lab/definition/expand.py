@@ -70,7 +70,7 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
     for point in select_points(definition, selection):
         resolution, problems = resolve_point(definition, point, overrides(definition, selection))
         if resolution is None or problems:
-            raise ExperimentError(f"{definition.origin} at {point.name}", problems)
+            raise ExperimentError(f"{definition.origin} at {point.name}", definition.source.located(problems))
         for repeat in range(selection.repeats or resolution.body.run.repeats):
             scenarios.append(_scenario(definition, resolution, repeat, selection.seed))
     return scenarios

@@ -10,11 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from fairlane_controller.documents import DocumentError, parse_toml
+from fairlane_controller.documents import parse_toml
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import semantic_problems
 from fairlane_lab.definition.errors import ExperimentError, Problem, pydantic_problems, unknown
+from fairlane_lab.definition.extend import Source, parse_source, read_source, shown
 from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import check_points, make_points
@@ -41,9 +42,12 @@ class Definition:
     origin: str
     """The file's path, for messages."""
     experiment: Experiment
-    document: Mapping[str, Any]
-    """The file as it was read: its references are filled in for each point."""
-    text: str
+    source: Source
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The file as it was read, with what it extends: its references are filled in for each point."""
+        return self.source.document
 
     @property
     def sha256(self) -> str:
@@ -117,44 +121,31 @@ def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
             raise ExperimentError(name, [Problem("", "there is no such file")])
         names = sorted({*experiment_names(folder), *other_names(folder)})
         raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, names))])
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(str(path), [Problem("", f"cannot be read: {error}")]) from None
-    return load_text(text, _shown(path), path.stem)
-
-
-def _shown(path: Path) -> str:
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    return make_definition(read_source(path), path.stem)
 
 
 def load_text(text: str, origin: str, stem: str | None = None) -> Definition:
     """The experiment in a TOML text. Raises ExperimentError with all that is wrong; `stem` is what the name has to be."""
+    return make_definition(parse_source(text, Path(origin)), stem)
+
+
+def make_definition(source: Source, stem: str | None = None) -> Definition:
+    """The experiment of a document. Raises ExperimentError with all that is wrong; `stem` is what the name has to be."""
+    origin = shown(source.file)
     try:
-        document = parse_toml(text)
-    except DocumentError as error:
-        raise ExperimentError(origin, [Problem("", f"not TOML: {error}")]) from None
-    try:
-        experiment = Experiment.model_validate(document)
+        experiment = Experiment.model_validate(source.document)
     except ValidationError as error:
-        raise ExperimentError(origin, _schema_problems(error)) from None
+        raise ExperimentError(origin, source.located(pydantic_problems(error, _keys))) from None
     problems: list[Problem] = []
     if stem is not None and experiment.name != stem:
         problems.append(Problem("name", f"{experiment.name!r} must be the file's name, {stem!r}"))
     problems += check_points(experiment)
-    definition = Definition(origin, experiment, document, text)
+    definition = Definition(origin, experiment, source)
     if not problems:
         problems = semantic_problems(definition, make_points(experiment))
     if problems:
-        raise ExperimentError(origin, problems)
+        raise ExperimentError(origin, source.located(problems))
     return definition
-
-
-def _schema_problems(error: ValidationError) -> list[Problem]:
-    return pydantic_problems(error, _keys)
 
 
 def _keys(loc: tuple[str | int, ...]) -> list[str]:

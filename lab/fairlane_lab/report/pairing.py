@@ -85,7 +85,7 @@ def newest_folders(root: Path | None = None) -> list[Path]:
         try:
             run = open_run(path.parent)
         except RunFolderError:
-            continue  # of `fairlane lab demo`, or of another program
+            continue  # of another program
         key = (run.experiment, run.runtime)
         if key not in newest or newest[key].started <= run.started:
             newest[key] = run

@@ -19,7 +19,7 @@ from fairlane_lab.definition.judging import Note, PaperNumbers
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.strict import Where, matches
 from fairlane_lab.results.folder import read_lines
-from fairlane_lab.results.summary_file import RunFolderError, is_demo, read_summary
+from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
 _PLOTS: TypeAdapter[list[Plot]] = TypeAdapter(list[Plot])
 _PAPER: TypeAdapter[list[PaperNumbers]] = TypeAdapter(list[PaperNumbers])
@@ -230,10 +230,7 @@ class RunFolder:
 
 def open_run(folder: Path) -> RunFolder:
     """Open a run folder. Raises RunFolderError when there is no readable summary, or none of an experiment of the lab."""
-    summary = read_summary(folder)
-    if is_demo(summary):
-        raise RunFolderError(f"{folder}/summary.json: of the demo, and not of `fairlane lab run`")
-    return RunFolder(folder, summary)
+    return RunFolder(folder, read_summary(folder))
 
 
 def _runs_of(point: Point) -> int:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fairlane_lab.definition.names import Name
 from fairlane_lab.report import labels
 from fairlane_lab.report.pairing import Pair
-from fairlane_lab.report.run_folder import Point, Spread
+from fairlane_lab.report.run_folder import Point
 from fairlane_lab.report.style import mark
-from fairlane_lab.report.terminal import main_metrics
+from fairlane_lab.report.terminal import main_metrics, spread_text
 
 LONG = 16
 """Rows from which on a table shows the paper's points only, the rest on demand."""
@@ -117,12 +117,6 @@ def ordered_sources(pair: Pair, points: Iterable[tuple[str, dict[str, Point]]], 
     runtimes = [run.runtime for run in pair.runs if any(point.get(metric) for point in run.points)]
     papers = sorted(found, key=lambda source: source != "paper")
     return (*papers, *runtimes)
-
-
-def spread_text(metric: str, spread: Spread, name: Name) -> str:
-    """`8.9..9.6`, empty with one run or without a spread."""
-    low, high = (labels.shown(metric, value, name, 3) for value in (spread.bottom, spread.top))
-    return f"{low}..{high}" if spread.runs > 1 and low != high else ""
 
 
 def _cell(pair: Pair, points: dict[str, Point], metric: str, source: str, name: Name) -> Cell:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,16 @@ from rich.table import Table
 
 from fairlane_lab.definition.names import Name
 from fairlane_lab.report import labels
-from fairlane_lab.report.run_folder import Point, RunFolder
+from fairlane_lab.report.run_folder import Point, RunFolder, Spread
 
 MAX_COLUMNS = 5
+"""With more, which the experiment's file has to name, other numbers stand in rows below a point's."""
+MAX_WIDE_COLUMNS = 7
 HEAD_WIDTH = 10
 """Longer names of metrics are broken between words."""
 POINT_WIDTH = 12
 """The names of the points get that much at least."""
-_HEADS = {"goodput_bps": "goodput", "throughput_bps": "through-\nput", "utilisation": "util.", "completion_s": "compl."}
+_HEADS = {"throughput_bps": "through-\nput", "utilisation": "util.", "completion_s": "compl.", "qthresh_packets": "Qthresh"}
 
 
 def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
@@ -35,10 +37,11 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
         if runs
         else ""
     )
+    wide = len(run.main_metrics) > MAX_COLUMNS
     has_paper = any(run.paper_values(point, metric) for point in run.points for metric in metrics)
-    caption = "; ".join(part for part in (count, "in brackets: the paper" if has_paper else "") if part)
+    caption = "; ".join(part for part in (count, "in brackets: the paper" if has_paper and not wide else "") if part)
     title = f"{run.definition.get('title', run.experiment)} ({labels.value_label('runtime', run.runtime)}; {caption})"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 0 if wide else 1), show_edge=False)
     table.add_column("point", overflow="fold", min_width=POINT_WIDTH)
     names = labels.rate_names({metric: _largest(run, metric) for metric in metrics})
     for metric in metrics:
@@ -55,30 +58,51 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
             section = above
             table.add_section()
             table.add_row(f"[bold]{above}[/bold]")
-        cells = [_cell(run, point, metric, names[metric]) for metric in metrics]
-        table.add_row(f" {own}" if above else own, *cells)
+        indent = " " if above else ""
+        table.add_row(f"{indent}{own}", *(_cell(run, point, metric, names[metric], not wide) for metric in metrics))
+        for label, cells in _rows_below(run, point, names) if wide else ():
+            table.add_row(f"{indent}  {label}", *cells, style="dim")
     if not run.complete:
         table.caption = "not complete: some runs are missing"
     return table
 
 
 def main_metrics(run: RunFolder) -> list[str]:
-    """The experiment's main metrics that were measured, at most five; a choice where the file names none."""
+    """The experiment's main metrics that were measured, at most seven; a choice of five where the file names none."""
     asked = list(run.main_metrics)
     if not asked:
         groups = run.groups if 2 <= len(run.groups) <= 3 else []
         asked = [*(f"goodput_bps[{group}]" for group in groups), "utilisation", "fairness", "jain"]
     there = [metric for metric in asked if any(point.get(metric) for point in run.points)]
-    return there[:MAX_COLUMNS]
+    return there[: MAX_WIDE_COLUMNS if run.main_metrics else MAX_COLUMNS]
 
 
 def _largest(run: RunFolder, metric: str) -> float:
     return max((spread.value for point in run.points if (spread := point.get(metric))), default=0.0)
 
 
-def _cell(run: RunFolder, point: Point, metric: str, name: Name) -> str:
+def _rows_below(run: RunFolder, point: Point, names: Mapping[str, Name]) -> Iterator[tuple[str, list[str]]]:
+    """What each source of numbers says of a point, and the range of the runs."""
+    spreads = {metric: point.get(metric) for metric in names}
+    if any(spread and spread.runs > 1 for spread in spreads.values()):
+        yield (
+            "range",
+            [spread_text(metric, spread, names[metric]) if spread else "" for metric, spread in spreads.items()],
+        )
+    theirs = {metric: run.paper_values(point, metric) for metric in names}
+    for source in dict.fromkeys(source for values in theirs.values() for source in values):
+        cells = [(metric, values.get(source)) for metric, values in theirs.items()]
+        yield source or "paper", ["" if v is None else labels.shown(m, v, names[m]) for m, v in cells]
+
+
+def spread_text(metric: str, spread: Spread, name: Name) -> str:
+    """`8.9..9.6`, empty with one run or without a spread."""
+    low, high = (labels.shown(metric, value, name, 3) for value in (spread.bottom, spread.top))
+    return f"{low}..{high}" if spread.runs > 1 and low != high else ""
+
+
+def _cell(run: RunFolder, point: Point, metric: str, name: Name, in_brackets: bool) -> str:
     spread = point.get(metric)
     text = labels.shown(metric, spread.value if spread else None, name)
-    theirs = run.paper_values(point, metric)
-    own = theirs.get("")
+    own = run.paper_values(point, metric).get("") if in_brackets else None
     return f"{text} [dim]({labels.shown(metric, own, name)})[/dim]" if own is not None else text

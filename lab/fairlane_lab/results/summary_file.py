@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.json of a run folder as it is read back: its shape is checked before anything is shown of it. The demo's has rows, an experiment's has points."""
+"""summary.json of a run folder as it is read back: its shape is checked before anything is shown of it."""
 
 from __future__ import annotations
 
@@ -78,36 +78,8 @@ class _Experiment(_Part):
     speed: dict[str, Any] = Field(default_factory=dict)
 
 
-class _DemoRow(_Part):
-    link: str
-    scheme: str
-    qthresh: FiniteFloat | None = None
-    reno_kbps: FiniteFloat
-    vegas_kbps: FiniteFloat
-    utilisation: FiniteFloat
-    fairness: FiniteFloat
-
-
-class _MeasuredRow(_DemoRow):
-    rate_bps: FiniteFloat
-    controller: bool
-    fairness_min: FiniteFloat
-    fairness_max: FiniteFloat
-    runs: int
-    measured_rate_bps: FiniteFloat | None
-    measured_t_res_ms: FiniteFloat | None
-    true_t_res_ms: FiniteFloat
-
-
-class _Demo(_Part):
-    runtime: str
-    target: str
-    rows: list[_MeasuredRow]
-    paper: list[_DemoRow]
-
-
 def read_summary(folder: Path) -> dict[str, Any]:
-    """The summary as plain data. Raises RunFolderError when there is none, or it is neither the demo's nor an experiment's."""
+    """The summary as plain data. Raises RunFolderError when there is none, or it is no experiment's."""
     path = folder / SUMMARY
     try:
         text = path.read_text(encoding="utf-8")
@@ -124,7 +96,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise RunFolderError(f"{path}: not of `fairlane lab`: it must be a JSON object")
     summary = cast("dict[str, Any]", document)
     try:
-        (_Demo if is_demo(summary) else _Experiment).model_validate(summary)
+        _Experiment.model_validate(summary)
     except ValidationError as error:
         details = error.errors()
         missing = [str(each["loc"][0]) for each in details if each["type"] == "missing" and len(each["loc"]) == 1]
@@ -136,8 +108,3 @@ def read_summary(folder: Path) -> dict[str, Any]:
             f"{path}: not of `fairlane lab run`: /{place}: {details[0]['msg']} (got {given})"
         ) from None
     return summary
-
-
-def is_demo(summary: dict[str, Any]) -> bool:
-    """Whether it is the demo's."""
-    return "rows" in summary
