@@ -34,6 +34,24 @@ def counter_at(samples: Sequence[tuple[float, float]], time_s: float) -> float:
     return previous[1]
 
 
+def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """The sum of several counters, at every instant at which one of them was sampled."""
+    times = sorted({at_s for samples in flows for at_s, _ in samples})
+    columns = [at_each(samples, times) for samples in flows]
+    return [(at_s, sum(values)) for at_s, *values in zip(times, *columns, strict=True)]
+
+
+def at_each(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
+    """`counter_at` at rising instants, in one pass."""
+    values: list[float] = []
+    index = 0
+    for time_s in times:
+        while index + 1 < len(samples) and samples[index + 1][0] < time_s:
+            index += 1
+        values.append(counter_at(samples[index : index + 2], time_s))
+    return values
+
+
 def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[tuple[float, float]]:
     """(middle of the step in s, bit/s) for consecutive steps of `step_s` seconds."""
     if not samples:

@@ -76,7 +76,7 @@ class PortResult:
 
 @dataclass
 class VcResult:
-    """One VC (program `gfr`) over the part of the measured window in which it counts (`fairlane_lab.gfr.windows`)."""
+    """One VC over the part of the measured window in which it counts."""
 
     vc: str
     mcr_bps: float
@@ -148,5 +148,7 @@ class RunResult:
     """Packets that went through a switch's pipeline; 0 when unknown."""
     about: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the runner knows of itself: kernel, offloads, versions, variants by host, resolved options."""
+    values: dict[str, float] = field(default_factory=dict[str, float])
+    """Metrics of the program (`programs/part.py`)."""
     vcs: list[VcResult] = field(default_factory=list[VcResult])
-    """With program `gfr`; in the scenario's order, without those that never count."""
+    """In the scenario's order, without those that never count."""

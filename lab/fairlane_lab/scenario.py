@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"]
 Threshold = int | Literal["model", "auto"]
-Scheme = Literal["drop_tail", "qthresh", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"]
-"""What a program does at a managed port; `qthresh` is of qthresh.p4, those behind it of gfr.p4, `drop_tail` of both."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +80,12 @@ class Flow:
     tcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of `TcpOptions` that differ for this flow."""
     vc: str = ""
-    """The VC that it is in (program `gfr`); all flows of one sender are in one VC."""
+    """The VC that it is in, where the program has VCs; all flows of one sender are in one VC."""
 
 
 @dataclass(frozen=True)
 class Vc:
-    """A customer's aggregate with a guaranteed rate (program `gfr`): all that its hosts send. Rates are bits on the line."""
+    """A customer's aggregate with a guaranteed rate: all that its hosts send. Rates are bits on the line."""
 
     name: str
     mcr_bps: int
@@ -101,30 +99,11 @@ class Vc:
 
 
 @dataclass(frozen=True)
-class GfrOptions:
-    """What program `gfr` does at every managed port, beside the scheme; symbols are paper 002's. Units: cells."""
-
-    scheduler: Literal["fifo", "wrr"] = "wrr"
-    """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
-    lbo_cells: int = 1000
-    hbo_cells: int = 3000
-    qmax_cells: int = 4000
-    rate_form: Literal["time", "alpha"] = "time"
-    """Of (2): weighted by time, or the paper's fixed alpha."""
-    rate_alpha: float = 0.9
-    """The paper's alpha; `rate_form = "alpha"` only."""
-    threshold_mbs: float = 1.0
-    """`pervc_threshold`: T_i as a multiple of the VC's MBS."""
-    dfba_z: float = 1.0
-    dfba_alpha: float = 0.5
-    wfba_z: float = 0.8
-
-
-@dataclass(frozen=True)
 class Control:
     """What the switch does at the managed ports, and who decides the threshold."""
 
-    scheme: Scheme = "drop_tail"
+    scheme: str = "drop_tail"
+    """What the program does there; a program without schemes: `drop_tail`."""
     threshold: Threshold = "auto"
     """Packets: fixed. `model`: the control loop, eq. (9) alone. `auto`: the control loop, tuning itself."""
     measure: bool = False
@@ -132,13 +111,13 @@ class Control:
     probes: bool = False
     """The loop probes the links behind managed ports for τ, as `fairlane run` does by itself; off in the papers' experiments: a
     probe would meet a link's chance in the place of a packet, and two runs would not meet the same."""
-    gfr: GfrOptions | None = None
-    """With program `gfr`."""
+    settings: Any = None
+    """`[control]` as the program's own model has it (`programs/`); None: its defaults."""
 
     @property
     def needs_loop(self) -> bool:
         """Whether the controller's loop has to run."""
-        return self.measure or (self.scheme == "qthresh" and isinstance(self.threshold, str))
+        return self.measure or (self.scheme != "drop_tail" and isinstance(self.threshold, str))
 
 
 @dataclass(frozen=True)
@@ -190,7 +169,7 @@ class Scenario:
     control: Control = Control()
     changes: tuple[Change, ...] = ()
     vcs: tuple[Vc, ...] = ()
-    """With program `gfr`: every flow is in one of them."""
+    """Where the program has VCs: every flow is in one of them."""
     repeat: int = 0
     seed: int = 1
     sample_s: float = 0.1
@@ -212,3 +191,17 @@ class Scenario:
     def ends_with_its_files(self) -> bool:
         """Whether it ends as soon as all files are finished."""
         return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)
+
+
+def flows_of(scenario: Scenario, vc: Vc) -> list[Flow]:
+    """The flows of a VC."""
+    return [flow for flow in scenario.flows if flow.vc == vc.name]
+
+
+def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
+    """Names of a VC's flows as results have them: one for each connection."""
+    return [
+        flow.name if flow.connections == 1 else f"{flow.name}-{number}"
+        for flow in flows_of(scenario, vc)
+        for number in range(1, flow.connections + 1)
+    ]

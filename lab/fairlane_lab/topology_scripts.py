@@ -27,6 +27,17 @@ from fl_link_spec import (
 
 FOLDER = REPOSITORY / "mininet"
 
+PortKey = tuple[str, int]
+"""(switch, port)."""
+
+
+def managed_ports(topology: fl_topology.Topology) -> dict[PortKey, fl_topology.PortSpec]:
+    """The ports that the control plane manages: those marked as bottlenecks, else every port with a rate."""
+    ports = {(name, number): spec for name, ports in topology.ports.items() for number, spec in ports.items()}
+    marked = {key: spec for key, spec in ports.items() if spec.bottleneck}
+    return marked or {key: spec for key, spec in ports.items() if spec.rate_bps}
+
+
 __all__ = [
     "FOLDER",
     "NO_TRACE",
@@ -35,6 +46,7 @@ __all__ = [
     "Direction",
     "Leave",
     "LinkChange",
+    "PortKey",
     "PresetName",
     "QueuePackets",
     "Rate",
@@ -42,4 +54,5 @@ __all__ = [
     "fl_changes",
     "fl_state",
     "fl_topology",
+    "managed_ports",
 ]

@@ -21,12 +21,12 @@ from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
 from fairlane_lab.sim.config import resolve
-from fairlane_lab.sim.programs import COMPILED, find_program
+from fairlane_lab.sim.programs import find_program
 from fairlane_lab.sim.world import SimWorld
 from sim_scenarios import DUMBBELL, cbr, scenario
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
-pytestmark = pytest.mark.skipif(not (COMPILED / "gfr.json").is_file(), reason="gfr.p4 is not compiled")
+
 
 CAPACITY_BPS = 2_000_000
 PORT = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from fairlane_controller.gfr.config import Queues
+from fairlane_controller.programs.gfr.lab.config import gfr_config
+from fairlane_controller.programs.gfr.lab.ways import gfr_ports, way
 from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
-from fairlane_lab.gfr.config import gfr_config
-from fairlane_lab.gfr.ways import gfr_ports, way
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.topology_scripts import fl_topology
 
@@ -84,8 +84,8 @@ def test_a_file_with_vcs_becomes_scenarios() -> None:
         ("vc2", 40_000_000, 64),
     ]
     assert [(flow.vc, flow.group) for flow in first.flows] == [("vc1", "vc1"), ("vc2", "vc2")]
-    assert first.control.gfr is not None
-    assert first.control.gfr.lbo_cells == 500
+    assert first.control.settings is not None
+    assert first.control.settings.lbo_cells == 500
     assert (second.control.scheme, second.params["scheduler"], second.params["lbo_cells"]) == ("proposed", "wrr", 500)
     assert first.seed == second.seed  # schemes meet the same world
 
@@ -115,7 +115,7 @@ def test_ways_follow_the_routes() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('program = "gfr"', ""), 'vcs: is for program "gfr"'),
+        (('program = "gfr"', ""), "control.scheme: got 'double_epd'; allowed: 'drop_tail' or 'qthresh'"),
         (('vc = "vc1"', 'vc = "vc3"'), "flows[0].vc: there is no VC 'vc3'. Did you mean 'vc2'?"),
         (('vc = "vc1"\n', ""), "flows[0].vc: must be given: vc1, vc2"),
         (('sender = "h2"', 'sender = "h1"'), "flows[1].vc: h1 is in VC 'vc1' already: all flows of a host are in one VC"),
@@ -129,9 +129,9 @@ def test_ways_follow_the_routes() -> None:
         (('[control]', '[control]\nhbo_cells = 4000'), "control.hbo_cells: 4000 is not below qmax_cells 4000"),
         (('[control]', '[control]\nqmax_cells = 4001'), "control.qmax_cells: 4001 is above the buffer of s1-p7 (port_cells 4000)"),
         (('[control]', '[control]\nrate_alpha = 0.5'), 'control.rate_alpha: counts with rate_form = "alpha" only'),
-        (('[control]', '[control]\nthreshold = 4'), "control.threshold: is for program 'qthresh'"),
-        (('scheme = "double_epd"', 'scheme = "qthresh"'), "control.scheme: got 'qthresh'; program 'gfr' has: drop_tail, double_epd,"),
-        (('scheme = "double_epd"', 'scheme = "doubleepd"'), "control.scheme: got 'doubleepd'; allowed: 'drop_tail', 'qthresh', 'double_epd'"),
+        (('[control]', '[control]\nthreshold = 4'), "control.threshold: there is no key 'threshold'. Did you mean 'threshold_mbs'?"),
+        (('scheme = "double_epd"', 'scheme = "qthresh"'), "control.scheme: got 'qthresh'; allowed: 'drop_tail', 'double_epd',"),
+        (('scheme = "double_epd"', 'scheme = "doubleepd"'), "control.scheme: got 'doubleepd'; allowed: 'drop_tail', 'double_epd', 'dfba'"),
         (('receiver = "h7"', 'receiver = "h2"'), "vcs[0].name: vc1 crosses no managed port"),
         (('metric = "vc_ratio"', 'metric = "ratio"'), "plots[0].metric: there is no metric of groups 'ratio'. Did you mean 'vc_ratio'?"),
         (('"mcr_met[vc2]"', '"mcr_met[vc3]"'), "expect[0].metric: there is no group of flows 'vc3'"),
@@ -146,8 +146,13 @@ def test_an_error_names_key_what_was_given_and_what_is_allowed(change: tuple[str
 
 def test_a_qthresh_file_says_what_is_not_for_it() -> None:
     text = (EXPERIMENTS / "qthresh-table2.toml").read_text()
-    with pytest.raises(ExperimentError, match=r"control\.scheduler: is for program"):
+    with pytest.raises(ExperimentError, match=r"control\.scheduler: there is no key 'scheduler'"):
         load_text(
             text.replace('scheme = "qthresh"\n', 'scheme = "qthresh"\nscheduler = "wrr"\n', 1),
             str(EXPERIMENTS / "x.toml"),
         )
+    vcs = '[[vcs]]\nname = "vc1"\nmcr_bps = 1_000\n[[append'
+    with pytest.raises(ExperimentError, match="vcs: program 'qthresh' has no VCs"):
+        load_text(text.replace("[[expect", vcs.replace("[[append", "[[expect"), 1), str(EXPERIMENTS / "x.toml"))
+    with pytest.raises(ExperimentError, match=r"program: there is no program 'gfd'\. Did you mean 'gfr'\?"):
+        load_text(text.replace("title", 'program = "gfd"\ntitle', 1), str(EXPERIMENTS / "x.toml"))

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
+from fairlane_controller.gfr.config import GfrScheme, parse_config
+from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
 from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import App, Scenario
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
@@ -54,7 +56,7 @@ def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path) -> None:
     asked: list[dict[str, Any]] = []
     bed.network = cast("Any", SimpleNamespace(topology=fl_topology.check(dict(one.topology)), folder=tmp_path))
     bed.ask = asked.append  # pyright: ignore[reportAttributeAccessIssue]
-    assert bed._use_vcs(one) == {}  # pyright: ignore[reportPrivateUsage]
+    assert GfrInMininet(find_part("gfr"), bed).begin(one, cast("Any", None)) == {}
     (request,) = asked
     assert request["op"] == "gfr_apply"
     config = parse_config(json.loads(json.dumps(request["config"])), "test")
@@ -98,9 +100,10 @@ def collected(folder: Path, rates: dict[str, float]) -> RunResult:
     watched.tx_bytes[KEY] = [(ZERO_S + t, 5822.1 * 1014 * t) for t in (0.0, 12.2)]
     watched.tx_packets[KEY] = [(ZERO_S + t, 5822.1 * t) for t in (0.0, 12.2)]
     watched.drops[KEY] = [(ZERO_S + t, 10.0 * t) for t in (0.0, 12.2)]
-    watched.refusals["s1"] = [(ZERO_S + t, {"vc1": {"case_1": 3 * t, "clp0": 0}}) for t in range(13)]
+    watched.of_program["s1"] = [(ZERO_S + t, {"vc1": {"case_1": 3 * t, "clp0": 0}}) for t in range(13)]
     port = ManagedPort("s1", 6, "s1-eth6", 51_840_000, 4000, "atm")
     bed = SimpleNamespace(state=folder, ports=(port,), network=SimpleNamespace(topology=topology))
+    bed.part = GfrInMininet(find_part("gfr"), cast("Bed", bed))
     running = Running(plan, round(ZERO_S * 1e9), {}, folder, {}, {})
     return collect(cast("Bed", bed), running, watched, [])
 

@@ -7,11 +7,12 @@ import math
 from typing import Any
 
 import pytest
-from fairlane_lab.gfr.ideal import GfrPort, ideal_shares, packet_bytes, segment
-from fairlane_lab.gfr.metrics import vc_metrics, vc_row
-from fairlane_lab.gfr.results import summed, vc_results, worst_window_bps
-from fairlane_lab.gfr.windows import Span, active, connections_of, counted
-from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc
+from fairlane_controller.programs.gfr.lab.ideal import GfrPort, ideal_shares, packet_bytes, segment
+from fairlane_controller.programs.gfr.lab.metrics import vc_metrics, vc_row
+from fairlane_controller.programs.gfr.lab.results import vc_results, worst_window_bps
+from fairlane_controller.programs.gfr.lab.windows import Span, active, counted
+from fairlane_lab.measures import summed
+from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc, connections_of
 
 C_BPS = 51_840_000.0
 

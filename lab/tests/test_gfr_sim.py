@@ -10,16 +10,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from fairlane_controller.programs.gfr.lab.metrics import vc_metrics
+from fairlane_controller.programs.gfr.lab.testbed import GfrPortWatch
+from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.definition import Selection, expand, load
-from fairlane_lab.gfr.line import atm_line_bytes
-from fairlane_lab.gfr.metrics import vc_metrics
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Change, Flow, Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld
 from fairlane_lab.testbed.bed import ManagedPort
-from fairlane_lab.testbed.gfr_watch import GfrPortWatch
 from fairlane_lab.testbed.port_watch import Samples
 
 NAMES = [f"vc{index}" for index in range(1, 6)]

@@ -133,7 +133,7 @@ def test_a_dry_run_decides_under_traffic_and_writes_nothing(monkeypatch: pytest.
         written.extend(update for update in updates if asyncio.get_running_loop().time() > 0)
         await write(self, updates)
 
-    monkeypatch.setattr("fairlane_lab.runners.sim.SwitchAgent", DryAgent)
+    monkeypatch.setattr("fairlane_controller.programs.qthresh.lab.sim.SwitchAgent", DryAgent)
     monkeypatch.setattr(SwitchClient, "write", record)
     flows = (cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000))
     change = Change(6.0, "s1-s2", delay_ms=50)

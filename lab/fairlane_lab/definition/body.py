@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.scenario import GfrOptions, Scheme
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[int, Field(ge=0, le=400_000_000_000)]
 
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -99,7 +96,7 @@ class FlowSpec(Strict):
     connections: Annotated[int, Field(ge=1, le=1000)] = 1
     tcp: TcpSpec = TcpSpec()
     vc: str = ""
-    """With program `gfr`: the VC that it is in."""
+    """The VC that it is in, where the program has VCs."""
 
     @property
     def reported_group(self) -> str:
@@ -108,7 +105,7 @@ class FlowSpec(Strict):
 
 
 class VcSpec(Strict):
-    """`scenario.Vc`: a customer's aggregate (program `gfr`)."""
+    """`scenario.Vc`: a customer's aggregate."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)]
     mcr_bps: Annotated[int, Field(ge=0, le=400_000_000_000)]
@@ -133,43 +130,7 @@ class TopologySpec(Strict):
     links: dict[str, LinkChanges] = Field(default_factory=dict)
     """By name (`s1-s2`) or pattern (`h*`); later ones win."""
     ports: dict[str, PortChanges] = Field(default_factory=dict)
-    program: Literal["qthresh", "gfr", "ena"] = "qthresh"
-
-
-def _threshold(value: object) -> object:
-    whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535
-    if not whole and value not in ("model", "auto"):
-        raise ValueError(f"got {value!r}; allowed: packets from 1 to 65535, 'model' or 'auto'")
-    return value
-
-
-Cells = Annotated[int, Field(ge=1, le=65_535)]
-
-
-class ControlSpec(Strict):
-    """`scenario.Control`; from `scheduler` on `scenario.GfrOptions`, for program `gfr` only."""
-
-    scheme: Scheme = "drop_tail"
-    threshold: Annotated[int | Literal["model", "auto"], BeforeValidator(_threshold)] = "auto"
-    measure: bool = False
-    probes: bool = False
-    scheduler: Literal["fifo", "wrr"] | None = None
-    lbo_cells: Cells | None = None
-    hbo_cells: Cells | None = None
-    qmax_cells: Cells | None = None
-    rate_form: Literal["time", "alpha"] | None = None
-    rate_alpha: Annotated[float, Field(ge=0, lt=1)] | None = None
-    threshold_mbs: Annotated[float, Field(gt=0, le=1000)] | None = None
-    dfba_z: Annotated[float, Field(gt=0, le=255)] | None = None
-    dfba_alpha: Share | None = None
-    wfba_z: Annotated[float, Field(gt=0, le=255)] | None = None
-
-    def gfr_options(self) -> dict[str, Any]:
-        """What the file says of `scenario.GfrOptions`."""
-        return {name: value for name, value in self.model_dump().items() if name in GFR_KEYS and value is not None}
-
-
-GFR_KEYS = tuple(field.name for field in fields(GfrOptions))
+    program: str = ""
 
 
 class Starts(Strict):
@@ -208,16 +169,19 @@ class RunSpec(Strict):
 class Body(Strict):
     """The resolved part of one point."""
 
+    program: str = ""
+    """Also `topology.program`; neither: `DEFAULT_PROGRAM`."""
     topology: TopologySpec
     flows: Annotated[list[FlowSpec], Field(min_length=1)]
     vcs: tuple[VcSpec, ...] = ()
     tcp: TcpSpec = TcpSpec()
-    control: ControlSpec = ControlSpec()
+    control: Any = Field(default_factory=dict)
+    """As `[control]`; a resolved point has the program's own model of it."""
     changes: tuple[ChangeSpec, ...] = ()
     run: RunSpec
 
 
-TEMPLATED = ("topology", "flows", "vcs", "tcp", "control", "changes", "run")
+TEMPLATED = ("program", "topology", "flows", "vcs", "tcp", "control", "changes", "run")
 """The sections in which `$param` and `= expression` may stand."""
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fairlane_lab.definition.errors import Problem, place, unknown
-from fairlane_lab.definition.expand import Resolution, overrides, resolve_point
-from fairlane_lab.definition.gfr import control_columns
+from fairlane_lab.definition.expand import overrides, resolve_point
 from fairlane_lab.definition.metric import Metric, parse_metric
 from fairlane_lab.definition.names import GROUP_METRICS, RUNTIMES, SERIES_METRICS, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
@@ -32,7 +31,7 @@ def semantic_problems(definition: Definition, points: Sequence[Point]) -> list[P
             continue
         groups += [flow.reported_group for flow in resolution.body.flows]
         groups += [vc.name for vc in resolution.body.vcs]
-        for name, value in _columns(resolution).items():
+        for name, value in resolution.columns().items():
             values.setdefault(name, []).append(value)
     if problems:
         return list(dict.fromkeys(problems))
@@ -56,14 +55,6 @@ def _placed(found: Sequence[Problem], point: Point, earlier: Sequence[Problem], 
     for problem in found:
         if not any(each.path == problem.path and each.message.startswith(problem.message) for each in earlier):
             yield Problem(problem.path, f"{problem.message} (at {point.name})") if tell else problem
-
-
-def _columns(resolution: Resolution) -> dict[str, Any]:
-    return {
-        **resolution.point.params,
-        **control_columns(resolution.body),
-        "flows": sum(flow.connections for flow in resolution.body.flows),
-    }
 
 
 def _unused(definition: Definition, used: set[str]) -> Iterable[Problem]:

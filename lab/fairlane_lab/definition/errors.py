@@ -65,19 +65,21 @@ def keys_only(loc: Iterable[str | int]) -> tuple[str | int, ...]:
     return tuple(part for part in loc if isinstance(part, int) or not (part in _MEMBERS or "[" in part))
 
 
-def pydantic_problems(error: ValidationError, keys: Callable[[tuple[str | int, ...]], Sequence[str]]) -> list[Problem]:
-    """Every error of a model as a problem; `keys` tells the keys that the table around a location may have."""
+def pydantic_problems(
+    error: ValidationError, keys: Callable[[tuple[str | int, ...]], Sequence[str]], around: tuple[str | int, ...] = ()
+) -> list[Problem]:
+    """Every error of a model as a problem; `keys` tells the keys that the table around a location may have, `around` where the model stands."""
     details = error.errors()
     deeper = {keys_only(detail["loc"])[: len(keys_only(detail["loc"])) - 1] for detail in details}
     return [
-        _problem(detail, keys(detail["loc"]))
+        _problem(detail, keys(detail["loc"]), around)
         for detail in details
         if not (detail["type"] in ("list_type", "model_type", "dict_type") and keys_only(detail["loc"]) in deeper)
     ]
 
 
-def _problem(detail: ErrorDetails, keys: Sequence[str]) -> Problem:
-    path = place(keys_only(detail["loc"]))
+def _problem(detail: ErrorDetails, keys: Sequence[str], around: tuple[str | int, ...]) -> Problem:
+    path = place((*around, *keys_only(detail["loc"])))
     given = repr(detail["input"])
     given = given if len(given) <= 80 else given[:77] + "..."
     context = detail.get("ctx", {})

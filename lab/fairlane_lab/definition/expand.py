@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a definition to scenarios: points and their repeats, in a fixed order, each with its own seed and start.
 
-A scenario's seed is a hash of (experiment, base seed, repeat, the point's parameters without what the switch does: scheme,
-threshold, what `[control]` says of GFR; and, where it has a parameter `sender`, without what senders are). So schemes, thresholds and
+A scenario's seed is a hash of (experiment, base seed, repeat, the point's parameters without what the switch does: what
+`[control]` may say; and, where it has a parameter `sender`, without what senders are). So schemes, thresholds and
 senders meet the same world in the same repeat, and may be compared in pairs.
 """
 
@@ -15,23 +15,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from fairlane_controller.errors import FairlaneError
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import GFR_KEYS, TEMPLATED, Body, FlowSpec, Starts, given
+from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, given
 from fairlane_lab.definition.errors import ExperimentError, Problem, place, pydantic_problems, unknown
-from fairlane_lab.definition.gfr import control_columns, gfr_problems, make_control, make_vcs
-from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB, variants
+from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
-from fairlane_lab.scenario import App, Change, Flow, Scenario, TcpOptions
+from fairlane_lab.programs import DEFAULT_PROGRAM, known_parts
+from fairlane_lab.programs.part import LabPart
+from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions, Vc
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
 
-SWITCH_PARAMETERS = frozenset({"control", "scheme", "threshold", "program", "ena_receiver", *GFR_KEYS})
+SWITCH_PARAMETERS = frozenset({"control", "program"}).union(
+    *(part.switch_parameters | part.control_model.model_fields.keys() for part in known_parts())
+)
 SENDER_PARAMETERS = frozenset({"sender", "variant", "window_bytes", "receive_windows"})
 """With a parameter `sender`: what senders that are compared in pairs differ in."""
 RUN_PARAMETERS = ("duration_s", "warmup_s")
@@ -57,6 +61,15 @@ class Resolution:
     point: Point
     body: Body
     topology: Resolved
+    program: str
+    """Name or folder."""
+    part: LabPart
+    control: Control
+
+    def columns(self) -> dict[str, Any]:
+        """The point's parameters, and what the switch does."""
+        flows = sum(flow.connections for flow in self.body.flows)
+        return {**self.point.params, **self.part.columns(self.control), "flows": flows}
 
 
 def expand(definition: Definition, selection: Selection | None = None) -> list[Scenario]:
@@ -162,10 +175,19 @@ def resolve_point(
     except ValidationError as error:
         return None, pydantic_problems(error, _keys)
     topology, problems = resolve_topology(body.topology)
-    if topology is None:
+    name = definition.program_path(body.program or body.topology.program or DEFAULT_PROGRAM)
+    try:
+        part = part_of(name)
+    except FairlaneError as error:
+        return None, [*problems, Problem("program" if body.program else "topology.program", error.message)]
+    try:
+        body = body.model_copy(update={"control": part.control_model.model_validate(body.control)})
+    except ValidationError as error:
+        problems += pydantic_problems(error, lambda _: list(part.control_model.model_fields), ("control",))
+    if topology is None or problems:
         return None, problems
-    problems = _name_problems(body, topology, definition.experiment.runtimes)
-    return Resolution(point, body, topology), problems
+    problems = [*_name_problems(body, topology, definition.experiment.runtimes), *part.problems(body, topology)]
+    return Resolution(point, body, topology, name, part, part.control(body.control)), problems
 
 
 def _keys(loc: tuple[int | str, ...]) -> list[str]:
@@ -227,7 +249,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
     if not topology.bottlenecks:
         text = "no port has bottleneck = true: nothing would be measured or managed"
         problems.append(Problem("topology.ports", text))
-    return problems + gfr_problems(body, topology)
+    return problems
 
 
 def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
@@ -235,14 +257,11 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
     world = world_of(point.params)
     seed = fixed_hash(name, base_seed, repeat, world)
     flows, offset_s = _start(body, repeat, fixed_hash(name, base_seed, repeat, "starts"))
-    control = make_control(body)
     params = {
-        **point.params,
-        **control_columns(body),
+        **resolution.columns(),
         "offset_s": offset_s,
         "duration_s": body.run.duration_s,
         "warmup_s": body.run.warmup_s,
-        "flows": sum(flow.connections for flow in flows),
     }
     return Scenario(
         experiment=name,
@@ -252,11 +271,11 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         flows=flows,
         duration_s=body.run.duration_s,
         warmup_s=body.run.warmup_s,
-        program=body.topology.program,
+        program=resolution.program,
         tcp=TcpOptions(**given(body.tcp)),
-        control=control,
+        control=resolution.control,
         changes=tuple(Change(**change.model_dump()) for change in body.changes),
-        vcs=make_vcs(body),
+        vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
         repeat=repeat,
         seed=seed,
         sample_s=body.run.sample_s,
@@ -334,8 +353,3 @@ def _flow(spec: FlowSpec) -> Flow:
         tcp=given(spec.tcp),
         vc=spec.vc,
     )
-
-
-def allowed_parameters() -> list[str]:
-    """What a file may call a parameter."""
-    return [name for name in PARAMETERS if name not in SET_BY_THE_LAB]

@@ -49,6 +49,12 @@ class Definition:
         """The file as it was read, with what it extends: its references are filled in for each point."""
         return self.source.document
 
+    def program_path(self, name: str) -> str:
+        """A program's name, or its folder: a relative one is beside the file that names it."""
+        path = "program" if "program" in self.document else "topology.program"
+        is_folder = "/" in name or name.startswith(".")
+        return str(self.source.file_of(path).parent / name) if is_folder else name
+
     @property
     def sha256(self) -> str:
         """Of what the file means: comments and layout do not count, nor what only judges or draws the results."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from fairlane_lab.definition.errors import unknown
-from fairlane_lab.definition.names import FLOW_METRICS, GROUP_METRICS, PARAMETERS, RUN_METRICS, VC_METRICS, Name
+from fairlane_lab.definition.names import GROUP_METRICS, PARAMETERS, RUN_METRICS, Name, find_name
 
 _FORM = re.compile(r"^([a-z][a-z0-9_]*)(?:\[([a-z][a-z0-9_-]*)\])?$")
 
@@ -25,10 +25,7 @@ class Metric:
     @property
     def about(self) -> Name:
         """Label, unit and scale of its values."""
-        known = RUN_METRICS.get(self.name)
-        if known is None:
-            known = {**FLOW_METRICS, **VC_METRICS}[self.name]
-        return known
+        return find_name(self.name) or Name(self.name)
 
 
 def parse_metric(text: str) -> tuple[Metric, Metric | None]:

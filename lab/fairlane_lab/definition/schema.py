@@ -83,6 +83,8 @@ class Experiment(Strict):
     sweep: dict[str, Axis] = Field(default_factory=dict)
     """Cross product of its axes, the last one changing fastest."""
 
+    program: str = ""
+    """Name of the P4 program that the switches run; may be `"$program"`."""
     topology: dict[str, Any]
     flows: list[dict[str, Any]]
     vcs: tuple[dict[str, Any], ...] = ()

@@ -8,15 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from fairlane_lab.definition.names import (
-    FLOW_METRICS,
-    PARAMETERS,
-    RUN_METRICS,
-    SERIES_METRICS,
-    TRANSFER_METRICS,
-    VC_METRICS,
-    Name,
-)
+from fairlane_lab.definition.names import PARAMETERS, SERIES_METRICS, Name, find_name
 
 _GROUPED = re.compile(r"^(?P<metric>[^\[]+)\[(?P<group>.+)\]$")
 _VALUES = {
@@ -47,11 +39,8 @@ def name_of(column: str) -> Name:
         left, right = column.split(" / ", 1)
         return Name(f"{name_of(left).label} / {name_of(right).label}")
     metric, group = split_metric(column)
-    for table in (RUN_METRICS, FLOW_METRICS, VC_METRICS, SERIES_METRICS, TRANSFER_METRICS, PARAMETERS):
-        if metric in table:
-            name = table[metric]
-            return Name(f"{name.label}, {group}", name.unit, name.scale) if group else name
-    return Name(column)
+    name = find_name(metric) or Name(metric)
+    return Name(f"{name.label}, {group}", name.unit, name.scale) if group else name
 
 
 def rate_name(name: Name, largest: float) -> Name:

@@ -22,7 +22,12 @@ HEAD_WIDTH = 10
 """Longer names of metrics are broken between words."""
 POINT_WIDTH = 12
 """The names of the points get that much at least."""
-_HEADS = {"throughput_bps": "through-\nput", "utilisation": "util.", "completion_s": "compl.", "qthresh_packets": "Qthresh"}
+_HEADS = {
+    "throughput_bps": "through-\nput",
+    "utilisation": "util.",
+    "completion_s": "compl.",
+    "qthresh_packets": "Qthresh",
+}
 
 
 def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
@@ -41,7 +46,9 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
     has_paper = any(run.paper_values(point, metric) for point in run.points for metric in metrics)
     caption = "; ".join(part for part in (count, "in brackets: the paper" if has_paper and not wide else "") if part)
     title = f"{run.definition.get('title', run.experiment)} ({labels.value_label('runtime', run.runtime)}; {caption})"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 0 if wide else 1), show_edge=False)
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 0 if wide else 1), show_edge=False
+    )
     table.add_column("point", overflow="fold", min_width=POINT_WIDTH)
     names = labels.rate_names({metric: _largest(run, metric) for metric in metrics})
     for metric in metrics:

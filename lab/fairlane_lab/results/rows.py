@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from fairlane_controller.programs.gfr.model import jain_index
 
-from fairlane_lab.gfr.metrics import vc_metrics, vc_row
+from fairlane_lab.definition.names import column_kind
+from fairlane_lab.programs import find_part
 from fairlane_lab.results.known import known_mean, known_sum
 from fairlane_lab.results.senders import FLOW_COLUMNS, fair_share_ratios, file_metrics, sender_metrics, spike_metrics
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
@@ -50,13 +51,14 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     run |= file_metrics(transfers) | sender_metrics(flows) | spike_metrics(flows, result.ports)
     if (ceiling := ceiling_of(scenario)) is not None:
         run["ceiling_bps"] = ceiling
-    run |= vc_metrics(result.vcs)
+    part = find_part(scenario.program)
+    run |= part.metrics(result)
     run |= {"virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],
         flows=[{**key, **params, **_flow(flow, total, peaks)} for flow in flows],
         ports=[{**key, **params, **_port(port)} for port in sorted(result.ports, key=lambda p: (p.switch, p.port))],
-        vcs=[{**key, **params, **vc_row(vc)} for vc in result.vcs],
+        vcs=[{**key, **params, **row} for row in part.vc_rows(result)],
         transfers=[{**key, **params, **_transfer(each)} for each in transfers],
         series=[
             {**key, "t_s": point.t_s, "flow": point.flow, "metric": point.metric, "value": float(point.value)}
@@ -83,7 +85,7 @@ def row_key(scenario: Scenario, runtime: str, target: str) -> Row:
 
 def column_value(name: str, value: Any) -> Any:
     """A parameter as its column holds it: `threshold` is text, because it is packets, `model` or `auto`."""
-    return None if value is None else str(value) if name == "threshold" else value
+    return None if value is None else str(value) if column_kind(name) is str else value
 
 
 def param_value(name: str, value: Any) -> Any:
@@ -111,7 +113,7 @@ def run_metrics(
     metrics: Row = {
         "goodput_bps": sum(flow.goodput_bps for flow in flows),
         "fairness": min(greedy) / max(greedy) if len(greedy) > 1 and max(greedy) > 0 else _zero_or_none(greedy),
-        "jain": jain_index(greedy) if len(greedy) > 1 else None,
+        "jain": _jain(greedy) if len(greedy) > 1 else None,
         "retransmits": sum(flow.retransmits for flow in flows),
         "timeouts": known_sum(flow.timeouts for flow in flows),
         **_bottleneck(ports),
@@ -127,6 +129,12 @@ def run_metrics(
         mine = [each for each in transfers if each.group == group]
         metrics |= {f"{name}[{group}]": value for name, value in _completion(mine).items()} if mine else {}
     return metrics
+
+
+def _jain(rates: Sequence[float]) -> float:
+    """The Jain index (Σ x)²/(N·Σ x²); 0 when nothing moved."""
+    squares = math.fsum(rate * rate for rate in rates)
+    return math.fsum(rates) ** 2 / (len(rates) * squares) if squares > 0 else 0.0
 
 
 def _zero_or_none(greedy: Sequence[float]) -> float | None:

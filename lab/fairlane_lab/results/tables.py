@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fairlane_lab.definition.names import column_kind
 from fairlane_lab.results.known import known
 from fairlane_lab.results.rows import KEY, Row
 
@@ -31,19 +32,12 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 DETERMINISTIC = ("runs", "flows", "ports", "vcs", "transfers", "series")
 """A seed gives these (and events.jsonl) byte for byte; `timing` holds what differs."""
 
-_TEXT = frozenset({"experiment", "point", "runtime", "target", "case", "control", "scheme", "threshold", "scheduler", "sender", "program", "preset", "distance", "variant", "variant_1", "variant_2", "variant_3", "flow", "group", "metric", "switch", "about", "vc", "rate_form"})  # fmt: skip
-_WHOLE = frozenset({"repeat", "seed", "rate_bps", "buffer_packets", "file_bytes", "flows", "window_packets", "retransmits", "timeouts", "drops", "packets", "transfers", "bytes", "port", "port_rate_bps", "lbo_cells", "hbo_cells", "qmax_cells", "tcps", "mss_bytes", "rate_after_bps", "window_bytes", "receive_windows", "times", "unfinished", "segments_sent", "window_reductions", "ena_corrupted", "ena_notified", "ena_kept", "ena_reduced", "after_spike_drops", "after_spike_retransmits"})  # fmt: skip
-_TRUTH = frozenset({"greedy", "complete"})
+_TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
 
 
 def column_type(name: str) -> pa.DataType:
     """The type of a column, by its name alone; `retransmits[reno]` is of `retransmits`'s."""
-    base = name.split("[")[0]
-    if base in _TEXT:
-        return pa.string()
-    if base in _TRUTH:
-        return pa.bool_()
-    return pa.int64() if base in _WHOLE or base.startswith("drops_") else pa.float64()
+    return _TYPES[column_kind(name.split("[")[0])]
 
 
 def to_table(name: str, rows: Sequence[Row]) -> pa.Table:

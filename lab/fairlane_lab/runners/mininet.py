@@ -154,7 +154,7 @@ class _Batch:
             fl_control.program_switches(bed.network)
         for bed in beds:
             bed.shape()
-        followed = [bed.network for bed in beds if bed.program not in fl_control.WITHOUT_LOOP]
+        followed = [bed.network for bed in beds if bed.part.part.has_loop]
         if followed:
             probes = any(job.scenario.control.probes for group in self._groups for job in group.jobs)
             self._loop = fl_control.start_loop(followed, probes=probes)

@@ -7,20 +7,15 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
-from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.state.loop_state import Mode, PolicyState
 
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sim.config import SimConfig, resolve
-from fairlane_lab.sim.measure import MemoryLog, Snapshot, Watch, snapshot
+from fairlane_lab.sim.config import resolve
+from fairlane_lab.sim.measure import MemoryLog, Snapshot, snapshot
 from fairlane_lab.sim.result import Observed, run_result
-from fairlane_lab.sim.world import TRAFFIC_CLASS, SimWorld
+from fairlane_lab.sim.world import SimWorld
 
 SAMPLE_S = 0.02
 """Cwnd and queue are sampled at least this often, so that their means are good."""
@@ -72,9 +67,8 @@ async def _observe(world: SimWorld, progress: Progress) -> Observed:
         else:
             await _sleep_until(scenario.duration_s, scenario, progress)
         after = await _trusted(world, loops)
-        if world.gfr is not None:
-            world.gfr.sample()
-    return Observed(world, before, after, loops.watch, loops.log.events, spike)
+        world.part.end()
+    return Observed(world, before, after, loops.log.events, spike)
 
 
 async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
@@ -118,40 +112,15 @@ def _silent(share: float) -> None:
 
 
 class _Loops:
-    """The control loops of a run, one for each switch with managed ports, where the scenario needs them."""
+    """What the program runs beside the simulation: its control loops."""
 
     def __init__(self, world: SimWorld) -> None:
         self.log = MemoryLog()
-        self.watch = Watch()
-        self.agents: list[SwitchAgent] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._world = world
 
     async def __aenter__(self) -> _Loops:
-        control = self._world.config.scenario.control
-        if self._world.gfr is not None:
-            self._tasks += self._world.gfr.follow(self.log)
-            return self
-        if not control.needs_loop:
-            return self
-        self._world.loop.stop_on_messages = True
-        options = AgentOptions(
-            flow_weight=_FlowWeights.of(self._world.config), probes=control.probes, keeps_counts=False
-        )
-        store = LoopStore(None)
-        settings = PolicyState(
-            mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,
-            self_tuning=control.threshold == "auto",
-        )
-        for switch, port in self._world.config.managed:
-            with store.changed(switch, port, TRAFFIC_CLASS, settings):
-                pass
-        for switch in self._world.managed_switches():
-            endpoint = self._world.endpoint(switch)
-            agent = SwitchAgent(endpoint, store, self.log, options, client_factory=self._world.client)
-            self.agents.append(agent)
-            self._tasks.append(asyncio.create_task(agent.run()))
-        self._tasks.append(asyncio.create_task(self.watch.look_forever(self.agents)))
+        self._tasks = [asyncio.create_task(job) for job in self._world.part.start(self.log)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -168,33 +137,6 @@ class _Loops:
         for event in self.log.events:
             if event["event"] in ("error", "disconnected", "flow_refused"):
                 raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        keepers = self._world.gfr.agents if self._world.gfr else []
-        for agent in (*self.agents, *keepers):
+        for agent in self._world.part.agents:
             if agent.last_error is not None:
                 raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")
-
-
-@dataclass(frozen=True)
-class _FlowWeights:
-    """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host."""
-
-    by_key: dict[FlowKey, float]
-    by_sender: dict[object, float]
-
-    @classmethod
-    def of(cls, config: SimConfig) -> _FlowWeights | None:
-        """None when every flow has the weight 1."""
-        if all(flow.weight == 1.0 for flow in config.scenario.flows):
-            return None
-        by_key = {each.key: each.flow.weight for each in config.flows if each.has_known_key}
-        by_sender: dict[object, float] = {}
-        for each in config.flows:
-            if not each.has_known_key and by_sender.setdefault(each.key.src, each.flow.weight) != each.flow.weight:
-                raise RunError(
-                    f"flow {each.name}: web flows of one host ({each.flow.sender}) must have the same weight"
-                )
-        return cls(by_key, by_sender)
-
-    def __call__(self, key: FlowKey) -> float | None:
-        weight = self.by_key.get(key, self.by_sender.get(key.src, 1.0))
-        return None if weight == 1.0 else weight

@@ -12,11 +12,12 @@ from typing import Any
 from fairlane_controller.programs.qthresh.flows import FlowKey
 
 from fairlane_lab.link_changes import changes_of
+from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario
 from fairlane_lab.sim.programs import Program, find_program
 from fairlane_lab.sim.variants import tcp_object
-from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology
+from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology, managed_ports
 
 TO_PORT = 5001
 FROM_PORT = 10_000
@@ -24,8 +25,6 @@ FROM_PORT = 10_000
 START_SPREAD_S = 0.002
 """Connections that start together do so within this time, as processes on real hosts do; by the run's seed. Without it
 every run of a deterministic network would be the same one, and flows alike would move in step (Floyd & Jacobson 1991)."""
-FLOW_REGISTER = "flow_occupancy"
-"""Packets that each flow has waiting, by slot."""
 TCP, UDP = 6, 17
 ALWAYS = ("delay_us", "jitter_us", "rate_bps", "loss", "ber", "queue_packets")
 """Settings of a link that its configuration always names."""
@@ -115,11 +114,8 @@ class SimConfig:
     def _sample(self) -> dict[str, Any]:
         ports = [{"switch": switch, "port": port} for switch, port in self.managed]
         registers: list[dict[str, Any]] = []
-        if self.scenario.series and self.program.name == "qthresh":
-            # Slots are given in the order in which flows appear; one for each flow, and for its ACKs where both ways are managed.
-            indices = list(range(2 * len(self.flows)))
-            switches = dict.fromkeys(switch for switch, _ in self.managed)
-            registers = [{"switch": switch, "register": FLOW_REGISTER, "indices": indices} for switch in switches]
+        if self.scenario.series:
+            registers = find_part(self.scenario.program).sampled_registers(self)
         return {"period_ns": self.sample_period_ns, "ports": ports, "registers": registers}
 
 
@@ -140,9 +136,7 @@ def resolve(scenario: Scenario, sample_period_ns: int) -> SimConfig:
     flows = tuple(_flows(scenario, topology))
     if len(flows) > 2**16 - FROM_PORT:
         raise RunError(f"{len(flows)} connections; the simulator has source ports for {2**16 - FROM_PORT}")
-    ports = [(name, number, spec) for name, ports in topology.ports.items() for number, spec in ports.items()]
-    marked = any(spec.bottleneck for _, _, spec in ports)
-    managed = tuple((name, number) for name, number, spec in ports if (spec.bottleneck if marked else spec.rate_bps))
+    managed = tuple(managed_ports(topology))
     changes = tuple(changes_of(scenario, topology))
     return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns, changes)
 

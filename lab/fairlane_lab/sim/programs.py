@@ -6,21 +6,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.contract import Program as Contract
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.switch.client import PipelineFiles
 from finsy import P4Schema
 from finsy.proto import p4r
 
-from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
-
-COMPILED = REPOSITORY / "p4src" / "compiled"
 
 
 @dataclass(frozen=True)
 class Program:
     """One compiled program."""
 
-    name: str
+    contract: Contract
     files: PipelineFiles
     schema: P4Schema = field(repr=False)
     set_pipeline: bytes = field(repr=False)
@@ -28,14 +28,23 @@ class Program:
     by_chance: bool
     "Whether it calls `random()`: then what it does depends on the run's seed."
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.contract.name
+
 
 @cache
 def find_program(name: str) -> Program:
-    """The program of that name in `p4src/compiled`. Raises RunError with the names that there are."""
-    files = PipelineFiles(COMPILED / f"{name}.json", COMPILED / f"{name}.p4info.txtpb")
-    if not (files.json.is_file() and files.p4info.is_file()):
-        known = ", ".join(sorted(path.stem for path in COMPILED.glob("*.json") if path.stem != "manifest")) or "none"
-        raise RunError(f"no compiled P4 program is called {name!r}; there are {known}")
+    """The compiled program of a name or in a folder. Raises RunError when there is none, or it is not compiled."""
+    try:
+        contract = load_program(name)
+    except FairlaneError as problem:
+        raise RunError(problem.message) from None
+    files = contract.pipeline()
+    for path in (files.json, files.p4info):
+        if not path.is_file():
+            raise RunError(f"program {contract.name!r} is not compiled: there is no {path}")
     schema = P4Schema(files.p4info, files.json)
     request = p4r.SetForwardingPipelineConfigRequest(
         device_id=1,
@@ -43,4 +52,4 @@ def find_program(name: str) -> Program:
         config=schema.get_pipeline_config(),
     )
     by_chance = b'"modify_field_rng_uniform"' in files.json.read_bytes()
-    return Program(name, files, schema, request.SerializeToString(), by_chance)
+    return Program(contract, files, schema, request.SerializeToString(), by_chance)

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fairlane_lab.gfr.line import atm_line_bytes
-from fairlane_lab.measures import carried_bps, recovery_s, thresholds
+from fairlane_lab.atm import atm_line_bytes
+from fairlane_lab.measures import carried_bps, mean_between, recovery_s
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
-from fairlane_lab.sim.config import FLOW_REGISTER, TCP, SimFlow, rate_steps
-from fairlane_lab.sim.measure import PortKey, Snapshot, Watch, step_mean
+from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
+from fairlane_lab.sim.measure import PortKey, Snapshot
 from fairlane_lab.sim.variants import SIM_VARIANTS, tcp_object
 from fairlane_lab.sim.world import SimWorld
 
@@ -33,7 +33,6 @@ class Observed:
     before: Snapshot
     "At the end of the warm-up."
     after: Snapshot
-    watch: Watch
     events: list[dict[str, Any]]
     spike: list[Snapshot] = field(default_factory=list[Snapshot])
     "At the start and the end of a delay spike and `AFTER_SPIKE_S` later; empty without one."
@@ -54,7 +53,8 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         virtual_s=world.simulation.now_ns / 1e9,
         packets=sum(row["received"] for row in switches),
         about=_about(world),
-        vcs=world.gfr.results(seen.before.refusals, seen.after.refusals) if world.gfr else [],
+        values=world.part.values(seen),
+        vcs=world.part.vcs(seen),
     )
 
 
@@ -102,15 +102,10 @@ def _after_spike(seen: Observed, columns: Columns, each: SimFlow) -> dict[str, A
 
 
 def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
-    scenario = seen.world.config.scenario
     start_s, end_s = seen.before.t_s, seen.after.t_s
     sent = seen.after.ports[key]["tx_bytes"] - seen.before.ports[key]["tx_bytes"]
     throughput_bps = 8 * sent / _seconds(seen)
-    rate_bps = step_mean(rate_steps(seen.world.config, *key), start_s, end_s)
-    qthresh = None
-    if scenario.control.scheme == "qthresh":
-        qthresh = step_mean(thresholds(seen.events, key, seen.world.first_threshold(key)), start_s, end_s)
-    measured = {name: seen.watch.mean(key, name, start_s, end_s) for name in ("bw_bps", "t_res_ms", "l_d_bytes", "n_c")}
+    rate_bps = mean_between(rate_steps(seen.world.config, *key), start_s, end_s)
     return PortResult(
         switch=key[0],
         port=key[1],
@@ -119,9 +114,8 @@ def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
         utilisation=_line_bps(seen, key) / rate_bps if rate_bps else 0.0,
         drops=seen.after.drops[key] - seen.before.drops[key],
         queue_packets=mean(columns.port(*key, "waiting_packets"), columns.window(start_s, end_s)),
-        qthresh_packets=qthresh,
         after_spike_drops=seen.spike[2].drops[key] - seen.spike[0].drops[key] if seen.spike else None,
-        **measured,
+        **seen.world.part.port_values(seen, key),
     )
 
 
@@ -162,7 +156,7 @@ def _transfer(world: SimWorld, row: dict[str, Any], *, complete: bool) -> Transf
 def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint]:
     world = seen.world
     t_s = columns.t_s[::step]
-    slots = _slots(seen)
+    registers = world.part.flow_registers(seen)
     for each in world.config.flows:
         for metric, what, factor in (("cwnd_packets", "cwnd", 1.0), ("srtt_ms", "srtt_ns", 1e-6)):
             values = columns.flow(each.name, what)
@@ -175,15 +169,14 @@ def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint
         acked = columns.flow(each.name, "acked_bytes")
         if acked is not None:
             yield from _points(t_s[1:], each.name, "goodput_bps", rates_bps(t_s, acked[::step]))
-        for switch, slot in slots.get(each.name, ()):
-            waiting = columns.register(switch, FLOW_REGISTER, slot)
+        for place in registers.get(each.name, ()):
+            waiting = columns.register(*place)
             if waiting is not None:
                 yield from _points(t_s, each.name, "queue_packets", waiting[::step])
                 break  # of the first managed switch that it crosses
     for key in world.config.managed:
         yield from _port_series(seen, columns, key, step)
-    if world.gfr is not None:
-        yield from world.gfr.series()
+    yield from world.part.series()
 
 
 def _port_series(seen: Observed, columns: Columns, key: PortKey, step: int) -> Iterator[SeriesPoint]:
@@ -195,34 +188,13 @@ def _port_series(seen: Observed, columns: Columns, key: PortKey, step: int) -> I
         yield from _points(t_s, name, "queue_packets", waiting[::step])
     if sent is not None:
         yield from _points(t_s[1:], name, "throughput_bps", rates_bps(t_s, sent[::step]))
-    if seen.world.config.scenario.control.scheme == "qthresh":
-        steps = thresholds(seen.events, key, seen.world.first_threshold(key))
-        yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in steps)
-    for metric in ("bw_bps", "t_res_ms"):
-        for t, value in seen.watch.samples.get((key, metric), []):
-            yield SeriesPoint(t, name, metric, value)
+    yield from seen.world.part.port_series(seen, key, name)
 
 
 def _points(t_s: Values, flow: str, metric: str, values: Values, chosen: Any = None) -> Iterator[SeriesPoint]:
     picked = np.ones(len(t_s), dtype=bool) if chosen is None else chosen
     for t, value in zip(t_s[picked].tolist(), values[picked].tolist(), strict=True):
         yield SeriesPoint(t, flow, metric, value)
-
-
-def _slots(seen: Observed) -> dict[str, Sequence[tuple[str, int]]]:
-    """Where each flow's own queue is: (switch, slot) of the managed switches that know it."""
-    world = seen.world
-    if world.gfr is not None:
-        return {}
-    if not world.config.scenario.control.needs_loop:
-        switches = world.managed_switches()
-        return {each.name: [(name, slot) for name in switches] for slot, each in enumerate(world.config.flows)}
-    names = {str(each.key): each.name for each in world.config.flows}
-    found: dict[str, list[tuple[str, int]]] = {}
-    for event in seen.events:
-        if event["event"] == "flow" and event["flow"] in names:
-            found.setdefault(names[event["flow"]], []).append((event["switch"], event["slot"]))
-    return {name: list(reversed(places)) for name, places in found.items()}
 
 
 def _about(world: SimWorld) -> dict[str, Any]:

@@ -9,23 +9,16 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.program.registry import load_program
-from fairlane_controller.program.setup import set_up_program
-from fairlane_controller.programs.gfr import names as gfr_program
-from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.setup import set_up
 
-from fairlane_lab.gfr.in_sim import GfrInSim
+from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
 from fairlane_lab.sim.config import SimConfig
 from fairlane_lab.sim.loop import VirtualTimeLoop
 from fairlane_lab.topology_scripts import fl_topology
 
-TRAFFIC_CLASS = 0
-"""All flows of an experiment are in the class that a packet is in when nothing says another."""
 TRAFFIC_MANAGER: dict[str, Any] = {"port_cells": 0, "queue_cells": 0, "queues": 0, "scheduler": "", "link_layer": ""}
 """Keys of a port's traffic manager that a run state has too, and what stands there when the topology says nothing."""
 GRPC = "virtual-time"
@@ -68,7 +61,7 @@ class SimWorld:
         self.loop = VirtualTimeLoop(self.simulation, self.deliver, stop_on_messages=False)
         self.client = partial(SimClient, find=self.switches.__getitem__)
         "Makes a `SwitchClient`; the factory that `SwitchAgent` takes."
-        self.gfr = GfrInSim(self) if config.scenario.program == gfr_program.PROGRAM else None
+        self.part = find_part(config.scenario.program).in_sim(self)
 
     def close(self) -> None:
         """Cancel what still runs and end the loop."""
@@ -93,49 +86,11 @@ class SimWorld:
         return list(dict.fromkeys(switch for switch, _ in self.config.managed))
 
     async def set_up(self) -> None:
-        """Routes, limits of the managed ports, scheme and, where it is fixed, the threshold; entries of the known flows
-        where no control loop will give them. Raises RunError with what a switch, or the controller's own checks, refuse."""
-        control = self.config.scenario.control
+        """What the program sets up. Raises RunError with what a switch, or the controller's own checks, refuse."""
         try:
-            if self.gfr is not None:
-                await self.gfr.set_up()
-                return
-            for state in self.run_state.switches:
-                if self.run_state.program != "qthresh":
-                    program = load_program(self.run_state.program)
-                    plan = program.plan(program.initial_config(self.run_state, {}), self.run_state, {})
-                    async with self.client(self.endpoint(state.name), write=True) as client:
-                        await set_up_program(client, program, plan, state)
-                    continue
-                async with self.client(self.endpoint(state.name), write=True) as client:
-                    await set_up(client, self.run_state, state, Scheme.DROP_TAIL)
-                    ports = self.run_state.managed_ports(state)
-                    if control.scheme == "qthresh":
-                        packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
-                        policies = [Policy(p, TRAFFIC_CLASS, Scheme.QTHRESH, packets[p]) for p in packets]
-                        await client.put_entries([policy.entry for policy in policies])
-                    if ports and not control.needs_loop:
-                        await client.write([+entry for entry in self._flow_entries()])
+            await self.part.set_up()
         except FairlaneError as problem:
             raise RunError(problem.message) from None
-
-    def first_threshold(self, port: tuple[str, int]) -> int:
-        """Packets that the threshold of a managed (switch, port) has at time 0. Raises RunError when it cannot have them."""
-        threshold = self.config.scenario.control.threshold
-        capacity = self.config.topology.ports[port[0]][port[1]].queue_packets
-        if isinstance(threshold, str):
-            return min(START_QTHRESH_PACKETS, capacity)
-        if not 1 <= threshold <= capacity:
-            raise RunError(f"threshold {threshold} is out of range: it must be between 1 and {capacity} packets")
-        return threshold
-
-    def _flow_entries(self) -> list[Any]:
-        """Each known flow has the slot of its place in the list."""
-        return [
-            each.key.entry(slot, weight=None if each.flow.weight == 1.0 else each.flow.weight)
-            for slot, each in enumerate(self.config.flows)
-            if each.has_known_key
-        ]
 
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
@@ -161,7 +116,7 @@ def _run_state(config: SimConfig) -> RunState:
         )
         routes = tuple(RouteState(prefix=r.prefix, port=r.port, mac=r.mac) for r in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
-    return RunState(name="sim", target="sim", program=config.program.name, switches=tuple(switches))
+    return RunState(name="sim", target="sim", program=config.scenario.program, switches=tuple(switches))
 
 
 def _native() -> Any:

@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.control import ask
-from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
 
-from fairlane_lab.gfr.config import gfr_config
+from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Control, Scenario
+from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.host_settings import HostSettings, wishes
-from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms, weight_rules
+from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
 from fairlane_lab.testbed.scripts import fl_net
-from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology
+from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology, managed_ports
 
 LEAD_S = 0.7
 """From starting the senders' processes to the scenario's zero, beside the round trip in which they connect: for the first …"""
@@ -83,7 +82,8 @@ class Bed:
         self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
         self.target = target
         self.program = program
-        self.ports = managed_ports(self.network)
+        self.ports = _managed_ports(self.network)
+        self.part = find_part(program).in_mininet(self)
         self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
         self._frame_bytes = frame_bytes
         self._lease: loader.Lease | None = None
@@ -147,28 +147,6 @@ class Bed:
         """Ask the control loop (see `fairlane_controller.loop.control`). Raises FairlaneError."""
         return asyncio.run(ask(self.state, request))
 
-    def use(self, control: Control) -> dict[tuple[str, int], int | None]:
-        """Put a scheme in force at all managed ports, as after a fresh start; returns the thresholds then in force."""
-        return {(port.switch, port.port): self._use(control, port) for port in self.ports}
-
-    def _use(self, control: Control, port: ManagedPort) -> int | None:
-        place = {"switch": port.switch, "port": port.port, "class": 0}
-        # Drop-tail first: the loop forgets what it had decided for the run before.
-        policy = self.ask({"op": "scheme_set", "scheme": "drop_tail", **place})
-        if control.scheme == "qthresh":
-            if isinstance(control.threshold, int):
-                policy = self.ask({"op": "threshold_set", "packets": control.threshold, "weight": None, **place})
-            else:
-                tuning = control.threshold == "auto"
-                policy = self.ask({"op": "threshold_auto", "k": None, "weight": 1.0, "self_tuning": tuning, **place})
-        return policy["qthresh_packets"]
-
-    def _use_vcs(self, scenario: Scenario) -> dict[tuple[str, int], int | None]:
-        """Give the control loop the scenario's VCs and schemes; there are no thresholds to tell of."""
-        config = gfr_config(scenario, self.network.topology)
-        self.ask({"op": "gfr_apply", "config": config.model_dump(mode="json"), "source": scenario.point})
-        return {}
-
     def begin(self, scenario: Scenario, folder: Path) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now.
 
@@ -179,13 +157,7 @@ class Bed:
         plan = make_plan(scenario, self.addresses, folder)
         wanted = wishes(scenario)
         variants = self._settings.apply(wanted)
-        if self.program == gfr_program.PROGRAM:
-            thresholds = self._use_vcs(scenario)
-        elif self.program == "ena":
-            thresholds = dict[tuple[str, int], int | None]()
-        else:
-            thresholds = self.use(scenario.control)
-            self.ask({"op": "flow_weights", "rules": weight_rules(plan)})
+        thresholds = self.part.begin(scenario, plan)
         running = self._running = Running(plan, 0, {}, folder, variants, thresholds)
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)
@@ -259,10 +231,7 @@ class Bed:
         return process
 
 
-def managed_ports(network: fl_net.Network) -> tuple[ManagedPort, ...]:
-    """The ports that the control plane manages: those marked as bottlenecks, else every port with a rate."""
-    ports = [(switch, number, spec) for switch, all_ in network.topology.ports.items() for number, spec in all_.items()]
-    chosen = [entry for entry in ports if entry[2].bottleneck] or [entry for entry in ports if entry[2].rate_bps]
+def _managed_ports(network: fl_net.Network) -> tuple[ManagedPort, ...]:
     return tuple(
         ManagedPort(
             switch,
@@ -272,7 +241,7 @@ def managed_ports(network: fl_net.Network) -> tuple[ManagedPort, ...]:
             spec.queue_packets,
             spec.link_layer,
         )
-        for switch, number, spec in chosen
+        for (switch, number), spec in managed_ports(network.topology).items()
     )
 
 

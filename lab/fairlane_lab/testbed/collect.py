@@ -15,15 +15,14 @@ from typing import Any
 
 from fairlane_hosts.variants import find_variant
 
-from fairlane_lab.gfr.line import atm_line_bytes
-from fairlane_lab.gfr.results import summed, vc_results, vc_series
-from fairlane_lab.gfr.ways import gfr_ports
+from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.measures import (
     carried_bps,
     counter_at,
     mean_between,
     rate_series,
     recovery_s,
+    summed,
     thresholds,
     window_rate_bps,
 )
@@ -39,7 +38,6 @@ from fairlane_lab.run_result import (
 )
 from fairlane_lab.scenario import Flow
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
-from fairlane_lab.testbed.collect_vcs import refused, vc_samples
 from fairlane_lab.testbed.ena_counters import ena_counters
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender, tcp_of
 from fairlane_lab.testbed.port_watch import PortKey, Samples
@@ -131,11 +129,7 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
         _add_port(result, running, port, rates, window, samples, running.thresholds.get(key), events, name)
     result.events = [event for event in events if event["t_s"] <= scenario.duration_s]
     _check_utilisation(result, running)
-    if scenario.vcs:
-        ports = list(gfr_ports(scenario, bed.network.topology).values())
-        of_vcs = vc_samples(scenario, carried, window.zero_s)
-        result.vcs = vc_results(scenario, ports, of_vcs, refused(samples, window.start_s, window.end_s))
-        result.series += vc_series(of_vcs)
+    bed.part.finish(result, running, samples, carried, window)
     if not scenario.series:
         result.series = []
     return result

@@ -18,7 +18,7 @@ from fairlane_lab.sim.programs import find_program
 from fairlane_lab.sweep.estimates import expected_s
 from fairlane_lab.testbed.host_settings import wishes
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_lab.topology_scripts import fl_topology, managed_ports
 
 SPLIT_LEAST_S = 40.0
 """A second network for scenarios that take less in all is not worth its start."""
@@ -72,9 +72,8 @@ def _group_of(scenario: Scenario) -> tuple[str, Group]:
     for change in scenario.changes:
         if change.link not in links:
             raise RunError(f"there is no link {change.link!r} to change; there are {', '.join(sorted(links))}")
-    specs = [spec for ports in topology.ports.values() for spec in ports.values()]
-    chosen = [spec for spec in specs if spec.bottleneck] or [spec for spec in specs if spec.rate_bps]
-    if not chosen:
+    managed = managed_ports(topology)
+    if not managed:
         raise RunError("no port of the topology is a bottleneck or has a rate: there is nothing to measure")
     ways = [way for link in topology.links for way in (link.a_to_b, link.b_to_a)]
     by_chance = any(way.loss or way.ber or way.jitter_us or way.ge_enter for way in ways)
@@ -86,7 +85,7 @@ def _group_of(scenario: Scenario) -> tuple[str, Group]:
     seed = scenario.seed % 2**31 if by_chance else 1
     mss = scenario.tcp.mss_bytes
     key = json.dumps([document, scenario.program, seed, mss], sort_keys=True)
-    rate_bps = sum(spec.rate_bps or 0 for spec in chosen)
+    rate_bps = sum(spec.rate_bps or 0 for spec in managed.values())
     return key, Group(document, scenario.program, seed, rate_bps, mss + FRAME_OVERHEAD_BYTES)
 
 

@@ -213,12 +213,3 @@ def _files(sender: Sender) -> list[str]:
 
 def _file_name(flow: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in flow)
-
-
-def weight_rules(plan: Plan) -> list[dict[str, Any]]:
-    """Rules for the control loop's `flow_weights`: flows of one weight have a sink of their own."""
-    return [
-        {"dst": sender.address, "dst_port": sender.sink.port, "weight": sender.flow.weight}
-        for sender in {sender.sink: sender for sender in plan.senders}.values()
-        if sender.flow.weight != 1.0
-    ]

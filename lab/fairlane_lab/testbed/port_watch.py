@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples one run: bytes that left each managed port, its drops, what waits (in all and of each flow), and what the controller measured.
-
-Bytes that left are those that the program admitted less those that wait: exact in any kernel, which an interface's
-own counters are not. Occupancies come from registers: BMv2 does not read those over P4Runtime, so there the series of
-the queue stay empty and what waits counts as gone. One thread with one event loop serves all watches of a batch.
-"""
+"""Samples one run: bytes that left each managed port, its drops, what waits. One thread with one event loop serves all watches of a batch."""
 
 from __future__ import annotations
 
@@ -15,30 +10,21 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.control import ask
-from fairlane_controller.programs.gfr import names as gfr_program
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.flow_keeper import flow_of
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS, drops_index
-from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry
+from fairlane_controller.switch.shared import COUNTER_PASSED
+from fairlane_switch.port_control import PortControlError, read_ports
+from finsy import P4ClientError
 
+from fairlane_lab.programs.part import read_ports_of
 from fairlane_lab.testbed.bed import Bed, ManagedPort
 
-FLOW_REGISTER = "flow_occupancy"
-PORT_REGISTER = "port_occupancy"
-PORT_BYTES_REGISTER = "port_occupancy_bytes"
-FIND_FLOWS_EVERY_S = 1.0
-MEASURE_EVERY_S = 1.0
 READ_MAX_S = 0.01
 """A reading of the counters that takes longer has no instant and does not count."""
-IDLE_NS = 1_000_000_000
-FLOWS_WATCHED_MAX = 256
 END_TIMEOUT_S = 15.0
-DROP_REASONS = (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
+VALUES_EVERY_S = 1.0
 
 PortKey = tuple[str, int]
 FlowAddress = tuple[str, int, int]
@@ -53,11 +39,9 @@ class Samples:
     tx_packets: dict[PortKey, list[tuple[float, float]]] = field(
         default_factory=dict[PortKey, list[tuple[float, float]]]
     )
-    """With program `gfr` only, as `refusals`."""
-    refusals: dict[str, list[tuple[float, dict[str, dict[str, int]]]]] = field(
-        default_factory=dict[str, list[tuple[float, dict[str, dict[str, int]]]]]
-    )
-    """Of each switch: the VCs' refused frames by verdict."""
+    """Where frames take other than their bytes on the line."""
+    of_program: dict[str, list[tuple[float, Any]]] = field(default_factory=dict[str, list[tuple[float, Any]]])
+    """What the program's own watch reads of each switch."""
     drops: dict[PortKey, list[tuple[float, float]]] = field(default_factory=dict[PortKey, list[tuple[float, float]]])
     waiting: dict[PortKey, list[tuple[float, float]]] = field(default_factory=dict[PortKey, list[tuple[float, float]]])
     flows: dict[FlowAddress, list[tuple[float, float]]] = field(
@@ -89,12 +73,7 @@ class WatchLoop:
 
     def watch(self, bed: Bed, period_s: float, flows: bool, sink_ports: Sequence[int]) -> PortWatch:
         """A watch over a bed's managed ports; a context manager around one run. `flows`: also each flow's queue."""
-        from fairlane_lab.testbed.ena_watch import EnaPortWatch
-        from fairlane_lab.testbed.gfr_watch import GfrPortWatch
-
-        kinds = {gfr_program.PROGRAM: GfrPortWatch, "ena": EnaPortWatch}
-        kind = kinds.get(bed.program, PortWatch)
-        return kind(self._loop, bed, period_s, flows, frozenset(sink_ports))
+        return bed.part.watch()(self._loop, bed, period_s, flows, frozenset(sink_ports))
 
 
 class PortWatch:
@@ -124,10 +103,8 @@ class PortWatch:
         self._work.cancel()
 
     async def _run(self) -> None:
-        switches = dict.fromkeys(port.switch for port in self._bed.ports)
-        jobs = [self._guard(self._measure())]
-        jobs += [self._guard(self._switch(name, [p for p in self._bed.ports if p.switch == name])) for name in switches]
-        await asyncio.gather(*jobs)
+        """Sample until the end."""
+        raise NotImplementedError
 
     async def _guard(self, job: Any) -> None:
         """A switch that is gone or cannot be read leaves a series short; the run's own checks judge the run."""
@@ -144,72 +121,55 @@ class PortWatch:
             while not self._stop.is_set() and (left := due - time.monotonic()) > 0:
                 await asyncio.sleep(min(left, 0.1))
 
-    async def _measure(self) -> None:
-        async for now_s in self._ticks(MEASURE_EVERY_S):
-            for row in await ask(self._bed.state, {"op": "measure"}):
-                values = {
-                    name: (row[name]["value"] if row.get(name) else None)
-                    for name in ("bw_bps", "t_res_s", "l_d_bytes", "n_c")
-                }
-                self.samples.measured.setdefault((row["switch"], row["port"]), []).append((now_s, values))
 
-    async def _switch(self, name: str, ports: list[ManagedPort]) -> None:
-        endpoint = self._bed.endpoint(name)
-        slots: dict[int, FlowAddress] = {}
-        found_at = -FIND_FLOWS_EVERY_S
-        async with SwitchClient(endpoint) as client:
+class QueueWatch(PortWatch):
+    """A `PortWatch` of the queues themselves, for programs that admit everything. BMv2 tells of no queue: there it is what the
+    program sent to the port, and neither drops nor what waits."""
+
+    async def _run(self) -> None:
+        switches = dict.fromkeys(port.switch for port in self._bed.ports)
+        watch = self._watch_queues if self._bed.target == "embedded" else self._watch_counters
+        jobs = [self._guard(watch(name)) for name in switches]
+        if self._bed.part.part.measured:
+            jobs += [self._guard(self._watch_values(name)) for name in switches]
+        await asyncio.gather(*jobs)
+
+    async def _watch_values(self, name: str) -> None:
+        """What the program shows of its ports, once a second."""
+        async with SwitchClient(self._bed.endpoint(name)) as client:
+            async for now_s in self._ticks(VALUES_EVERY_S):
+                values = await read_ports_of(client, self._bed.part.part.program)
+                self.samples.of_program.setdefault(name, []).append((now_s, values))
+
+    def _of(self, name: str) -> list[ManagedPort]:
+        return [port for port in self._bed.ports if port.switch == name]
+
+    async def _watch_queues(self, name: str) -> None:
+        control = self._bed.network.switches[name].options.control
+        numbers = {port.port for port in self._of(name)}
+        samples = self.samples
+        async for now_s in self._ticks(self._period_s):
+            try:
+                ports = read_ports(control)
+            except PortControlError as error:
+                raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, str(error)) from None
+            took_s = time.monotonic() - now_s
+            if took_s > READ_MAX_S:
+                continue  # nobody knows when in that time the switch read its counters
+            for port in ports:
+                if port.port in numbers:
+                    key, at_s = (name, port.port), now_s + took_s / 2
+                    samples.tx_bytes.setdefault(key, []).append((at_s, float(port.tx_bytes)))
+                    samples.drops.setdefault(key, []).append((at_s, float(sum(port.drops.values()))))
+                    samples.waiting.setdefault(key, []).append((at_s, float(port.waiting_packets)))
+
+    async def _watch_counters(self, name: str) -> None:
+        numbers: list[Any] = [port.port for port in self._of(name)]
+        async with SwitchClient(self._bed.endpoint(name)) as client:
             async for now_s in self._ticks(self._period_s):
-                if self._flows and now_s - found_at > FIND_FLOWS_EVERY_S:
-                    slots = await self._find_flows(client)
-                    found_at = now_s
-                await self._read(client, ports, slots)
-
-    async def _read(self, client: SwitchClient, ports: list[ManagedPort], slots: dict[int, FlowAddress]) -> None:
-        """One request for everything: a single instant."""
-        numbers = [port.port for port in ports]
-        entities: list[Any] = []
-        for number in numbers:
-            indices = [program.admitted_index(number, each) for each in range(program.CLASSES)]
-            entities += [P4CounterEntry(COUNTER_ADMITTED, index=index) for index in indices]
-            indices = [drops_index(number, reason) for reason in DROP_REASONS]
-            entities += [P4CounterEntry(COUNTER_DROPS, index=index) for index in indices]
-        if self._bed.target == "embedded":
-            entities += [
-                P4RegisterEntry(name, index=n) for n in numbers for name in (PORT_REGISTER, PORT_BYTES_REGISTER)
-            ]
-            entities += [P4RegisterEntry(FLOW_REGISTER, index=slot) for slot in slots]
-        now_s = time.monotonic()
-        admitted, drops, waiting = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
-        samples, switch = self.samples, ports[0].switch
-        answers = cast("AsyncIterator[P4CounterEntry | P4RegisterEntry]", client.switch.read(entities))
-        async for entry in answers:
-            index = cast("int", entry.index)
-            if isinstance(entry, P4CounterEntry):
-                data = entry.data or P4CounterData()
-                if entry.counter_id == COUNTER_ADMITTED:
-                    admitted[index >> 3] += data.byte_count
-                else:
-                    drops[index >> 4] += data.packet_count
-            elif entry.register_id == PORT_REGISTER:
-                samples.waiting.setdefault((switch, index), []).append((now_s, float(cast("int", entry.data))))
-            elif entry.register_id == PORT_BYTES_REGISTER:
-                waiting[index] = cast("int", entry.data)
-            else:
-                samples.flows.setdefault(slots[index], []).append((now_s, float(cast("int", entry.data))))
-        took_s = time.monotonic() - now_s
-        if took_s > READ_MAX_S:
-            return  # nobody knows when in that time the switch read its counters
-        now_s += took_s / 2
-        for number in numbers:
-            left = float(admitted[number] - waiting[number])
-            samples.tx_bytes.setdefault((switch, number), []).append((now_s, left))
-            samples.drops.setdefault((switch, number), []).append((now_s, float(drops[number])))
-
-    async def _find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
-        found: dict[int, FlowAddress] = {}
-        for table in program.TABLE_FLOW.values():
-            for entry in await client.read_table(table, idle=True):
-                key, slot = flow_of(entry)
-                if key.dst_port in self._sink_ports and (entry.time_since_last_hit or 0) < IDLE_NS:
-                    found[slot] = (str(key.src), key.src_port, key.dst_port)
-        return dict(list(found.items())[:FLOWS_WATCHED_MAX])
+                cells = await client.read_counters(COUNTER_PASSED, numbers)
+                took_s = time.monotonic() - now_s
+                if took_s <= READ_MAX_S:
+                    for number, cell in cells.items():
+                        points = self.samples.tx_bytes.setdefault((name, number), [])
+                        points.append((now_s + took_s / 2, float(cell.byte_count)))

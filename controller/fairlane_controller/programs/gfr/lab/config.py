@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import asdict
 from typing import Any
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
-
-from fairlane_lab.gfr.ways import PortKey, gfr_ports, managed_ports, senders_of, way
-from fairlane_lab.gfr.windows import flows_of
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import GfrOptions, Scenario, Vc
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_lab.scenario import Scenario, Vc, flows_of
+from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.lab import Control
+from fairlane_controller.programs.gfr.lab.ways import gfr_ports, senders_of, way
 
 
 def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
@@ -22,22 +21,22 @@ def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
 
     Raises RunError with what the controller's own schema refuses; its checks of the whole are `make_plan`'s.
     """
-    options = scenario.control.gfr or GfrOptions()
+    options: Control = scenario.control.settings or Control()
     ports = gfr_ports(scenario, topology)
-    specs = dict(managed_ports(topology))
+    managed = set(managed_ports(topology))
     document: dict[str, Any] = {
         "ports": [
             {
                 "switch": switch,
                 "port": number,
                 "capacity": port.capacity_bps,
-                "scheme": scenario.control.scheme,
                 "queues": options.scheduler,
-                **{name: value for name, value in asdict(options).items() if name != "scheduler"},
+                **options.model_dump(exclude={"scheduler", "probes"}),
+                "scheme": scenario.control.scheme,
             }
             for (switch, number), port in ports.items()
         ],
-        "vcs": [_vc(scenario, topology, vc, set(specs)) for vc in scenario.vcs],
+        "vcs": [_vc(scenario, topology, vc, managed) for vc in scenario.vcs],
     }
     try:
         return parse_config(document, scenario.point)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlane_lab.scenario import Flow, Scenario, Vc
+from fairlane_lab.scenario import Scenario, Vc, flows_of
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,6 @@ class Span:
     def holds(self, begin_s: float, end_s: float) -> bool:
         """Whether that interval lies in it."""
         return self.begin_s <= begin_s + 1e-9 and end_s <= self.end_s + 1e-9
-
-
-def flows_of(scenario: Scenario, vc: Vc) -> list[Flow]:
-    """The flows of a VC."""
-    return [flow for flow in scenario.flows if flow.vc == vc.name]
-
-
-def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
-    """Names of a VC's flows as results have them: one for each connection."""
-    return [
-        flow.name if flow.connections == 1 else f"{flow.name}-{number}"
-        for flow in flows_of(scenario, vc)
-        for number in range(1, flow.connections + 1)
-    ]
 
 
 def active(scenario: Scenario, vc: Vc) -> Span:

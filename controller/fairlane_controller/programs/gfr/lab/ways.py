@@ -6,13 +6,11 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from fairlane_lab.gfr.ideal import GfrPort
-from fairlane_lab.gfr.windows import flows_of
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Scenario, Vc
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_lab.scenario import Scenario, Vc, flows_of
+from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
-PortKey = tuple[str, int]
+from fairlane_controller.programs.gfr.lab.ideal import GfrPort
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,6 @@ def senders_of(scenario: Scenario, vc: Vc) -> list[str]:
     return list(dict.fromkeys(flow.sender for flow in flows_of(scenario, vc)))
 
 
-def managed_ports(topology: fl_topology.Topology) -> list[tuple[PortKey, fl_topology.PortSpec]]:
-    """The ports that the control plane manages: those marked as bottlenecks, else every port with a rate."""
-    ports = [((name, number), spec) for name, ports in topology.ports.items() for number, spec in ports.items()]
-    return [each for each in ports if each[1].bottleneck] or [each for each in ports if each[1].rate_bps]
-
-
 def gfr_ports(scenario: Scenario, topology: fl_topology.Topology) -> dict[PortKey, GfrPort]:
     """The managed ports with the VCs that cross them; ports that none crosses are left out."""
     crossing: dict[PortKey, set[str]] = {}
@@ -61,7 +53,7 @@ def gfr_ports(scenario: Scenario, topology: fl_topology.Topology) -> dict[PortKe
                 crossing.setdefault(port, set()).add(vc.name)
     return {
         key: GfrPort(float(spec.rate_bps or 0), frozenset(crossing[key]))
-        for key, spec in managed_ports(topology)
+        for key, spec in managed_ports(topology).items()
         if key in crossing
     }
 

@@ -1,103 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment file says of GFR (`[[vcs]]`, `[control]`, a flow's `vc`): checked, and as values of a scenario."""
+"""What may be wrong with what an experiment file says of VCs, their flows, and the control of program `gfr`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from fairlane_controller.programs.gfr.model import cells_of_packet
-
-from fairlane_lab.definition.body import GFR_KEYS, Body, given
+from fairlane_lab.definition.body import Body, given
 from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.topology import Resolved
-from fairlane_lab.gfr.ideal import packet_bytes
-from fairlane_lab.gfr.ways import gfr_ports, senders_of
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import App, Control, Flow, GfrOptions, Scenario, TcpOptions, Vc
+from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc
 from fairlane_lab.topology_scripts import fl_topology
 
-GFR_SCHEMES = ("drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed")
-QTHRESH_SCHEMES = ("drop_tail", "qthresh")
-_ONLY_OF: dict[str, tuple[str, ...]] = {
-    "threshold_mbs": ("pervc_threshold",),
-    "dfba_z": ("dfba",),
-    "dfba_alpha": ("dfba",),
-    "wfba_z": ("wfba",),
-    "rate_form": ("proposed",),
-    "rate_alpha": ("proposed",),
-}
-"""Keys that one scheme alone heeds; a file that compares schemes may give them in all its points."""
-
-
-def make_control(body: Body) -> Control:
-    """The scenario's control."""
-    spec = body.control
-    gfr = GfrOptions(**spec.gfr_options()) if body.topology.program == "gfr" else None
-    return Control(spec.scheme, spec.threshold, spec.measure, spec.probes, gfr)
-
-
-def make_vcs(body: Body) -> tuple[Vc, ...]:
-    """The scenario's VCs."""
-    return tuple(Vc(**vc.model_dump()) for vc in body.vcs)
-
-
-def control_columns(body: Body) -> dict[str, Any]:
-    """What the switch does, as columns of the results: `scheme`, `threshold`, and with program `gfr` also its scheduler, LBO and HBO."""
-    control = make_control(body)
-    columns: dict[str, Any] = {
-        "scheme": control.scheme,
-        "threshold": control.threshold if control.scheme == "qthresh" else None,
-    }
-    if control.gfr is not None:
-        columns |= {"scheduler": control.gfr.scheduler, "lbo_cells": control.gfr.lbo_cells}
-        columns |= {"hbo_cells": control.gfr.hbo_cells}
-    return columns
+from fairlane_controller.models.gfr import cells_of_packet
+from fairlane_controller.programs.gfr.lab import Control
+from fairlane_controller.programs.gfr.lab.ideal import packet_bytes
+from fairlane_controller.programs.gfr.lab.ways import gfr_ports, senders_of
 
 
 def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:
-    """What is wrong with a point's VCs, flows and control, as far as the program decides it."""
-    if body.topology.program == "gfr":
-        problems = [*_control(body), *_vcs(body), *_flows(body)]
-        return problems or [*_ports(body, topology)]
-    return list(_not_gfr(body))
+    """What is wrong with a point's VCs, flows and control."""
+    problems = [*_control(body.control), *_vcs(body), *_flows(body)]
+    return problems or [*_ports(body, topology)]
 
 
-def _not_gfr(body: Body) -> Iterable[Problem]:
-    hint = 'is for program "gfr" (topology.program)'
-    if body.topology.program == "ena":
-        if body.control.scheme == "qthresh":
-            yield Problem("control.scheme", "got 'qthresh'; program 'ena' has: drop_tail")
-        if body.control.measure:
-            yield Problem("control.measure", "is for program 'qthresh': ena has no control loop")
-    if body.control.scheme not in QTHRESH_SCHEMES:
-        text = f"got {body.control.scheme!r}, which {hint}; program 'qthresh' has: {', '.join(QTHRESH_SCHEMES)}"
-        yield Problem("control.scheme", text)
-    for name in body.control.gfr_options():
-        yield Problem(place(("control", name)), hint)
-    if body.vcs:
-        yield Problem("vcs", hint)
-    for index, flow in enumerate(body.flows):
-        if flow.vc:
-            yield Problem(place(("flows", index, "vc")), hint)
-
-
-def _control(body: Body) -> Iterable[Problem]:
-    control = body.control
-    if control.scheme not in GFR_SCHEMES:
-        text = f"got {control.scheme!r}; program 'gfr' has: {', '.join(GFR_SCHEMES)}"
-        yield Problem("control.scheme", text)
-        return
-    if "threshold" in control.model_fields_set or control.measure:
-        key = "threshold" if "threshold" in control.model_fields_set else "measure"
-        yield Problem(place(("control", key)), "is for program 'qthresh'")
-    options = GfrOptions(**control.gfr_options())
-    if not options.lbo_cells < options.hbo_cells:
-        text = f"{options.lbo_cells} is not below hbo_cells {options.hbo_cells}"
-        yield Problem("control.lbo_cells", text)
-    if not options.hbo_cells < options.qmax_cells:
-        yield Problem("control.hbo_cells", f"{options.hbo_cells} is not below qmax_cells {options.qmax_cells}")
-    if control.rate_alpha is not None and options.rate_form != "alpha":
+def _control(control: Control) -> Iterable[Problem]:
+    if not control.lbo_cells < control.hbo_cells:
+        yield Problem("control.lbo_cells", f"{control.lbo_cells} is not below hbo_cells {control.hbo_cells}")
+    if not control.hbo_cells < control.qmax_cells:
+        yield Problem("control.hbo_cells", f"{control.hbo_cells} is not below qmax_cells {control.qmax_cells}")
+    if "rate_alpha" in control.model_fields_set and control.rate_form != "alpha":
         yield Problem("control.rate_alpha", 'counts with rate_form = "alpha" only')
 
 
@@ -158,7 +90,7 @@ def _ports(body: Body, topology: Resolved) -> Iterable[Problem]:
             if {link.a.node, link.b.node} & set(senders_of(scenario, vc)) and vc.mfs_bytes > link.mtu:
                 text = f"{vc.mfs_bytes} is above the MTU of link {link.name} ({link.mtu})"
                 yield Problem(place(("vcs", index, "mfs_bytes")), text)
-    qmax = (make_control(body).gfr or GfrOptions()).qmax_cells
+    qmax = body.control.qmax_cells
     for (switch, number), port in ports.items():
         buffer = document.ports[switch][number].port_cells
         if buffer is not None and qmax > buffer:
@@ -188,8 +120,5 @@ def _stub(body: Body) -> Scenario:
         body.run.duration_s,
         body.run.warmup_s,
         tcp=TcpOptions(**given(body.tcp)),
-        vcs=make_vcs(body),
+        vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
     )
-
-
-__all__ = ["GFR_KEYS", "control_columns", "gfr_problems", "make_control", "make_vcs"]

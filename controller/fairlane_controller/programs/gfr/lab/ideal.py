@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from fairlane_controller.programs.gfr.model import cells_of_packet, guaranteed_shares, ideal_goodput_bps
+from fairlane_lab.scenario import Flow, Scenario, Vc, flows_of
 
-from fairlane_lab.gfr.windows import Span, active, counted, flows_of
-from fairlane_lab.scenario import Flow, Scenario, Vc
+from fairlane_controller.models.gfr import cells_of_packet, guaranteed_shares, ideal_goodput_bps
+from fairlane_controller.programs.gfr.lab.windows import Span, active, counted
 
 TCP_HEADERS_BYTES = 40
 """IPv4 and TCP, without options."""

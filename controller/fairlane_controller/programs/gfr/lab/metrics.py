@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairlane_controller.programs.gfr.model import jain_index
-
 from fairlane_lab.run_result import VcResult
+
+from fairlane_controller.models.gfr import jain_index
 
 
 def vc_metrics(vcs: Sequence[VcResult]) -> dict[str, Any]:

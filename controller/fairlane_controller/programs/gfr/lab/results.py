@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairlane_lab.gfr.ideal import GfrPort, ideal_shares
-from fairlane_lab.gfr.windows import Span, counted
-from fairlane_lab.measures import counter_at, rate_series, window_rate_bps
+from fairlane_lab.measures import at_each, rate_series, window_rate_bps
 from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.scenario import Scenario
+
+from fairlane_controller.programs.gfr.lab.ideal import GfrPort, ideal_shares
+from fairlane_controller.programs.gfr.lab.windows import Span, counted
 
 WINDOW_S = 5.0
 """The MCR is looked at over every window of this length."""
@@ -70,24 +71,6 @@ def worst_window_bps(samples: Samples, span: Span, length_s: float) -> float | N
     for at_s, _ in samples:
         starts |= {start for start in (at_s, at_s - length_s) if span.holds(start, start + length_s)}
     ordered = sorted(starts)
-    low = _at_each(samples, ordered)
-    high = _at_each(samples, [start + length_s for start in ordered])
+    low = at_each(samples, ordered)
+    high = at_each(samples, [start + length_s for start in ordered])
     return 8 * min(end - begin for begin, end in zip(low, high, strict=True)) / length_s
-
-
-def summed(flows: Sequence[Samples]) -> list[tuple[float, float]]:
-    """The sum of several counters, at every instant at which one of them was sampled."""
-    times = sorted({at_s for samples in flows for at_s, _ in samples})
-    columns = [_at_each(samples, times) for samples in flows]
-    return [(at_s, sum(values)) for at_s, *values in zip(times, *columns, strict=True)]
-
-
-def _at_each(samples: Samples, times: Sequence[float]) -> list[float]:
-    """`counter_at` at rising instants, in one pass."""
-    values: list[float] = []
-    index = 0
-    for time_s in times:
-        while index + 1 < len(samples) and samples[index + 1][0] < time_s:
-            index += 1
-        values.append(counter_at(samples[index : index + 2], time_s))
-    return values

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab's part of program `ena` (docs/ena-switch.md): the far side of a satellite link notifies; there is no control loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from fairlane_lab.definition.strict import Strict
+from fairlane_lab.programs.part import LabPart, Name
+
+
+class Control(Strict):
+    """`[control]`."""
+
+    scheme: Literal["drop_tail"] = "drop_tail"
+
+
+class Part(LabPart):
+    """Program `ena`."""
+
+    Control = Control
+    measured = ()
+    parameters: ClassVar[Mapping[str, Name]] = {"ena_receiver": Name("receiver knows ENA")}
+    switch_parameters = frozenset({"ena_receiver"})

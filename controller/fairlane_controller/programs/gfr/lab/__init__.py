@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab's part of program `gfr` (docs/design-gfr.md): VCs, their ideal shares, what they got.
+
+windows.py  when a VC is active, when it counts   ideal.py    w_i and ideal goodput over time
+results.py  samples → VcResult                    metrics.py  VcResult → metrics of a run
+ways.py     which managed ports a VC crosses      config.py   scenario → the controller's configuration
+counters.py verdicts of each VC                   checks.py   what may be wrong with VCs, flows and control
+sim.py      in virtual time                       testbed.py  in Mininet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from fairlane_lab import scenario
+from fairlane_lab.definition.errors import Problem
+from fairlane_lab.definition.strict import Strict
+from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
+from fairlane_lab.run_result import RunResult
+from pydantic import Field
+
+from fairlane_controller.programs.gfr.lab.metrics import vc_metrics, vc_row
+
+if TYPE_CHECKING:
+    from fairlane_lab.definition.body import Body
+    from fairlane_lab.definition.topology import Resolved
+    from fairlane_lab.sim.world import SimWorld
+    from fairlane_lab.testbed.bed import Bed
+
+Cells = Annotated[int, Field(ge=1, le=65_535)]
+
+
+class Control(Strict):
+    """`[control]`: what it does at every managed port; symbols are paper 002's. A file that compares schemes may give the keys of all."""
+
+    scheme: Literal["drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"] = "drop_tail"
+    probes: bool = False
+    scheduler: Literal["fifo", "wrr"] = "wrr"
+    """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
+    lbo_cells: Cells = 1000
+    hbo_cells: Cells = 3000
+    qmax_cells: Cells = 4000
+    rate_form: Literal["time", "alpha"] = "time"
+    """Of (2): weighted by time, or the paper's fixed alpha."""
+    rate_alpha: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """The paper's alpha; `rate_form = "alpha"` only."""
+    threshold_mbs: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """`pervc_threshold`: T_i as a multiple of the VC's MBS."""
+    dfba_z: Annotated[float, Field(gt=0, le=255)] = 1.0
+    dfba_alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
+    wfba_z: Annotated[float, Field(gt=0, le=255)] = 0.8
+
+
+_OF_A_VC = {"mcr_met": Name("MCR met", "%", 100), "mcr_met_5s": Name("MCR, worst 5 s", "%", 100)}
+_GOODPUT = {"vc_goodput_bps": Name("goodput", "Mbit/s", 1e-6)}
+
+
+class Part(LabPart):
+    """Program `gfr`."""
+
+    Control = Control
+    has_loop = True
+    measured = ()
+    parameters: ClassVar[Mapping[str, Name]] = {
+        "scheduler": Name("scheduler", kind=str),
+        "lbo_cells": Name("LBO", "cells", kind=int),
+        "hbo_cells": Name("HBO", "cells", kind=int),
+        "qmax_cells": Name("buffer", "cells", kind=int),
+        "rate_form": Name("form of r_i", kind=str),
+        "rate_alpha": Name("alpha of r_i"),
+        "threshold_mbs": Name("T_i", "MBS"),
+        "tcps": Name("TCPs a VC", kind=int),
+        "udp_bps": Name("UDP rate", "Mbit/s", 1e-6),
+    }
+    run_metrics: ClassVar[Mapping[str, Name]] = {"goodput_share": Name("of the ideal", "%", 100), **_OF_A_VC}
+    object_metrics: ClassVar[Mapping[str, Name]] = {**_GOODPUT, "vc_ratio": Name("of its ideal", "%", 100), **_OF_A_VC}
+    series_metrics: ClassVar[Mapping[str, Name]] = _GOODPUT
+    has_vcs = True
+
+    def control(self, settings: Any) -> scenario.Control:
+        return scenario.Control(settings.scheme, probes=settings.probes, settings=settings)
+
+    def columns(self, control: scenario.Control) -> dict[str, Any]:
+        settings: Control = control.settings
+        columns = {name: getattr(settings, name) for name in ("scheduler", "lbo_cells", "hbo_cells")}
+        return {**super().columns(control), **columns}
+
+    def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
+        from fairlane_controller.programs.gfr.lab.checks import gfr_problems
+
+        return gfr_problems(body, topology)
+
+    def metrics(self, result: RunResult) -> dict[str, Any]:
+        return vc_metrics(result.vcs)
+
+    def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
+        return [vc_row(vc) for vc in result.vcs]
+
+    def in_sim(self, world: SimWorld) -> SimPart:
+        from fairlane_controller.programs.gfr.lab.sim import GfrInSim
+
+        return GfrInSim(self, world)
+
+    def in_mininet(self, bed: Bed) -> MininetPart:
+        from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
+
+        return GfrInMininet(self, bed)

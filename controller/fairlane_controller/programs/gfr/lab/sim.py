@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GFR in a simulated world: set up by the controller's own code, what each VC has sent and lost read while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
+
+from fairlane_lab.measures import summed
+from fairlane_lab.programs.part import LabPart, SimPart
+from fairlane_lab.run_result import SeriesPoint, VcResult
+from fairlane_lab.scenario import connections_of
+from fairlane_lab.sim.result import Observed
+from fairlane_lab.sim.world import SimWorld
+
+from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
+from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
+from fairlane_controller.gfr.store import GfrState
+from fairlane_controller.loop.session import Log
+from fairlane_controller.programs.gfr.lab.config import gfr_config
+from fairlane_controller.programs.gfr.lab.counters import DROP_REASONS, added, grown, read_refusals
+from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
+from fairlane_controller.programs.gfr.lab.ways import gfr_ports
+from fairlane_controller.switch.client import SwitchClient
+
+SAMPLE_S = 0.1
+"""Between two looks at what the flows have carried."""
+
+
+class GfrInSim(SimPart):
+    """What a run with program `gfr` needs beside the simulation."""
+
+    drop_reasons = DROP_REASONS
+
+    def __init__(self, part: LabPart, world: SimWorld) -> None:
+        super().__init__(part, world)
+        self._plan: Plan | None = None
+        self._samples: dict[str, list[tuple[float, float]]] = {}
+
+    async def set_up(self) -> None:
+        """Routes, and the configuration through the controller's checks."""
+        await super().set_up()
+        world, scenario = self.world, self.world.config.scenario
+        config = gfr_config(scenario, world.config.topology)
+        now_s = asyncio.get_running_loop().time()
+        self._plan = make_plan(config, GfrState(), now_s, world.run_state, scenario.point)
+        await deploy(self._plan, self._writer)
+
+    def start(self, log: Log) -> Sequence[Coroutine[Any, Any, None]]:
+        """The sampling, and the controller's agents, which keep N and w_i current."""
+        assert self._plan is not None
+        options = ActivityOptions(measure=self.world.config.scenario.control.probes, keeps_counts=False)
+        for switch in self.world.managed_switches():
+            endpoint = self.world.endpoint(switch)
+            self.world.loop.stop_on_messages = options.measure
+            self.agents.append(ActivityAgent(endpoint, self._plan, log, options, client_factory=self.world.client))
+        return [self._sample_forever(), *(agent.run() for agent in self.agents)]
+
+    def _writer(self, switch: str) -> SwitchClient:
+        return self.world.client(self.world.endpoint(switch), write=True)
+
+    async def snapshot(self) -> dict[str, dict[str, int]]:
+        """Frames that each VC has lost so far, by verdict."""
+        assert self._plan is not None
+        parts: list[dict[str, dict[str, int]]] = []
+        for switch in self.world.managed_switches():
+            async with self.world.client(self.world.endpoint(switch)) as client:
+                parts.append(await read_refusals(client, self._plan.state.allocation))
+        return added(parts)
+
+    async def _sample_forever(self) -> None:
+        while True:
+            self.end()
+            await asyncio.sleep(SAMPLE_S)
+
+    def end(self) -> None:
+        """Look at what each flow has carried."""
+        now_s = self.world.simulation.now_ns / 1e9
+        rows: list[dict[str, Any]] = json.loads(self.world.simulation.flows())
+        udp = {each.name for each in self.world.config.flows if each.flow.app.kind == "cbr_udp"}
+        for row in rows:
+            carried = row["received_bytes" if row["flow"] in udp else "acked_bytes"]
+            points = self._samples.setdefault(row["flow"], [])
+            if not points or points[-1][0] < now_s:
+                points.append((now_s, float(carried)))
+
+    def vcs(self, seen: Observed) -> list[VcResult]:
+        scenario = self.world.config.scenario
+        ports = list(gfr_ports(scenario, self.world.config.topology).values())
+        return vc_results(scenario, ports, self._of_vcs(), grown(seen.before.of_program, seen.after.of_program))
+
+    def series(self) -> Iterator[SeriesPoint]:
+        """Goodput of each VC over time."""
+        return iter(vc_series(self._of_vcs()))
+
+    def _of_vcs(self) -> dict[str, list[tuple[float, float]]]:
+        scenario = self.world.config.scenario
+        return {vc.name: summed([self._samples[name] for name in connections_of(scenario, vc)]) for vc in scenario.vcs}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gfr` in Mininet: the control loop gets the scenario's VCs; what left each managed port and waits there is sampled, and once a second what each VC has lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, cast
+
+from fairlane_lab.atm import atm_cells
+from fairlane_lab.measures import summed
+from fairlane_lab.programs.part import MininetPart, Points
+from fairlane_lab.run_result import RunResult
+from fairlane_lab.scenario import Scenario, connections_of
+from fairlane_lab.testbed.bed import ManagedPort, Running
+from fairlane_lab.testbed.collect import Window
+from fairlane_lab.testbed.plan import Plan
+from fairlane_lab.testbed.port_watch import READ_MAX_S, PortWatch, Samples
+from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
+
+from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.lab.config import gfr_config
+from fairlane_controller.programs.gfr.lab.counters import DROP_REASONS, added, grown, read_refusals
+from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
+from fairlane_controller.programs.gfr.lab.ways import gfr_ports
+from fairlane_controller.switch import gfr_program, program
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import COUNTER_DROPS
+
+REFUSALS_EVERY_S = 1.0
+
+
+class GfrInMininet(MininetPart):
+    """VCs and schemes through the control loop; VCs in the results."""
+
+    def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
+        del plan
+        config = gfr_config(scenario, self.bed.network.topology)
+        self.bed.ask({"op": "gfr_apply", "config": config.model_dump(mode="json"), "source": scenario.point})
+        return {}
+
+    def watch(self) -> type[PortWatch]:
+        return GfrPortWatch
+
+    def finish(
+        self, result: RunResult, running: Running, samples: Samples, carried: Mapping[str, Points], window: Window
+    ) -> None:
+        scenario = running.scenario
+        ports = list(gfr_ports(scenario, self.bed.network.topology).values())
+        of_vcs = {
+            vc.name: [
+                (t - window.zero_s, value)
+                for t, value in summed([carried.get(name, []) for name in connections_of(scenario, vc)])
+            ]
+            for vc in scenario.vcs
+        }
+        result.vcs = vc_results(scenario, ports, of_vcs, _refused(samples, window.start_s, window.end_s))
+        result.series += vc_series(of_vcs)
+
+
+def _refused(samples: Samples, start_s: float, end_s: float) -> dict[str, dict[str, int]]:
+    """Frames that each VC lost in the measured window, by verdict; to the second."""
+    parts: list[dict[str, dict[str, int]]] = []
+    for points in samples.of_program.values():
+        before = [counts for t, counts in points if t <= start_s] or [points[0][1]]
+        after = [counts for t, counts in points if t <= end_s] or [points[0][1]]
+        parts.append(grown(before[-1], after[-1]))
+    return added(parts)
+
+
+class GfrPortWatch(PortWatch):
+    """A `PortWatch` of gfr.p4's counters: `admitted` by port, `drops`, `vc_verdicts`; the register QT where it can be read."""
+
+    async def _run(self) -> None:
+        switches = dict.fromkeys(port.switch for port in self._bed.ports)
+        jobs = [self._guard(self._watch_ports(name)) for name in switches]
+        jobs += [self._guard(self._watch_vcs(name)) for name in switches]
+        await asyncio.gather(*jobs)
+
+    async def _watch_ports(self, name: str) -> None:
+        ports = [port for port in self._bed.ports if port.switch == name]
+        async with SwitchClient(self._bed.endpoint(name)) as client:
+            async for _ in self._ticks(self._period_s):
+                await self._read_ports(client, ports)
+
+    async def _watch_vcs(self, name: str) -> None:
+        allocation = GfrStore(self._bed.state).state.allocation
+        async with SwitchClient(self._bed.endpoint(name)) as client:
+            async for now_s in self._ticks(REFUSALS_EVERY_S):
+                counts = await read_refusals(client, allocation)
+                self.samples.of_program.setdefault(name, []).append((now_s, counts))
+
+    async def _read_ports(self, client: SwitchClient, ports: list[ManagedPort]) -> None:
+        """One request for everything: a single instant."""
+        numbers = [port.port for port in ports]
+        entities: list[Any] = [P4CounterEntry(COUNTER_ADMITTED, index=number) for number in numbers]
+        entities += [P4CounterEntry(COUNTER_DROPS, index=n << 4 | reason) for n in numbers for reason in DROP_REASONS]
+        if self._bed.target == "embedded":
+            entities += [P4RegisterEntry(gfr_program.REGISTER_PORT_CELLS, index=number) for number in numbers]
+        admitted = dict.fromkeys(numbers, P4CounterData())
+        drops, cells = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
+        now_s = time.monotonic()
+        answers = cast("AsyncIterator[P4CounterEntry | P4RegisterEntry]", client.switch.read(entities))
+        async for entry in answers:
+            index = cast("int", entry.index)
+            if isinstance(entry, P4RegisterEntry):
+                cells[index] = cast("int", entry.data)
+            elif entry.counter_id == COUNTER_ADMITTED:
+                admitted[index] = entry.data or P4CounterData()
+            else:
+                drops[index >> 4] += (entry.data or P4CounterData()).packet_count
+        took_s = time.monotonic() - now_s
+        if took_s > READ_MAX_S:
+            return  # nobody knows when in that time the switch read its counters
+        at_s = now_s + took_s / 2
+        samples = self.samples
+        for port in ports:
+            key, data = (port.switch, port.port), admitted[port.port]
+            share = cells[port.port] / max(1.0, atm_cells(data.packet_count, data.byte_count))
+            waiting = share * data.packet_count  # frames of the mean length so far
+            for table, value in (
+                (samples.waiting, waiting),
+                (samples.tx_packets, data.packet_count - waiting),
+                (samples.tx_bytes, data.byte_count - share * data.byte_count),
+                (samples.drops, float(drops[port.port])),
+            ):
+                table.setdefault(key, []).append((at_s, value))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab's part of program `qthresh`: per-flow thresholds, the control loop's measurements, the weights of flows.
+
+sim.py   in virtual time     testbed.py   in Mininet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from fairlane_lab import scenario
+from fairlane_lab.definition.strict import Strict
+from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
+from pydantic import BeforeValidator
+
+if TYPE_CHECKING:
+    from fairlane_lab.sim.config import SimConfig
+    from fairlane_lab.sim.world import SimWorld
+    from fairlane_lab.testbed.bed import Bed
+
+FLOW_REGISTER = "flow_occupancy"
+"""Packets that each flow has waiting, by slot."""
+
+
+def _threshold(value: object) -> object:
+    whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535
+    if not whole and value not in ("model", "auto"):
+        raise ValueError(f"got {value!r}; allowed: packets from 1 to 65535, 'model' or 'auto'")
+    return value
+
+
+class Control(Strict):
+    """`[control]`."""
+
+    scheme: Literal["drop_tail", "qthresh"] = "drop_tail"
+    threshold: Annotated[int | Literal["model", "auto"], BeforeValidator(_threshold)] = "auto"
+    """Packets: fixed. `model`: the control loop, eq. (9) alone. `auto`: the control loop, tuning itself."""
+    measure: bool = False
+    probes: bool = False
+
+
+_MEASURED: Mapping[str, Name] = {
+    "qthresh_packets": Name("Qthresh in force", "packets"),
+    "bw_bps": Name("measured BW", "Mbit/s", 1e-6),
+    "t_res_ms": Name("measured T_res", "ms"),
+}
+
+
+class Part(LabPart):
+    """Program `qthresh`."""
+
+    Control = Control
+    has_loop = True
+    measured = ()
+    run_metrics: ClassVar[Mapping[str, Name]] = {
+        **_MEASURED,
+        "l_d_bytes": Name("measured L_D", "bytes"),
+        "n_c": Name("measured N_C"),
+    }
+    series_metrics: ClassVar[Mapping[str, Name]] = {**_MEASURED, "qthresh_packets": Name("Qthresh", "packets")}
+
+    def control(self, settings: Any) -> scenario.Control:
+        return scenario.Control(**settings.model_dump())
+
+    def columns(self, control: scenario.Control) -> dict[str, Any]:
+        return {"scheme": control.scheme, "threshold": control.threshold if control.scheme == "qthresh" else None}
+
+    def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
+        # Slots are given in the order in which flows appear; one for each flow, and for its ACKs where both ways are managed.
+        indices = list(range(2 * len(config.flows)))
+        switches = dict.fromkeys(switch for switch, _ in config.managed)
+        return [{"switch": switch, "register": FLOW_REGISTER, "indices": indices} for switch in switches]
+
+    def in_sim(self, world: SimWorld) -> SimPart:
+        from fairlane_controller.programs.qthresh.lab.sim import QthreshInSim
+
+        return QthreshInSim(self, world)
+
+    def in_mininet(self, bed: Bed) -> MininetPart:
+        from fairlane_controller.programs.qthresh.lab.testbed import QthreshInMininet
+
+        return QthreshInMininet(self, bed)

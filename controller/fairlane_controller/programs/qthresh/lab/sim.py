@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`qthresh` in virtual time: set up and controlled by the controller's own code on the simulated switches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlane_lab.measures import mean_between, thresholds
+from fairlane_lab.programs.part import LabPart, SimPart
+from fairlane_lab.run_result import RunError, SeriesPoint
+from fairlane_lab.sim.config import SimConfig
+from fairlane_lab.sim.measure import PortKey
+from fairlane_lab.sim.result import Observed
+from fairlane_lab.sim.world import SimWorld
+
+from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.flows import FlowKey
+from fairlane_controller.loop.session import Log
+from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER
+from fairlane_controller.state.loop_state import Mode, PolicyState
+from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, Scheme
+from fairlane_controller.switch.program import DropReason
+from fairlane_controller.switch.setup import set_up
+
+TRAFFIC_CLASS = 0
+"""All flows of an experiment are in the class that a packet is in when nothing says another."""
+LOOK_PERIOD_S = 1.0
+"""Between two looks at what the controller has measured."""
+MEASURED = {
+    "bw_bps": ("bw_bps", 1.0),
+    "t_res_ms": ("t_res_s", 1e3),
+    "l_d_bytes": ("l_d_bytes", 1.0),
+    "n_c": ("n_c", 1.0),
+}
+"""Result name → name in the controller's words, and the factor between."""
+
+
+class QthreshInSim(SimPart):
+    """Entries of known flows where no loop gives them; else one `SwitchAgent` for each switch with managed ports."""
+
+    drop_reasons = (DropReason.QTHRESH, DropReason.PORT_FULL)
+
+    def __init__(self, part: LabPart, world: SimWorld) -> None:
+        super().__init__(part, world)
+        self._control = world.config.scenario.control
+        self._measured: dict[tuple[PortKey, str], list[tuple[float, float]]] = {}
+        "(port, result name) → (t_s, value)."
+
+    async def set_up(self) -> None:
+        """Routes, limits of the managed ports, scheme and, where it is fixed, the threshold."""
+        world = self.world
+        for state in world.run_state.switches:
+            async with world.client(world.endpoint(state.name), write=True) as client:
+                await set_up(client, world.run_state, state, Scheme.DROP_TAIL)
+                ports = world.run_state.managed_ports(state)
+                if self._control.scheme == "qthresh":
+                    packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
+                    policies = [Policy(p, TRAFFIC_CLASS, Scheme.QTHRESH, packets[p]) for p in packets]
+                    await client.put_entries([policy.entry for policy in policies])
+                if ports and not self._control.needs_loop:
+                    await client.write([+entry for entry in self._flow_entries()])
+
+    def first_threshold(self, port: PortKey) -> int:
+        """Packets that the threshold of a managed port has at time 0. Raises RunError when it cannot have them."""
+        threshold = self._control.threshold
+        capacity = self.world.config.topology.ports[port[0]][port[1]].queue_packets
+        if isinstance(threshold, str):
+            return min(START_QTHRESH_PACKETS, capacity)
+        if not 1 <= threshold <= capacity:
+            raise RunError(f"threshold {threshold} is out of range: it must be between 1 and {capacity} packets")
+        return threshold
+
+    def _flow_entries(self) -> list[Any]:
+        """Each known flow has the slot of its place in the list."""
+        return [
+            each.key.entry(slot, weight=None if each.flow.weight == 1.0 else each.flow.weight)
+            for slot, each in enumerate(self.world.config.flows)
+            if each.has_known_key
+        ]
+
+    def start(self, log: Log) -> Sequence[Coroutine[Any, Any, None]]:
+        if not self._control.needs_loop:
+            return ()
+        world, control = self.world, self._control
+        world.loop.stop_on_messages = True
+        weights = _FlowWeights.of(world.config)
+        options = AgentOptions(flow_weight=weights, probes=control.probes, keeps_counts=False)
+        store = LoopStore(None)
+        settings = PolicyState(
+            mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,
+            self_tuning=control.threshold == "auto",
+        )
+        for switch, port in world.config.managed:
+            with store.changed(switch, port, TRAFFIC_CLASS, settings):
+                pass
+        for switch in world.managed_switches():
+            endpoint = world.endpoint(switch)
+            self.agents.append(SwitchAgent(endpoint, store, log, options, client_factory=world.client))
+        return [*(agent.run() for agent in self.agents), self._look_forever()]
+
+    async def _look_forever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_PERIOD_S)
+            for agent in self.agents:
+                for row in agent.measurements():
+                    for name, (theirs, factor) in MEASURED.items():
+                        if row[theirs] is not None:
+                            key = ((agent.endpoint.name, row["port"]), name)
+                            self._measured.setdefault(key, []).append((loop.time(), factor * row[theirs]["value"]))
+
+    def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
+        start_s, end_s = seen.before.t_s, seen.after.t_s
+        values = {name: self._mean(port, name, start_s, end_s) for name in MEASURED}
+        if self._control.scheme == "qthresh":
+            values["qthresh_packets"] = mean_between(self._thresholds(seen, port), start_s, end_s)
+        return values
+
+    def _mean(self, port: PortKey, name: str, start_s: float, end_s: float) -> float | None:
+        """Mean of what was seen in the window; of the last value before its end when nothing was; None without any."""
+        samples = [(t, v) for t, v in self._measured.get((port, name), []) if t <= end_s + 1e-9]
+        inside = [value for t, value in samples if t >= start_s - 1e-9]
+        if inside:
+            return sum(inside) / len(inside)
+        return samples[-1][1] if samples else None
+
+    def _thresholds(self, seen: Observed, port: PortKey) -> list[tuple[float, float]]:
+        return thresholds(seen.events, port, self.first_threshold(port))
+
+    def port_series(self, seen: Observed, port: PortKey, name: str) -> Iterator[SeriesPoint]:
+        if self._control.scheme == "qthresh":
+            yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in self._thresholds(seen, port))
+        for metric in ("bw_bps", "t_res_ms"):
+            for t, value in self._measured.get((port, metric), []):
+                yield SeriesPoint(t, name, metric, value)
+
+    def flow_registers(self, seen: Observed) -> Mapping[str, Sequence[tuple[str, str, int]]]:
+        flows = self.world.config.flows
+        if not self._control.needs_loop:
+            switches = self.world.managed_switches()
+            return {each.name: [(name, FLOW_REGISTER, slot) for name in switches] for slot, each in enumerate(flows)}
+        names = {str(each.key): each.name for each in flows}
+        found: dict[str, list[tuple[str, str, int]]] = {}
+        for event in seen.events:
+            if event["event"] == "flow" and event["flow"] in names:
+                found.setdefault(names[event["flow"]], []).append((event["switch"], FLOW_REGISTER, event["slot"]))
+        return {name: list(reversed(places)) for name, places in found.items()}
+
+
+@dataclass(frozen=True)
+class _FlowWeights:
+    """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host."""
+
+    by_key: dict[FlowKey, float]
+    by_sender: dict[object, float]
+
+    @classmethod
+    def of(cls, config: SimConfig) -> _FlowWeights | None:
+        """None when every flow has the weight 1."""
+        if all(flow.weight == 1.0 for flow in config.scenario.flows):
+            return None
+        by_key = {each.key: each.flow.weight for each in config.flows if each.has_known_key}
+        by_sender: dict[object, float] = {}
+        for each in config.flows:
+            if not each.has_known_key and by_sender.setdefault(each.key.src, each.flow.weight) != each.flow.weight:
+                raise RunError(
+                    f"flow {each.name}: web flows of one host ({each.flow.sender}) must have the same weight"
+                )
+        return cls(by_key, by_sender)
+
+    def __call__(self, key: FlowKey) -> float | None:
+        weight = self.by_key.get(key, self.by_sender.get(key.src, 1.0))
+        return None if weight == 1.0 else weight

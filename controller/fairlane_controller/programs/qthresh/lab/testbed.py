@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`qthresh` in Mininet: scheme, threshold and weights through the control loop; counters, occupancies and measurements sampled.
+
+Bytes that left are those that the program admitted less those that wait: exact in any kernel, which an interface's
+own counters are not. Occupancies come from registers: BMv2 does not read those over P4Runtime, so there the series of
+the queue stay empty and what waits counts as gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+from fairlane_lab.programs.part import MininetPart
+from fairlane_lab.scenario import Control, Scenario
+from fairlane_lab.testbed.bed import ManagedPort
+from fairlane_lab.testbed.plan import Plan
+from fairlane_lab.testbed.port_watch import READ_MAX_S, FlowAddress, PortWatch
+from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
+
+from fairlane_controller.loop.control import ask
+from fairlane_controller.loop.flow_keeper import flow_of
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER
+from fairlane_controller.switch import program
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
+
+PORT_REGISTER = "port_occupancy"
+PORT_BYTES_REGISTER = "port_occupancy_bytes"
+FIND_FLOWS_EVERY_S = 1.0
+MEASURE_EVERY_S = 1.0
+IDLE_NS = 1_000_000_000
+FLOWS_WATCHED_MAX = 256
+DROP_REASONS = (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
+
+
+class QthreshInMininet(MininetPart):
+    """Schemes, thresholds and weights through the control loop."""
+
+    def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
+        thresholds = {(port.switch, port.port): self._use(scenario.control, port) for port in self.bed.ports}
+        self.bed.ask({"op": "flow_weights", "rules": weight_rules(plan)})
+        return thresholds
+
+    def _use(self, control: Control, port: ManagedPort) -> int | None:
+        """Put a scheme in force at a managed port, as after a fresh start; returns the threshold then in force."""
+        place = {"switch": port.switch, "port": port.port, "class": 0}
+        # Drop-tail first: the loop forgets what it had decided for the run before.
+        policy = self.bed.ask({"op": "scheme_set", "scheme": "drop_tail", **place})
+        if control.scheme == "qthresh":
+            if isinstance(control.threshold, int):
+                policy = self.bed.ask({"op": "threshold_set", "packets": control.threshold, "weight": None, **place})
+            else:
+                tuning = control.threshold == "auto"
+                policy = self.bed.ask(
+                    {"op": "threshold_auto", "k": None, "weight": 1.0, "self_tuning": tuning, **place}
+                )
+        return policy["qthresh_packets"]
+
+    def watch(self) -> type[PortWatch]:
+        return QthreshPortWatch
+
+
+def weight_rules(plan: Plan) -> list[dict[str, Any]]:
+    """Rules for the control loop's `flow_weights`: flows of one weight have a sink of their own."""
+    return [
+        {"dst": sender.address, "dst_port": sender.sink.port, "weight": sender.flow.weight}
+        for sender in {sender.sink: sender for sender in plan.senders}.values()
+        if sender.flow.weight != 1.0
+    ]
+
+
+class QthreshPortWatch(PortWatch):
+    """Counters by port, occupancies of ports and flows, and what the control loop measured."""
+
+    async def _run(self) -> None:
+        switches = dict.fromkeys(port.switch for port in self._bed.ports)
+        jobs = [self._guard(self._measure())]
+        jobs += [self._guard(self._switch(name, [p for p in self._bed.ports if p.switch == name])) for name in switches]
+        await asyncio.gather(*jobs)
+
+    async def _measure(self) -> None:
+        async for now_s in self._ticks(MEASURE_EVERY_S):
+            for row in await ask(self._bed.state, {"op": "measure"}):
+                values = {
+                    name: (row[name]["value"] if row.get(name) else None)
+                    for name in ("bw_bps", "t_res_s", "l_d_bytes", "n_c")
+                }
+                self.samples.measured.setdefault((row["switch"], row["port"]), []).append((now_s, values))
+
+    async def _switch(self, name: str, ports: list[ManagedPort]) -> None:
+        endpoint = self._bed.endpoint(name)
+        slots: dict[int, FlowAddress] = {}
+        found_at = -FIND_FLOWS_EVERY_S
+        async with SwitchClient(endpoint) as client:
+            async for now_s in self._ticks(self._period_s):
+                if self._flows and now_s - found_at > FIND_FLOWS_EVERY_S:
+                    slots = await self._find_flows(client)
+                    found_at = now_s
+                await self._read(client, ports, slots)
+
+    async def _read(self, client: SwitchClient, ports: list[ManagedPort], slots: dict[int, FlowAddress]) -> None:
+        """One request for everything: a single instant."""
+        numbers = [port.port for port in ports]
+        entities: list[Any] = []
+        for number in numbers:
+            indices = [program.admitted_index(number, each) for each in range(program.CLASSES)]
+            entities += [P4CounterEntry(program.COUNTER_ADMITTED, index=index) for index in indices]
+            indices = [drops_index(number, reason) for reason in DROP_REASONS]
+            entities += [P4CounterEntry(COUNTER_DROPS, index=index) for index in indices]
+        if self._bed.target == "embedded":
+            entities += [
+                P4RegisterEntry(name, index=n) for n in numbers for name in (PORT_REGISTER, PORT_BYTES_REGISTER)
+            ]
+            entities += [P4RegisterEntry(FLOW_REGISTER, index=slot) for slot in slots]
+        now_s = time.monotonic()
+        admitted, drops, waiting = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
+        samples, switch = self.samples, ports[0].switch
+        answers = cast("AsyncIterator[P4CounterEntry | P4RegisterEntry]", client.switch.read(entities))
+        async for entry in answers:
+            index = cast("int", entry.index)
+            if isinstance(entry, P4CounterEntry):
+                data = entry.data or P4CounterData()
+                if entry.counter_id == program.COUNTER_ADMITTED:
+                    admitted[index >> 3] += data.byte_count
+                else:
+                    drops[index >> 4] += data.packet_count
+            elif entry.register_id == PORT_REGISTER:
+                samples.waiting.setdefault((switch, index), []).append((now_s, float(cast("int", entry.data))))
+            elif entry.register_id == PORT_BYTES_REGISTER:
+                waiting[index] = cast("int", entry.data)
+            else:
+                samples.flows.setdefault(slots[index], []).append((now_s, float(cast("int", entry.data))))
+        took_s = time.monotonic() - now_s
+        if took_s > READ_MAX_S:
+            return  # nobody knows when in that time the switch read its counters
+        now_s += took_s / 2
+        for number in numbers:
+            left = float(admitted[number] - waiting[number])
+            samples.tx_bytes.setdefault((switch, number), []).append((now_s, left))
+            samples.drops.setdefault((switch, number), []).append((now_s, float(drops[number])))
+
+    async def _find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
+        found: dict[int, FlowAddress] = {}
+        for table in program.TABLE_FLOW.values():
+            for entry in await client.read_table(table, idle=True):
+                key, slot = flow_of(entry)
+                if key.dst_port in self._sink_ports and (entry.time_since_last_hit or 0) < IDLE_NS:
+                    found[slot] = (str(key.src), key.src_port, key.dst_port)
+        return dict(list(found.items())[:FLOWS_WATCHED_MAX])

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lab needs to know of a P4 program. The base classes are a program's that brings nothing: it forwards, its queues are watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fairlane_controller.program import contract
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.rows import Column
+from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program
+from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.switch.client import SwitchClient
+from pydantic import BaseModel
+
+from fairlane_lab.definition.errors import Problem, place
+from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
+from fairlane_lab.scenario import Control, Scenario
+
+if TYPE_CHECKING:
+    from fairlane_controller.loop.session import Log
+
+    from fairlane_lab.definition.body import Body
+    from fairlane_lab.definition.topology import Resolved
+    from fairlane_lab.sim.config import SimConfig
+    from fairlane_lab.sim.measure import PortKey
+    from fairlane_lab.sim.result import Observed
+    from fairlane_lab.sim.world import SimWorld
+    from fairlane_lab.testbed.bed import Bed, Running
+    from fairlane_lab.testbed.collect import Window
+    from fairlane_lab.testbed.plan import Plan
+    from fairlane_lab.testbed.port_watch import PortWatch, Samples
+
+Points = list[tuple[float, float]]
+"""(time in s, value), in time order."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A parameter or a metric: what a human reads beside its column, and the column's type."""
+
+    label: str
+    unit: str = ""
+    scale: float = 1.0
+    """Shown value = value · scale."""
+    kind: type[float] | type[int] | type[str] | type[bool] = float
+
+
+class LabPart:
+    """One program in the lab."""
+
+    Control: ClassVar[type[BaseModel] | None] = None
+    """What `[control]` may say; None: what a port can be set to, `Program.Settings`."""
+    parameters: ClassVar[Mapping[str, Name]] = {}
+    run_metrics: ClassVar[Mapping[str, Name]] = {}
+    """One value a run."""
+    object_metrics: ClassVar[Mapping[str, Name]] = {}
+    """Of each of its objects: `metric[object]`."""
+    series_metrics: ClassVar[Mapping[str, Name]] = {}
+    switch_parameters: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that say what the switch does, beside those of `Control`: a run's seed does not depend on them."""
+    has_vcs: ClassVar[bool] = False
+    """Whether an experiment has `[[vcs]]`."""
+    has_loop: ClassVar[bool] = False
+    """Whether a control loop belongs to its switches."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @property
+    def name(self) -> str:
+        """The program's."""
+        return self.program.name
+
+    @property
+    def measured(self) -> Sequence[Column]:
+        """Numbers that it shows of a port, as metrics of a run: what counters grew by, what else was read last; summed over ports."""
+        return [column for column in self.program.columns if column.is_total or column.unit]
+
+    @property
+    def control_model(self) -> type[BaseModel]:
+        """The model of `[control]`."""
+        return self.Control or self.program.Settings
+
+    def control(self, settings: Any) -> Control:
+        """A scenario's control, of what `[control]` says."""
+        return Control(self.name, settings=settings)
+
+    def columns(self, control: Control) -> dict[str, Any]:
+        """What the switch does, as parameters of the results."""
+        return {"scheme": control.scheme, "threshold": None}
+
+    def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
+        """What is wrong with a point as far as the program decides it."""
+        del topology
+        if body.vcs:
+            yield Problem("vcs", f"program {self.name!r} has no VCs")
+        for index, flow in enumerate(body.flows):
+            if flow.vc:
+                yield Problem(place(("flows", index, "vc")), f"program {self.name!r} has no VCs")
+
+    def metrics(self, result: RunResult) -> dict[str, Any]:
+        """What it adds to the metrics of a run, or replaces."""
+        return dict(result.values)
+
+    def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
+        """Rows of `vcs.parquet`, without the key and the parameters."""
+        del result
+        return []
+
+    def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
+        """Registers that the simulator samples in runs with series."""
+        del config
+        return []
+
+    def in_sim(self, world: SimWorld) -> SimPart:
+        """Its side of a run in virtual time."""
+        return SimPart(self, world)
+
+    def in_mininet(self, bed: Bed) -> MininetPart:
+        """Its side of a running network in Mininet."""
+        return MininetPart(self, bed)
+
+
+def make_program_plan(program: Program, run: RunState, scenario: Scenario, managed: Sequence[PortKey]) -> contract.Plan:
+    """What the switches are to have: the topology's own settings, and the scenario's at managed ports."""
+    config = program.initial_config(run, {})
+    settings = scenario.control.settings
+    if isinstance(settings, program.Settings):
+        config = replace(config, ports={**(config.ports or {}), **dict.fromkeys(managed, settings)})
+    return program.plan(config, run, {})
+
+
+async def read_ports_of(client: SwitchClient, program: Program) -> dict[PortKey, Mapping[str, Any]]:
+    """What a program shows of the ports of a switch."""
+    rows = await read_rows(client, program)
+    return {(client.endpoint.name, row.port): row.values for row in rows if not row.kind}
+
+
+def measured_values(
+    part: LabPart, before: Mapping[PortKey, Mapping[str, Any]], after: Mapping[PortKey, Mapping[str, Any]]
+) -> dict[str, float]:
+    """`LabPart.measured` between two readings of the ports."""
+    found: dict[str, float] = {}
+    for column in part.measured:
+        for port, values in after.items():
+            if values.get(column.name) is not None:
+                start = before.get(port, {}).get(column.name, 0) if column.is_total else 0
+                found[column.name] = found.get(column.name, 0.0) + float(values[column.name]) - float(start or 0)
+    return found
+
+
+class SimPart:
+    """A program's side of one run in virtual time."""
+
+    drop_reasons: Sequence[int] = ()
+    """Of the counter `drops`: what counts as a drop beside the queue's own."""
+
+    def __init__(self, part: LabPart, world: SimWorld) -> None:
+        self.part = part
+        self.world = world
+        self.agents: list[Any] = []
+        "The control loops, of `start`; each has `endpoint` and `last_error`."
+
+    async def set_up(self) -> None:
+        """Set up the switches at time 0, through the program's own plan. Raises FairlaneError."""
+        world = self.world
+        program = self.part.program
+        plan = make_program_plan(program, world.run_state, world.config.scenario, world.config.managed)
+        for state in world.run_state.switches:
+            async with world.client(world.endpoint(state.name), write=True) as client:
+                await set_up_program(client, program, plan, state)
+
+    def start(self, log: Log) -> Sequence[Coroutine[Any, Any, None]]:
+        """What runs beside the simulation, until it is cancelled."""
+        del log
+        return ()
+
+    async def snapshot(self) -> Any:
+        """What it reads at both ends of the measured window: the values of its managed ports."""
+        found: dict[PortKey, Mapping[str, Any]] = {}
+        if self.part.measured:
+            for switch in self.world.managed_switches():
+                async with self.world.client(self.world.endpoint(switch)) as client:
+                    found |= await read_ports_of(client, self.part.program)
+        return {key: values for key, values in found.items() if key in self.world.config.managed}
+
+    def values(self, seen: Observed) -> dict[str, float]:
+        """Metrics of the run."""
+        return measured_values(self.part, seen.before.of_program, seen.after.of_program)
+
+    def end(self) -> None:
+        """The run is over."""
+
+    def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
+        """Fields of a managed port's result."""
+        del seen, port
+        return {}
+
+    def port_series(self, seen: Observed, port: PortKey, name: str) -> Iterable[SeriesPoint]:
+        """Series of a managed port, which they call `name`."""
+        del seen, port, name
+        return ()
+
+    def flow_registers(self, seen: Observed) -> Mapping[str, Sequence[tuple[str, str, int]]]:
+        """Where the packets of each flow that wait are counted: (switch, register, index)."""
+        del seen
+        return {}
+
+    def vcs(self, seen: Observed) -> list[VcResult]:
+        """What each VC got."""
+        del seen
+        return []
+
+    def series(self) -> Iterator[SeriesPoint]:
+        """Further series."""
+        return iter(())
+
+
+class MininetPart:
+    """A program's side of a running network in Mininet."""
+
+    def __init__(self, part: LabPart, bed: Bed) -> None:
+        self.part = part
+        self.bed = bed
+
+    def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
+        """Put a scenario's control in force, as after a fresh start; returns thresholds in force by port. Raises RunError, FairlaneError."""
+        del plan
+        asyncio.run(self._apply(scenario))
+        return {}
+
+    async def _apply(self, scenario: Scenario) -> None:
+        program = self.part.program
+        run = read_run_state(self.bed.state)
+        plan = make_program_plan(program, run, scenario, [(port.switch, port.port) for port in self.bed.ports])
+        for state in run.switches:
+            async with SwitchClient(self.bed.endpoint(state.name), write=True) as client:
+                await apply_plan(client, program, plan)
+
+    def watch(self) -> type[PortWatch]:
+        """What samples its ports."""
+        from fairlane_lab.testbed.port_watch import QueueWatch
+
+        return QueueWatch
+
+    def finish(
+        self, result: RunResult, running: Running, samples: Samples, carried: Mapping[str, Points], window: Window
+    ) -> None:
+        """Add to a run's result; `carried` are the bytes over time of each flow."""
+        del running, carried
+        ends: list[dict[PortKey, Mapping[str, Any]]] = []
+        for at_s in (window.start_s, window.end_s):
+            ends.append({})
+            for points in samples.of_program.values():
+                ends[-1] |= [values for t, values in points if t <= at_s or t == points[0][0]][-1]
+        result.values = measured_values(self.part, *ends)

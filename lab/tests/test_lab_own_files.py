@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment, its base, its topology and its program in a folder of the user's: found by paths relative to the file that names them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fairlane_lab.definition import ExperimentError, Selection, expand, load
+from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.sweep.campaign import Campaign, run_campaign
+from fairlane_lab.sweep.runners import SIM, in_this_process
+
+PROGRAM = '''
+from fairlane import Column, P4TableAction, P4TableEntry, P4TableMatch, Program, Settings
+
+FIELDS = {"far_side_in": ("ingress_port", "check_segments"), "far_side_out": ("egress_port", "mark_acks")}
+
+
+class Own(Program):
+    """A program of a user's: what ena.p4 does, under other names."""
+
+    name = "own"
+    title = "A user's program."
+    p4 = "ena"
+    tables = tuple(FIELDS)
+    columns = (Column("own_named", "corrupted, named", "packets", counter="ena_corrupted"),)
+
+    class Settings(Settings):
+        """One port."""
+
+        names_errors: bool = False
+
+    def entries(self, port, settings):
+        for table, (field, action) in FIELDS.items() if settings.names_errors else ():
+            match = P4TableMatch({field: port.port})
+            yield P4TableEntry(table, match=match, action=P4TableAction(action))
+
+    def ports_of(self, switch, current):
+        found = {int(entry[FIELDS[entry.table_id][0]]) for entry in current.values()}
+        return {port: self.Settings(names_errors=True) for port in found}
+'''
+EXPERIMENT = """
+name = "mine"
+extends = "base"
+program = "own/"
+topology.base = "far.json"
+control.names_errors = "$names_errors"
+sweep.names_errors = [true, false]
+"""
+BASE = """
+extends = "ena-fig7"
+expect = []
+plots = []
+main_metrics = ["own_named", "transfer_bps"]
+params = { ber = 1e-6, file_bytes = 100_000 }
+sweep.sender = [{ label = "ena-sack", variant = "ena-sack", receive_windows = 4 }]
+sweep.file_bytes = [100_000]
+quick.only = {}
+mininet.only = {}
+tcp.ena_receiver = false
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files of a user, all beside each other, in a folder that is not the current one."""
+    compiled = REPOSITORY / "p4src" / "compiled"
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "program.py").write_text(PROGRAM)
+    for ending in ("json", "p4info.txtpb"):
+        (tmp_path / "own" / f"ena.{ending}").symlink_to(compiled / f"ena.{ending}")
+    topology = json.loads((REPOSITORY / "mininet" / "topologies" / "satellite.json").read_text())
+    (tmp_path / "far.json").write_text(json.dumps({**topology, "name": "far"}))
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "mine.toml").write_text(EXPERIMENT)
+    load.cache_clear()
+    return tmp_path
+
+
+def test_topology_and_program_are_found_beside_the_file(folder: Path) -> None:
+    scenarios = expand(load(str(folder / "mine.toml")), Selection(repeats=1))
+    assert [scenario.topology["name"] for scenario in scenarios] == ["far", "far"]
+    assert [scenario.program for scenario in scenarios] == [str(folder / "own/")] * 2
+    assert [scenario.control.settings.names_errors for scenario in scenarios] == [True, False]
+    assert scenarios[0].seed == scenarios[1].seed, "what the switch does is no part of the world"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("far.json", "./near.json", "mine.toml: topology.base: there is no file"),
+        ("own/", "owen/", "mine.toml: program: "),
+        ("control.names_errors", "control.names_error", "control.names_error: there is no key 'names_error'. Did you mean 'names_errors'?"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_told(folder: Path, old: str, new: str, message: str) -> None:
+    path = folder / "mine.toml"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(ExperimentError) as caught:
+        load(str(path))
+    assert message in str(caught.value)
+
+
+def test_a_program_of_the_user_s_runs_in_sim_with_its_settings_and_its_numbers(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    campaign = Campaign(load(str(folder / "mine.toml")), Selection(repeats=1), tmp_path / "run")
+    done = run_campaign(campaign, in_this_process(SIM))
+    assert done.complete, done.failures
+    named = {point["params"]["names_errors"]: point["metrics"]["own_named"] for point in done.summary["points"]}
+    assert named["True"] > 0
+    assert named["False"] == 0
