@@ -126,7 +126,7 @@ class TopologySpec(Strict):
     """A file of mininet/topologies and what is different in it."""
 
     base: str
-    """Name of the file without `.json`."""
+    """Name of a file of mininet/topologies without `.json`, or a path relative to the experiment's file."""
     links: dict[str, LinkChanges] = Field(default_factory=dict)
     """By name (`s1-s2`) or pattern (`h*`); later ones win."""
     ports: dict[str, PortChanges] = Field(default_factory=dict)

@@ -20,24 +20,19 @@ from pydantic import ValidationError
 
 from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, given
 from fairlane_lab.definition.errors import ExperimentError, Problem, place, pydantic_problems, unknown
-from fairlane_lab.definition.names import PARAMETERS, part_of, variants
+from fairlane_lab.definition.names import PARAMETERS, SENDER_PARAMETERS, SWITCH_PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
-from fairlane_lab.programs import DEFAULT_PROGRAM, known_parts
+from fairlane_lab.programs import DEFAULT_PROGRAM, find_part
 from fairlane_lab.programs.part import LabPart
 from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions, Vc
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
 
-SWITCH_PARAMETERS = frozenset({"control", "program"}).union(
-    *(part.switch_parameters | part.control_model.model_fields.keys() for part in known_parts())
-)
-SENDER_PARAMETERS = frozenset({"sender", "variant", "window_bytes", "receive_windows"})
-"""With a parameter `sender`: what senders that are compared in pairs differ in."""
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 
 
@@ -171,23 +166,32 @@ def resolve_point(
     if problems:
         return None, problems
     try:
-        body = Body.model_validate(document)
+        body = Body.model_validate(document, context={"folder": definition.source.file.parent})
     except ValidationError as error:
         return None, pydantic_problems(error, _keys)
-    topology, problems = resolve_topology(body.topology)
+    topology, problems = resolve_topology(body.topology, definition.source.file_of("topology.base").parent)
     name = definition.program_path(body.program or body.topology.program or DEFAULT_PROGRAM)
     try:
         part = part_of(name)
     except FairlaneError as error:
         return None, [*problems, Problem("program" if body.program else "topology.program", error.message)]
-    try:
-        body = body.model_copy(update={"control": part.control_model.model_validate(body.control)})
-    except ValidationError as error:
-        problems += pydantic_problems(error, lambda _: list(part.control_model.model_fields), ("control",))
+    control, found = _control(definition, part, body.control)
+    body = body.model_copy(update={"control": control})
+    problems += found
     if topology is None or problems:
         return None, problems
     problems = [*_name_problems(body, topology, definition.experiment.runtimes), *part.problems(body, topology)]
     return Resolution(point, body, topology, name, part, part.control(body.control)), problems
+
+
+def _control(definition: Definition, part: LabPart, given: dict[str, Any]) -> tuple[Any, list[Problem]]:
+    """`[control]` as the program's own model; `[control.NAME]` holds where program NAME runs."""
+    names = [part.name, *(find_part(program).name for program in definition.programs())]
+    own = {**{key: value for key, value in given.items() if key not in names}, **given.get(part.name, {})}
+    try:
+        return part.control_model.model_validate(own), []
+    except ValidationError as error:
+        return None, pydantic_problems(error, lambda _: list(part.control_model.model_fields), ("control",))
 
 
 def _keys(loc: tuple[int | str, ...]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from fairlane_lab.definition.strict import Strict
 from fairlane_lab.topology_scripts import (
@@ -27,14 +27,14 @@ OF_A_DIRECTION = frozenset(
 """Keys of a topology file's link that a preset replaces."""
 
 
-def _trace(name: str) -> str:
-    """Below mininet/topologies, unless it is absolute."""
+def _trace(name: str, info: ValidationInfo) -> str:
+    """Beside the experiment or below mininet/topologies, unless it is absolute."""
     if name == NO_TRACE:
         return name
-    path = TRACE_FOLDER / name
-    if not path.is_file():
-        raise ValueError(f"there is no file {name!r}; a relative name is below mininet/topologies")
-    return str(path)
+    for folder in ((info.context or {}).get("folder", TRACE_FOLDER), TRACE_FOLDER):
+        if (folder / name).is_file():
+            return str(folder / name)
+    raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")
 
 
 Trace = Annotated[str, AfterValidator(_trace)]

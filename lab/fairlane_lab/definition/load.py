@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import parse_toml
+from fairlane_controller.errors import FairlaneError
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import semantic_problems
 from fairlane_lab.definition.errors import ExperimentError, Problem, pydantic_problems, unknown
 from fairlane_lab.definition.extend import Source, parse_source, read_source, shown
 from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative
+from fairlane_lab.definition.names import part_of
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import check_points, make_points
 from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, Steps
@@ -48,6 +51,19 @@ class Definition:
     def document(self) -> Mapping[str, Any]:
         """The file as it was read, with what it extends: its references are filled in for each point."""
         return self.source.document
+
+    def programs(self) -> list[str]:
+        """Names or folders of all programs that its points run, as far as they can be told before any is resolved."""
+        named = str(self.experiment.program or self.experiment.topology.get("program", ""))
+        if not named.startswith("$"):
+            return [self.program_path(named)] if named else []
+        axes = [axis for axis in self.experiment.sweep.values() if isinstance(axis, list)]
+        tables = [self.experiment.params, *self.experiment.cases]
+        tables += [item for axis in axes for item in axis if isinstance(item, dict)]
+        found = [table[named[1:]] for table in tables if named[1:] in table]
+        axis = self.experiment.sweep.get(named[1:])
+        found += [item for item in axis if not isinstance(item, dict)] if isinstance(axis, list) else []
+        return [self.program_path(str(name)) for name in dict.fromkeys(found)]
 
     def program_path(self, name: str) -> str:
         """A program's name, or its folder: a relative one is beside the file that names it."""
@@ -145,8 +161,11 @@ def make_definition(source: Source, stem: str | None = None) -> Definition:
     problems: list[Problem] = []
     if stem is not None and experiment.name != stem:
         problems.append(Problem("name", f"{experiment.name!r} must be the file's name, {stem!r}"))
-    problems += check_points(experiment)
     definition = Definition(origin, experiment, source)
+    for program in definition.programs():
+        with contextlib.suppress(FairlaneError):  # told with its point
+            part_of(program)
+    problems += check_points(experiment)
     if not problems:
         problems = semantic_problems(definition, make_points(experiment))
     if problems:

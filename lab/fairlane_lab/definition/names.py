@@ -144,11 +144,20 @@ OTHER_COLUMNS: dict[str, type] = {
 """Columns of the tables that are no parameter and no metric, and no number with a fraction."""
 
 
+SWITCH_PARAMETERS = {"control", "program"}.union(
+    *(part.switch_parameters | part.control_model.model_fields.keys() for part in known_parts())
+)
+"""What the switch does: a run's seed does not depend on it."""
+SENDER_PARAMETERS = frozenset({"sender", "variant", "window_bytes", "receive_windows"})
+"""With a parameter `sender`: what senders that are compared in pairs differ in."""
+
+
 def part_of(program: str) -> LabPart:
     """The lab's part of a program; what its ports can be set to, and what it measures, have names from now on. Raises FairlaneError."""
     part = find_part(program)
     for name, field in part.control_model.model_fields.items():
         PARAMETERS.setdefault(name, Name(name.replace("_", " "), kind=int if field.annotation is int else str))
+        SWITCH_PARAMETERS.add(name)
     for column in part.measured:
         RUN_METRICS.setdefault(column.name, Name(column.title, column.unit))
     return part

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 from fairlane_lab.definition.body import PortChanges, TopologySpec, given
@@ -30,13 +31,16 @@ class Resolved:
     """Managed ports, as `s1-p3`."""
 
 
-def resolve_topology(spec: TopologySpec) -> tuple[Resolved | None, list[Problem]]:
-    """The document of `spec`, or what is wrong with it (paths below `topology`)."""
-    names = sorted(path.stem for path in TOPOLOGIES.glob("*.json"))
-    if spec.base not in names:
-        return None, [Problem("topology.base", unknown("topology", spec.base, names))]
+def resolve_topology(spec: TopologySpec, folder: Path) -> tuple[Resolved | None, list[Problem]]:
+    """The document of `spec`, or what is wrong with it (paths below `topology`). A path is relative to `folder`."""
+    is_path = "/" in spec.base or spec.base.endswith(".json")
+    path = folder / spec.base if is_path else TOPOLOGIES / f"{spec.base}.json"
+    if not path.is_file():
+        names = sorted(path.stem for path in TOPOLOGIES.glob("*.json"))
+        text = f"there is no file {path}" if is_path else unknown("topology", spec.base, names)
+        return None, [Problem("topology.base", text)]
     try:
-        base, link_names = _base(spec.base)
+        base, link_names = _base(path)
     except fl_topology.TopologyError as error:
         return None, [Problem("topology.base", str(error))]
     document: Document = json.loads(base)
@@ -96,8 +100,7 @@ def _needs_wire(change: ChangeSpec, link: fl_topology.Link) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _base(name: str) -> tuple[str, tuple[str, ...]]:
-    path = TOPOLOGIES / f"{name}.json"
+def _base(path: Path) -> tuple[str, tuple[str, ...]]:
     document: Document = fl_topology.read(path)
     checked = fl_topology.check(document, str(path))
     document["links"] = [_as_object(link) for link in document["links"]]

@@ -19,7 +19,6 @@ from fairlane_lab.results.rows import KEY, Row, merged_about, param_value
 from fairlane_lab.results.statistics import CONFIDENCE, aggregate, coverage
 from fairlane_lab.results.verdicts import PointRuns, beside, judge
 
-NOT_METRICS = frozenset({*KEY, *PARAMETERS})
 PER_RUN_PARAMETERS = frozenset({"offset_s"})
 """Parameters that differ between the repeats of a point."""
 
@@ -88,7 +87,7 @@ def add_relative(points: Sequence[PointRuns], wanted: Sequence[Relative]) -> Non
 def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
     metrics: dict[str, float] = {}
     ranges: dict[str, list[float]] = {}
-    names = [name for name in point.rows[0] if name not in NOT_METRICS]  # a table's rows have the same columns
+    names = [name for name in point.rows[0] if name not in KEY and name not in PARAMETERS]  # a table's rows have the same columns
     for name in names:
         values = [float(row[name]) for row in point.rows if row[name] is not None]
         if not values:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from typing import Any
 
-from fairlane_lab.definition.expand import SENDER_PARAMETERS, SWITCH_PARAMETERS
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.metric import parse_metric
+from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.results.rows import Row
 
