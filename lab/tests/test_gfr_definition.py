@@ -154,5 +154,5 @@ def test_a_qthresh_file_says_what_is_not_for_it() -> None:
     vcs = '[[vcs]]\nname = "vc1"\nmcr_bps = 1_000\n[[append'
     with pytest.raises(ExperimentError, match="vcs: program 'qthresh' has no VCs"):
         load_text(text.replace("[[expect", vcs.replace("[[append", "[[expect"), 1), str(EXPERIMENTS / "x.toml"))
-    with pytest.raises(ExperimentError, match=r"program: there is no program 'gfd'\. Did you mean 'gfr'\?"):
+    with pytest.raises(ExperimentError, match=r"program: unknown program 'gfd'; did you mean 'gfr'\?"):
         load_text(text.replace("title", 'program = "gfd"\ntitle', 1), str(EXPERIMENTS / "x.toml"))

@@ -17,11 +17,10 @@ from fairlane_lab.definition import Definition, Selection, load_text
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
-from fairlane_lab.sweep.cluster import dask_cluster
 from fairlane_lab.sweep.estimates import by_repeat_and_cost
-from fairlane_lab.sweep.pool import ProcessPool
 from fairlane_lab.sweep.runners import SIM, find_runner, in_this_process
 from fairlane_lab.sweep.testbed import mininet_testbed
+from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
 from typer.testing import CliRunner
 
@@ -37,7 +36,7 @@ def definition() -> Definition:
 
 def test_one_process_and_two_give_the_same_bytes(tmp_path: Path) -> None:
     one = run_campaign(Campaign(definition(), THREE, tmp_path / "one"), in_this_process(RUN))
-    with ProcessPool(RUN, 2) as pool:
+    with process_pool(RUN, 2) as pool:
         two = run_campaign(Campaign(definition(), THREE, tmp_path / "two"), pool.execute)
         again = run_campaign(Campaign(definition(), THREE, tmp_path / "again"), pool.execute)
     assert one.complete
@@ -65,7 +64,7 @@ def test_a_summary_has_aggregates_verdicts_and_what_it_was_run_with(tmp_path: Pa
 
 
 def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:
-    with ProcessPool(FAILS, 2) as pool:
+    with process_pool(FAILS, 2) as pool:
         done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), pool.execute)
     assert not done.complete
     assert len(done.failures) == 12
@@ -77,7 +76,7 @@ def test_failures_are_told_and_stop_nothing(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_takes_only_its_run_with_it(tmp_path: Path) -> None:
     selection = Selection(repeats=2, values={"threshold": (4,)})
-    with ProcessPool(CRASHES, 2) as pool:
+    with process_pool(CRASHES, 2) as pool:
         done = run_campaign(Campaign(definition(), selection, tmp_path / "new"), pool.execute)
     assert [(each.point, each.repeat, each.error) for each in sorted(done.failures, key=lambda each: each.point)] == [
         (f"{case}/threshold=4", 1, "its process died (a crash, or no memory)") for case in ("fast", "slow")
@@ -162,7 +161,7 @@ def test_the_limit_of_a_cluster_is_between_results_and_not_of_the_sweep(tmp_path
 
 
 def test_the_limit_of_a_pool_is_between_results_too(tmp_path: Path) -> None:
-    with ProcessPool(SLOW, 1, stall_s=LIMIT_S) as pool:
+    with process_pool(SLOW, 1, stall_s=LIMIT_S) as pool:
         pool.execute(
             Campaign(definition(), THREE, tmp_path).scenarios()[:1], lambda _outcome: None
         )  # it has imported all
@@ -173,12 +172,12 @@ def test_the_limit_of_a_pool_is_between_results_too(tmp_path: Path) -> None:
 def test_a_cluster_on_which_a_run_hangs_is_given_up_and_what_was_done_is_kept(tmp_path: Path, scheduler: str) -> None:
     campaign = Campaign(definition(), THREE, tmp_path / "new")
     done = run_campaign(campaign, dask_cluster(HANGS, scheduler, batch=1, stall_s=LIMIT_S))
-    assert done.stopped == "the dask cluster had no result for 3 s: given up"
+    assert done.stopped == "no run ended for 3 s: given up"
     assert (done.complete, done.summary["runs"]) == (False, 6)  # the first repeat of every point
 
 
 def test_a_scheduler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane_lab.sweep.cluster.CONNECT_S", 0.2)
+    monkeypatch.setattr("fairlane_lab.sweep.workers.CONNECT_S", 0.2)
     done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), dask_cluster(RUN, "tcp://127.0.0.1:1"))
     assert "the dask scheduler tcp://127.0.0.1:1 has no workers for us" in done.stopped
 
@@ -203,7 +202,7 @@ def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Pat
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     selection = Selection(repeats=1, values={"duration_s": (8,), "threshold": (5, "auto")})
     one = run_campaign(Campaign(definition(), selection, tmp_path / "one"), in_this_process(SIM))
-    with ProcessPool(SIM, 2) as pool:
+    with process_pool(SIM, 2) as pool:
         two = run_campaign(Campaign(definition(), selection, tmp_path / "two"), pool.execute)
     assert one.complete, one.failures
     assert two.complete, two.failures

@@ -208,7 +208,7 @@ def test_the_simulator_and_the_commands_need_no_mininet() -> None:
     """Mininet comes from Debian, for root; sim needs neither."""
     program = (
         "import sys; sys.modules['mininet'] = None\n"
-        "import fairlane_lab.cli, fairlane_lab.runners.sim, fairlane_lab.results.rows, fairlane_lab.sweep.pool"
+        "import fairlane_lab.cli, fairlane_lab.runners.sim, fairlane_lab.results.rows, fairlane_lab.sweep.workers"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -35,10 +35,9 @@ from fairlane_lab.paths import results_root
 from fairlane_lab.results.folder import new_folder
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, Done, run_campaign, set_aside
-from fairlane_lab.sweep.cluster import dask_cluster
-from fairlane_lab.sweep.pool import ProcessPool
 from fairlane_lab.sweep.runners import MININET, SIM, Executor, Outcome, in_this_process
 from fairlane_lab.sweep.testbed import mininet_testbed
+from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
 RUNNERS = {"sim": SIM, "mininet": MININET}
 """Runtime → its runner, as `module:function`; tests put others in."""
@@ -85,7 +84,7 @@ def run_definitions(
     with ExitStack() as stack:
         stop = stack.enter_context(stoppable())
         bar = stack.enter_context(_Bar())
-        pool = stack.enter_context(ProcessPool(RUNNERS["sim"], jobs))
+        pool = stack.enter_context(process_pool(RUNNERS["sim"], jobs))
         for definition in definitions:
             folder = new_folder(definition.experiment.name, results)
             campaign = Campaign(definition, selection, folder, target)

@@ -87,7 +87,9 @@ def add_relative(points: Sequence[PointRuns], wanted: Sequence[Relative]) -> Non
 def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
     metrics: dict[str, float] = {}
     ranges: dict[str, list[float]] = {}
-    names = [name for name in point.rows[0] if name not in KEY and name not in PARAMETERS]  # a table's rows have the same columns
+    names = [
+        name for name in point.rows[0] if name not in KEY and name not in PARAMETERS
+    ]  # a table's rows have the same columns
     for name in names:
         values = [float(row[name]) for row in point.rows if row[name] is not None]
         if not values:

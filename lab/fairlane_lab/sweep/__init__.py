@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many runs: on one core, several, Mininet or a dask cluster; interrupted, gone on with, and failing one by one.
 
-runners.py    the runner of a runtime, and one run of it    pool.py     processes of this machine
-campaign.py   what is to be run, and its folder             cluster.py  dask.distributed
-                                                            testbed.py  Mininet, several topologies side by side
+runners.py    the runner of a runtime, and one run of it    workers.py  processes of this machine, dask.distributed
+campaign.py   what is to be run, and its folder             testbed.py  Mininet, several topologies side by side
 estimates.py  about how long a run takes, before it is run
 
 Nothing is imported here: a worker process needs runners.py alone, and starts in a fraction of a second.
