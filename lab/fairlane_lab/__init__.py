@@ -5,7 +5,7 @@ definition/  experiment files, checked and expanded    scenario.py    one run, f
 runners/     a run in sim or in Mininet                run_result.py  what a runner gives back
 sim/         the simulator's side of it                testbed/       Mininet's side of it
 sweep/       many runs                                 results/       run folders, metrics, verdicts
-gfr/         what program gfr needs                    report/        the page and its pictures
+programs/    what a P4 program brings to the lab       report/        the page and its pictures
 cli/         `fairlane lab …`
 measures.py, satellite.py  pure functions over samples; the ceiling of a satellite line
 topology_scripts.py        the scripts of mininet/ that need no Mininet
