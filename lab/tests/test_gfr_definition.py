@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from fairlane_controller.gfr.config import Queues
+from fairlane_controller.programs.gfr.config import Queues
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports, way
 from fairlane_lab.definition import Definition, ExperimentError, expand, load_text

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fairlane_controller.gfr.config import GfrScheme, parse_config
+from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
 from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.programs import find_part

@@ -16,7 +16,6 @@ from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from pydantic import BaseModel
 
-from fairlane_lab.definition.errors import Problem, place
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from fairlane_controller.loop.session import Log
 
     from fairlane_lab.definition.body import Body
+    from fairlane_lab.definition.errors import Problem
     from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.sim.config import SimConfig
     from fairlane_lab.sim.measure import PortKey
@@ -95,6 +95,8 @@ class LabPart:
 
     def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
         """What is wrong with a point as far as the program decides it."""
+        from fairlane_lab.definition.errors import Problem, place  # here: that package asks every program for its names
+
         del topology
         if body.vcs:
             yield Problem("vcs", f"program {self.name!r} has no VCs")

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from fairlane_lab.definition.strict import Strict
 from fairlane_lab.programs.part import LabPart, Name
 
+from fairlane_controller.program.settings import Section
 
-class Control(Strict):
+
+class Control(Section):
     """`[control]`."""
 
     scheme: Literal["drop_tail"] = "drop_tail"

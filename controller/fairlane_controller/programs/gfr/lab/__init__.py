@@ -14,16 +14,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fairlane_lab import scenario
-from fairlane_lab.definition.errors import Problem
-from fairlane_lab.definition.strict import Strict
 from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
 from fairlane_lab.run_result import RunResult
 from pydantic import Field
 
+from fairlane_controller.program.settings import Section
 from fairlane_controller.programs.gfr.lab.metrics import vc_metrics, vc_row
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
+    from fairlane_lab.definition.errors import Problem
     from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.sim.world import SimWorld
     from fairlane_lab.testbed.bed import Bed
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Cells = Annotated[int, Field(ge=1, le=65_535)]
 
 
-class Control(Strict):
+class Control(Section):
     """`[control]`: what it does at every managed port; symbols are paper 002's. A file that compares schemes may give the keys of all."""
 
     scheme: Literal["drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"] = "drop_tail"

@@ -12,10 +12,10 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc
 from fairlane_lab.topology_scripts import fl_topology
 
-from fairlane_controller.models.gfr import cells_of_packet
 from fairlane_controller.programs.gfr.lab import Control
 from fairlane_controller.programs.gfr.lab.ideal import packet_bytes
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports, senders_of
+from fairlane_controller.programs.gfr.model import cells_of_packet
 
 
 def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:

@@ -11,7 +11,7 @@ from fairlane_lab.scenario import Scenario, Vc, flows_of
 from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.lab import Control
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports, senders_of, way
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from fairlane_lab.scenario import Flow, Scenario, Vc, flows_of
 
-from fairlane_controller.models.gfr import cells_of_packet, guaranteed_shares, ideal_goodput_bps
 from fairlane_controller.programs.gfr.lab.windows import Span, active, counted
+from fairlane_controller.programs.gfr.model import cells_of_packet, guaranteed_shares, ideal_goodput_bps
 
 TCP_HEADERS_BYTES = 40
 """IPv4 and TCP, without options."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairlane_lab.run_result import VcResult
 
-from fairlane_controller.models.gfr import jain_index
+from fairlane_controller.programs.gfr.model import jain_index
 
 
 def vc_metrics(vcs: Sequence[VcResult]) -> dict[str, Any]:

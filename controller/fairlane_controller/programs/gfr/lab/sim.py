@@ -15,14 +15,14 @@ from fairlane_lab.scenario import connections_of
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.gfr.activity import ActivityAgent, ActivityOptions
-from fairlane_controller.gfr.deploy import Plan, deploy, make_plan
-from fairlane_controller.gfr.store import GfrState
 from fairlane_controller.loop.session import Log
+from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityOptions
+from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import DROP_REASONS, added, grown, read_refusals
 from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
+from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.switch.client import SwitchClient
 
 SAMPLE_S = 0.1

@@ -19,14 +19,14 @@ from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import READ_MAX_S, PortWatch, Samples
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
-from fairlane_controller.gfr.store import GfrStore
+from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import DROP_REASONS, added, grown, read_refusals
 from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
-from fairlane_controller.switch import gfr_program, program
+from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_DROPS
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS
 
 REFUSALS_EVERY_S = 1.0
 

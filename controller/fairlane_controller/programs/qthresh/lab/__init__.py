@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fairlane_lab import scenario
-from fairlane_lab.definition.strict import Strict
 from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
 from pydantic import BeforeValidator
+
+from fairlane_controller.program.settings import Section
 
 if TYPE_CHECKING:
     from fairlane_lab.sim.config import SimConfig
@@ -30,7 +31,7 @@ def _threshold(value: object) -> object:
     return value
 
 
-class Control(Strict):
+class Control(Section):
     """`[control]`."""
 
     scheme: Literal["drop_tail", "qthresh"] = "drop_tail"

@@ -17,13 +17,13 @@ from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
-from fairlane_controller.loop.flows import FlowKey
 from fairlane_controller.loop.session import Log
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER
+from fairlane_controller.programs.qthresh.names import DropReason
+from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.state.loop_state import Mode, PolicyState
-from fairlane_controller.switch.policies import START_QTHRESH_PACKETS, Policy, Scheme
-from fairlane_controller.switch.program import DropReason
 from fairlane_controller.switch.setup import set_up
 
 TRAFFIC_CLASS = 0

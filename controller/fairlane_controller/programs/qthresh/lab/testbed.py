@@ -21,11 +21,11 @@ from fairlane_lab.testbed.port_watch import READ_MAX_S, FlowAddress, PortWatch
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_controller.loop.control import ask
-from fairlane_controller.loop.flow_keeper import flow_of
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER
-from fairlane_controller.switch import program
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS, drops_index
 
 PORT_REGISTER = "port_occupancy"
 PORT_BYTES_REGISTER = "port_occupancy_bytes"
@@ -107,7 +107,7 @@ class QthreshPortWatch(PortWatch):
         entities: list[Any] = []
         for number in numbers:
             indices = [program.admitted_index(number, each) for each in range(program.CLASSES)]
-            entities += [P4CounterEntry(program.COUNTER_ADMITTED, index=index) for index in indices]
+            entities += [P4CounterEntry(COUNTER_ADMITTED, index=index) for index in indices]
             indices = [drops_index(number, reason) for reason in DROP_REASONS]
             entities += [P4CounterEntry(COUNTER_DROPS, index=index) for index in indices]
         if self._bed.target == "embedded":
@@ -123,7 +123,7 @@ class QthreshPortWatch(PortWatch):
             index = cast("int", entry.index)
             if isinstance(entry, P4CounterEntry):
                 data = entry.data or P4CounterData()
-                if entry.counter_id == program.COUNTER_ADMITTED:
+                if entry.counter_id == COUNTER_ADMITTED:
                     admitted[index >> 3] += data.byte_count
                 else:
                     drops[index >> 4] += data.packet_count
