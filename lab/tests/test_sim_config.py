@@ -139,7 +139,7 @@ def broken(change: dict[str, Any]) -> dict[str, Any]:
         (scenario(Flow("f", "g", "h1", "h3", connections=0)), r"flow f: connections must be 1 or more, not 0"),
         (scenario(RENO, RENO), r"two flows are called 'reno'"),
         (scenario(RENO, warmup_s=20.0), r"warmup_s 20 must be 0 or more and below duration_s 20"),
-        (scenario(RENO, program="gfrx"), r"no compiled P4 program is called 'gfrx'; there are .*qthresh"),
+        (scenario(RENO, program="gfrx"), r"unknown program 'gfrx'; did you mean 'gfr'"),
         (scenario(RENO, changes=(Change(1, link="s1-s9"),)), r"the change at 1 s names no link 's1-s9'; there are h1-s1, h2-s1, s1-s2, h3-s2"),
         (scenario(RENO, topology=broken({"links": [["h1", "s1"]]})), r"topology: /links/0/b: a switch endpoint names its port: s1-p1"),
     ],
