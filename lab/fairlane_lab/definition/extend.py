@@ -110,7 +110,7 @@ class _Merge:
         return merged
 
     def append(self, merged: Document, added: Any) -> None:
-        for key, entries in _table(added or {}, "append", self.problems).items():
+        for key, entries in _table(Document() if added is None else added, "append", self.problems).items():
             there = merged.get(key, [])
             if not isinstance(entries, list) or not isinstance(there, list):
                 self.problems.append(Problem(place(("append", key)), "only an array is added to an array"))
@@ -129,7 +129,7 @@ class _Merge:
         for each in [each for each in self.files if each == around or each.startswith((f"{around}.", f"{around}["))]:
             del self.files[each]
         self.files |= _places(own, path, self._file)
-        return own
+        return cast(Any, own)
 
     def _entries(self, base: list[Any], own: Document, path: Steps) -> list[Any]:
         merged = list(base)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
@@ -31,7 +32,8 @@ def _trace(name: str, info: ValidationInfo) -> str:
     """Beside the experiment or below mininet/topologies, unless it is absolute."""
     if name == NO_TRACE:
         return name
-    for folder in ((info.context or {}).get("folder", TRACE_FOLDER), TRACE_FOLDER):
+    beside: Path = info.context["folder"] if info.context else TRACE_FOLDER
+    for folder in (beside, TRACE_FOLDER):
         if (folder / name).is_file():
             return str(folder / name)
     raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")

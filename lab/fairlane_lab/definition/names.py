@@ -8,7 +8,8 @@ from collections.abc import Collection
 from fairlane_hosts.variants import VARIANTS
 
 from fairlane_lab.programs import find_part, known_parts
-from fairlane_lab.programs.part import LabPart, Name
+from fairlane_lab.programs.part import LabPart
+from fairlane_lab.programs.part import Name as Name
 from fairlane_lab.sim.variants import SIM_VARIANTS
 
 PARAMETERS: dict[str, Name] = {

@@ -10,7 +10,8 @@ import importlib
 import importlib.util
 from functools import cache
 
-from fairlane_controller.program.registry import load_program, program_names
+from fairlane_controller.program.names import program_names
+from fairlane_controller.program.registry import load_program
 
 from fairlane_lab.programs.part import LabPart
 

@@ -20,7 +20,7 @@ from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
 
 if TYPE_CHECKING:
-    from fairlane_controller.loop.session import Log
+    from fairlane_controller.loop.events import EventLog
 
     from fairlane_lab.definition.body import Body
     from fairlane_lab.definition.errors import Problem
@@ -67,18 +67,19 @@ class LabPart:
     has_loop: ClassVar[bool] = False
     """Whether a control loop belongs to its switches."""
 
+    shows_columns: ClassVar[bool] = True
+    """Whether the program's columns are metrics; False: the part has its own."""
+
     def __init__(self, program: Program) -> None:
         self.program = program
+        columns = program.columns if self.shows_columns else ()
+        self.measured: Sequence[Column] = [each for each in columns if each.is_total or each.unit]
+        "Numbers that it shows of a port, as metrics of a run: what totals grew by, what else was read last; summed over ports."
 
     @property
     def name(self) -> str:
         """The program's."""
         return self.program.name
-
-    @property
-    def measured(self) -> Sequence[Column]:
-        """Numbers that it shows of a port, as metrics of a run: what counters grew by, what else was read last; summed over ports."""
-        return [column for column in self.program.columns if column.is_total or column.unit]
 
     @property
     def control_model(self) -> type[BaseModel]:
@@ -176,7 +177,7 @@ class SimPart:
             async with world.client(world.endpoint(state.name), write=True) as client:
                 await set_up_program(client, program, plan, state)
 
-    def start(self, log: Log) -> Sequence[Coroutine[Any, Any, None]]:
+    def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """What runs beside the simulation, until it is cancelled."""
         del log
         return ()

@@ -21,6 +21,6 @@ class Part(LabPart):
     """Program `ena`."""
 
     Control = Control
-    measured = ()
+    shows_columns = False
     parameters: ClassVar[Mapping[str, Name]] = {"ena_receiver": Name("receiver knows ENA")}
     switch_parameters = frozenset({"ena_receiver"})

@@ -61,7 +61,7 @@ class Part(LabPart):
 
     Control = Control
     has_loop = True
-    measured = ()
+    shows_columns = False
     parameters: ClassVar[Mapping[str, Name]] = {
         "scheduler": Name("scheduler", kind=str),
         "lbo_cells": Name("LBO", "cells", kind=int),

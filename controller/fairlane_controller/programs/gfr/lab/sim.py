@@ -15,7 +15,7 @@ from fairlane_lab.scenario import connections_of
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.loop.session import Log
+from fairlane_controller.loop.events import EventLog
 from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityOptions
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.lab.config import gfr_config
@@ -48,7 +48,7 @@ class GfrInSim(SimPart):
         self._plan = make_plan(config, GfrState(), now_s, world.run_state, scenario.point)
         await deploy(self._plan, self._writer)
 
-    def start(self, log: Log) -> Sequence[Coroutine[Any, Any, None]]:
+    def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """The sampling, and the controller's agents, which keep N and w_i current."""
         assert self._plan is not None
         options = ActivityOptions(measure=self.world.config.scenario.control.probes, keeps_counts=False)

@@ -53,7 +53,7 @@ class Part(LabPart):
 
     Control = Control
     has_loop = True
-    measured = ()
+    shows_columns = False
     run_metrics: ClassVar[Mapping[str, Name]] = {
         **_MEASURED,
         "l_d_bytes": Name("measured L_D", "bytes"),

@@ -17,7 +17,7 @@ from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
-from fairlane_controller.loop.session import Log
+from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER
@@ -82,7 +82,7 @@ class QthreshInSim(SimPart):
             if each.has_known_key
         ]
 
-    def start(self, log: Log) -> Sequence[Coroutine[Any, Any, None]]:
+    def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         if not self._control.needs_loop:
             return ()
         world, control = self.world, self._control
