@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures over the samples of a run: goodput in a window, thresholds in force. Pure functions."""
+"""Measures over the samples of a run: goodput in a window. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 
 def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
@@ -104,26 +103,3 @@ def mean_between(steps: Sequence[tuple[float, float]], start_s: float, end_s: fl
         end = end_s if index + 1 == len(steps) else min(steps[index + 1][0], end_s)
         total += value * max(0.0, end - begin)
     return total / (end_s - start_s)
-
-
-def thresholds(
-    events: Sequence[dict[str, Any]], port: tuple[str, int], first_packets: float
-) -> list[tuple[float, float]]:
-    """(t_s, packets) from which on a threshold was in force: the class's, or the mean of its flows' own where they have them.
-
-    `events` are the controller's, from the run's zero on, with `t_s`; `port` is (switch, number). A flow's own threshold is a
-    weight in the switch, so it changes with the class's.
-    """
-    steps = [(0.0, float(first_packets))]
-    tuned = False
-    for event in events:
-        if (event.get("switch"), event.get("port")) != port:
-            continue
-        if event["event"] == "tuned" and event["flows"]:
-            flows = [flow["qthresh_packets"] for flow in event["flows"].values()]
-            steps.append((event["t_s"], sum(flows) / len(flows)))
-            tuned = True
-        elif event["event"] == "threshold":
-            packets, before = float(event["qthresh_packets"]), event.get("previous_packets")
-            steps.append((event["t_s"], steps[-1][1] * packets / before if tuned and before else packets))
-    return steps

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from fairlane_lab.measures import counter_at, rate_series, thresholds, window_rate_bps
+from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
+from fairlane_lab.measures import counter_at, rate_series, window_rate_bps
 
 STEADY = [(float(t), 1000.0 * t) for t in range(11)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from fairlane_controller.programs.qthresh.lab.testbed import QthreshInMininet
 from fairlane_lab.programs import find_part
-from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import MininetOptions
 from fairlane_lab.scenario import App, Control, Flow, Scenario
@@ -31,7 +31,7 @@ class FakeBed:
 
     state: Path
     ports: tuple[ManagedPort, ...] = (ManagedPort("s1", 3, "s1-eth3", 1_000_000, 50),)
-    part = MininetPart(find_part("ena"), cast("Bed", None))
+    part = QthreshInMininet(find_part("qthresh"), cast("Bed", None))
 
 
 @dataclass

@@ -60,6 +60,8 @@ class LabPart:
     object_metrics: ClassVar[Mapping[str, Name]] = {}
     """Of each of its objects: `metric[object]`."""
     series_metrics: ClassVar[Mapping[str, Name]] = {}
+    value_labels: ClassVar[Mapping[tuple[str, str], str]] = {}
+    """What a reader sees for a value: (parameter, value) → label."""
     switch_parameters: ClassVar[frozenset[str]] = frozenset()
     """Parameters that say what the switch does, beside those of `Control`: a run's seed does not depend on them."""
     has_vcs: ClassVar[bool] = False
@@ -249,6 +251,31 @@ class MininetPart:
         from fairlane_lab.testbed.port_watch import QueueWatch
 
         return QueueWatch
+
+    def port_values(
+        self,
+        running: Running,
+        port: PortKey,
+        samples: Samples,
+        events: Sequence[Mapping[str, Any]],
+        window: Window,
+    ) -> dict[str, Any]:
+        """Fields of a managed port's result; `events` are the controller's, with `t_s`."""
+        del running, port, samples, events, window
+        return {}
+
+    def port_series(
+        self,
+        running: Running,
+        port: PortKey,
+        name: str,
+        samples: Samples,
+        events: Sequence[Mapping[str, Any]],
+        window: Window,
+    ) -> Iterable[SeriesPoint]:
+        """Series of a managed port, which they call `name`."""
+        del running, port, name, samples, events, window
+        return ()
 
     def finish(
         self, result: RunResult, running: Running, samples: Samples, carried: Mapping[str, Points], window: Window

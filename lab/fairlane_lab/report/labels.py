@@ -9,21 +9,11 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from fairlane_lab.definition.names import PARAMETERS, SERIES_METRICS, Name, find_name
+from fairlane_lab.programs import known_parts
 
 _GROUPED = re.compile(r"^(?P<metric>[^\[]+)\[(?P<group>.+)\]$")
-_VALUES = {
-    ("scheme", "drop_tail"): "drop-tail",
-    ("scheme", "qthresh"): "Qthresh",
-    ("scheme", "double_epd"): "Double-EPD",
-    ("scheme", "dfba"): "DFBA",
-    ("scheme", "wfba"): "WFBA",
-    ("scheme", "pervc_threshold"): "perVC+threshold",
-    ("scheme", "proposed"): "proposed",
-    ("scheduler", "wrr"): "WRR",
-    ("scheduler", "fifo"): "FIFO",
-    ("threshold", "auto"): "self-tuning",
-    ("threshold", "model"): "eq. (9)",
-    ("runtime", "mininet"): "Mininet",
+_VALUES = {("scheme", "drop_tail"): "drop-tail", ("runtime", "mininet"): "Mininet"} | {
+    value: label for part in known_parts() for value, label in part.value_labels.items()
 }
 
 

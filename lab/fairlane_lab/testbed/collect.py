@@ -23,7 +23,6 @@ from fairlane_lab.measures import (
     rate_series,
     recovery_s,
     summed,
-    thresholds,
     window_rate_bps,
 )
 from fairlane_lab.results.known import known_sum
@@ -126,7 +125,17 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
         key = (port.switch, port.port)
         name = "" if len(bed.ports) == 1 else f"{port.switch}-p{port.port}"
         rates = [(0.0, port.rate_bps), *((at_s, rate) for at_s, which, rate in changes if which == key)]
-        _add_port(result, running, port, rates, window, samples, running.thresholds.get(key), events, name)
+        _add_port(
+            result,
+            running,
+            port,
+            rates,
+            window,
+            samples,
+            bed.part.port_values(running, key, samples, events, window),
+            name,
+        )
+        result.series += bed.part.port_series(running, key, name, samples, events, window)
     result.events = [event for event in events if event["t_s"] <= scenario.duration_s]
     _check_utilisation(result, running)
     bed.part.finish(result, running, samples, carried, window)
@@ -395,11 +404,10 @@ def _add_port(
     rates: list[tuple[float, int]],
     window: Window,
     samples: Samples,
-    threshold: int | None,
-    events: list[dict[str, Any]],
+    of_program: dict[str, Any],
     name: str,
 ) -> None:
-    """`name` is the port's in the series."""
+    """`of_program` are fields that the P4 program has of it; `name` is the port's in the series."""
     key = (port.switch, port.port)
     sent = samples.tx_bytes.get(key, [])
     if len(sent) < 2:
@@ -416,10 +424,6 @@ def _add_port(
     if spike_s is not None:
         later_s = min(window.zero_s + spike_s[1] + AFTER_SPIKE_S, window.end_s)
         after_spike_drops = round(counter_at(drops, later_s) - counter_at(drops, window.zero_s + spike_s[0]))
-    during = [event for event in events if 0 < event["t_s"] <= window.end_s - window.zero_s]
-    steps = [] if threshold is None else thresholds(during, key, threshold)
-    in_force = [(window.zero_s + t, value) for t, value in steps]
-    measured = samples.measured.get(key, [])
     waiting = samples.waiting.get(key, [])
     result.ports.append(
         PortResult(
@@ -430,29 +434,15 @@ def _add_port(
             utilisation=line / rate if rate else 0.0,
             drops=round(counter_at(drops, window.end_s) - counter_at(drops, window.start_s)),
             queue_packets=_mean(waiting, window),
-            qthresh_packets=mean_between(in_force, window.start_s, window.end_s) if in_force else None,
             after_spike_drops=after_spike_drops,
-            bw_bps=_median_measured(measured, "bw_bps", 1.0, window),
-            t_res_ms=_median_measured(measured, "t_res_s", 1e3, window),
-            l_d_bytes=_median_measured(measured, "l_d_bytes", 1.0, window),
-            n_c=_median_measured(measured, "n_c", 1.0, window),
+            **of_program,
         )
     )
     for metric, points in (
         ("queue_packets", waiting),
         ("throughput_bps", rate_series(sent, SERIES_STEP_S)),
-        ("bw_bps", [(t, row["bw_bps"]) for t, row in measured if row["bw_bps"] is not None]),
-        ("t_res_ms", [(t, row["t_res_s"] * 1e3) for t, row in measured if row["t_res_s"] is not None]),
     ):
         result.series += [SeriesPoint(t, name, metric, float(value)) for t, value in window.series(points)]
-    result.series += [SeriesPoint(t, name, "qthresh_packets", value) for t, value in steps]
-
-
-def _median_measured(
-    rows: list[tuple[float, dict[str, float | None]]], name: str, scale: float, window: Window
-) -> float | None:
-    values = [row[name] for t, row in rows if window.start_s <= t <= window.end_s and row[name] is not None]
-    return scale * median(value for value in values if value is not None) if values else None
 
 
 def read_events(folder: Path, window: Window) -> list[dict[str, Any]]:

@@ -76,6 +76,14 @@ class Part(LabPart):
     run_metrics: ClassVar[Mapping[str, Name]] = {"goodput_share": Name("of the ideal", "%", 100), **_OF_A_VC}
     object_metrics: ClassVar[Mapping[str, Name]] = {**_GOODPUT, "vc_ratio": Name("of its ideal", "%", 100), **_OF_A_VC}
     series_metrics: ClassVar[Mapping[str, Name]] = _GOODPUT
+    value_labels: ClassVar[Mapping[tuple[str, str], str]] = {
+        ("scheme", "double_epd"): "Double-EPD",
+        ("scheme", "dfba"): "DFBA",
+        ("scheme", "wfba"): "WFBA",
+        ("scheme", "pervc_threshold"): "perVC+threshold",
+        ("scheduler", "wrr"): "WRR",
+        ("scheduler", "fifo"): "FIFO",
+    }
     has_vcs = True
 
     def control(self, settings: Any) -> scenario.Control:

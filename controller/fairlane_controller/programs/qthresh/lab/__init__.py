@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 FLOW_REGISTER = "flow_occupancy"
 """Packets that each flow has waiting, by slot."""
 
+MEASURED = {
+    "bw_bps": ("bw_bps", 1.0),
+    "t_res_ms": ("t_res_s", 1e3),
+    "l_d_bytes": ("l_d_bytes", 1.0),
+    "n_c": ("n_c", 1.0),
+}
+"""Result name → name in the controller's words, and the factor between."""
+
 
 def _threshold(value: object) -> object:
     whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535
@@ -60,6 +68,11 @@ class Part(LabPart):
         "n_c": Name("measured N_C"),
     }
     series_metrics: ClassVar[Mapping[str, Name]] = {**_MEASURED, "qthresh_packets": Name("Qthresh", "packets")}
+    value_labels: ClassVar[Mapping[tuple[str, str], str]] = {
+        ("scheme", "qthresh"): "Qthresh",
+        ("threshold", "auto"): "self-tuning",
+        ("threshold", "model"): "eq. (9)",
+    }
 
     def control(self, settings: Any) -> scenario.Control:
         return scenario.Control(**settings.model_dump())

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane_lab.measures import mean_between, thresholds
+from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.run_result import RunError, SeriesPoint
 from fairlane_lab.sim.config import SimConfig
@@ -20,7 +20,8 @@ from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
+from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.names import DropReason
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.state.loop_state import Mode, PolicyState
@@ -30,13 +31,6 @@ TRAFFIC_CLASS = 0
 """All flows of an experiment are in the class that a packet is in when nothing says another."""
 LOOK_PERIOD_S = 1.0
 """Between two looks at what the controller has measured."""
-MEASURED = {
-    "bw_bps": ("bw_bps", 1.0),
-    "t_res_ms": ("t_res_s", 1e3),
-    "l_d_bytes": ("l_d_bytes", 1.0),
-    "n_c": ("n_c", 1.0),
-}
-"""Result name → name in the controller's words, and the factor between."""
 
 
 class QthreshInSim(SimPart):
