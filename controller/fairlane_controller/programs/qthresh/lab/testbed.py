@@ -97,7 +97,7 @@ class QthreshInMininet(MininetPart):
         for metric in ("bw_bps", "t_res_ms"):
             theirs, factor = MEASURED[metric]
             rows = samples.measured.get(port, [])
-            points = [(t, row[theirs] * factor) for t, row in rows if row[theirs] is not None]
+            points = [(t, value * factor) for t, row in rows if (value := row[theirs]) is not None]
             yield from (SeriesPoint(t, name, metric, float(value)) for t, value in window.series(points))
         for t, value in _in_force(running, port, events, window):
             yield SeriesPoint(t, name, "qthresh_packets", value)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def thresholds(
-    events: Sequence[dict[str, Any]], port: tuple[str, int], first_packets: float
+    events: Sequence[Mapping[str, Any]], port: tuple[str, int], first_packets: float
 ) -> list[tuple[float, float]]:
     """(t_s, packets) from which on a threshold was in force: the class's, or the mean of its flows' own where they have them.
 
