@@ -111,3 +111,17 @@ def test_a_program_of_the_user_s_runs_in_sim_with_its_settings_and_its_numbers(f
     sent = {point["params"]["names_errors"]: point["metrics"].get("own_sent") for point in done.summary["points"]}
     assert sent["True"] > 100_000 / 512
     assert sent["False"] is None, "a port that has nothing of the program shows nothing"
+
+
+def test_a_sweep_goes_over_programs_each_with_its_own_control(folder: Path) -> None:
+    text = 'name = "both"\nextends = "base"\nprogram = "$program"\nsweep.program = ["ena", "own/"]\n[control.own]\nnames_errors = true\n'
+    (folder / "both.toml").write_text(text)
+    first, second = expand(load(str(folder / "both.toml")), Selection(repeats=1))
+    assert (first.program, first.params["program"], first.params["scheme"]) == ("ena", "ena", "drop_tail")
+    assert (second.program, second.params["scheme"]) == (str(folder / "own"), "own")
+    assert second.control.settings.names_errors is True
+    assert first.seed == second.seed
+    (folder / "both.toml").write_text(text.replace("[control.own]", "[control.oven]"))
+    load.cache_clear()
+    with pytest.raises(ExperimentError, match=r"control\.oven: there is no key 'oven'"):
+        load(str(folder / "both.toml"))

@@ -90,7 +90,7 @@ class LabPart:
 
     def control(self, settings: Any) -> Control:
         """A scenario's control, of what `[control]` says."""
-        return Control(self.name, settings=settings)
+        return Control(getattr(settings, "scheme", self.name), settings=settings)
 
     def columns(self, control: Control) -> dict[str, Any]:
         """What the switch does, as parameters of the results."""
