@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.report import RunFolderError, make_plots, open_run, result_table
+from fairlane_lab.report.draw_samples import MAX_POINTS, thin
 from fairlane_lab.report.labels import axis_label, name_of, number, rate_label, setting_label, shown
-from fairlane_lab.report.picture_series import MAX_POINTS, thin
 from fairlane_lab.report.pictures import draw, to_inline_svg
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import PALETTE, colours

@@ -3,8 +3,8 @@
 
 run_folder.py   a run folder with its points and tables         labels.py       names, units and numbers as a reader sees them
 style.py        palette, runtimes' marks, sizes                  canvas.py       the frame of a picture: title, legend, grid of axes
-pictures.py     `make_plots`; one file a kind: picture_bars.py, picture_lines.py, picture_series.py, picture_cdf.py, picture_heat.py
-traces.py       `trace_statistics` of a congestion window; picture_traces.py draws sim over kernel
+pictures.py     `make_plots`; draw_points.py: bars, lines, fields; draw_samples.py: over time, distributions, sim over kernel
+traces.py       `trace_statistics` of a congestion window
 terminal.py     `result_table` for the terminal                  compare.py     `compare_runs`: two runs, point by point
 page.py         `make_report`: the HTML page (templates/), from pairing.py (runs that belong together), side_by_side.py (the
                 table), verdict_table.py (expectations), differences.py (above 10 %, of a Jain index 2 %, and why), page_about.py (the runs themselves)

@@ -79,6 +79,15 @@ def grid(rows: int, columns: int, row_in: float, **options: Any) -> tuple[Figure
     return figure, [[axes[row][column] for column in range(columns)] for row in range(rows)]
 
 
+def panels(count: int, columns: int, row_in: float, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` axes, row by row; what is left of the last row is not shown."""
+    figure, axes = grid(-(-count // columns), columns, row_in, **options)
+    flat = [axis for row in axes for axis in row]
+    for axis in flat[count:]:
+        axis.set_visible(False)
+    return figure, flat[:count]
+
+
 def finish(figure: Figure, legend: Legend, title: str) -> Figure:
     """Make room on top for the title (none when empty) and the legend, and put them there."""
     entries = {**legend.entries, **legend.behind}

@@ -15,9 +15,9 @@ from markupsafe import Markup
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.report import labels
 from fairlane_lab.report.differences import Difference, Line, find_differences
+from fairlane_lab.report.draw_samples import draw_traces
 from fairlane_lab.report.page_about import about_rows, event_rows, machine_rows, speed_text
 from fairlane_lab.report.pairing import NotesOf, Pair, pair_up
-from fairlane_lab.report.picture_traces import draw_traces
 from fairlane_lab.report.pictures import draw, to_inline_svg
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.side_by_side import Table, shown_metrics, side_by_side

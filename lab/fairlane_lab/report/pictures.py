@@ -13,11 +13,8 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
-from fairlane_lab.report.picture_bars import draw_bars
-from fairlane_lab.report.picture_cdf import draw_cdf
-from fairlane_lab.report.picture_heat import draw_heat
-from fairlane_lab.report.picture_lines import draw_lines
-from fairlane_lab.report.picture_series import draw_series
+from fairlane_lab.report.draw_points import draw_bars, draw_heat, draw_lines
+from fairlane_lab.report.draw_samples import draw_cdf, draw_series
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.report.style import GRID, INK, MUTED, PALE, PALETTE, RC, mark
 

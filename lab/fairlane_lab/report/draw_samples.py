@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-"""Metrics over time: a row for each panel and metric, a column for each runtime, all on the same axes; a line for each flow or group."""
+"""Pictures of samples: metrics over time, distributions of transfers and flows, windows in the simulator and in the kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from fairlane_lab.definition.names import Name
-from fairlane_lab.definition.plots import Series
+from fairlane_lab.definition.names import TRANSFER_METRICS, Name
+from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.report import labels
-from fairlane_lab.report.canvas import Legend, empty, finish, grid
+from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, panels
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered
 from fairlane_lab.report.style import INK, MUTED, PALE, PALETTE, colours, mark
+from fairlane_lab.report.traces import Trace
+
+# ---- series: Metrics over time
 
 Floats = npt.NDArray[np.float64]
 MAX_LINES = 8
@@ -67,7 +71,7 @@ def draw_series(plot: Series, runs: Sequence[RunFolder], title: str) -> Figure:
                 if row == 0 or entry.title:
                     axis.set_title(heading)
             point = entry.points.get(run.runtime)
-            if point is None or not _draw(
+            if point is None or not _draw_run(
                 axis, plot, entry, run, point, names[entry.metric].scale, flow_groups, chosen, legend
             ):
                 empty(axis, "not sampled")
@@ -134,7 +138,7 @@ def _samples(run: RunFolder, point: Point, metric: str, plot: Series) -> pd.Data
     return table[chosen]
 
 
-def _draw(
+def _draw_run(
     axis: Axes,
     plot: Series,
     entry: _Row,
@@ -244,3 +248,109 @@ def thin(times: Floats, values: Floats) -> tuple[Floats, Floats]:
         {int(i) for s in stretches for i in (s[np.argmin(values[s])], s[np.argmax(values[s])])} | {0, len(times) - 1}
     )
     return times[kept], values[kept]
+
+
+# ---- cdf: Distributions of transfers or flows
+
+
+def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
+    """Draw a `cdf` plot; the middle of each line is marked."""
+    tables = {run.runtime: _values(plot, run) for run in runs}
+    everything = pd.concat([table for table in tables.values() if not table.empty] or [pd.DataFrame()])
+    values_of_panel = ordered(everything["panel"]) if plot.panel and not everything.empty else [None]
+    columns = min(2, len(values_of_panel))
+    row_in = 2.5 if len(values_of_panel) > columns else 3.3
+    figure, axes = panels(len(values_of_panel), columns, row_in, sharex=True, sharey=True)
+    legend = Legend()
+    if everything.empty:
+        empty(axes[0], "no finished transfer matches this plot")
+        return finish(figure, legend, title)
+    bys = ordered(everything["by"])
+    chosen = colours(map(str, bys))
+    name = TRANSFER_METRICS.get(plot.metric) if _of_transfers(plot) else None
+    name = name or labels.name_of(plot.metric)
+    for index, (axis, panel) in enumerate(zip(axes, values_of_panel, strict=True)):
+        for by in bys:
+            for runtime, table in tables.items():
+                if table.empty:
+                    continue
+                mine = table[table["by"] == by]
+                if plot.panel:
+                    mine = mine[mine["panel"] == panel]
+                values = np.sort(mine["value"].to_numpy(float)) * name.scale
+                if not len(values):
+                    continue
+                style = mark(runtime, len(runs))
+                shares = np.arange(1, len(values) + 1) / len(values) * 100
+                step = max(1, len(values) // MAX_POINTS)
+                kept = np.unique(np.append(np.arange(0, len(values), step), len(values) - 1))
+                axis.plot(values[kept], shares[kept], color=chosen[str(by)], ls=style.linestyle, drawstyle="steps-post")
+                middle = float(np.median(values))
+                face = chosen[str(by)] if style.filled else "white"
+                axis.plot([middle], [50], ls="", marker="o", color=chosen[str(by)], mfc=face, zorder=4)
+                legend.line(labels.value_label(plot.by, by), chosen[str(by)])
+        if plot.panel:
+            axis.set_title(labels.value_label(plot.panel, panel))
+        if plot.log_x:
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter(PLAIN)
+        axis.set_ylim(0, 101)
+        if index % columns == 0:
+            axis.set_ylabel(f"{'transfers' if _of_transfers(plot) else 'flows'} (%)")
+        if index + columns >= len(axes):
+            axis.set_xlabel(labels.axis_label(name))
+            axis.tick_params(labelbottom=True)
+    legend.runtimes([run.runtime for run in runs if not tables[run.runtime].empty])
+    return finish(figure, legend, title)
+
+
+def _of_transfers(plot: Cdf) -> bool:
+    return plot.metric in ("completion_s", "bytes")
+
+
+def _values(plot: Cdf, run: RunFolder) -> pd.DataFrame:
+    """Columns `value`, `by`, `panel` of every transfer (or flow) of the points that match."""
+    table = run.transfers if _of_transfers(plot) else run.flows
+    params = {point.name: point.params for point in run.select(plot.where)}
+    if table.empty or plot.metric not in table:
+        return pd.DataFrame()
+    table = table[table["point"].isin(list(params))]
+
+    def column(of: str) -> list[Any]:
+        if of == "group":
+            return list(table["group"])
+        return [params[str(point)].get(of) for point in table["point"]]
+
+    chosen: dict[str, list[Any]] = {"value": list(table[plot.metric]), "by": column(plot.by)}
+    if plot.panel:
+        chosen["panel"] = column(plot.panel)
+    return pd.DataFrame(chosen).dropna(subset=["value"])
+
+
+# ---- traces: The same sender's window in the simulator and in the kernel, one over the other
+
+_COLOURS = {"sim": PALETTE[0], "mininet": PALETTE[1]}
+
+
+def draw_traces(traces: Sequence[Trace], title: str = "") -> Figure:
+    """Draw the traces of flows that are alone on their link; the time that all runtimes of a panel have is shown."""
+    pairs = ordered((trace.point, trace.flow) for trace in traces)
+    figure, axes = grid(len(pairs), 1, 1.9, sharex=False)
+    legend = Legend()
+    for row, (point, flow) in enumerate(pairs):
+        axis = axes[row][0]
+        mine = [trace for trace in traces if (trace.point, trace.flow) == (point, flow)]
+        end = min(float(trace.t_s[-1]) for trace in mine)
+        for trace in mine:
+            kept = trace.t_s <= end
+            colour = _COLOURS.get(trace.runtime, PALETTE[2])
+            times, values = thin(trace.t_s[kept], trace.cwnd[kept])
+            axis.plot(times, values, color=colour, lw=1.1, drawstyle="steps-post", alpha=0.9)
+            legend.line("Linux (Mininet)" if trace.runtime == "mininet" else mark(trace.runtime).label, colour)
+        axis.set_title(point if point == flow else f"{point} · {flow}")
+        axis.set_ylabel("cwnd (packets)")
+        axis.set_ylim(bottom=0)
+        axis.margins(x=0.01)
+        if row == len(pairs) - 1:
+            axis.set_xlabel("time (s)")
+    return finish(figure, legend, title)
