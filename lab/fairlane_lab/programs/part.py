@@ -235,7 +235,8 @@ class MininetPart:
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         """Put a scenario's control in force, as after a fresh start; returns thresholds in force by port. Raises RunError, FairlaneError."""
         del plan
-        asyncio.run(self._apply(scenario))
+        if isinstance(scenario.control.settings, self.part.program.Settings):
+            asyncio.run(self._apply(scenario))
         return {}
 
     async def _apply(self, scenario: Scenario) -> None:

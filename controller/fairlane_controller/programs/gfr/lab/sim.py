@@ -24,6 +24,7 @@ from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.setup import route_entries
 
 SAMPLE_S = 0.1
 """Between two looks at what the flows have carried."""
@@ -41,8 +42,10 @@ class GfrInSim(SimPart):
 
     async def set_up(self) -> None:
         """Routes, and the configuration through the controller's checks."""
-        await super().set_up()
         world, scenario = self.world, self.world.config.scenario
+        for state in world.run_state.switches:
+            async with world.client(world.endpoint(state.name), write=True) as client:
+                await client.put_entries(route_entries(client, state))
         config = gfr_config(scenario, world.config.topology)
         now_s = asyncio.get_running_loop().time()
         self._plan = make_plan(config, GfrState(), now_s, world.run_state, scenario.point)
