@@ -24,7 +24,6 @@ export PATH := $(CURDIR)/.setup/rust:$(PATH)$(shell command -v cargo >/dev/null 
 ifneq ($(wildcard .setup/rust-toolchain),)  # set-up found no pinned tool chain
 export RUSTUP_TOOLCHAIN ?= $(shell cat .setup/rust-toolchain)
 endif
-export FAIRLANE_PYTHON := $(CURDIR)/.venv/bin/python
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench doctor lint format typecheck lock p4 clean

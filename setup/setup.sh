@@ -117,7 +117,7 @@ rust() {
 binaries() {
     rust
     say "building the switch, the wire and the simulator (Rust, release; the first build takes a few minutes)"
-    export FAIRLANE_PYTHON="$PWD/$VENV/bin/python" PYO3_PYTHON="$PWD/$VENV/bin/python"
+    export PYO3_PYTHON="$PWD/$VENV/bin/python"
     cargo build --quiet --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native \
         || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"
     python_module

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the FileDescriptorSet of P4Runtime, P4Info, google.rpc and gNMI that finsy's wheel carries.
 
-The Rust build makes its message types from it, so no .proto file is kept in this tree. `build.rs` runs this by itself;
-by hand: `python descriptors.py OUTPUT`.
+The Rust build makes its message types from `descriptors.fds` beside this file, so no .proto file is kept in this tree.
+Run `python switch/crates/p4rt/descriptors.py` again for another version of finsy (`switch/tests/test_descriptors.py`).
 """
 
-import sys
 from pathlib import Path
 
 from finsy.proto import gnmi, p4i, p4r, rpc_code
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+ROOTS = [p4r.DESCRIPTOR, p4i.DESCRIPTOR, rpc_code.DESCRIPTOR, gnmi.DESCRIPTOR]
+OUTPUT = Path(__file__).with_name("descriptors.fds")
 
 
 def descriptor_set(roots: list[FileDescriptor]) -> FileDescriptorSet:
@@ -32,11 +34,7 @@ def descriptor_set(roots: list[FileDescriptor]) -> FileDescriptorSet:
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit("usage: descriptors.py OUTPUT")
-    roots = [p4r.DESCRIPTOR, p4i.DESCRIPTOR, rpc_code.DESCRIPTOR, gnmi.DESCRIPTOR]
-    data = descriptor_set(roots).SerializeToString(deterministic=True)
-    Path(sys.argv[1]).write_bytes(data)
+    OUTPUT.write_bytes(descriptor_set(ROOTS).SerializeToString(deterministic=True))
 
 
 if __name__ == "__main__":

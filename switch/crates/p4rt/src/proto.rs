@@ -21,7 +21,7 @@ pub use generated::p4::v1 as p4rt;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
-const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.fds"));
+const DESCRIPTORS: &[u8] = include_bytes!("../descriptors.fds");
 
 /// The descriptors of all these messages.
 ///
