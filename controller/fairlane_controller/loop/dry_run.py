@@ -48,13 +48,6 @@ class DryLog(EventLog):
         super().write(event, **fields, **DRY)
 
 
-class DryStore(LoopStore):
-    """The settings of a folder, only read."""
-
-    def remember(self, switch: str, policies: Iterable[Policy]) -> None:
-        """What a dry run believes to be in force is nothing to remember."""
-
-
 class DryAgent(SwitchAgent):
     """Measures one switch and decides its thresholds; it goes on as if they had been written, and none is."""
 
@@ -93,7 +86,7 @@ class DryFollower:
 
     def __init__(self, run: RunState, log: EventLog, options: AgentOptions) -> None:
         self._run, self._log, self._options = run, log, options
-        self._store = DryStore(run.folder)
+        self._store = LoopStore(run.folder, dry_run=True)
         self._deciders: dict[tuple[str, int, int], ThresholdDecider] = {}
         self._held: dict[tuple[str, int, int], int] = {}
         self._outcomes: dict[tuple[str, int, int], Outcome] = {}
@@ -179,7 +172,7 @@ async def run_dry(targets: Iterable[LoopTarget], options: AgentOptions, on_ready
             jobs.append(DryFollower(target.run, log, options).run(seen.set))
             waits.append(seen.wait())
         else:
-            store = DryStore(target.folder)
+            store = LoopStore(target.folder, dry_run=True)
             states = {state.name: state for state in target.run.switches} if target.run else {}
             agents = [DryAgent(e, store, log, options, target.run, states.get(e.name)) for e in target.endpoints]
             jobs += [agent.run() for agent in agents]

@@ -25,10 +25,10 @@ from fairlane_controller.loop.run import lead_all, run_agents, tell_ready, until
 from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityOptions
 from fairlane_controller.programs.gfr.deploy import deploy_to, make_plan
 from fairlane_controller.programs.gfr.edit import OPS, apply_edit, in_words, source_of
-from fairlane_controller.programs.gfr.lock import change_lock
 from fairlane_controller.programs.gfr.paths import Place
 from fairlane_controller.programs.gfr.setup import plan_in_force, set_up_gfr
 from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of, pipeline_of
