@@ -31,7 +31,7 @@ from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecide
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_limits, read_policies
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.client import SwitchClient, backup_election_id
+from fairlane_controller.switch.client import LISTENER_ID, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 
 DRY = {"dry_run": True}
@@ -53,7 +53,7 @@ class DryAgent(SwitchAgent):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._election_id = backup_election_id()
+        self._election_id = LISTENER_ID
 
     async def _restore(self, client: SwitchClient) -> None:  # noqa: ARG002
         raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program, and a dry run loads none")
