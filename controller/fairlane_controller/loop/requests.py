@@ -1,36 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of the control socket that take changes back, or write single entries: each answers with what takes it back in turn."""
+"""Requests of the control socket that change what switches have: by hand, or back."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
-from fairlane_controller.history.policies import policy_before, put_policy, write_with_settings
+from fairlane_controller.errors import unknown_name
+from fairlane_controller.history.journal import Change, record
+from fairlane_controller.history.policies import write_with_settings
 from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.loop.schema import checked
 from fairlane_controller.loop.session import Log
 from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.programs.qthresh import changes
+from fairlane_controller.state.store import Documents, Store
 
 Request = dict[str, Any]
 MAX_LOGGED = 20
 """Updates of one request that an event holds."""
 
 
+async def change_policies(
+    agents: Mapping[str, SwitchAgent], store: LoopStore, request: Request
+) -> list[dict[str, Any]]:
+    """`policies`: a change on several switches, all or none; returns the policies then in force.
+
+    With `command` it is recorded in the journal, in the transaction of the settings: also when who asked has gone.
+    """
+    asked = checked({**request["change"], "switch": "any", "port": 1})
+    asked = {**asked, "port": request.get("port"), "every": request.get("every")}
+    for name in request.get("switches") or ():
+        if name not in agents:
+            raise unknown_name("switch", name, agents)
+    chosen = {name: agent for name, agent in sorted(agents.items()) if name in (request.get("switches") or agents)}
+    async with AsyncExitStack() as stack:
+        for agent in chosen.values():
+            await stack.enter_async_context(agent.writes)
+        clients = {name: agent.connected() for name, agent in chosen.items()}
+        current = dict(zip(clients, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
+        plan = changes.plan_policies(current, store, asked, lambda name: chosen[name].endpoint)
+        command = request.get("command")
+
+        def write(file: Store, documents: Documents) -> None:
+            if command:
+                record(file, command, Change(undo=plan.undo), documents=documents)
+            else:
+                file.put(documents)
+
+        await changes.make(plan, clients, store, write)
+        del asked["every"]
+        results: list[dict[str, Any]] = []
+        for name, new in plan.policies:
+            told = {**asked, "switch": name, "port": new.port}
+            results.append({"switch": name, **await chosen[name].adopt(new, current[name].limits, told)})
+        return results
+
+
 async def take_back(agent: SwitchAgent, store: LoopStore, log: Log, request: Request) -> list[Request]:
-    """`policy_put` or `table_write` (docs/design-control.md): all or nothing; returns the requests that undo it."""
-    port, traffic_class = int(request.get("port", 0)), int(request.get("class", 0))
-
-    async def change(client: SwitchClient) -> list[Request]:
-        if request["op"] == "policy_put":
-            before = await policy_before(client, store, port, traffic_class)
-            await put_policy(client, store, request)
-            return [before]
-        return [await write_with_settings(client, store, request)]
-
-    undo = await agent.exclusively(change)
+    """`table_write` (docs/design-control.md): all or nothing; returns the requests that undo it."""
+    undo = await agent.exclusively(lambda client: write_with_settings(client, store, request))
     log.write("changed", switch=agent.endpoint.name, request=_brief(request), why=_why(request))
-    return undo
+    return [undo]
 
 
 def _brief(request: Request) -> Request:
@@ -41,12 +75,6 @@ def _brief(request: Request) -> Request:
 
 def _why(request: Request) -> str:
     """What was asked for, in words."""
-    if request["op"] == "policy_put":
-        policy = request["policy"]
-        now = "none" if policy is None else str(policy["scheme"])
-        if policy is not None and policy["qthresh_packets"] is not None:
-            now += f" with {policy['qthresh_packets']} packets, weight {policy['weight']:g}"
-        return f"asked for by {request['op']}: the policy of port {request['port']} class {request['class']} is {now}"
     counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
     entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
     settings = ", ".join(request.get("settings") or ())

@@ -113,7 +113,9 @@ class TopologyLoop:
                 return [m for agent in self.agents.values() for m in agent.measurements()]
             case "threshold_set" | "threshold_auto" | "scheme_set":
                 return await self._agent(request).change(request)
-            case "policy_put" | "table_write":
+            case "policies":
+                return await requests.change_policies(self.agents, self._store, request)
+            case "table_write":
                 return await requests.take_back(self._agent(request), self._store, self._log, request)
             case "p4_write":
                 return await raw.write_raw(self._agent(request), self._log, request)
@@ -131,7 +133,7 @@ class TopologyLoop:
                     "threshold_set",
                     "threshold_auto",
                     "scheme_set",
-                    "policy_put",
+                    "policies",
                     "table_write",
                     "p4_write",
                     "flow_weights",
