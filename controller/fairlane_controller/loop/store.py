@@ -85,6 +85,10 @@ class LoopStore:
         with suppress(FairlaneError):
             self._store.put({name: value})
 
+    def put(self, policies: Mapping[PolicyKey, PolicyState]) -> None:
+        """Replace settings, whatever the switches have."""
+        self._store.put({POLICIES + policy_key(*key): policy.model_dump(mode="json") for key, policy in policies.items()})
+
     @asynccontextmanager
     async def changed(self, policies: Mapping[PolicyKey, PolicyState]) -> AsyncGenerator[Commit]:
         """Have settings in force while the body writes to the switches, and keep them when it calls what it is given.
