@@ -87,7 +87,9 @@ class LoopStore:
 
     def put(self, policies: Mapping[PolicyKey, PolicyState]) -> None:
         """Replace settings, whatever the switches have."""
-        self._store.put({POLICIES + policy_key(*key): policy.model_dump(mode="json") for key, policy in policies.items()})
+        self._store.put(
+            {POLICIES + policy_key(*key): policy.model_dump(mode="json") for key, policy in policies.items()}
+        )
 
     @asynccontextmanager
     async def changed(self, policies: Mapping[PolicyKey, PolicyState]) -> AsyncGenerator[Commit]:
@@ -101,8 +103,10 @@ class LoopStore:
         documents = {POLICIES + key: policy.model_dump(mode="json") for key, policy in mine.items()}
 
         async def commit(write: Write = Store.put) -> None:
-            if not self._dry_run:
+            if self.persistent and not self._dry_run:
                 await asyncio.to_thread(write, self._store, documents)
+            elif not self._dry_run:
+                write(self._store, documents)
 
         with contextlib.nullcontext() if self._dry_run else self._store.room():
             self._changing |= mine

@@ -88,9 +88,7 @@ class QthreshInSim(SimPart):
             mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,
             self_tuning=control.threshold == "auto",
         )
-        for switch, port in world.config.managed:
-            with store.changed(switch, port, TRAFFIC_CLASS, settings):
-                pass
+        store.put({(switch, port, TRAFFIC_CLASS): settings for switch, port in world.config.managed})
         for switch in world.managed_switches():
             endpoint = world.endpoint(switch)
             self.agents.append(SwitchAgent(endpoint, store, log, options, client_factory=world.client))
