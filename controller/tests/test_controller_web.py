@@ -31,6 +31,7 @@ TIMEOUT_S = 20.0
 @pytest.mark.parametrize("text", ["127.0.0.1:8080", "[::1]:0", "localhost:65535"])
 def test_loopback_needs_no_certificate(text: str) -> None:
     assert parse_listen(text, "--listen").tls is None
+    assert parse_listen(text, "--listen").readers == "every user of this machine"
 
 
 @pytest.mark.parametrize(

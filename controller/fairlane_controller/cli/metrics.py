@@ -54,5 +54,9 @@ async def _once(find: Finder, address: Listen) -> None:
 async def _serve(find: Finder, address: Listen) -> None:
     ended = asked_to_end()
     async with served(Exporter(find, address).app(), address) as port:
-        console.print(f"fairlane metrics: {address.url(port)}metrics (^C ends it)", markup=False, soft_wrap=True)
+        console.print(
+            f"fairlane metrics: {address.url(port)}metrics (read by {address.readers}; ^C ends it)",
+            markup=False,
+            soft_wrap=True,
+        )
         await ended.wait()

@@ -90,7 +90,9 @@ def web_command(
 async def _serve(hub: Hub, address: Listen) -> None:
     ended = asked_to_end()
     async with served(PageServer(hub, address).app(), address) as port:
-        console.print(f"fairlane web: {address.url(port)} (^C ends it)", markup=False, soft_wrap=True)
+        console.print(
+            f"fairlane web: {address.url(port)} (read by {address.readers}; ^C ends it)", markup=False, soft_wrap=True
+        )
         for one in hub.names() if len(hub.names()) == 1 else ():
             await hub.feed(one)  # its history begins now, not with the first look
         await ended.wait()

@@ -34,6 +34,15 @@ class Listen:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{port}/"
 
+    @property
+    def readers(self) -> str:
+        """Who may read what is served here, in words."""
+        if self.tls is not None and self.tls.verify_mode is ssl.CERT_REQUIRED:
+            return "whoever has a certificate of the client CA"
+        return (
+            "every user of this machine" if _is_loopback(self.host) else "everybody who reaches it: no --tls-client-ca"
+        )
+
     def answers_to(self, host_header: str) -> bool:
         """Whether a request with this `Host` is for us: a page elsewhere whose name was pointed here (DNS rebinding) is not."""
         name = host_header.strip().lower()
