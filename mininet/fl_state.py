@@ -91,15 +91,18 @@ def start_time(pid: int) -> int | None:
 
 
 def write(instance: str, state: dict[str, Any]) -> None:
-    """Write the state whole or not at all. Raises FairlaneError."""
+    """Write the state whole or not at all. Raises OSError."""
     update(instance, lambda _: state)
 
 
 def update(instance: str, change: Callable[[dict[str, Any] | None], dict[str, Any] | None]) -> None:
     """Replace the state by what `change` makes of it (None: there is none); no other process writes in between."""
     folder(instance).mkdir(parents=True, exist_ok=True)
-    with Store(folder(instance)) as store:
-        store.update(TOPOLOGY, change)
+    try:
+        with Store(folder(instance)) as store:
+            store.update(TOPOLOGY, change)
+    except FairlaneError as error:
+        raise OSError(error.message) from None
 
 
 def read(instance: str) -> dict[str, Any] | None:
