@@ -10,7 +10,7 @@ import socket
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairlane_controller.config.loop_options import agent_options, parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -95,8 +95,8 @@ def explore_requests(examples: int, seed: int) -> None:
                 case "policies":
                     checked({**request["change"], "switch": "any", "port": 1})
                 case "table_write":
-                    for given in (request.get("settings") or {}).values():
-                        settings_of(given)
+                    for settings in cast("dict[str, Any]", request.get("settings") or {}).values():
+                        settings_of(settings)
                     plain_updates(updates_of(request["updates"]), schema)
                 case "p4_write":
                     from_text(request["updates"])

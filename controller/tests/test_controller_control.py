@@ -218,7 +218,10 @@ async def test_the_same_request_again_gets_the_same_answer(tmp_path: Path, monke
         await asyncio.sleep(0.05)
         return count
 
-    monkeypatch.setattr("secrets.token_hex", lambda _: "same")
+    def same(_: int) -> str:
+        return "same"
+
+    monkeypatch.setattr("secrets.token_hex", same)
     async with ControlServer(tmp_path / SOCKET_FILE, counts):
         both = await asyncio.gather(ask(tmp_path, {"op": "echo"}), ask(tmp_path, {"op": "echo"}))
         assert [*both, await ask(tmp_path, {"op": "echo"})] == [1, 1, 1]

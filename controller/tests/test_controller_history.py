@@ -194,6 +194,17 @@ async def test_what_a_killed_command_has_begun_is_taken_back_by_the_next(
     assert set(documents(run_folder)) == {"topology"}
 
 
+async def test_what_cannot_be_taken_back_hinders_nobody(run_folder: Path) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        async with history.changing(run_folder, "odd") as made:
+            await made.begin([{"op": "nuber_put"}])
+            raise asyncio.CancelledError
+    async with history.changing(run_folder, "set b 1"):
+        pass
+    (why,) = events(run_folder)
+    assert why.startswith("`odd` was begun and not ended: it could not be taken back: unknown request of a history")
+
+
 async def test_what_failed_is_no_change_that_was_begun(run_folder: Path, values: dict[str, int]) -> None:
     with pytest.raises(FairlaneError, match="no"):
         await begin(run_folder, values, FairlaneError(ErrorCode.REFUSED, "no"))

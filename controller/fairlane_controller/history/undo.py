@@ -143,9 +143,12 @@ async def settle(folder: Path) -> None:
     if not isinstance(intent, dict):
         return
     begun = cast("dict[str, Any]", intent)
-    undo, command = list(begun.get("undo") or ()), str(begun.get("command", ""))
+    undo: list[Request] = list(begun.get("undo") or ())
+    command = str(begun.get("command", ""))
     context = Context(folder, read_run_state(folder))
-    answers = await context.ask({"op": "result", "of": str(begun.get("id", "-"))}) if context.loop_runs else []
+    answers: list[dict[str, Any]] = []
+    if context.loop_runs:
+        answers = await context.ask({"op": "result", "of": str(begun.get("id", "-"))})
     log = EventLog(folder / EVENTS_FILE)
     if answers and answers[-1].get("ok"):
         await asyncio.to_thread(append, folder, command, Change(undo=undo))
@@ -153,8 +156,14 @@ async def settle(folder: Path) -> None:
             "settled", command=command, why=f"`{command}` was made by the loop after its command had ended: recorded"
         )
     else:
-        await apply_all(context, undo)
+        how = "taken back"
+        try:
+            await apply_all(context, undo)
+        except FairlaneError as ex:
+            if ex.code in (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT):
+                raise
+            how = f"it could not be taken back: {ex.message}"
         with Store(folder) as store:
             store.put({INTENT: None})
-        log.write("settled", command=command, why=f"`{command}` was begun and not ended: taken back")
+        log.write("settled", command=command, why=f"`{command}` was begun and not ended: {how}")
     log.close()
