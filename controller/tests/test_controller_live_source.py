@@ -14,10 +14,10 @@ from typing import Any
 import fl_ports
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.live import batch, qthresh_view
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
+from fairlane_controller.programs.qthresh import view
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -91,28 +91,31 @@ async def test_a_snapshot_of_a_switch(switch: LiveSwitch) -> None:
     port = second.port("s1", 3)
     assert port is not None
     assert (port.rate_bps, port.capacity_packets, port.dropped_packets) == (2e6, 50, 0)
-    assert [(p.scheme, p.qthresh_packets, p.mode) for p in port.policies] == [("qthresh", 6, "auto")]
-    assert [(f.port, f.slot, f.qthresh_packets, f.weight) for f in second.flows] == [(3, 0, 6, 1.0), (3, 1, 12, 2.0)]
+    classes, flows = second.of_kind("policy"), second.of_kind("flow")
+    assert [(p["scheme"], p["qthresh_packets"], p["mode"]) for p in classes] == [("qthresh", 6, "auto")]
+    assert (port.values["scheme"], port.values["qthresh_packets"], port.values["collisions"]) == ("qthresh", 6, 0)
+    assert [(f.port, f["slot"], f["qthresh_packets"], f["weight"]) for f in flows] == [(3, 0, 6, 1.0), (3, 1, 12, 2.0)]
     has_registers = switch.target == "embedded"
-    assert {f.waiting_packets for f in second.flows} == {0 if has_registers else None}
+    assert {f["waiting_packets"] for f in flows} == {0 if has_registers else None}
     assert port.waiting_packets == (0 if has_registers else None), "what cannot be read is None, never 0"
     assert (first.interval_s, first.ports[1].tx_bps) == (None, None)
     assert second.interval_s is not None
-    assert (port.tx_bps, port.utilisation, second.flows[0].goodput_bps) == (0.0, 0.0, 0.0)
+    assert (port.tx_bps, port.utilisation, flows[0]["goodput_bps"]) == (0.0, 0.0, 0.0)
     assert second.loop is None
-    assert json.loads(json.dumps(second.to_json()))["flows"][1]["weight"] == 2.0
+    document = json.loads(json.dumps(second.to_json()))
+    assert (document["schema"], document["flows"][1]["weight"], document["policies"][0]["policy"]) == (2, 2.0, "0")
 
 
 async def test_a_flow_is_at_its_new_port_after_its_route_has_changed(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(qthresh_view, "ROUTES_AGE_S", 0.2)
+    monkeypatch.setattr(view, "ROUTES_AGE_S", 0.2)
     await put_flows(switch, [flow_entry("10.0.1.1", 0)])
     async with source_of(switch) as source:
-        assert [flow.port for flow in (await source.snapshot()).flows] == [3]
+        assert [flow.port for flow in (await source.snapshot()).of_kind("flow")] == [3]
         words = "table_modify ipv4_lpm forward 10.0.3.0/24 => 08:00:00:00:01:11 1"
         await asyncio.to_thread(switch.fairlane, *words.split())
-        await until(source, "the flow to be at port 1", lambda snapshot: [flow.port for flow in snapshot.flows] == [1])
+        await until(source, "the flow to be at port 1", lambda one: [flow.port for flow in one.of_kind("flow")] == [1])
 
 
 async def test_one_request_a_snapshot(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,13 +124,13 @@ async def test_one_request_a_snapshot(switch: LiveSwitch, monkeypatch: pytest.Mo
         for _ in range(2):
             await source.snapshot()
         reads: list[int] = []
-        plain = batch.BatchReader._read  # pyright: ignore[reportPrivateUsage]
+        plain = SwitchClient.read_all
 
-        async def counted(self: batch.BatchReader, client: SwitchClient, entities: Any, into: Any) -> None:
+        async def counted(self: SwitchClient, entities: Any, on_progress: Callable[[], None] = lambda: None) -> Any:
             reads.append(len(entities))
-            await plain(self, client, entities, into)
+            return await plain(self, entities, on_progress)
 
-        monkeypatch.setattr(batch.BatchReader, "_read", counted)
+        monkeypatch.setattr(SwitchClient, "read_all", counted)
         for _ in range(3):
             await source.snapshot()
     assert len(reads) == 3, reads
@@ -159,7 +162,7 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
         assert (await source.snapshot()).switches[0].reachable
         switch.kill()
         gone = await until(source, "the switch to be gone", lambda s: not s.switches[0].reachable)
-        assert (gone.ports, gone.flows) == ((), ())
+        assert (gone.ports, gone.objects) == ((), ())
         assert gone.switches[0].error is not None
         assert gone.switches[0].error["code"] == "switch_unreachable"
         # A snapshot does not wait for a switch that is away: that would take as long as an attempt to connect.
@@ -169,7 +172,7 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
         assert (bare.switches[0].program, bare.ports) == (None, ())
         await asyncio.to_thread(switch.fairlane, "init", "--scheme", "drop_tail")
         whole = await until(source, "the program", lambda s: s.switches[0].program == "qthresh" and s.ports)
-        assert whole.ports[1].policies[0].scheme == "drop_tail"
+        assert whole.ports[1].values["scheme"] == "drop_tail"
 
 
 async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSwitch) -> None:

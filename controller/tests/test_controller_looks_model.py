@@ -7,32 +7,37 @@ import json
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.drop_list import drop_lines
 from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
-from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow, VcRow
+from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
 from fairlane_controller.live.pictures import need_switches
-from fairlane_controller.live.vc_state import Served, served
 from fairlane_controller.program.reasons import meaning
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr.names import Verdict
+from fairlane_controller.programs.gfr.view import mcr_met
 from fairlane_controller.programs.qthresh.names import DropReason
 
 SWITCH = SwitchRow("s1", "127.0.0.1:1", 1, reachable=True, program="gfr")
-VC = VcRow("s1", 3, "gold", mcr_bps=2e6, rate_bps=None, offered_bps=1e6, goodput_bps=1e6, drops_per_s=0.0)
+VC: dict[str, Any] = {"mcr_bps": 2e6, "rate_bps": None, "offered_bps": 1e6, "goodput_bps": 1e6, "drops_per_s": 0.0}
 
 
 def snapshot(time_s: float, ttl: int, case_3: int) -> Snapshot:
-    """One program drop and one verdict of a VC."""
-    drops = (DropRow("s1", 1, "ttl", ttl, None, "program"), DropRow("s1", 3, "tail", 7, None, "queue"))
-    vc = replace(VC, verdicts={"case_3": {"clp0": 0, "clp1": case_3}, "accepted": {"clp0": 99, "clp1": 0}})
-    return Snapshot(time_s, None, None, (SWITCH,), drops=drops, vcs=(vc,))
+    """Two drops of ports and what a VC lost."""
+    drops = (
+        DropRow("s1", 1, "ttl", ttl, None, "program"),
+        DropRow("s1", 3, "tail", 7, None, "queue"),
+        DropRow("s1", 3, "case_3", case_3, None, "program", "gold"),
+    )
+    return Snapshot(time_s, None, None, (SWITCH,), drops=drops, programs={"gfr": load_program("gfr")})
 
 
 def test_drops_have_rates_between_two_snapshots_and_meanings() -> None:
     lines = drop_lines(snapshot(12.0, ttl=9, case_3=30), snapshot(10.0, ttl=9, case_3=10))
-    assert [(line.reason, line.port, line.vc, line.packets, line.per_s) for line in lines] == [
+    assert [(line.reason, line.port, line.object, line.packets, line.per_s) for line in lines] == [
         ("case_3", 3, "gold", 30, 10.0),
         ("ttl", 1, None, 9, 0.0),
         ("tail", 3, None, 7, 0.0),
@@ -43,7 +48,7 @@ def test_drops_have_rates_between_two_snapshots_and_meanings() -> None:
 
 
 def test_a_switch_that_was_away_before_has_no_rate_of_drops() -> None:
-    away = replace(snapshot(10.0, 0, 0), switches=(replace(SWITCH, reachable=False, program=None),), drops=(), vcs=())
+    away = replace(snapshot(10.0, 0, 0), switches=(replace(SWITCH, reachable=False, program=None),), drops=())
     assert [line.per_s for line in drop_lines(snapshot(12.0, ttl=9, case_3=30), away)] == [None, None, None]
 
 
@@ -54,26 +59,28 @@ def test_every_reason_of_our_programs_has_a_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vc", "expected"),
+    ("changes", "expected"),
     [
-        (VC, Served.ASKS_LESS),
-        (replace(VC, drops_per_s=3.0), Served.NO),
-        (replace(VC, drops_per_s=3.0, rate_bps=1.99e6), Served.YES),
-        (replace(VC, goodput_bps=2e6), Served.YES),
-        (replace(VC, offered_bps=0.0, goodput_bps=0.0), Served.IDLE),
-        (replace(VC, offered_bps=None, goodput_bps=None), None),
-        (replace(VC, mcr_bps=None), None),
+        ({}, "asks less"),
+        ({"drops_per_s": 3.0}, "no (55%)"),
+        ({"drops_per_s": 3.0, "rate_bps": 1.99e6}, "yes"),
+        ({"goodput_bps": 2e6}, "yes"),
+        ({"offered_bps": 0.0, "goodput_bps": 0.0}, "idle"),
+        ({"offered_bps": None, "goodput_bps": None}, None),
+        ({"mcr_bps": None}, None),
     ],
 )
-def test_whether_a_vc_gets_its_mcr(vc: VcRow, expected: Served | None) -> None:
-    assert served(vc) is expected
+def test_whether_a_vc_gets_its_mcr(changes: dict[str, Any], expected: str | None) -> None:
+    assert mcr_met({**VC, **changes}) == expected
 
 
 def test_what_makes_a_reading_useless_is_raised() -> None:
     taken = snapshot(1.0, 0, 0)
-    assert need_switches(taken, "gfr") is taken
-    with pytest.raises(FairlaneError, match="runs the program gfr: flows and thresholds are of the program qthresh"):
-        need_switches(taken, "qthresh")
+    assert need_switches(taken, "vc") is taken
+    with pytest.raises(
+        FairlaneError, match="runs the program gfr, which has no flow; it has vcs: see `fairlane status`"
+    ):
+        need_switches(taken, "flow")
     away = replace(SWITCH, error={"code": "switch_unreachable", "message": "away"}, program=None)
     with pytest.raises(FairlaneError, match="away") as caught:
         need_switches(replace(taken, switches=(away,)))

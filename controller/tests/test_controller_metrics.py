@@ -15,11 +15,15 @@ import live_rows
 import pytest
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector
-from fairlane_controller.metrics.names import BY_NAME, METRICS
+from fairlane_controller.metrics.names import metrics_of
+from fairlane_controller.program.names import program_names
+from fairlane_controller.program.registry import load_program
 from live_switch import REPOSITORY, LiveSwitch, wait_until
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+METRICS = metrics_of(load_program(name) for name in program_names())
+BY_NAME = {metric.name: metric for metric in METRICS}
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 

@@ -20,7 +20,7 @@ from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.web.hub import Hub, HubOptions
 from fairlane_controller.web.listen import Listen, parse_listen
-from fairlane_controller.web.points import FLOWS_A_PORT, FLOWS_IN_TABLES, picture_of, point_of
+from fairlane_controller.web.points import OBJECTS_A_PORT, OBJECTS_IN_TABLES, picture_of, point_of
 from fairlane_controller.web.server import STATIC, PageServer, served
 from live_switch import LiveSwitch
 from test_controller_live_source import targets_of
@@ -79,19 +79,16 @@ def test_a_point_is_small_and_bounded() -> None:
     point = point_of(live_rows.picture(flows=500))
     port = point["ports"]["s1:3"]
     assert list(point["ports"]) == ["s1:3"], "managed ports only"
-    assert len(port["flows"]) == FLOWS_A_PORT
-    assert port["flows"]["tcp 10.0.2.250:40499 > 10.0.3.3:5001"] == [1, 5, 599_000, 2.0]
-    assert (port["waiting"], port["thresholds"], port["drops"]) == (9, {"0": 5}, {"qthresh": 5.9})
+    assert len(port["objects"]["flow"]) == OBJECTS_A_PORT
+    # The queue, its threshold, goodput, drops/s: in the order of the columns.
+    assert port["objects"]["flow"]["tcp 10.0.2.250:40499 > 10.0.3.3:5001"] == [1, 5, 599_000, 2.0]
+    assert (port["waiting"], port["objects"]["policy"], port["drops"]) == (9, {"0": [5]}, {"qthresh": 5.9})
     assert len(json.dumps(point)) < 2000
     said = picture_of(live_rows.picture(flows=500))
-    assert (len(said["flows"]), said["flows_in_all"]) == (FLOWS_IN_TABLES, 500)
-    assert point_of(live_rows.gfr_picture())["ports"]["s1:6"]["vcs"]["vc1"] == [
-        40,
-        9_200_000,
-        9_000_000,
-        1.5,
-        9_100_000,
-    ]
+    assert (len(said["flows"]), said["in_all"]["flow"]) == (OBJECTS_IN_TABLES, 500)
+    port = point_of(live_rows.gfr_picture())["ports"]["s1:6"]
+    assert port["objects"]["vc"]["vc1"] == [40, 9_200_000, 9_100_000, 9_000_000, 1.5]
+    assert (port["waiting"], port["marks"]) == (1200, {"LBO": 1000, "HBO": 3000})
 
 
 def test_the_page_loads_nothing_from_anywhere_else() -> None:

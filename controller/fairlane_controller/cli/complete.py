@@ -103,7 +103,7 @@ def complete_flow(ctx: Any, incomplete: str) -> list[str]:
 
         async def ask() -> list[str]:
             async with LiveSource(resolve(_given(ctx, "state"), _given(ctx, "switch"))) as source:
-                return [flow.flow for flow in (await source.snapshot()).flows]
+                return [flow.key for flow in (await source.snapshot()).of_kind("flow")]
 
         return [flow for flow in _timed(ask) if flow.startswith(incomplete)]
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -48,11 +47,11 @@ def drops_command(
     if as_json:
         print_json([line.to_json() for line in lines])
         return
-    with_vc = any(line.vc for line in lines)
-    columns = ["switch", "port", *(["VC"] if with_vc else []), "reason", "packets", "rate", "by", "meaning"]
+    with_object = any(line.object for line in lines)
+    columns = ["switch", "port", *(["of"] if with_object else []), "reason", "packets", "rate", "by", "meaning"]
     rows = [
-        [one.switch, one.port, *([one.vc] if with_vc else []), one.reason, one.packets, format_per_s(one.per_s), one.by, one.meaning]
-        for one in (replace(line) for line in lines)
+        [one.switch, one.port, *([one.object] if with_object else []), one.reason, one.packets, format_per_s(one.per_s), one.by, one.meaning]
+        for one in lines
     ]  # fmt: skip
     empty = "nothing is dropped" if now else "nothing was dropped"
     print_table("drops", columns, rows, empty=empty, wrap=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +18,8 @@ from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.signals import asked_to_end
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.errors import out_of_range
-from fairlane_controller.export.rows import TABLES
-from fairlane_controller.export.writers import Writer, open_writers
+from fairlane_controller.export.writers import Writer, check_file, open_writers
+from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.units import counted, format_time, parse_time
@@ -33,7 +34,7 @@ def export_command(
     period: Annotated[str, typer.Option("--every", help="Between two snapshots.", metavar="TIME")] = "0.5s",
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", "-r", help=f"Of a CSV or Parquet file: {', '.join(TABLES)}; repeatable.", metavar="KIND", autocompletion=lambda: list(TABLES)),
+        typer.Option("--rows", "-r", help="Of a CSV or Parquet file: ports, drops, or a kind of the program (flows, vcs, policies); repeatable.", metavar="KIND"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     state: StateOption = None,
@@ -53,12 +54,12 @@ def export_command(
     if not 0 <= duration_s <= MAX_DURATION_S:
         raise out_of_range("--for", duration, "0", f"{MAX_DURATION_S:g}s")
     targets = resolve(state, switch)
-    writers = open_writers(file, rows or ["ports"], overwrite=overwrite)
-    try:
-        taken, ended_early = asyncio.run(_export(targets, writers, duration_s, period_s))
-    finally:
-        for writer in writers:
-            writer.close()
+
+    def open_files(first: Snapshot) -> list[Writer]:
+        return open_writers(file, rows or ["ports"], first, overwrite=overwrite)
+
+    check_file(file)
+    taken, ended_early, writers = asyncio.run(_export(targets, duration_s, period_s, open_files))
     result = [{"file": str(writer.path), "rows": writer.rows} for writer in writers]
     if as_json:
         print_json({"snapshots": taken, "ended_early": ended_early, "files": result})
@@ -71,8 +72,10 @@ def export_command(
         )
 
 
-async def _export(targets: Targets, writers: list[Writer], duration_s: float, period_s: float) -> tuple[int, bool]:
-    """How many snapshots were written, and whether ^C ended it. The first has no rates, so it is taken before."""
+async def _export(
+    targets: Targets, duration_s: float, period_s: float, open_files: Callable[[Snapshot], list[Writer]]
+) -> tuple[int, bool, list[Writer]]:
+    """How many snapshots were written, whether ^C ended it, and the files. The first has no rates: it says what columns there are."""
     loop = asyncio.get_running_loop()
     stop = asked_to_end()
     wanted = max(1, math.floor(duration_s / period_s + 1e-9))
@@ -82,10 +85,16 @@ async def _export(targets: Targets, writers: list[Writer], duration_s: float, pe
         TextColumn("{task.completed:.0f} of {task.total:.0f} snapshots"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as progress:
+    writers: list[Writer] = []
+    with (
+        contextlib.ExitStack() as stack,
+        Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as progress,
+    ):
         task = progress.add_task("export", total=wanted)
         async with LiveSource(targets, queues_of=queue_sources(targets)) as source:
-            need_switches(await source.snapshot())
+            writers = open_files(need_switches(await source.snapshot()))
+            for writer in writers:
+                stack.callback(writer.close)
             begun_s = loop.time()
             for done in range(1, wanted + 1):
                 wait_s = begun_s + done * period_s - loop.time()
@@ -94,9 +103,9 @@ async def _export(targets: Targets, writers: list[Writer], duration_s: float, pe
                         await asyncio.wait_for(stop.wait(), wait_s)
                 if stop.is_set():
                     error_console.print(f"ended after {format_time(round(loop.time() - begun_s, 1))}", markup=False)
-                    return done - 1, True
+                    return done - 1, True, writers
                 snapshot = await source.snapshot()
                 for writer in writers:
                     writer.add(snapshot)
                 progress.update(task, completed=done)
-    return wanted, False
+    return wanted, False, writers

@@ -40,7 +40,7 @@ _HERE = "fairlane_controller.cli"
 COMMANDS = [
     LazyCommand("status", f"{_HERE}.status:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
     LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows that have an entry, their queues and rates.", LOOK),
-    LazyCommand("vcs", f"{_HERE}.vcs:vcs_command", "VCs: what each asks, gets and is owed.", LOOK),
+    LazyCommand("vcs", f"{_HERE}.show:vcs_command", "VCs: what each asks, gets and is owed.", LOOK),
     LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
     LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
     LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),

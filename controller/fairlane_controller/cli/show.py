@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane flows`, `measure` and `table`: what the switches and the loop know."""
+"""`fairlane flows`, `vcs`, `measure` and `table`: what the switches and the loop know."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import typer
 from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, check_port, parse_interval
 from fairlane_controller.cli.measuring import measure, print_measured
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
-from fairlane_controller.live.model import FlowRow
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.live.pictures import need_switches, take_two
+from fairlane_controller.live.values import heading_of, text_of
+from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.names import resolve_name
-from fairlane_controller.units import format_per_s, format_rate, format_time, parse_time, rounded
+from fairlane_controller.units import parse_time
 
 
 def flows_command(
@@ -33,47 +34,49 @@ def flows_command(
 
     Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows -s s1 -p 3 --json`
     """
+    _show_objects("flow", resolve(state, switch), interval, port, every=every, as_json=as_json)
+
+
+def vcs_command(
+    interval: IntervalOption = "1s",
+    port: OnlyPortOption = None,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each VC at each managed port: its MCR and w_i, what it gets (r_i), what waits (Q_i), what is refused, and whether MCR is met.
+
+    MCR met: `yes`, `no` (with the part it gets), `asks less` (it sends less and loses nothing), `idle`. Frames by verdict: `fairlane gfr
+    show`; changes: `fairlane vc`.
+
+    Examples: `fairlane vcs`, `fairlane vcs --interval 5s`, `fairlane vcs --json`
+    """
+    _show_objects("vc", resolve(state, switch), interval, port, every=True, as_json=as_json)
+
+
+def _show_objects(name: str, targets: Targets, interval: str, port: int | None, *, every: bool, as_json: bool) -> None:
+    """The objects of a kind: those of a port that send most first; without `every` only those that have something to send."""
     interval_s = parse_interval(interval)
-    targets = resolve(state, switch)
     check_port(targets, port)
     snapshot, _ = asyncio.run(take_two(targets, interval_s))
-    rows = [flow for flow in need_switches(snapshot, "qthresh").flows if port is None or flow.port == port]
+    rows = [row for row in need_switches(snapshot, name).of_kind(name) if port is None or row.port == port]
     if as_json:
-        by_slot = sorted(rows, key=lambda flow: (flow.switch, flow.slot))
-        print_json([{**flow.to_json(), "rate_bps": flow.offered_bps} for flow in by_slot])
+        print_json([row.to_json() for row in rows])
         return
-    quiet = 0
+    kind = next(kind for kind in snapshot.kinds if kind.name == name)
+    busy = rows
     if interval_s and not every:
-        sending = [flow for flow in rows if flow.offered_bps or flow.waiting_packets]
-        quiet = len(rows) - len(sending)
-        rows = sending
-    rows.sort(key=lambda flow: (flow.switch, flow.port or 0, -(flow.goodput_bps or 0.0), flow.slot))
-    columns = (
-        "switch",
-        "port",
-        "flow",
-        "waiting",
-        "Qthresh",
-        "weight",
-        "offered",
-        "goodput",
-        "dropped",
-        "idle",
-    )
-    table = [
-        (f.switch, f.port, f.flow, f.waiting_packets, f.qthresh_packets, None if f.weight is None else f"{f.weight:.4g}", format_rate(rounded(f.offered_bps)), format_rate(rounded(f.goodput_bps)), _dropped(f), format_time(rounded(f.idle_s)))
-        for f in rows
-    ]  # fmt: skip
-    empty = "no flow sends now" if quiet else "no flow has an entry (the loop makes them: `fairlane run`)"
-    print_table("flows (packets that wait, and may; frames' bits)", columns, table, empty=empty)
-    if quiet:
-        console.print(f"{quiet} more with nothing to send (--all shows them)", markup=False)
-
-
-def _dropped(flow: FlowRow) -> str:
-    return (
-        f"{flow.dropped_packets} ({format_per_s(flow.drops_per_s)})" if flow.drops_per_s else str(flow.dropped_packets)
-    )
+        signs = [column.name for column in kind.columns if column.plot in (QUEUE, GOODPUT, DROPS)]
+        busy = [row for row in rows if any(row[sign] for sign in signs)]
+        goodput = kind.plotted(GOODPUT)
+        if goodput is not None:
+            busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
+    columns = [column for column in kind.columns if not column.wide]
+    table = [(row.switch, row.port, row.key, *(text_of(one, row[one.name]) for one in columns)) for row in busy]
+    empty = f"no {name} sends now" if rows else f"no {name} has an entry"
+    print_table(kind.title, ("switch", "port", name, *map(heading_of, columns)), table, empty=empty)
+    if len(busy) < len(rows):
+        console.print(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)", markup=False)
 
 
 def measure_command(

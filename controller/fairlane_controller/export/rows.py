@@ -1,102 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots as flat rows with fixed columns, units in their names: one row a port, flow, VC or drop reason and time."""
+"""Snapshots as flat rows with fixed columns, units in their names: one row a port, object (flow, VC) or drop reason and time."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairlane_controller.live.model import FlowRow, PortRow, Snapshot, VcRow
-from fairlane_controller.live.vc_state import served
-
-Cell = Any
-Kind = str
+from fairlane_controller.errors import unknown_name
+from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.program.rows import Column
 
 MEASURED = ("bw_bps", "t_res_s", "tau_s", "t_ack_s", "l_d_bytes", "n_c")
 
-
-@dataclass(frozen=True)
-class Table:
-    """One kind of rows."""
-
-    columns: Mapping[str, type]
-    "Name and type (str, int, float, bool) of each column behind `time_s`; None is always possible."
-    rows: Callable[[Snapshot], list[dict[str, Cell]]]
-
-
-def _ports(snapshot: Snapshot) -> list[dict[str, Cell]]:
-    return [_port(row) for row in snapshot.ports]
-
-
-def _port(row: PortRow) -> dict[str, Cell]:
-    first = row.policies[0] if row.policies else None
-    flat: dict[str, Cell] = {name: getattr(row, name) for name in _PORT if hasattr(row, name)}
-    flat |= {
-        "traffic_class": first.traffic_class if first else None,
-        "scheme": first.scheme if first else row.scheme,
-        "qthresh_packets": first.qthresh_packets if first else None,
-        "weight": first.weight if first else None,
-        "mode": first.mode if first else None,
-        "policies": json.dumps([policy.to_json() for policy in row.policies]) if len(row.policies) > 1 else None,
-    }
-    for name in MEASURED:
-        found = (row.measured or {}).get(name)
-        flat[f"measured_{name}"] = float(found["value"]) if found else None
-        flat[f"measured_{name}_age_s"] = float(found["age_s"]) if found else None
-    return flat
-
-
 _PORT: dict[str, type] = {
     "switch": str, "port": int, "interface": str, "managed": bool, "rate_bps": float, "tx_bps": float, "utilisation": float,
-    "waiting_packets": int, "waiting_bytes": int, "waiting_cells": int, "capacity_packets": int, "capacity_cells": int,
-    "drops_per_s": float, "dropped_packets": int, "sent_packets": int, "sent_bytes": int, "traffic_class": int, "scheme": str,
-    "qthresh_packets": int, "weight": float, "mode": str, "policies": str, "active_vcs": int, "collisions": int,
-    **{name: float for measured in MEASURED for name in (f"measured_{measured}", f"measured_{measured}_age_s")},
+    "waiting_packets": int, "waiting_bytes": int, "capacity_packets": int, "drops_per_s": float, "dropped_packets": int,
+    "sent_packets": int, "sent_bytes": int,
 }  # fmt: skip
-
-_FLOW: dict[str, type] = {
-    "switch": str, "port": int, "traffic_class": int, "flow": str, "slot": int, "protocol": str, "src": str, "src_port": int,
-    "dst": str, "dst_port": int, "vid": int, "waiting_packets": int, "qthresh_packets": int, "weight": float, "packets": int, "bytes": int,
-    "dropped_packets": int, "dropped_bytes": int, "offered_bps": float, "goodput_bps": float, "drops_per_s": float, "idle_s": float,
-}  # fmt: skip
-
-_VC: dict[str, type] = {
-    "switch": str, "port": int, "vc": str, "slot": int, "mcr_bps": float, "w_bps": float, "rate_bps": float, "waiting_cells": int,
-    "arrived_packets": int, "accepted_packets": int, "refused_packets": int, "offered_bps": float, "goodput_bps": float,
-    "drops_per_s": float, "active": bool, "mcr_met": str, "verdicts": str,
-}  # fmt: skip
-
+_MEASURED = {name: float for measured in MEASURED for name in (f"measured_{measured}", f"measured_{measured}_age_s")}
 _DROP: dict[str, type] = {
-    "switch": str, "port": int, "reason": str, "packets": int, "per_s": float, "by": str,
+    "switch": str, "port": int, "object": str, "reason": str, "packets": int, "per_s": float, "by": str,
 }  # fmt: skip
 
 
-def _flow(row: FlowRow) -> dict[str, Cell]:
-    return {name: getattr(row, name) for name in _FLOW}
+def kinds_of(snapshot: Snapshot) -> list[str]:
+    """The kinds of rows that there are: ports, drops, and the plurals of the programs' kinds."""
+    return ["ports", "drops", *(kind.many for kind in snapshot.kinds)]
 
 
-def _vc(row: VcRow) -> dict[str, Cell]:
-    met = served(row)
-    flat: dict[str, Cell] = {name: getattr(row, name) for name in _VC if hasattr(row, name)}
-    verdicts = {name: dict(cells) for name, cells in row.verdicts.items()}
-    return flat | {"mcr_met": met.value if met else None, "verdicts": json.dumps(verdicts)}
+def columns_of(kind: str, snapshot: Snapshot) -> dict[str, type]:
+    """All columns of a kind and their types (None is always possible), `time_s` (Unix time) first. Raises UNKNOWN_NAME."""
+    if kind == "ports":
+        columns = {**_PORT, **_types(snapshot.columns), **_MEASURED}
+    elif kind == "drops":
+        columns = _DROP
+    else:
+        found = next((one for one in snapshot.kinds if one.many == kind), None)
+        if found is None:
+            raise unknown_name("kind of rows", kind, kinds_of(snapshot))
+        columns = {"switch": str, "port": int, found.name: str, **_types(found.columns)}
+    return {"time_s": float, **columns}
 
 
-TABLES: dict[Kind, Table] = {
-    "ports": Table(_PORT, _ports),
-    "flows": Table(_FLOW, lambda snapshot: [_flow(row) for row in snapshot.flows]),
-    "vcs": Table(_VC, lambda snapshot: [_vc(row) for row in snapshot.vcs]),
-    "drops": Table(_DROP, lambda snapshot: [{n: getattr(row, n) for n in _DROP} for row in snapshot.drops]),
-}
+def rows_of(kind: str, snapshot: Snapshot) -> list[dict[str, Any]]:
+    """The rows of one snapshot, with the columns of `columns_of`."""
+    document, columns = snapshot.to_json(), columns_of(kind, snapshot)
+    rows = [_port(row) for row in snapshot.ports] if kind == "ports" else document[kind]
+    return [{**{name: _flat(row.get(name)) for name in columns}, "time_s": round(snapshot.time_s, 6)} for row in rows]
 
 
-def columns_of(kind: Kind) -> dict[str, type]:
-    """All columns of a kind, `time_s` (Unix time) first."""
-    return {"time_s": float, **TABLES[kind].columns}
+def _types(columns: Iterable[Column]) -> dict[str, type]:
+    return {column.name: column.python_type for column in columns}
 
 
-def rows_of(kind: Kind, snapshot: Snapshot) -> list[dict[str, Cell]]:
-    """The rows of one snapshot."""
-    return [{"time_s": round(snapshot.time_s, 6), **row} for row in TABLES[kind].rows(snapshot)]
+def _port(row: PortRow) -> dict[str, Any]:
+    plain = row.to_json()
+    for name in MEASURED:
+        found = (row.measured or {}).get(name)
+        plain[f"measured_{name}"] = float(found["value"]) if found else None
+        plain[f"measured_{name}_age_s"] = float(found["age_s"]) if found else None
+    return plain
+
+
+def _flat(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, (Mapping, list)) else value

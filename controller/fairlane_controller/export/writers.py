@@ -6,12 +6,12 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.export.rows import TABLES, columns_of, rows_of
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.export.rows import columns_of, rows_of
 from fairlane_controller.live.model import Snapshot
 
 SUFFIXES = (".csv", ".parquet", ".jsonl")
@@ -35,21 +35,27 @@ class Writer(Protocol):
         ...
 
 
-def open_writers(file: Path, kinds: Sequence[str], *, overwrite: bool) -> list[Writer]:
-    """The files of an export: `.jsonl` one, whole snapshots; `.csv` and `.parquet` one a kind, `NAME-KIND` when there are several.
-
-    Raises BAD_INPUT for another suffix and for a file that is there (unless `overwrite`), UNKNOWN_NAME for another kind.
-    """
+def check_file(file: Path) -> None:
+    """BAD_INPUT unless the suffix is one that we write and the folder is there."""
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise FairlaneError(
             ErrorCode.BAD_INPUT, f"{file}: the suffix says the format: {', '.join(SUFFIXES)}, not {suffix or 'none'!r}"
         )
-    for kind in kinds:
-        if kind not in TABLES:
-            raise unknown_name("kind of rows", kind, TABLES)
     if not file.absolute().parent.is_dir():
         raise FairlaneError(ErrorCode.BAD_INPUT, f"{file}: there is no folder {file.absolute().parent}")
+
+
+def open_writers(file: Path, kinds: Sequence[str], first: Snapshot, *, overwrite: bool) -> list[Writer]:
+    """The files of an export: `.jsonl` one, whole snapshots; `.csv` and `.parquet` one a kind, `NAME-KIND` when there are several.
+
+    `first` says which columns there are. Raises BAD_INPUT for another suffix and for a file that is there (unless `overwrite`),
+    UNKNOWN_NAME for another kind.
+    """
+    check_file(file)
+    suffix = file.suffix.lower()
+    for kind in kinds:
+        columns_of(kind, first)
     several = len(kinds) > 1 and suffix != ".jsonl"
     paths = [file.with_name(f"{file.stem}-{kind}{file.suffix}") for kind in kinds] if several else [file]
     there = [path for path in paths if path.exists()]
@@ -62,7 +68,7 @@ def open_writers(file: Path, kinds: Sequence[str], *, overwrite: bool) -> list[W
         else:
             make = CsvFile if suffix == ".csv" else ParquetFile
             for path, kind in zip(paths, kinds, strict=True):
-                made.append(make(path, kind))
+                made.append(make(path, kind, columns_of(kind, first)))
     except OSError as ex:
         for writer in made:
             writer.close()
@@ -99,12 +105,12 @@ class JsonLines:
 class CsvFile:
     """RFC 4180 with a header; an empty cell is what is not known."""
 
-    def __init__(self, path: Path, kind: str) -> None:
+    def __init__(self, path: Path, kind: str, columns: Mapping[str, type]) -> None:
         self.path = path
         self.rows = 0
         self._kind = kind
         self._file = path.open("w", encoding="utf-8", newline="")
-        self._csv = csv.DictWriter(self._file, list(columns_of(kind)))
+        self._csv = csv.DictWriter(self._file, list(columns), extrasaction="ignore")
         self._csv.writeheader()
 
     def add(self, snapshot: Snapshot) -> None:
@@ -125,7 +131,7 @@ class CsvFile:
 class ParquetFile:
     """Typed columns; the file can be read after `close` only. Needs pyarrow."""
 
-    def __init__(self, path: Path, kind: str) -> None:
+    def __init__(self, path: Path, kind: str, columns: Mapping[str, type]) -> None:
         try:
             pyarrow: Any = importlib.import_module("pyarrow")
             parquet: Any = importlib.import_module("pyarrow.parquet")
@@ -140,7 +146,7 @@ class ParquetFile:
         types: dict[type, Any] = {
             str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()
         }  # fmt: skip
-        self._schema: Any = pyarrow.schema([(name, types[kind_of]) for name, kind_of in columns_of(kind).items()])
+        self._schema: Any = pyarrow.schema([(name, types[kind_of]) for name, kind_of in columns.items()])
         self._writer: Any = parquet.ParquetWriter(str(path), self._schema)
         self._waiting: list[dict[str, Any]] = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that a topology dropped, by reason, from two snapshots: the drop counters, and of GFR's ports the verdicts of each VC."""
+"""All that a topology dropped, by reason, from two snapshots."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.program.reasons import meaning
-from fairlane_controller.programs.gfr.names import Verdict
-
-_REFUSING = {verdict.name.lower() for verdict in Verdict if not verdict.accepted}
 
 
 @dataclass(frozen=True)
@@ -27,14 +24,15 @@ class DropLine:
     "None without a second snapshot."
     by: str
     "`program`, `queue` or `link`."
-    vc: str | None = None
+    object: str | None = None
+    "Whose they were: a VC."
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "switch": self.switch,
             "port": self.port,
-            "vc": self.vc,
+            "object": self.object,
             "reason": self.reason,
             "meaning": self.meaning,
             "packets": self.packets,
@@ -44,18 +42,18 @@ class DropLine:
 
 
 def drop_lines(now: Snapshot, before: Snapshot | None = None) -> list[DropLine]:
-    """One line a (switch, port, VC, reason), those that drop most first; `before` gives the rates."""
+    """One line a (switch, port, object, reason), those that drop most first; `before` gives the rates."""
     earlier = _counts(before) if before is not None else {}
     # A switch that was away in the earlier snapshot had no counters there: that says nothing of its rate.
     read = {row.switch for row in before.switches if row.program is not None} if before is not None else set[str]()
     elapsed_s = now.time_s - before.time_s if before is not None else 0.0
     lines: list[DropLine] = []
     for key, packets in _counts(now).items():
-        switch, port, vc, reason, by = key
+        switch, port, whose, reason, by = key
         per_s = None
         if switch in read and elapsed_s > 0:
             per_s = max(0, packets - earlier.get(key, 0)) / elapsed_s
-        lines.append(DropLine(switch, port, reason, meaning(reason, by), packets, per_s, by, vc))
+        lines.append(DropLine(switch, port, reason, meaning(reason, by), packets, per_s, by, whose))
     return sorted(
         lines, key=lambda line: (-(line.per_s or 0.0), -line.packets, line.switch, line.port or 0, line.reason)
     )
@@ -65,10 +63,4 @@ _Key = tuple[str, "int | None", "str | None", str, str]
 
 
 def _counts(snapshot: Snapshot) -> dict[_Key, int]:
-    found: dict[_Key, int] = {(row.switch, row.port, None, row.reason, row.by): row.packets for row in snapshot.drops}
-    for vc in snapshot.vcs:
-        for verdict, cells in vc.verdicts.items():
-            packets = sum(cells.values())
-            if verdict in _REFUSING and packets:
-                found[(vc.switch, vc.port, vc.vc, verdict, "program")] = packets
-    return found
+    return {(row.switch, row.port, row.object, row.reason, row.by): row.packets for row in snapshot.drops}

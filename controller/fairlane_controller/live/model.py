@@ -4,8 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, cast
+
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.rows import CAPACITY, CONTROL, GOODPUT, QUEUE, Column, Kind, plotted
+
+SCHEMA = 2
+"""Version of the document that `--json` prints: it grows when a key goes or means something else."""
 
 
 class _Row:
@@ -13,7 +19,8 @@ class _Row:
 
     def to_json(self) -> dict[str, Any]:
         """The fields by their names, rows within rows too."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}
+        plain = {f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}
+        return plain | plain.pop("values", {})
 
 
 def _plain(value: Any) -> Any:
@@ -23,6 +30,8 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in cast("tuple[Any, ...]", value)]
     if isinstance(value, float):
         return round(value, 6)
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in cast("Mapping[str, Any]", value).items()}
     return value
 
 
@@ -43,28 +52,14 @@ class SwitchRow(_Row):
 
 
 @dataclass(frozen=True)
-class PolicyRow(_Row):
-    """The scheme of a class at a managed port."""
-
-    traffic_class: int
-    scheme: str
-    qthresh_packets: int | None
-    weight: float
-    effective_packets: int | None
-    "(qthresh · weight) >> 8, what a flow without a weight of its own may have waiting."
-    mode: str | None
-    "`auto` or `manual`; None without a run state, or where no threshold is in force."
-    k: float | None = None
-
-
-@dataclass(frozen=True)
 class PortRow(_Row):
-    """One egress port: all that the run state names, and every managed one."""
+    """One egress port: all that the run state names, and every one that the program manages."""
 
     switch: str
     port: int
     interface: str | None = None
     managed: bool = False
+    "Whether the program has settings for it."
     rate_bps: float | None = None
     "Of the port's shaper; None: unlimited or not known."
     tx_bps: float | None = None
@@ -72,86 +67,39 @@ class PortRow(_Row):
     "tx_bps / rate_bps, or of the measured BW where the rate is not known."
     waiting_packets: int | None = None
     waiting_bytes: int | None = None
-    waiting_cells: int | None = None
     capacity_packets: int | None = None
-    capacity_cells: int | None = None
-    "QMAX of a port that GFR manages."
     drops_per_s: float | None = None
     dropped_packets: int | None = None
-    "Since the counters began."
+    "By decisions about the queue, since the counters began."
     sent_packets: int | None = None
     sent_bytes: int | None = None
-    scheme: str | None = None
-    "Of a port that GFR manages."
-    lbo_cells: int | None = None
-    hbo_cells: int | None = None
-    active_vcs: int | None = None
-    collisions: int | None = None
-    policies: tuple[PolicyRow, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    "The program's columns."
     measured: Mapping[str, Any] | None = None
     """What the loop measures, as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, "t_res_s": …}`."""
 
 
 @dataclass(frozen=True)
-class FlowRow(_Row):
-    """A flow that has an entry at a switch."""
+class ObjectRow(_Row):
+    """An object of a port, of one of the program's kinds: a flow, a VC, a class."""
 
     switch: str
     port: int | None
-    "Its egress port by the switch's routes; None where no route is known."
-    traffic_class: int | None
-    "None where its port has policies of several classes: the entry does not say."
-    flow: str
-    slot: int
-    protocol: str
-    src: str
-    src_port: int
-    dst: str
-    dst_port: int
-    vid: int = 0
-    "Of the outer VLAN tag; 0: untagged."
-    waiting_packets: int | None = None
-    qthresh_packets: int | None = None
-    "What it may have waiting: (Qthresh · weight) >> 8; None with drop-tail."
-    weight: float | None = None
-    "In force: its own or tuned one, else its class's."
-    packets: int = 0
-    "Arrived since the entry was made."
-    bytes: int = 0
-    dropped_packets: int = 0
-    dropped_bytes: int = 0
-    offered_bps: float | None = None
-    "Frames that arrived for the queue."
-    goodput_bps: float | None = None
-    "Frames that were admitted: headers and retransmissions are in it."
-    drops_per_s: float | None = None
-    idle_s: float | None = None
+    "None where it is not known."
+    kind: str
+    key: str
+    "Its name, unique among those of its kind and port."
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    "The kind's columns; None is what is not known."
 
+    def __getitem__(self, column: str) -> Any:
+        """The value of a column; None where it is not known."""
+        return self.values.get(column)
 
-@dataclass(frozen=True)
-class VcRow(_Row):
-    """A VC at a managed port."""
-
-    switch: str
-    port: int
-    vc: str
-    slot: int | None = None
-    mcr_bps: float | None = None
-    w_bps: float | None = None
-    rate_bps: float | None = None
-    "r_i as the data plane has it."
-    waiting_cells: int | None = None
-    arrived_packets: int = 0
-    accepted_packets: int = 0
-    refused_packets: int = 0
-    offered_bps: float | None = None
-    goodput_bps: float | None = None
-    "Frames that were accepted."
-    drops_per_s: float | None = None
-    active: bool | None = None
-    "None without a loop."
-    verdicts: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
-    '`{"case_3": {"clp0", "clp1"}}`: frames by verdict and CLP.'
+    def to_json(self) -> dict[str, Any]:
+        """`{"switch", "port", "flow": "tcp …", …}`."""
+        values = {name: _plain(value) for name, value in self.values.items()}
+        return {"switch": self.switch, "port": self.port, self.kind: self.key, **values}
 
 
 @dataclass(frozen=True)
@@ -166,6 +114,8 @@ class DropRow(_Row):
     per_s: float | None
     by: str
     "`program` (the P4 program), `queue` (the traffic manager), `link` (the port itself)."
+    object: str | None = None
+    "Whose packets they were (a VC), where the program says so."
 
 
 @dataclass(frozen=True)
@@ -191,8 +141,7 @@ class Snapshot(_Row):
     target: str | None
     switches: tuple[SwitchRow, ...]
     ports: tuple[PortRow, ...] = ()
-    flows: tuple[FlowRow, ...] = ()
-    vcs: tuple[VcRow, ...] = ()
+    objects: tuple[ObjectRow, ...] = ()
     drops: tuple[DropRow, ...] = ()
     loop: tuple[LoopRow, ...] | None = None
     "None: no loop runs."
@@ -200,6 +149,48 @@ class Snapshot(_Row):
     "What is wrong with the loop itself."
     interval_s: float | None = None
     "Since the snapshot before: what the rates are over."
+    programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
+    "Those that the switches run, by name: their columns and kinds are what there is to show."
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `--json`: `schema` is its version; objects stand under the plural of their kind (`flows`, `vcs`)."""
+        rest = replace(self, objects=(), programs={})
+        plain = {key: value for key, value in _Row.to_json(rest).items() if key not in ("objects", "programs")}
+        objects = {kind.many: [row.to_json() for row in self.of_kind(kind.name)] for kind in self.kinds}
+        programs = {
+            name: {
+                "title": program.title,
+                "columns": [column.to_json() for column in program.columns],
+                "kinds": [kind.to_json() for kind in program.kinds],
+            }
+            for name, program in self.programs.items()
+        }
+        return {"schema": SCHEMA, **plain, **objects, "programs": programs}
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of objects that its programs have."""
+        return tuple({kind.name: kind for program in self.programs.values() for kind in program.kinds}.values())
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of ports that its programs have."""
+        return tuple({one.name: one for program in self.programs.values() for one in program.columns}.values())
+
+    def program_of(self, switch: str) -> Program | None:
+        """What a switch runs, if it is one with a contract."""
+        name = next((row.program for row in self.switches if row.switch == switch), None)
+        return self.programs.get(name or "")
+
+    def of_kind(self, kind: str) -> tuple[ObjectRow, ...]:
+        """All objects of a kind."""
+        return tuple(row for row in self.objects if row.kind == kind)
+
+    def objects_of(self, row: PortRow, kind: Kind) -> tuple[ObjectRow, ...]:
+        """The objects of a port: those with the most goodput first."""
+        mine = (one for one in self.objects if (one.kind, one.switch, one.port) == (kind.name, row.switch, row.port))
+        column = kind.plotted(GOODPUT)
+        return tuple(sorted(mine, key=lambda one: -(one[column.name] or 0.0)) if column is not None else mine)
 
     def port(self, switch: str, port: int) -> PortRow | None:
         """That port's row, or None."""
@@ -210,11 +201,17 @@ class Snapshot(_Row):
         """The ports whose queues the control plane manages."""
         return tuple(row for row in self.ports if row.managed)
 
-    def flows_of(self, row: PortRow) -> tuple[FlowRow, ...]:
-        """The flows of a port, those that send most first."""
-        mine = [flow for flow in self.flows if flow.switch == row.switch and flow.port == row.port]
-        return tuple(sorted(mine, key=lambda f: (-(f.goodput_bps or 0.0), f.slot)))
+    def queue_of(self, row: PortRow) -> tuple[float | None, float | None, str]:
+        """What waits at a port, what may wait, and the unit: packets unless its program counts something else (cells)."""
+        program = self.program_of(row.switch)
+        own = plotted(program.columns, QUEUE) if program is not None else None
+        if program is None or own is None or row.values.get(own.name) is None:
+            return row.waiting_packets, row.capacity_packets, "packets"
+        limit = plotted(program.columns, CAPACITY)
+        return row.values[own.name], row.values.get(limit.name) if limit else None, own.unit
 
-    def vcs_of(self, row: PortRow) -> tuple[VcRow, ...]:
-        """The VCs of a port by slot."""
-        return tuple(vc for vc in self.vcs if vc.switch == row.switch and vc.port == row.port)
+    def marks_of(self, row: PortRow) -> dict[str, float]:
+        """Levels of a port's queue that its program acts at, in the queue's unit, by title (LBO, HBO)."""
+        program, unit = self.program_of(row.switch), self.queue_of(row)[2]
+        columns = [one for one in program.columns if one.plot == CONTROL and one.unit == unit] if program else []
+        return {one.title: value for one in columns if (value := row.values.get(one.name)) is not None}

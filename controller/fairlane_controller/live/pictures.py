@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.live.model import Snapshot, SwitchRow
+from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.live.source import LiveSource, LiveTargets
 
@@ -23,29 +23,18 @@ async def take_two(
         return await source.snapshot(), first
 
 
-def need_switches(snapshot: Snapshot, program: str | None = None) -> Snapshot:
-    """The snapshot itself when every switch could be read and runs `program`; raises what is wrong with the first that is not so."""
+def need_switches(snapshot: Snapshot, kind: str | None = None) -> Snapshot:
+    """The snapshot itself when every switch could be read and its program has objects of a kind; raises what is wrong with the first that is not so."""
     for row in snapshot.switches:
         if row.error is not None:
             raise FairlaneError.from_json(dict(row.error))
+        where = f"switch {row.switch} at {row.grpc}"
         if row.program is None:
-            raise FairlaneError(
-                ErrorCode.NO_PIPELINE, f"{_where(row)} has no program yet: load it with `fairlane init`"
-            )
-        if program is not None and row.program != program:
-            raise FairlaneError(ErrorCode.WRONG_PROGRAM, _wrong(row, program))
+            raise FairlaneError(ErrorCode.NO_PIPELINE, f"{where} has no program yet: load it with `fairlane init`")
+        program = snapshot.program_of(row.switch)
+        kinds = [one.name for one in program.kinds] if program is not None else []
+        if kind is not None and kind not in kinds:
+            there = f"; it has {', '.join(one.many for one in program.kinds)}" if program and kinds else ""
+            text = f"{where} runs the program {row.program}, which has no {kind}{there}: see `fairlane status`"
+            raise FairlaneError(ErrorCode.WRONG_PROGRAM, text)
     return snapshot
-
-
-def _where(row: SwitchRow) -> str:
-    return f"switch {row.switch} at {row.grpc}"
-
-
-def _wrong(row: SwitchRow, program: str) -> str:
-    hints = {
-        "qthresh": "flows and thresholds are of the program qthresh",
-        "gfr": "VCs need a topology that was started with the program gfr",
-    }
-    instead = {"gfr": "see `fairlane vcs`", "qthresh": "see `fairlane flows`", "ena": "see `fairlane ena show`"}
-    other = instead.get(str(row.program), "see `fairlane show_tables`")
-    return f"{_where(row)} runs the program {row.program}: {hints[program]}; {other}"

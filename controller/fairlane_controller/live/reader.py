@@ -8,19 +8,16 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from finsy import P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.live.batch import BatchReader
-from fairlane_controller.live.gfr_view import GfrView
 from fairlane_controller.live.model import SwitchRow
-from fairlane_controller.live.plain_view import PlainView
-from fairlane_controller.live.qthresh_view import QthreshView
 from fairlane_controller.live.queues import QueueSource, QueueSourceOf, with_queues
 from fairlane_controller.live.rates import RateBook
-from fairlane_controller.live.view import Place, Sample, View
+from fairlane_controller.live.view import Place, Sample, read_sample
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
@@ -54,10 +51,11 @@ class SwitchReader:
         self._client_factory = client_factory
         self._clock = clock
         self._client: SwitchClient | None = None
-        self._view: View = PlainView()
-        self._viewed: str | None = None
-        "The program that the view is of."
-        self._batch = BatchReader()
+        self.program: Program | None = None
+        "What the switch runs; None: nothing that has a contract."
+        self._tables: tuple[str, ...] = ()
+        "Of the program that the switch ran at the last reading."
+        self._reading: BatchReading | None = None
         self._queues: QueueSource | None = None
         self._queue_rates = RateBook()
         self._rates = RateBook()
@@ -82,21 +80,22 @@ class SwitchReader:
         if client is None or not client.has_pipeline:
             return self._row(client), Sample()
         started_s = self._clock()
-        self._choose_view(client)
-        sample = await self._read_in_time(client, place, started_s)
+        reading = self._reading_of(client, place)
+        sample = await self._read_in_time(client, reading, place, started_s)
         if isinstance(sample, FairlaneError):
             await self._drop(sample)  # also after a refusal: another program may be there now
             return self._row(None), Sample()
         return self._row(client, 1e3 * (self._clock() - started_s)), sample
 
-    def _choose_view(self, client: SwitchClient) -> None:
-        """By the program that the client knows; it may learn of one after it has connected."""
-        name = _program(client)
-        if name != self._viewed:
-            views: dict[str, Callable[[], View]] = {"qthresh": QthreshView, "gfr": GfrView}
-            plain = partial(PlainView, find_program(client.table_names()))
-            self._view, self._viewed = views.get(name, plain)(), name
+    def _reading_of(self, client: SwitchClient, place: Place) -> BatchReading:
+        """The reading of this connection; a new one when the client knows of another program, which it may learn after it has connected."""
+        tables = tuple(client.table_names())
+        if self._reading is None or tables != self._tables:
             self._rates.forget()
+            self.program, self._tables = find_program(tables, place.program), tables
+            self._reading = BatchReading(client, per_s=self._rates.per_s)
+        self._reading.folder, self._reading.loop = place.folder, place.loop
+        return self._reading
 
     async def _look_after(self) -> None:
         """Let a connection go that is lost, or was made when the switch had no program and now has one."""
@@ -118,13 +117,15 @@ class SwitchReader:
                     )
                 )
 
-    async def _read_in_time(self, client: SwitchClient, place: Place, now_s: float) -> Sample | FairlaneError:
+    async def _read_in_time(
+        self, client: SwitchClient, batch: BatchReading, place: Place, now_s: float
+    ) -> Sample | FairlaneError:
         """In a task of its own: a connection that breaks cancels the call on it, which must not look as if we were cancelled."""
-        reading = asyncio.get_running_loop().create_task(self._read(client, place, now_s))
+        reading = asyncio.get_running_loop().create_task(self._read(client, batch, place, now_s))
         done, progress = set[asyncio.Task[Sample]](), -1
         try:
-            while not done and progress != self._batch.progress:
-                progress = self._batch.progress
+            while not done and progress != batch.progress:
+                progress = batch.progress
                 done, _ = await asyncio.wait([reading], timeout=self._options.read_timeout_s)
         finally:
             reading.cancel()
@@ -142,10 +143,11 @@ class SwitchReader:
             return problem
         raise problem
 
-    async def _read(self, client: SwitchClient, place: Place, now_s: float) -> Sample:
+    async def _read(self, client: SwitchClient, batch: BatchReading, place: Place, now_s: float) -> Sample:
         self._rates.begin(now_s)
         try:
-            sample = await self._view.read(client, place, self._rates, self._batch)
+            counters = {counter.alias for counter in client.switch.p4info.counters}
+            sample = await read_sample(self.program, batch, place, counters)
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except (ValueError, KeyError) as ex:
@@ -170,10 +172,14 @@ class SwitchReader:
             self.endpoint.grpc,
             self.endpoint.device_id,
             reachable=self._reached,
-            program=_program(client) if client is not None and client.has_pipeline else None,
+            program=self._name(client) if client is not None and client.has_pipeline else None,
             error=error.to_json() if error is not None else None,
             read_ms=read_ms,
         )
+
+    def _name(self, client: SwitchClient) -> str:
+        """Of ours by their contract (the P4Info need not have a name), others by their name."""
+        return self.program.name if self.program is not None else client.program
 
     def _connect_in_background(self) -> None:
         if self._connecting is not None and not self._connecting.done():
@@ -192,8 +198,7 @@ class SwitchReader:
             return
         self._rates.forget()
         self._queue_rates.forget()
-        self._batch = BatchReader()
-        self._viewed = None
+        self._reading = None
         self._queues = self._queues_of(self.endpoint) if self._queues_of else None
         self._client, self._error, self._reached = client, None, True
 
@@ -215,9 +220,3 @@ class SwitchReader:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
         await self._drop(None)
-
-
-def _program(client: SwitchClient) -> str:
-    """Ours by their tables (the P4Info need not have a name), others by their name."""
-    program = find_program(client.table_names())
-    return program.name if program is not None else client.program

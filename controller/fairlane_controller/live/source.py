@@ -14,11 +14,10 @@ from typing import Any, Protocol
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.loop_view import LoopSample, read_loop
-from fairlane_controller.live.model import PortRow, Snapshot, VcRow
+from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.live.reader import ReaderOptions, SwitchReader
 from fairlane_controller.live.view import Place
-from fairlane_controller.state.loop_state import POLICIES, LoopState, read_loop_state
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
 from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -64,8 +63,6 @@ class LiveSource:
         self._first = True
         self._store = Store(targets.run.folder) if targets.run else None
         self._run_stamp: Stamp | None = self._stamp(TOPOLOGY)
-        self._loop_state = LoopState()
-        self._loop_stamp: Stamp | None = None
         self._asking = asyncio.Lock()
         self.snapshots = 0
         "How many were taken."
@@ -98,19 +95,18 @@ class LiveSource:
         """Everything now; raises BAD_FILE only (a file of the run state that cannot be understood)."""
         async with self._asking:
             await self._follow_run_state()
-            self._follow_loop_state()
             wait, self._first = self._first, False
             time_s = time.time()
             states = {s.name: s for s in self._run.switches} if self._run else {}
-            loop_state = self._loop_state if self._run else None
-            names = list(self._readers)
-            reads = asyncio.gather(
+            loop = await read_loop(self._folder)
+            program = self._run.program if self._run else ""
+            details = {row.switch: row.details for row in loop.rows or ()}
+            samples = await asyncio.gather(
                 *(
-                    self._readers[name].read(Place(name, states.get(name), self._folder, loop_state), wait=wait)
-                    for name in names
+                    reader.read(Place(name, states.get(name), self._folder, details.get(name), program), wait=wait)
+                    for name, reader in self._readers.items()
                 )
             )
-            loop, samples = await asyncio.gather(read_loop(self._folder), reads)
             self.snapshots += 1
         ports = [port for _, sample in samples for port in sample.ports]
         intervals = [i for reader in self._readers.values() if (i := reader.interval_s) is not None]
@@ -120,12 +116,12 @@ class LiveSource:
             target=self._run.target if self._run else None,
             switches=tuple(row for row, _ in samples),
             ports=tuple(_with_loop(port, loop) for port in ports),
-            flows=tuple(flow for _, sample in samples for flow in sample.flows),
-            vcs=_active_vcs([vc for _, sample in samples for vc in sample.vcs], loop),
+            objects=tuple(row for _, sample in samples for row in sample.objects),
             drops=tuple(drop for _, sample in samples for drop in sample.drops),
             loop=loop.rows,
             loop_error=loop.error.to_json() if loop.error else None,
             interval_s=max(intervals) if intervals else None,
+            programs={one.program.name: one.program for one in self._readers.values() if one.program is not None},
         )
 
     async def _follow_run_state(self) -> None:
@@ -158,12 +154,6 @@ class LiveSource:
             return self._store.stamp(documents) if self._store is not None else None
         return None
 
-    def _follow_loop_state(self) -> None:
-        folder = self._folder
-        stamp = self._stamp(POLICIES)
-        if folder is not None and stamp != self._loop_stamp:
-            self._loop_state, self._loop_stamp = read_loop_state(folder), stamp
-
 
 def _queues_by_target(run: RunState | None) -> QueueSourceOf | None:
     """gNMI, which a switch may serve or not; BMv2 does not, and is not asked."""
@@ -186,14 +176,3 @@ def _with_loop(port: PortRow, loop: LoopSample) -> PortRow:
     if port.utilisation is None and port.tx_bps is not None and bw and bw.get("value"):
         changed["utilisation"] = port.tx_bps / float(bw["value"])
     return replace(port, **changed)
-
-
-def _active_vcs(vcs: list[VcRow], loop: LoopSample) -> tuple[VcRow, ...]:
-    active: dict[tuple[str, int], list[str]] = {}
-    for row in loop.rows or ():
-        for port in row.details.get("ports") or ():
-            active[(row.switch, int(port["port"]))] = list(port.get("active") or ())
-    return tuple(
-        replace(vc, active=vc.vc in active[(vc.switch, vc.port)]) if (vc.switch, vc.port) in active else vc
-        for vc in vcs
-    )

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the views of all programs share: what they know of their switch, what they return, and the drop counters."""
+"""One reading of one switch, whatever its program: rows of the program, packets sent and dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
-from fairlane_controller.live.batch import BatchReader, Reading
-from fairlane_controller.live.model import DropRow, FlowRow, PortRow, VcRow
-from fairlane_controller.live.rates import RateBook
-from fairlane_controller.program.rows import Reason
-from fairlane_controller.state.loop_state import LoopState
-from fairlane_controller.state.run_state import PortState, SwitchState
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
+from fairlane_controller.live.model import DropRow, ObjectRow, PortRow
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.reading import BatchReading
+from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.rows import DROP_KIND, Row
+from fairlane_controller.program.setup import complete_rows
+from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
+
+_OF_ALL_PORTS = (
+    "waiting_packets", "waiting_bytes", "capacity_packets", "sent_packets", "sent_bytes", "dropped_packets"
+)  # fmt: skip
+"""Values that a program may give in place of the core's."""
 
 
 @dataclass(frozen=True)
@@ -25,24 +30,10 @@ class Place:
     name: str
     state: SwitchState | None = None
     folder: Path | None = None
-    loop_state: LoopState | None = None
-    "Modes and k; None without a run state."
-
-    @property
-    def ports(self) -> Mapping[int, PortState]:
-        """Its ports by number; none without a run state."""
-        return {port.port: port for port in self.state.ports} if self.state else {}
-
-    def row(self, port: int) -> PortRow:
-        """A port's row as far as the run state goes."""
-        known = self.ports.get(port)
-        return PortRow(
-            self.name,
-            port,
-            interface=known.interface or None if known else None,
-            rate_bps=known.rate_bps or None if known else None,
-            capacity_packets=known.queue_packets or None if known else None,
-        )
+    loop: Mapping[str, Any] | None = None
+    "What the control loop's status says of it."
+    program: str = ""
+    "What its topology names."
 
 
 @dataclass(frozen=True)
@@ -50,45 +41,68 @@ class Sample:
     """One reading of one switch."""
 
     ports: tuple[PortRow, ...] = ()
-    flows: tuple[FlowRow, ...] = ()
-    vcs: tuple[VcRow, ...] = ()
-    drops: tuple[DropRow, ...] = field(default=())
+    objects: tuple[ObjectRow, ...] = ()
+    drops: tuple[DropRow, ...] = ()
 
 
-class View(Protocol):
-    """What is asked of one program; made anew with each connection."""
+async def read_sample(program: Program | None, reading: BatchReading, place: Place, counters: set[str]) -> Sample:
+    """One reading of a switch that has these counters; None: a program that nobody knows. Raises FairlaneError."""
+    await reading.begin()
+    rows = await complete_rows(program, reading, place.state) if program is not None else []
+    own = {row.port: row.values for row in rows if not row.kind and row.port is not None}
+    states = {port.port: port for port in place.state.ports} if place.state else {}
+    ports = sorted({*states, *own})
+    drops = await _drops(program, reading, place.name, ports) if COUNTER_DROPS in counters else []
+    drops += [_object_drop(place.name, row, reading) for row in rows if row.kind == DROP_KIND and row.values["packets"]]
+    sent = await reading.counters(COUNTER_PASSED, ports) if COUNTER_PASSED in counters else {}
+    in_queue = {reason.name for reason in reasons_of(program).values() if reason.in_queue}
+    found: list[PortRow] = []
+    for port in ports:
+        known, values, cell = states.get(port), dict(own.get(port, {})), sent.get(port)
+        refused = sum(row.packets for row in drops if row.port == port and row.reason in in_queue) if in_queue else None
+        core: dict[str, Any] = {
+            "capacity_packets": known.queue_packets or None if known else None,
+            "sent_packets": cell.packet_count if cell else None,
+            "sent_bytes": cell.byte_count if cell else None,
+            "dropped_packets": refused,
+        }
+        core |= {name: values.pop(name) for name in _OF_ALL_PORTS if name in values}
+        sent_per_s = reading.per_s(("sent_bytes", port), core["sent_bytes"])
+        tx_bps, rate_bps = None if sent_per_s is None else 8 * sent_per_s, known.rate_bps or None if known else None
+        row = PortRow(
+            place.name,
+            port,
+            interface=known.interface or None if known else None,
+            managed=port in own,
+            rate_bps=rate_bps,
+            tx_bps=tx_bps,
+            utilisation=tx_bps / rate_bps if tx_bps is not None and rate_bps else None,
+            drops_per_s=reading.per_s(("dropped_packets", port), core["dropped_packets"]),
+            values=values,
+            **core,
+        )
+        found.append(row)
+    objects = [
+        ObjectRow(place.name, row.port, row.kind, row.key, row.values)
+        for row in rows
+        if row.kind and row.kind != DROP_KIND
+    ]
+    return Sample(tuple(found), tuple(objects), tuple(drops))
 
-    async def read(self, client: SwitchClient, place: Place, rates: RateBook, batch: BatchReader) -> Sample:
-        """One reading; raises FairlaneError."""
-        ...
 
-
-def drop_cells(ports: Iterable[int], reasons: Iterable[int]) -> list[tuple[str, int]]:
-    """Cells of the counter `drops`."""
-    wanted = [int(reason) for reason in reasons]
-    return [(COUNTER_DROPS, drops_index(port, reason)) for port in ports for reason in wanted]
-
-
-def drop_rows(switch: str, reading: Reading, rates: RateBook, reasons: Mapping[int, Reason]) -> tuple[DropRow, ...]:
-    """A row a (port, reason) that has dropped anything."""
+async def _drops(program: Program | None, reading: BatchReading, switch: str, ports: list[int]) -> list[DropRow]:
+    """A row a (port, reason) that has dropped anything, by the counter `drops`."""
+    reasons = {number: one for number, one in reasons_of(program).items() if not one.in_rows}
+    places = {drops_index(port, number): (port, one.name) for port in ports for number, one in reasons.items()}
     rows: list[DropRow] = []
-    for (name, index), cell in sorted(reading.counters.items()):
-        if name != COUNTER_DROPS:
-            continue
-        per_s = rates.per_s((name, index), cell.packet_count)
+    for index, cell in sorted((await reading.counters(COUNTER_DROPS, places)).items()):
+        per_s = reading.per_s((COUNTER_DROPS, index), cell.packet_count)
         if cell.packet_count:
-            port, reason = index >> 4, index & 15
-            known = reasons.get(reason)
-            said = known.name if known is not None else f"reason_{reason}"
-            rows.append(DropRow(switch, port, said, cell.packet_count, per_s, "program"))
-    return tuple(rows)
+            rows.append(DropRow(switch, *places[index], cell.packet_count, per_s, "program"))
+    return rows
 
 
-def queue_drops(
-    switch: str, port: int, drops: Iterable[DropRow], reasons: Mapping[int, Reason]
-) -> tuple[int, float | None]:
-    """Packets that admission refused at a port, and how many a second."""
-    names = {reason.name for reason in reasons.values() if reason.in_queue}
-    mine = [row for row in drops if row.switch == switch and row.port == port and row.reason in names]
-    known = [row.per_s for row in mine if row.per_s is not None]
-    return sum(row.packets for row in mine), sum(known) if known or not mine else None
+def _object_drop(switch: str, row: Row, reading: BatchReading) -> DropRow:
+    values = row.values
+    per_s = reading.per_s((DROP_KIND, row.port, row.key), values["packets"])
+    return DropRow(switch, row.port, values["reason"], values["packets"], per_s, "program", values["object"])

@@ -12,10 +12,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from fairlane_controller.live.model import PortRow, Snapshot
-from fairlane_controller.metrics.names import METRICS, QUANTITIES
+from fairlane_controller.metrics.names import QUANTITIES, metrics_of
+from fairlane_controller.program.reasons import reasons_of
+from fairlane_controller.program.rows import GOODPUT, Column
 
-FLOWS_MAX = 50
-"""Flows with series of their own, those that send most: labels are kept for ever by who stores them."""
+OBJECTS_MAX = 50
+"""Objects of a kind (flows) with series of their own, those that send most: labels are kept for ever by who stores them."""
 
 
 @dataclass
@@ -53,19 +55,25 @@ class Picture:
 class PictureCollector(Collector):
     """What prometheus_client asks for the families of one scrape."""
 
-    def __init__(self, pictures: Sequence[Picture], flows_max: int = FLOWS_MAX) -> None:
+    def __init__(self, pictures: Sequence[Picture], objects_max: int = OBJECTS_MAX) -> None:
         self._pictures = pictures
-        self._flows_max = flows_max
+        self._objects_max = objects_max
 
     def collect(self) -> Iterator[Metric]:
         """Every family that has a series."""
         families: dict[str, Any] = {}
-        for metric in METRICS:
+        programs = {
+            name: one
+            for picture in self._pictures
+            if picture.snapshot
+            for name, one in picture.snapshot.programs.items()
+        }
+        for metric in metrics_of(programs.values()):
             make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
             name = metric.name.removesuffix("_total")
             families[metric.name] = make(name, metric.help, labels=("topology", *metric.labels))
         for picture in self._pictures:
-            for name, labels, value in samples(picture, self._flows_max):
+            for name, labels, value in samples(picture, self._objects_max):
                 if value is not None:
                     families[name].add_metric((picture.topology, *map(str, labels)), float(value))
         yield from (family for family in families.values() if family.samples)
@@ -74,7 +82,7 @@ class PictureCollector(Collector):
 Sample = tuple[str, tuple[object, ...], "float | None"]
 
 
-def samples(picture: Picture, flows_max: int = FLOWS_MAX) -> Iterator[Sample]:
+def samples(picture: Picture, objects_max: int = OBJECTS_MAX) -> Iterator[Sample]:
     """(metric, labels after the topology, value); a value of None is left out by who asks."""
     for event, count in sorted(picture.counts.events.items()):
         yield "fairlane_loop_events_total", (event,), count
@@ -90,30 +98,15 @@ def samples(picture: Picture, flows_max: int = FLOWS_MAX) -> Iterator[Sample]:
         yield "fairlane_read_seconds", (row.switch,), None if row.read_ms is None else row.read_ms / 1e3
     for port in snapshot.ports:
         yield from _port(snapshot, port)
-    for drop in snapshot.drops:
-        place = (drop.switch, "" if drop.port is None else drop.port)
-        yield "fairlane_drops_total", (*place, drop.reason, drop.by), drop.packets
-    told = {(drop.switch, drop.port, drop.reason) for drop in snapshot.drops}
-    for port in snapshot.managed_ports:  # from 0 on, so that the first drop is an increase
-        for reason in ("qthresh", "port_full") if port.scheme is None else ():
-            if (port.switch, port.port, reason) not in told:
-                yield "fairlane_drops_total", (port.switch, port.port, reason, "program"), 0
-    busiest = sorted(snapshot.flows, key=lambda flow: -(flow.goodput_bps or 0.0))[:flows_max]
-    for flow in busiest:
-        labels = (flow.switch, "" if flow.port is None else flow.port, flow.flow)
-        yield "fairlane_flow_queue_packets", labels, flow.waiting_packets
-        yield "fairlane_flow_threshold_packets", labels, flow.qthresh_packets
-        yield "fairlane_flow_goodput_bits_per_second", labels, flow.goodput_bps
-        yield "fairlane_flow_drops_per_second", labels, flow.drops_per_s
-    for vc in snapshot.vcs:
-        labels = (vc.switch, vc.port, vc.vc)
-        yield "fairlane_vc_queue_cells", labels, vc.waiting_cells
-        yield "fairlane_vc_mcr_bits_per_second", labels, vc.mcr_bps
-        yield "fairlane_vc_share_bits_per_second", labels, vc.w_bps
-        yield "fairlane_vc_rate_bits_per_second", labels, vc.rate_bps
-        yield "fairlane_vc_goodput_bits_per_second", labels, vc.goodput_bps
-        yield "fairlane_vc_active", labels, None if vc.active is None else float(vc.active)
-        yield "fairlane_vc_refused_frames_total", labels, vc.refused_packets
+    yield from _drops(snapshot)
+    for kind in snapshot.kinds:
+        rows, goodput = snapshot.of_kind(kind.name), kind.plotted(GOODPUT)
+        for place, number in Counter((row.switch, row.port) for row in rows).items() if not kind.brief else ():
+            yield f"fairlane_{kind.many}", (place[0], _label(place[1])), number
+        if goodput is not None:
+            rows = sorted(rows, key=lambda row, name=goodput.name: -(row[name] or 0.0))[:objects_max]
+        for row in rows:
+            yield from _columns(kind.name, kind.columns, (row.switch, _label(row.port), row.key), row.values)
     yield "fairlane_loop_up", (), float(snapshot.loop is not None)
     if snapshot.loop is not None:
         yield "fairlane_loop_dry_run", (), float(any(row.details.get("dry_run") for row in snapshot.loop))
@@ -123,25 +116,43 @@ def samples(picture: Picture, flows_max: int = FLOWS_MAX) -> Iterator[Sample]:
         yield "fairlane_loop_flows_missed_total", (row.switch,), row.flows_missed
 
 
+def _label(port: int | None) -> object:
+    return "" if port is None else port
+
+
+def _columns(
+    kind: str, columns: Iterable[Column], labels: tuple[object, ...], values: Mapping[str, Any]
+) -> Iterator[Sample]:
+    for column in columns:
+        name, value = column.metric_name(kind), values.get(column.name)
+        if name is not None and value is not None:
+            yield name, labels, float(value)
+
+
+def _drops(snapshot: Snapshot) -> Iterator[Sample]:
+    """By reason, whatever object they were of; reasons of the queue from 0 on, so that the first drop is an increase."""
+    counts: Counter[tuple[object, ...]] = Counter()
+    for port in snapshot.managed_ports:
+        for reason in reasons_of(snapshot.program_of(port.switch)).values():
+            if reason.in_queue and not reason.in_rows:
+                counts[(port.switch, port.port, reason.name, "program")] = 0
+    for drop in snapshot.drops:
+        counts[(drop.switch, _label(drop.port), drop.reason, drop.by)] += drop.packets
+    for labels, packets in counts.items():
+        yield "fairlane_drops_total", labels, packets
+
+
 def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
     place = (port.switch, port.port)
     yield "fairlane_queue_packets", place, port.waiting_packets
     yield "fairlane_queue_bytes", place, port.waiting_bytes
-    yield "fairlane_queue_cells", place, port.waiting_cells
     yield "fairlane_queue_capacity_packets", place, port.capacity_packets
-    yield "fairlane_queue_capacity_cells", place, port.capacity_cells
     yield "fairlane_port_rate_bits_per_second", place, port.rate_bps
     yield "fairlane_port_utilisation_ratio", place, port.utilisation
     yield "fairlane_port_sent_packets_total", place, port.sent_packets
     yield "fairlane_port_sent_bytes_total", place, port.sent_bytes
-    for policy in port.policies:
-        if policy.scheme == "qthresh":
-            labels = (*place, policy.traffic_class)
-            yield "fairlane_threshold_packets", labels, policy.qthresh_packets
-            yield "fairlane_threshold_manual", labels, None if policy.mode is None else float(policy.mode == "manual")
-    if port.managed and port.scheme is None:
-        flows = sum(1 for flow in snapshot.flows if flow.switch == port.switch and flow.port == port.port)
-        yield "fairlane_flows", place, flows
+    program = snapshot.program_of(port.switch)
+    yield from _columns("port", program.columns if program is not None else (), place, port.values)
     for quantity, name in QUANTITIES.items():
         got: Any = (port.measured or {}).get(quantity)
         if isinstance(got, dict) and got.get("value") is not None:  # pyright: ignore[reportUnknownMemberType]

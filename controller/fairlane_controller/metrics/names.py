@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.rows import Column
 
 
 @dataclass(frozen=True)
@@ -23,20 +27,14 @@ class Metric:
 
 
 _PORT = ("switch", "port")
-_FLOW = (*_PORT, "flow")
-_VC = (*_PORT, "vc")
 
-METRICS: tuple[Metric, ...] = (
+CORE_METRICS: tuple[Metric, ...] = (
     Metric("fairlane_up", ("switch",), "1 when the switch answers a read, else 0."),
     Metric("fairlane_switch_info", ("switch", "program", "target", "grpc"), "Always 1; what runs where."),
     Metric("fairlane_read_seconds", ("switch",), "How long the last reading of the switch took."),
     Metric("fairlane_queue_packets", _PORT, "Packets that wait at the port."),
     Metric("fairlane_queue_bytes", _PORT, "Bytes that wait at the port."),
-    Metric("fairlane_queue_cells", _PORT, "Cells that wait at a port that GFR manages (QT)."),
     Metric("fairlane_queue_capacity_packets", _PORT, "Packets that may wait at the port."),
-    Metric("fairlane_queue_capacity_cells", _PORT, "Cells that may wait at a port that GFR manages (QMAX)."),
-    Metric("fairlane_threshold_packets", (*_PORT, "class"), "Qthresh in force; no series with drop-tail."),
-    Metric("fairlane_threshold_manual", (*_PORT, "class"), "1 when a person set the threshold, 0 when the loop decides."),
     Metric("fairlane_port_rate_bits_per_second", _PORT, "Rate of the port's shaper; no series when unlimited."),
     Metric("fairlane_port_utilisation_ratio", _PORT, "What was sent since the scrape before, of the rate (or of the measured BW)."),
     Metric("fairlane_port_sent_packets_total", _PORT, "Packets sent."),
@@ -50,18 +48,6 @@ METRICS: tuple[Metric, ...] = (
     Metric("fairlane_measured_flows", _PORT, "N_C: flows that were active."),
     Metric("fairlane_measurement_age_seconds", (*_PORT, "quantity"), "Since the newest observation of the quantity."),
     Metric("fairlane_measurement_uncertainty", (*_PORT, "quantity"), "95 % half-width, in the quantity's unit."),
-    Metric("fairlane_flows", _PORT, "Flows that have an entry and leave by this port."),
-    Metric("fairlane_flow_queue_packets", _FLOW, "Packets of the flow that wait; the busiest flows only."),
-    Metric("fairlane_flow_threshold_packets", _FLOW, "What the flow may have waiting; the busiest flows only."),
-    Metric("fairlane_flow_goodput_bits_per_second", _FLOW, "Frames admitted since the scrape before; the busiest flows only."),
-    Metric("fairlane_flow_drops_per_second", _FLOW, "Packets refused since the scrape before; the busiest flows only."),
-    Metric("fairlane_vc_queue_cells", _VC, "Cells of the VC that wait (Q_i)."),
-    Metric("fairlane_vc_mcr_bits_per_second", _VC, "MCR, bits on the line."),
-    Metric("fairlane_vc_share_bits_per_second", _VC, "w_i, bits on the line."),
-    Metric("fairlane_vc_rate_bits_per_second", _VC, "r_i as the data plane has it, bits on the line."),
-    Metric("fairlane_vc_goodput_bits_per_second", _VC, "Frames accepted since the scrape before."),
-    Metric("fairlane_vc_active", _VC, "1 when the loop counts the VC among the active ones."),
-    Metric("fairlane_vc_refused_frames_total", _VC, "Frames refused, by any verdict."),
     Metric("fairlane_loop_up", (), "1 when a control loop runs for the topology."),
     Metric("fairlane_loop_primary", ("switch",), "1 when the loop is connected to the switch as its primary."),
     Metric("fairlane_loop_dry_run", (), "1 when the loop writes nothing."),
@@ -71,7 +57,34 @@ METRICS: tuple[Metric, ...] = (
     Metric("fairlane_loop_events_total", ("event",), "Lines of the loop's event log: decisions, changes, faults."),
 )  # fmt: skip
 
-BY_NAME = {metric.name: metric for metric in METRICS}
+
+def metrics_of(programs: Iterable[Program]) -> tuple[Metric, ...]:
+    """The core's and those of the programs' columns and kinds."""
+    found = {metric.name: metric for metric in CORE_METRICS}
+    for program in programs:
+        for column in program.columns:
+            _add(found, column, "port", _PORT)
+        for kind in program.kinds:
+            labels = (*_PORT, kind.label or kind.name)
+            if not kind.brief:
+                number = Metric(f"fairlane_{kind.many}", _PORT, f"Rows of the kind {kind.name} at the port.")
+                found.setdefault(number.name, number)
+            for column in kind.columns:
+                _add(found, column, kind.name, labels)
+    return tuple(found.values())
+
+
+def _add(found: dict[str, Metric], column: Column, kind: str, labels: tuple[str, ...]) -> None:
+    name = column.metric_name(kind)
+    if name is not None:
+        text = column.doc or column.title
+        found.setdefault(
+            name,
+            Metric(
+                name, labels, (text[:1] if text[1:2] == "_" else text[:1].upper()) + text[1:].removesuffix(".") + "."
+            ),
+        )
+
 
 QUANTITIES: dict[str, str] = {
     "bw_bps": "fairlane_measured_bandwidth_bits_per_second",

@@ -77,10 +77,13 @@ def _program_in(module: ModuleType, where: str) -> Program:
     return found[0]()
 
 
-def find_program(tables: Iterable[str]) -> Program | None:
-    """The program that a switch with these tables runs, by the tables of its contract; None: none of ours."""
+def find_program(tables: Iterable[str], named: str = "") -> Program | None:
+    """The program that a switch with these tables runs, by the tables of its contract; None: none of ours.
+
+    `named` is what its topology names, which may be a folder.
+    """
     names = set(tables)
-    programs = [load_program(name) for name in program_names()]
+    programs = [load_program(name) for name in (*([named] if "/" in named else ()), *program_names())]
     return next((one for one in programs if one.tables and one.missing_table(names) is None), None)
 
 

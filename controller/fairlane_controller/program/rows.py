@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program shows: columns of its ports, kinds of objects of a port (flows, VCs), drop reasons, and the rows themselves."""
+"""What a program shows: columns of its ports, kinds of objects of a port (flows, VCs), drop reasons, and the rows themselves.
+
+Everything that shows a topology (`status`, `watch`, the page, metrics, `export`, `--json`) shows these, and knows no program by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from finsy import P4CounterData, P4TableEntry
+
+QUEUE, CAPACITY, GOODPUT, CONTROL, DROPS = "queue", "capacity", "goodput", "control", "drops"
+"""Values of `Column.plot`: what waits, what may wait, what gets through, what the program controls by, what is lost."""
+DROP_KIND = "drop"
+"""Rows of this kind are packets that an object lost: values `object`, `reason`, `packets`; they need no `Kind`."""
+_METRIC_UNITS = (("_bps", "_bits_per_second"), ("drops_per_s", "drops_per_second"), ("_s", "_seconds"))
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,36 @@ class Column:
     "As `counter`: the cell of `drops` of this reason at the port."
     total: bool = False
     "Only increases (a Prometheus counter); always so with `counter` or `reason`."
+    plot: str = ""
+    "The chart that it is drawn in: `queue`, `capacity`, `goodput`, `control` or `drops`; empty: none."
+    wide: bool = False
+    "Shown only where there is room: `-o wide`, `--json`, `export`."
+    metric: str | None = ""
+    "Its metric's whole name; empty: made of kind and name (none for words and wide columns); None: no metric."
+    value_type: type | None = None
+    "int, float, bool or str; None: by the unit."
+
+    @property
+    def python_type(self) -> type:
+        """int for counts of packets, bytes and cells, float for other units, str without a unit, unless `value_type` says otherwise."""
+        if self.value_type is not None:
+            return self.value_type
+        return int if self.unit in ("packets", "bytes", "cells") else float if self.unit else str
+
+    def metric_name(self, kind: str) -> str | None:
+        """The name of its metric as a value of a `kind` (`port`, `flow`); None: it has none."""
+        if self.metric or self.metric is None or self.wide or self.python_type is str:
+            return self.metric or None
+        name = "queue_" + self.name.removeprefix("waiting_") if self.name.startswith("waiting_") else self.name
+        for short, unit in _METRIC_UNITS:
+            if name.endswith(short):
+                name = name.removesuffix(short) + unit
+                break
+        return f"fairlane_{kind}_{name}{'_total' if self.is_total else ''}"
+
+    def to_json(self) -> dict[str, str | bool]:
+        """What a page needs to show it."""
+        return {"name": self.name, "title": self.title, "unit": self.unit, "plot": self.plot, "wide": self.wide}
 
     @property
     def is_total(self) -> bool:
@@ -42,6 +82,31 @@ class Kind:
     name: str
     title: str
     columns: tuple[Column, ...]
+    plural: str = ""
+    "Key of `--json` and kind of rows of `export`; empty: the name and an s."
+    brief: bool = False
+    "There are few at a port: shown in a line each and not as a table."
+    label: str = ""
+    "Label of its metrics; empty: the name."
+
+    @property
+    def many(self) -> str:
+        """The plural."""
+        return self.plural or f"{self.name}s"
+
+    def plotted(self, plot: str) -> Column | None:
+        """Its first column of a chart."""
+        return plotted(self.columns, plot)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a page needs to show it."""
+        columns = [column.to_json() for column in self.columns]
+        return {"name": self.name, "title": self.title, "plural": self.many, "brief": self.brief, "columns": columns}
+
+
+def plotted(columns: Iterable[Column], plot: str) -> Column | None:
+    """The first of the columns that is drawn in a chart."""
+    return next((column for column in columns if column.plot == plot), None)
 
 
 @dataclass(frozen=True)
@@ -53,13 +118,17 @@ class Reason:
     "One short sentence for people."
     in_queue: bool = False
     "Whether it is a decision about the queue (a threshold, no room) and not a fault of the packet."
+    in_rows: bool = False
+    "Whether the program's rows of kind `drop` have these packets: the counter `drops` is not read for them."
 
 
 @dataclass(frozen=True)
 class Row:
-    """The values of a port (`kind` empty) or of one object of it."""
+    """The values of a port (`kind` empty) or of one object of it. A port's may be named as those of all ports (`waiting_packets`,
+    `waiting_bytes`, `capacity_packets`, `sent_packets`, `sent_bytes`, `dropped_packets`): the program knows them better."""
 
-    port: int
+    port: int | None
+    "None: of an object whose port is not known."
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     "By the columns' names; a value that is not known is left out or None, and never 0."
     kind: str = ""
@@ -68,21 +137,43 @@ class Row:
 
 
 class Reading(Protocol):
-    """One reading of one switch, as `Program.rows` gets it; equal requests of several programs' parts are read once."""
+    """One reading of one switch, as `Program.rows` gets it. What was asked for in the reading before is read at once, before `rows`
+    is called: ask for the same cells each time, and a reading is one request."""
 
     @property
     def switch(self) -> str:
         """Name of the switch."""
         ...
 
-    async def table(self, name: str, *, counters: bool = False) -> list[P4TableEntry]:
-        """The entries of a table, with their direct counters where asked."""
+    @property
+    def folder(self) -> Path | None:
+        """The run-state folder, for what the program remembers there; None: there is none."""
+        ...
+
+    @property
+    def loop(self) -> Mapping[str, Any] | None:
+        """What the control loop's status says of this switch; None without a loop."""
+        ...
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """What the program wants to remember until the next reading of this connection."""
+        ...
+
+    async def table(
+        self, name: str, *, counters: bool = False, idle: bool = False, max_age_s: float = 0.0
+    ) -> list[P4TableEntry]:
+        """The entries of a table, with direct counters or the time since the last hit where asked; `max_age_s` old ones will do."""
         ...
 
     async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
         """Cells of an indexed counter."""
         ...
 
-    def per_s(self, key: object, total: float) -> float | None:
-        """How fast a total grows, by the reading before; None at the first."""
+    async def registers(self, name: str, indices: Iterable[int]) -> Mapping[int, int] | None:
+        """Cells of a register; None where the target does not read registers (BMv2)."""
+        ...
+
+    def per_s(self, key: Hashable, total: float | None, /) -> float | None:
+        """How fast a total grows, by the reading before; None at the first, and after a reset."""
         ...

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from finsy import P4CounterData, P4TableEntry
-
 from fairlane_controller.program.contract import Plan, Program
+from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Reading, Row
 from fairlane_controller.state.run_state import SwitchState
@@ -35,40 +33,16 @@ async def set_up_program(client: SwitchClient, program: Program, plan: Plan, sta
     return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written + applied.written)
 
 
-class SwitchReading:
-    """`Reading` of a switch by single requests; it has no reading before, so no rates."""
-
-    def __init__(self, client: SwitchClient) -> None:
-        self._client = client
-
-    @property
-    def switch(self) -> str:
-        """Name of the switch."""
-        return self._client.endpoint.name
-
-    async def table(self, name: str, *, counters: bool = False) -> list[P4TableEntry]:
-        """The entries of a table."""
-        return await self._client.read_table(name, counters=counters)
-
-    async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
-        """Cells of an indexed counter."""
-        return await self._client.read_counters(name, indices)
-
-    def per_s(self, key: object, total: float) -> float | None:
-        """Not known."""
-        del key, total
-
-
 async def read_rows(client: SwitchClient, program: Program, state: SwitchState | None = None) -> list[Row]:
     """The rows of a program on a switch, with the values of its ports' counters. Raises WRONG_PROGRAM."""
     check_program(program, client.table_names())
-    return await complete_rows(program, SwitchReading(client), state)
+    return await complete_rows(program, BatchReading(client), state)
 
 
 async def complete_rows(program: Program, reading: Reading, state: SwitchState | None) -> list[Row]:
     """`Program.rows`, and the columns of ports that the core reads."""
     rows = list(await program.rows(reading, state))
-    ports = [row.port for row in rows if not row.kind]
+    ports = [row.port for row in rows if not row.kind and row.port is not None]
     found: dict[int, dict[str, Any]] = {port: {} for port in ports}
     for column in program.columns:
         if column.counter:
@@ -81,4 +55,7 @@ async def complete_rows(program: Program, reading: Reading, state: SwitchState |
             continue
         for port, cell in cells.items():
             found[port][column.name] = cell.byte_count if column.unit == "bytes" else cell.packet_count
-    return [row if row.kind else replace(row, values={**found[row.port], **row.values}) for row in rows]
+    return [
+        replace(row, values={**found[row.port], **row.values}) if not row.kind and row.port is not None else row
+        for row in rows
+    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page's history keeps of a snapshot: few numbers a port and flow, so that ten minutes of it are a small file."""
+"""What the page's history keeps of a snapshot: few numbers a port and object, so that ten minutes of it are a small file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE
 
-FLOWS_A_PORT = 12
-"""Lines of flows (or VCs) that a port's charts show: those that send most."""
-FLOWS_IN_TABLES = 200
-"""Rows of flows that the newest snapshot has."""
+OBJECTS_A_PORT = 12
+"""Lines of objects of a kind (flows, VCs) that a port's charts show: those that send most."""
+OBJECTS_IN_TABLES = 200
+"""Rows of a kind that the newest snapshot has."""
+_CHARTS = (QUEUE, GOODPUT, CONTROL, DROPS)
 
 
 def point_of(snapshot: Snapshot) -> dict[str, Any]:
@@ -23,48 +25,40 @@ def point_of(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _port(snapshot: Snapshot, row: PortRow) -> dict[str, Any]:
-    cells = row.scheme is not None
-    drops = {
-        drop.reason: round(drop.per_s, 2)
-        for drop in snapshot.drops
-        if drop.switch == row.switch and drop.port == row.port and drop.per_s is not None
-    }
-    if cells and row.drops_per_s is not None:
-        drops["vcs"] = round(row.drops_per_s, 2)
-    vcs = sorted(snapshot.vcs_of(row), key=lambda vc: -(vc.goodput_bps or 0.0))
+    program = snapshot.program_of(row.switch)
+    drops: dict[str, float] = {}
+    for drop in snapshot.drops:
+        if drop.switch == row.switch and drop.port == row.port and drop.per_s is not None:
+            drops[drop.reason] = round(drops.get(drop.reason, 0.0) + drop.per_s, 2)
     return {
-        "waiting": row.waiting_cells if cells else row.waiting_packets,
+        "waiting": snapshot.queue_of(row)[0],
         "tx": _whole(row.tx_bps),
         "rate": _whole(row.rate_bps),
         "bw": _whole(_value(row.measured, "bw_bps")),
-        "t_res": _value(row.measured, "t_res_s"),
-        "n_c": _value(row.measured, "n_c"),
-        "lbo": row.lbo_cells,
-        "hbo": row.hbo_cells,
-        "thresholds": {
-            str(p.traffic_class): p.qthresh_packets if p.scheme == "qthresh" else None for p in row.policies
-        },
+        "marks": snapshot.marks_of(row),
         "drops": drops,
-        # flow: [waiting, threshold, goodput, drops/s]; VC: [waiting, w_i, goodput, drops/s, r_i]
-        "flows": {
-            flow.flow: [flow.waiting_packets, flow.qthresh_packets, _whole(flow.goodput_bps), _short(flow.drops_per_s)]
-            for flow in snapshot.flows_of(row)[:FLOWS_A_PORT]
+        # kind: {object: values of its columns that are drawn, in their order}
+        "objects": {
+            kind.name: {
+                one.key: [_short(one[c.name]) for c in kind.columns if c.plot in _CHARTS]
+                for one in snapshot.objects_of(row, kind)[:OBJECTS_A_PORT]
+            }
+            for kind in (program.kinds if program is not None else ())
         },
-        "vcs": {
-            vc.vc: [vc.waiting_cells, _whole(vc.w_bps), _whole(vc.goodput_bps), _short(vc.drops_per_s), _whole(vc.rate_bps)]
-            for vc in vcs[:FLOWS_A_PORT]
-        },
-    }  # fmt: skip
+    }
 
 
 def picture_of(snapshot: Snapshot) -> dict[str, Any]:
-    """The newest snapshot whole, but for flows beyond the first ones."""
-    said = snapshot.to_json()
-    if len(snapshot.flows) > FLOWS_IN_TABLES:
-        most = sorted(snapshot.flows, key=lambda flow: -(flow.goodput_bps or 0.0))[:FLOWS_IN_TABLES]
-        said["flows"] = [flow.to_json() for flow in most]
-    said["flows_in_all"] = len(snapshot.flows)
-    return said
+    """The newest snapshot whole, but for objects of a kind beyond the first ones."""
+    document = snapshot.to_json()
+    document["in_all"] = {}
+    for kind in snapshot.kinds:
+        rows, goodput = document[kind.many], kind.plotted(GOODPUT)
+        document["in_all"][kind.name] = len(rows)
+        if len(rows) > OBJECTS_IN_TABLES:
+            most = sorted(rows, key=lambda row: -((row[goodput.name] or 0.0) if goodput is not None else 0.0))
+            document[kind.many] = most[:OBJECTS_IN_TABLES]
+    return document
 
 
 def _value(measured: Mapping[str, Any] | None, key: str) -> float | None:
@@ -77,4 +71,4 @@ def _whole(value: float | None) -> int | None:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)
+    return None if value is None else round(value) if value >= 1000 else round(value, 2)

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One port in detail: its policies and measurements in two lines, its flows or VCs in a table."""
+"""One port in detail: its values and measurements in a few lines, its objects in a table, by what its program says that there is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairlane_controller.live.model import FlowRow, PortRow, Snapshot, VcRow
+from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.terminal import shapes
+from fairlane_controller.live.values import heading_of, text_of
+from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE, Column, Kind
 from fairlane_controller.units import format_size, format_time
 
 
@@ -35,40 +37,38 @@ _MEASURED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("t_ack_s", "T_ACK", _time),
     ("l_d_bytes", "L_D", _bytes),
 )
-Row = TypeVar("Row", FlowRow, VcRow)
 STALE_S = 3.0
 """An older measurement is shown in yellow."""
+BRIEF_LINES = 2
+"""Lines of a kind of which a port has few."""
 
 
-def describe(row: PortRow, width: int) -> list[Text]:
-    """Policies and what is measured."""
-    lines: list[Text] = []
-    if row.scheme is not None:
-        text = Text(f"{row.scheme}: QT {shapes.count(row.waiting_cells)} cells", no_wrap=True, overflow="ellipsis")
-        for name, value in (
-            ("LBO", row.lbo_cells),
-            ("HBO", row.hbo_cells),
-            ("QMAX", row.capacity_cells),
-            ("N", row.active_vcs),
-        ):
-            if value is not None:
-                text.append(f" · {name} {value:,}")
-        lines.append(text)
-    for policy in row.policies[:2]:
-        text = Text(f"class {policy.traffic_class}: {policy.scheme}", no_wrap=True, overflow="ellipsis")
-        if policy.scheme == "qthresh":
-            text.append(f" {policy.qthresh_packets} packets", "bold yellow")
-            text.append(
-                f", {policy.mode or 'set'}" + (f", k {policy.k:g}" if policy.k and policy.mode == "auto" else "")
-            )
-            if policy.weight != 1.0:
-                text.append(f", weight {policy.weight:g} → {policy.effective_packets}")
-        lines.append(text)
-    if len(row.policies) > 2:
-        lines[-1].append(f" · {len(row.policies) - 2} more classes", "dim")
+def describe(snapshot: Snapshot, row: PortRow, width: int) -> list[Text]:
+    """What the program says of the port, and what is measured."""
+    program, lines = snapshot.program_of(row.switch), list[Text]()
+    for kind in program.kinds if program is not None else ():
+        found = snapshot.objects_of(row, kind) if kind.brief else ()
+        lines += [
+            _line(f"{kind.label or kind.name} {one.key}: ", kind.columns, one.values) for one in found[:BRIEF_LINES]
+        ]
+        if len(found) > BRIEF_LINES:
+            lines[-1].append(f" · {len(found) - BRIEF_LINES} more {kind.title}", "dim")
+    if program is not None and row.values and not lines:
+        lines.append(_line("", program.columns, row.values))
     if row.measured is not None:
         lines.append(_measured(row.measured, width))
     return lines
+
+
+def _line(start: str, columns: Sequence[Column], values: Mapping[str, Any]) -> Text:
+    """`class 0: scheme qthresh · Qthresh 5 packets · …`: what is known."""
+    parts = [_value(one, values[one.name]) for one in columns if not one.wide and values.get(one.name) is not None]
+    return Text(start + " · ".join(parts), no_wrap=True, overflow="ellipsis")
+
+
+def _value(column: Column, value: Any) -> str:
+    unit = f" {column.unit}" if column.unit in ("packets", "cells") else ""
+    return f"{column.title} {text_of(column, value)}{unit}"
 
 
 def _measured(measured: Mapping[str, Any], width: int) -> Text:
@@ -88,88 +88,64 @@ def _measured(measured: Mapping[str, Any], width: int) -> Text:
 
 
 def rows_of(snapshot: Snapshot, row: PortRow, width: int, room: int | None) -> list[RenderableType]:
-    """The port's VCs, or its flows; at most `room` lines besides the header (None: all)."""
-    vcs = snapshot.vcs_of(row)
-    if vcs:
-        vcs = tuple(sorted(vcs, key=lambda vc: -(vc.goodput_bps or 0.0)))
-        return _fit(vcs, room, lambda shown: _vc_table(shown, width))
-    flows = snapshot.flows_of(row)
-    if not flows:
-        return [
-            Text("no flow has an entry here" if row.managed else "flows are told apart on managed ports only", "dim")
-        ]
-    total = sum(flow.goodput_bps or 0.0 for flow in flows)
-    return _fit(flows, room, lambda shown: _flow_table(shown, total, width))
+    """The port's objects; at most `room` lines besides the header (None: all)."""
+    program = snapshot.program_of(row.switch)
+    kinds = [kind for kind in program.kinds if not kind.brief] if program is not None else []
+    parts: list[RenderableType] = []
+    for kind in kinds:
+        found = snapshot.objects_of(row, kind)
+        if not found:
+            parts.append(Text(f"no {kind.name} has an entry here", "dim"))
+        elif room is None or len(found) <= room:
+            shown = [one for one in snapshot.objects if one in found]  # rows that stay where they are
+            parts.append(_table(kind, shown, width))
+        else:
+            parts.append(_table(kind, found[: max(1, room - 1)], width))
+            parts.append(Text(f"… and {len(found) - max(1, room - 1)} more, which send less", "dim"))
+    return parts
 
 
-def _fit(rows: tuple[Row, ...], room: int | None, table: Callable[[tuple[Row, ...]], Table]) -> list[RenderableType]:
-    if room is None or len(rows) <= room:
-        return [table(tuple(sorted(rows, key=lambda row: row.slot or 0)))]  # rows that stay where they are
-    shown = rows[: max(1, room - 1)]
-    return [table(shown), Text(f"… and {len(rows) - len(shown)} more, which send less", "dim")]
-
-
-def _table(columns: tuple[tuple[str, str], ...]) -> Table:
+def _table(kind: Kind, rows: Sequence[ObjectRow], width: int) -> Table:
+    """Name, queue and what it is compared with as a bar, then the other columns that there is room for."""
+    queue, goodput = kind.plotted(QUEUE), kind.plotted(GOODPUT)
+    marks = [c for c in kind.columns if queue is not None and c.plot == CONTROL and c.unit == queue.unit]
+    first = [column for column in (queue, *marks) if column is not None]
+    rest = [c for c in kind.columns if not c.wide and c not in first and c.value_type is not bool]
+    if width < 130 and any(column.plot for column in rest):
+        rest = [column for column in rest if column.plot]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
-    for name, justify in columns:
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")  # pyright: ignore[reportArgumentType]
+    share = [goodput] if goodput is not None and queue is not None and marks else []
+    bars = ["queue" + "".join(f" ┃ {mark.title}" for mark in marks), ""] if queue is not None else []
+    for number, name in enumerate([kind.name, *bars, *map(heading_of, rest), *("share" for _ in share)]):
+        justify = "left" if number <= (1 if bars else 0) else "right"
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
+    name_width = max(8, min(34 if width < 100 else 46, max(len(row.key) for row in rows) + 2))
+    bar_width = max(6, min(40, width - name_width - 10 - 11 * (len(rest) + len(share))))
+    full = 1.25 * max([value for row in rows for one in first if (value := row[one.name])] + [4])
+    total = sum(row[goodput.name] or 0.0 for row in rows) if goodput is not None else 0.0
+    active = next((column.name for column in kind.columns if column.value_type is bool and not column.wide), None)
+    for row in rows:
+        dot = "" if active is None else "○ " if row[active] is False else "● "
+        cells: list[RenderableType] = [
+            Text(dot + _middle(row.key, name_width - len(dot)), "dim" if dot == "○ " else "")
+        ]
+        if queue is not None:
+            limits = [row[mark.name] for mark in marks]
+            bar_marks = {float(limit): "bold yellow" for limit in limits if limit}
+            cells.append(shapes.bar(row[queue.name], full, bar_width, marks=bar_marks))
+            cells.append("/".join(shapes.count(value) for value in (row[queue.name], *limits)))
+        cells += [_cell(column, row[column.name], width) for column in rest]
+        cells += [
+            shapes.percent(row[one.name] / total if row[one.name] is not None and total else None) for one in share
+        ]
+        table.add_row(*cells)
     return table
 
 
-def _flow_table(flows: tuple[FlowRow, ...], total_bps: float, width: int) -> Table:
-    name_width = 31 if width < 100 else 44
-    bar_width = max(17, min(40, width - name_width - 42))
-    table = _table(
-        (
-            ("flow", "left"),
-            ("queue ┃ threshold", "left"),
-            ("", "right"),
-            ("goodput", "right"),
-            ("share", "right"),
-            ("drops/s", "right"),
-        )
-    )
-    full = 1.25 * max([max(flow.waiting_packets or 0, flow.qthresh_packets or 0) for flow in flows] + [4])
-    for flow in flows:
-        name = f"{flow.src}:{flow.src_port} > {flow.dst}:{flow.dst_port}"
-        if flow.vid:
-            name += f" vlan {flow.vid}"
-        if width >= 100:
-            name = f"{flow.protocol} {name}"
-        marks = {float(flow.qthresh_packets): "bold yellow"} if flow.qthresh_packets else {}
-        threshold = "-" if flow.qthresh_packets is None else str(flow.qthresh_packets)
-        share = None if flow.goodput_bps is None or total_bps <= 0 else flow.goodput_bps / total_bps
-        table.add_row(
-            Text(_middle(name, name_width)),
-            shapes.bar(flow.waiting_packets, full, bar_width, marks=marks),
-            f"{shapes.count(flow.waiting_packets)}/{threshold}",
-            shapes.rate(flow.goodput_bps, unit=width >= 100),
-            shapes.percent(share),
-            Text(shapes.per_second(flow.drops_per_s), "red" if flow.drops_per_s else ""),
-        )
-    return table
-
-
-def _vc_table(vcs: tuple[VcRow, ...], width: int) -> Table:
-    name_width = 12 if width < 100 else 20
-    bar_width = max(6, min(40, width - name_width - 62))
-    table = _table(
-        (("VC", "left"), ("queue", "left"), ("Q_i", "right"), ("MCR", "right"), ("w_i", "right"), ("r_i", "right"), ("goodput", "right"), ("drops/s", "right"))
-    )  # fmt: skip
-    full = 1.1 * max([vc.waiting_cells or 0 for vc in vcs] + [10])
-    for vc in vcs:
-        idle = vc.active is False
-        table.add_row(
-            Text(f"{'○' if idle else '●'} {_middle(vc.vc, name_width - 2)}", "dim" if idle else ""),
-            shapes.bar(vc.waiting_cells, full, bar_width),
-            shapes.count(vc.waiting_cells),
-            shapes.rate(vc.mcr_bps, unit=width >= 100),
-            shapes.rate(vc.w_bps, unit=width >= 100),
-            shapes.rate(vc.rate_bps, unit=width >= 100),
-            shapes.rate(vc.goodput_bps, unit=width >= 100),
-            Text(shapes.per_second(vc.drops_per_s), "red" if vc.drops_per_s else ""),
-        )
-    return table
+def _cell(column: Column, value: Any, width: int) -> Text:
+    if column.plot == DROPS:
+        return Text(shapes.per_second(value), "red" if value else "")
+    return Text(shapes.rate(value, unit=width >= 100) if column.unit == "bit/s" else text_of(column, value))
 
 
 def _middle(text: str, width: int) -> str:

@@ -19,6 +19,7 @@ from fairlane_controller.live.events import place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.terminal import shapes
 from fairlane_controller.live.terminal.details import describe, rows_of
+from fairlane_controller.live.values import text_of
 
 WIDE = 110
 TRAIL = 240
@@ -34,7 +35,7 @@ class WatchView:
 
     snapshot: Snapshot
     trails: dict[PortKey, deque[float | None]] = field(default_factory=dict[PortKey, deque[float | None]])
-    "What waited at each port: packets, or cells where GFR manages it."
+    "What waited at each port, in the unit of its program."
     events: Sequence[Mapping[str, Any]] = ()
     selected: PortKey | None = None
     paused: bool = False
@@ -47,7 +48,7 @@ class WatchView:
         self.snapshot = snapshot
         for row in snapshot.ports:
             trail = self.trails.setdefault((row.switch, row.port), deque(maxlen=TRAIL))
-            trail.append(waiting_of(row))
+            trail.append(snapshot.queue_of(row)[0])
 
     def ports(self) -> list[PortRow]:
         """The ports in the list; those that nobody manages only where asked for, or where there is nothing else."""
@@ -71,16 +72,6 @@ class WatchView:
             self.selected = row.switch, row.port
 
 
-def waiting_of(row: PortRow) -> float | None:
-    """What waits at a port: packets, or cells."""
-    return row.waiting_cells if row.waiting_cells is not None else row.waiting_packets
-
-
-def capacity_of(row: PortRow) -> int | None:
-    """What may wait there, in the same unit."""
-    return row.capacity_cells if row.waiting_cells is not None else row.capacity_packets
-
-
 def render(view: WatchView, width: int, height: int | None) -> RenderableType:
     """The screen in `width` columns and `height` lines; None: as many lines as it takes."""
     width = max(width, 40)
@@ -100,7 +91,7 @@ def render(view: WatchView, width: int, height: int | None) -> RenderableType:
     chosen = view.chosen()
     events = 8 if left is None else max(2, min(len(_worth_showing(view.events)), left // 3))
     if chosen is not None:
-        about = describe(chosen, width)
+        about = describe(view.snapshot, chosen, width)
         parts.append(Rule(_title(chosen), align="left", style="dim"))
         parts += about
         room = None if left is None else max(1, left - 1 - len(about) - 2 - (1 + events))
@@ -158,23 +149,22 @@ def _head(view: WatchView, width: int) -> list[RenderableType]:
 
 def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
     wide = width >= WIDE
-    spare = width - (92 if wide else 77)
+    own = [column for column in view.snapshot.columns if not column.wide and not column.plot][: 3 if wide else 1]
+    spare = width - (100 if wide else 77)
     line_width = max(4, min(16, 6 + spare // 4))
     queue_width = max(6, min(24, 8 + spare // 4))
     trail_width = max(6, min(60, 10 + spare // 2))
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
-    for name, justify in (("", "left"), ("port", "left"), ("sent" if wide else "sent bit/s", "right"), ("of line", "left"), ("", "right"), ("queue", "left"), ("", "right"), ("lately", "left"), ("Qthresh", "right"), ("drops/s", "right")):  # fmt: skip
+    for name, justify in (("", "left"), ("port", "left"), ("sent" if wide else "sent bit/s", "right"), ("of line", "left"), ("", "right"), ("queue", "left"), ("", "right"), ("lately", "left"), ("drops/s", "right"), *((column.title, "left") for column in own)):  # fmt: skip
         table.add_column(name, justify=justify, no_wrap=True)  # pyright: ignore[reportArgumentType]
-    if wide:
-        table.add_column("scheme", no_wrap=True)
     chosen = view.chosen()
     for row in ports:
-        waiting, capacity = waiting_of(row), capacity_of(row)
+        waiting, capacity, _ = view.snapshot.queue_of(row)
         trail = list(view.trails.get((row.switch, row.port), ()))
         most = max([v for v in trail[-trail_width:] if v is not None], default=0.0)
         here = chosen is not None and (chosen.switch, chosen.port) == (row.switch, row.port)
         full = (row.utilisation or 0) > 0.95
-        marks = {float(m): "yellow" for m in (row.lbo_cells, row.hbo_cells) if m}
+        marks = {float(mark): "yellow" for mark in view.snapshot.marks_of(row).values() if mark}
         cells: list[RenderableType] = [
             Text("▸" if here and len(view.ports()) > 1 else " ", "bold"),
             Text(f"{row.switch}:{row.port}", "bold" if row.managed else "dim"),
@@ -184,28 +174,11 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
             shapes.bar(waiting, capacity or max(most, 1.0), queue_width, marks=marks),
             f"{shapes.count(waiting)}/{shapes.count(capacity)}",
             shapes.sparkline(trail, trail_width, full=max(most, 4.0)),
-            _thresholds(row),
             Text(shapes.per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
+            *(Text(text_of(column, row.values.get(column.name))) for column in own),
         ]
-        if wide:
-            cells.append(_schemes(row))
         table.add_row(*cells)
     return table
-
-
-def _thresholds(row: PortRow) -> str:
-    given = [str(p.qthresh_packets) for p in row.policies if p.qthresh_packets is not None and p.scheme == "qthresh"]
-    return " ".join(given[:3]) + ("…" if len(given) > 3 else "") if given else "-"
-
-
-def _schemes(row: PortRow) -> Text:
-    if row.scheme is not None:
-        return Text(row.scheme)
-    if not row.policies:
-        return Text("not managed" if not row.managed else "drop_tail", "dim")
-    manual = any(p.mode == "manual" for p in row.policies)
-    names = sorted({p.scheme for p in row.policies})
-    return Text(", ".join(names) + (" (manual)" if manual else ""))
 
 
 def _title(row: PortRow) -> Text:

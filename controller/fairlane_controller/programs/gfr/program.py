@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from fairlane import Entries, Program, Reason
+from fairlane import Entries, Program, Reading, Reason, Row, SwitchState
 
-from fairlane_controller.programs.gfr import names
+from fairlane_controller.programs.gfr import names, view
 
 
 class Gfr(Program):
@@ -18,11 +19,13 @@ class Gfr(Program):
     p4 = "../../../../p4src/compiled/gfr"
     tables = names.TABLES
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane vc` or `fairlane gfr`")
+    columns = view.COLUMNS
+    kinds = view.KINDS
     reasons = {
-        12: Reason("port_full", "the port's queue was full", in_queue=True),
-        13: Reason("gfr", "refused by the port's GFR scheme", in_queue=True),
-        14: Reason("pcr", "above the VC's peak rate, at its edge"),
-        15: Reason("mfs", "longer than the VC's longest frame, at its edge"),
+        12: Reason("port_full", "the port's queue was full", in_queue=True, in_rows=True),
+        13: Reason("gfr", "refused by the port's GFR scheme", in_queue=True, in_rows=True),
+        14: Reason("pcr", "above the VC's peak rate, at its edge", in_rows=True),
+        15: Reason("mfs", "longer than the VC's longest frame, at its edge", in_rows=True),
     }
     meanings = {
         "qmax": "the buffer was full (QT at QMAX)",
@@ -43,3 +46,8 @@ class Gfr(Program):
         del switch
         ports = [int(entry["egress_port"]) for entry in current.values() if entry.table_id == names.TABLE_PORT_SCHEME]
         return {port: self.Settings() for port in sorted(ports)}
+
+    async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
+        """Managed ports and VCs."""
+        del switch
+        return await view.read_rows(reading)

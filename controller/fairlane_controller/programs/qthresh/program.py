@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from fairlane import Program, Reason
+from collections.abc import Sequence
 
-from fairlane_controller.programs.qthresh import names
+from fairlane import Program, Reading, Reason, Row, SwitchState
+
+from fairlane_controller.programs.qthresh import names, view
 
 
 class Qthresh(Program):
@@ -20,9 +22,16 @@ class Qthresh(Program):
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
         names.TABLE_POLICY: "use `fairlane threshold` or `fairlane scheme`",
     }
+    columns = view.COLUMNS
+    kinds = view.KINDS
     reasons = {
         int(names.DropReason.QTHRESH): Reason(
             "qthresh", "the flow had its threshold of packets waiting", in_queue=True
         ),
         int(names.DropReason.PORT_FULL): Reason("port_full", "the port's queue was full", in_queue=True),
     }
+
+    async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
+        """Managed ports, classes and flows."""
+        del switch
+        return await view.read_rows(reading)

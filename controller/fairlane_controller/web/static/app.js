@@ -3,21 +3,21 @@
 
 import { clock, count, perSecond, plain, rate } from "./format.js";
 import { Chart, repaintAll } from "./plot.js";
-import { drawEvents, drawFlows, drawTiles } from "./tables.js";
+import { drawEvents, drawObjects, drawTiles, programOf } from "./tables.js";
 
 const $ = (id) => document.getElementById(id);
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#8a5a2b", "#7a6ff0", "#5f9e2f", "#c04040", "#3aa6a0", "#9a7fb0"];
-const REASONS = { qthresh: "#d55e00", port_full: "#b8528f", vcs: "#d55e00" };
 
 const state = { topology: null, port: null, points: [], events: [], picture: null, problem: null, ended: false, historyS: 600, source: null, connected: false, lastS: 0 };
 const saved = (key, fallback) => { try { return localStorage.getItem(key) ?? fallback; } catch { return fallback; } };
 const save = (key, value) => { try { localStorage.setItem(key, value); } catch { /* private window */ } };
+const CHARTS = ["queue", "goodput", "control", "drops"];
 let paused = false, pausedAt = 0;
 
 const charts = {
   queue: new Chart($("charts"), { title: "Queue", unit: count, axis: count, least: 5 }),
   goodput: new Chart($("charts"), { title: "Goodput", unit: rate, axis: (v) => rate(v).replace("bit/s", ""), least: 1000 }),
-  thresholds: new Chart($("charts"), { title: "Thresholds", unit: plain, axis: plain, least: 4 }),
+  control: new Chart($("charts"), { title: "Control", unit: plain, axis: plain, least: 4 }),
   drops: new Chart($("charts"), { title: "Drops", unit: (v) => `${perSecond(v)} /s`, axis: plain, least: 2 }),
 };
 
@@ -126,7 +126,7 @@ function draw() {
   const row = portRow();
   drawTiles($("tiles"), row, state.picture);
   drawCharts(row);
-  drawFlows($("flows"), $("flows-title"), row, state.picture, colorOf);
+  drawObjects($("flows"), $("flows-title"), row, state.picture, colorOf);
   drawEvents($("events"), state.events, $("filter").value, $("tuning").checked);
   const switches = state.picture?.switches ?? [];
   $("foot").textContent = switches.map((s) => `${s.switch} ${s.grpc} ${s.program ?? "no program"}${s.read_ms == null ? "" : `, read in ${s.read_ms.toFixed(1)} ms`}`).join(" · ");
@@ -160,33 +160,40 @@ function drawState() {
   status.textContent = paused ? `paused at ${clock(pausedAt)}` : words;
 }
 
-function column(pick) { return state.points.map((p) => { const port = p.ports[state.port]; return [p.t, port ? pick(port) ?? null : null]; }); }
+function valuesOf(pick) { return state.points.map((p) => { const port = p.ports[state.port]; return [p.t, port ? pick(port) ?? null : null]; }); }
 
 function drawCharts(row) {
   const to = state.points.at(-1)?.t ?? Date.now() / 1000, from = to - Number($("window").value);
-  const seen = new Map(), classes = new Set(), reasons = new Set();
-  let gfr = row?.scheme != null;
+  const seen = new Map(), reasons = new Set(), marks = new Set();
   for (const p of state.points) {
     const port = p.ports[state.port];
     if (!port || p.t < from) continue;
-    if (Object.keys(port.vcs).length) gfr = true;
-    for (const name of Object.keys(gfr ? port.vcs : port.flows)) seen.set(name, p.t);
-    for (const name of Object.keys(port.thresholds)) classes.add(name);
+    for (const [kind, objects] of Object.entries(port.objects)) for (const key of Object.keys(objects)) seen.set(`${kind}|${key}`, p.t);
+    for (const name of Object.keys(port.marks)) marks.add(name);
     for (const [name, value] of Object.entries(port.drops)) if (value > 0) reasons.add(name);
   }
-  const names = [...seen.keys()].sort((a, b) => seen.get(b) - seen.get(a)).slice(0, 16).sort();
-  const of = (name, index) => column((p) => (gfr ? p.vcs : p.flows)[name]?.[index]);
+  const program = programOf(state.picture, row);
   const css = getComputedStyle(document.documentElement);
   const ink = css.getPropertyValue("--muted").trim(), gold = css.getPropertyValue("--threshold").trim();
-  const lines = (index, more = {}) => names.map((name) => ({ name, color: colorOf(name), points: of(name, index), ...more }));
-  const bounds = gfr ? [{ name: "LBO", color: gold, dashed: true, points: column((p) => p.lbo) }, { name: "HBO", color: gold, dashed: true, points: column((p) => p.hbo) }] : [];
-  charts.queue.draw(gfr ? "Queue, cells" : "Queue, packets", [{ name: "all", color: ink, points: column((p) => p.waiting), fill: true, wide: true }, ...lines(0), ...bounds.filter((b) => b.points.some((q) => q[1] != null))], from, to);
-  charts.goodput.draw("Goodput", [{ name: "sent", color: ink, points: column((p) => p.tx), fill: true, wide: true }, { name: "line", color: ink, dashed: true, points: column((p) => p.rate ?? p.bw) }, ...lines(2)], from, to);
-  if (gfr) charts.thresholds.draw("Shares w (dashed) and rates r, bit/s", [...names.map((name) => ({ name: `${name} w`, color: colorOf(name), dashed: true, step: true, points: of(name, 1) })), ...names.map((name) => ({ name: `${name} r`, color: colorOf(name), points: of(name, 4) }))], from, to);
-  else charts.thresholds.draw("Thresholds, packets", [...[...classes].sort().map((c) => ({ name: `class ${c}`, color: gold, step: true, wide: true, dashed: true, points: column((p) => p.thresholds[c]) })), ...lines(1, { step: true })], from, to);
-  charts.thresholds.unit = gfr ? rate : plain;
-  charts.thresholds.axis = gfr ? (v) => rate(v).replace("bit/s", "") : plain;
-  charts.drops.draw("Drops by reason, packets/s", [...reasons].sort().map((name) => ({ name: name.replaceAll("_", " "), color: REASONS[name] ?? colorOf(`drop ${name}`), step: true, fill: true, points: column((p) => p.drops[name] ?? (Object.keys(p.drops).length || p.waiting != null ? 0 : null)) })), from, to);
+  const keys = [...seen.keys()].sort((a, b) => seen.get(b) - seen.get(a)).slice(0, 16).sort();
+  // A line a shown object and column of a chart; of several columns the first ones are dashed.
+  const lines = (plot) => program.kinds.flatMap((kind) => {
+    const drawn = kind.columns.filter((c) => CHARTS.includes(c.plot)), columns = drawn.filter((c) => c.plot === plot);
+    const mine = keys.filter((k) => k.startsWith(`${kind.name}|`)).map((k) => k.slice(kind.name.length + 1));
+    return columns.flatMap((column, i) => mine.map((key) => ({
+      name: kind.brief ? `${kind.name} ${key}` : columns.length > 1 ? `${key} ${column.title}` : key, color: kind.brief ? gold : colorOf(key),
+      step: plot === "control" && column.unit === "packets", wide: kind.brief, dashed: kind.brief || (columns.length > 1 && i < columns.length - 1),
+      points: valuesOf((p) => p.objects[kind.name]?.[key]?.[drawn.indexOf(column)]) })));
+  });
+  const controls = program.kinds.flatMap((k) => k.columns).filter((c) => c.plot === "control");
+  const unit = program.columns.find((c) => c.plot === "queue")?.unit ?? "packets", rates = controls[0]?.unit === "bit/s";
+  const bounds = [...marks].map((name) => ({ name, color: gold, dashed: true, points: valuesOf((p) => p.marks[name]) }));
+  charts.queue.draw(`Queue, ${unit}`, [{ name: "all", color: ink, points: valuesOf((p) => p.waiting), fill: true, wide: true }, ...lines("queue"), ...bounds], from, to);
+  charts.goodput.draw("Goodput", [{ name: "sent", color: ink, points: valuesOf((p) => p.tx), fill: true, wide: true }, { name: "line", color: ink, dashed: true, points: valuesOf((p) => p.rate ?? p.bw) }, ...lines("goodput")], from, to);
+  charts.control.unit = rates ? rate : plain;
+  charts.control.axis = rates ? (v) => rate(v).replace("bit/s", "") : plain;
+  charts.control.draw(`${[...new Set(controls.map((c) => c.title))].join(" and ") || "Control"}${controls[0]?.unit ? `, ${controls[0].unit}` : ""}`, lines("control"), from, to);
+  charts.drops.draw("Drops by reason, packets/s", [...reasons].sort().map((name) => ({ name: name.replaceAll("_", " "), color: colorOf(`drop ${name}`), step: true, fill: true, points: valuesOf((p) => p.drops[name] ?? (Object.keys(p.drops).length || p.waiting != null ? 0 : null)) })), from, to);
 }
 
 // ---- controls --------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the page that are text: tiles of the port, its flows or VCs, and the event log. Data only ever becomes text, never markup.
+// The parts of the page that are text: tiles of the port, its objects (flows, VCs), and the event log. Data only ever becomes text, never markup.
 
 import { count, DASH, percent, perSecond, plain, rate, seconds } from "./format.js";
 
@@ -23,20 +23,45 @@ function put(element, text) { if (element.textContent !== text) element.textCont
 
 const bytes = (n) => (n == null ? DASH : `${plain(n)} B`);
 
+// A value of a program's column, by its unit.
+export function valueText(column, value) {
+  if (value == null) return DASH;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "object") return JSON.stringify(value);
+  if (typeof value !== "number") return String(value);
+  const form = { "bit/s": rate, s: seconds, "/s": perSecond, packets: count, cells: count, bytes: count }[column.unit] ?? plain;
+  return form(value);
+}
+
+export function programOf(picture, row) {
+  const name = picture?.switches.find((s) => s.switch === row?.switch)?.program;
+  return picture?.programs[name] ?? { columns: [], kinds: [] };
+}
+
+export function objectsOf(picture, row, kind) {
+  return (picture?.[kind.plural] ?? []).filter((one) => row && one.switch === row.switch && one.port === row.port);
+}
+
+const withUnit = (column, value) => `${valueText(column, value)}${["packets", "cells"].includes(column.unit) && value != null ? ` ${column.unit}` : ""}`;
+
 export function drawTiles(parent, row, picture) {
   const tiles = [];
   if (row) {
     const measured = row.measured ?? {};
     const about = (key) => measured[key] ?? null;
-    const cells = row.scheme != null;
+    const program = programOf(picture, row);
+    const plotted = (plot) => program.columns.find((c) => c.plot === plot && row[c.name] != null);
     const share = row.utilisation == null ? "" : `${percent(Math.min(1, row.utilisation))} of ${rate(row.rate_bps ?? about("bw_bps")?.value)}`;
     tiles.push(["sent", rate(row.tx_bps), share]);
-    tiles.push(["waiting", cells ? `${count(row.waiting_cells)} cells` : `${count(row.waiting_packets)} packets`, `of ${count(cells ? row.capacity_cells : row.capacity_packets)}`]);
-    if (cells) tiles.push(["scheme", row.scheme, row.active_vcs == null ? "" : `N ${row.active_vcs}`]);
-    for (const policy of row.policies.slice(0, 4)) {
-      const name = row.policies.length > 1 || policy.traffic_class ? `Qthresh, class ${policy.traffic_class}` : "Qthresh";
-      tiles.push([name, policy.scheme === "qthresh" ? `${policy.qthresh_packets} packets` : policy.scheme, policy.mode ? `${policy.mode}${policy.mode === "auto" && policy.k ? `, k ${plain(policy.k)}` : ""}` : ""]);
+    const queue = plotted("queue") ?? { name: "waiting_packets", unit: "packets" }, limit = plotted("capacity") ?? { name: "capacity_packets" };
+    tiles.push(["waiting", withUnit(queue, row[queue.name]), `of ${count(row[limit.name])}`]);
+    const brief = program.kinds.filter((k) => k.brief).flatMap((k) => objectsOf(picture, row, k).slice(0, 4).map((one) => [k, one]));
+    for (const [kind, one] of brief) {
+      const shown = kind.columns.filter((c) => !c.wide && one[c.name] != null);
+      const main = shown.find((c) => c.plot === "control") ?? shown[0];
+      if (main) tiles.push([brief.length > 1 ? `${main.title}, ${kind.name} ${one[kind.name]}` : main.title, withUnit(main, one[main.name]), shown.filter((c) => c !== main).map((c) => `${c.title} ${valueText(c, one[c.name])}`).join(", ")]);
     }
+    if (!brief.length) for (const column of program.columns.filter((c) => !c.wide && !["queue", "capacity"].includes(c.plot))) tiles.push([column.title, withUnit(column, row[column.name]), ""]);
     tiles.push(["drops", `${perSecond(row.drops_per_s)} /s`, `${count(row.dropped_packets)} in all`]);
     for (const [key, name, form] of [["bw_bps", "BW", rate], ["t_res_s", "T_res", seconds], ["tau_s", "τ", seconds], ["t_ack_s", "T_ACK", seconds], ["n_c", "N_C", plain], ["l_d_bytes", "L_D", bytes]]) {
       const got = about(key);
@@ -79,29 +104,26 @@ function head(table, columns) {
   table.tBodies[0].replaceChildren();
 }
 
-export function drawFlows(table, title, row, picture, colorOf) {
-  const here = (item) => row && item.switch === row.switch && item.port === row.port;
-  const vcs = (picture?.vcs ?? []).filter(here), flows = (picture?.flows ?? []).filter(here);
-  const total = flows.reduce((sum, flow) => sum + (flow.goodput_bps ?? 0), 0);
-  if (vcs.length) {
-    put(title, `VCs (${vcs.length})`);
-    head(table, [["VC"], ["queue"], ["cells", 1], ["MCR", 1], ["w", 1], ["r", 1], ["goodput", 1], ["drops/s", 1]]);
-    const full = 1.15 * Math.max(10, ...vcs.map((vc) => vc.waiting_cells ?? 0));
-    rows(table.tBodies[0], vcs.slice(0, 200), () => line(8, 1), (tr, vc) => {
-      texts(tr, [`${vc.active === false ? "○" : "●"} ${vc.vc}`, null, count(vc.waiting_cells), rate(vc.mcr_bps), rate(vc.w_bps), rate(vc.rate_bps), rate(vc.goodput_bps), perSecond(vc.drops_per_s)]);
-      queueCell(tr.children[1], vc.waiting_cells, full, null, colorOf(vc.vc));
-      tr.children[7].classList.toggle("bad", vc.drops_per_s > 0);
-    });
-    return;
-  }
-  const more = (picture?.flows_in_all ?? 0) > (picture?.flows?.length ?? 0) ? ", those that send most" : "";
-  put(title, flows.length ? `Flows (${flows.length}${more})` : "Flows: none has an entry here");
-  head(table, [["flow"], ["queue, and its threshold"], ["packets", 1], ["threshold", 1], ["goodput", 1], ["share", 1], ["drops/s", 1]]);
-  const full = 1.25 * Math.max(4, ...flows.map((flow) => Math.max(flow.waiting_packets ?? 0, flow.qthresh_packets ?? 0)));
-  rows(table.tBodies[0], flows, () => line(7, 1), (tr, flow) => {
-    texts(tr, [flow.flow, null, count(flow.waiting_packets), count(flow.qthresh_packets), rate(flow.goodput_bps), flow.goodput_bps == null || !total ? DASH : percent(flow.goodput_bps / total), perSecond(flow.drops_per_s)]);
-    queueCell(tr.children[1], flow.waiting_packets, full, flow.qthresh_packets, colorOf(flow.flow));
-    tr.children[6].classList.toggle("bad", flow.drops_per_s > 0);
+export function drawObjects(table, title, row, picture, colorOf) {
+  const kinds = programOf(picture, row).kinds.filter((k) => !k.brief);
+  const kind = kinds.find((k) => objectsOf(picture, row, k).length) ?? kinds[0];
+  table.hidden = !kind;
+  if (!kind) { put(title, "This program shows ports only"); return; }
+  const found = objectsOf(picture, row, kind);
+  const more = (picture?.in_all[kind.name] ?? 0) > (picture?.[kind.plural]?.length ?? 0) ? ", those that send most" : "";
+  put(title, found.length ? `${kind.plural} (${found.length}${more})` : `${kind.plural}: none has an entry here`);
+  const columns = kind.columns.filter((c) => !c.wide), queue = columns.find((c) => c.plot === "queue");
+  const mark = columns.find((c) => c.plot === "control" && c.unit === queue?.unit);
+  const goodput = columns.find((c) => c.plot === "goodput"), drops = columns.findIndex((c) => c.plot === "drops");
+  const total = found.reduce((sum, one) => sum + (one[goodput?.name] ?? 0), 0);
+  const first = queue ? 2 : 1, share = goodput ? [["share", 1]] : [];
+  head(table, [[kind.name], ...(queue ? [[mark ? `queue, and its ${mark.title}` : "queue"]] : []), ...columns.map((c) => [c.title, 1]), ...share]);
+  const full = 1.25 * Math.max(4, ...found.map((one) => Math.max(one[queue?.name] ?? 0, one[mark?.name] ?? 0)));
+  rows(table.tBodies[0], found, () => line(first + columns.length + share.length, first - 1), (tr, one) => {
+    texts(tr, [one[kind.name], ...(queue ? [null] : []), ...columns.map((c) => valueText(c, one[c.name])), ...(goodput ? [total ? percent((one[goodput.name] ?? 0) / total) : DASH] : [])]);
+    if (queue) queueCell(tr.children[1], one[queue.name], full, mark ? one[mark.name] : null, colorOf(one[kind.name]));
+    tr.classList.toggle("idle", one.active === false);
+    if (drops >= 0) tr.children[first + drops].classList.toggle("bad", one[columns[drops].name] > 0);
   });
 }
 

@@ -7,9 +7,8 @@ import ipaddress
 from collections.abc import Iterable
 from typing import Any
 
-from finsy import P4TableEntry
+from finsy import P4TableAction, P4TableEntry
 
-from fairlane_controller.live.batch import action_args
 from fairlane_controller.switch.shared import ACTION_FORWARD, TABLE_ROUTE
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -38,14 +37,13 @@ class Routes:
 
 
 def _route(entry: P4TableEntry) -> tuple[Network, int] | None:
-    action, args = action_args(entry)
-    match = dict(entry.match or {})
-    if action != ACTION_FORWARD or len(match) != 1:
+    action, match = entry.action, dict(entry.match or {})
+    if not isinstance(action, P4TableAction) or action.name != ACTION_FORWARD or len(match) != 1:
         return None
     version = 4 if entry.table_id == TABLE_ROUTE[4] else 6
     value, bits = _lpm(next(iter(match.values())), 32 if version == 4 else 128)
     make: Any = ipaddress.IPv4Network if version == 4 else ipaddress.IPv6Network
-    return make((value, bits)), int(args["port"])
+    return make((value, bits)), int(action.args["port"])
 
 
 def _lpm(value: Any, width: int) -> tuple[int, int]:

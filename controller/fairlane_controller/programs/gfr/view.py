@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `gfr.p4` shows: QT of its ports; share, Q_i, r_i and verdicts of its VCs, and whether each gets its MCR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlane import Column, Kind, P4TableAction, P4TableEntry, Reading, Row
+
+from fairlane_controller.programs.gfr import names
+from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrState, GfrStore
+from fairlane_controller.state.store import Store
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED
+
+TOLERANCE = 0.97
+"""A rate measured over a second or so is this near at least when the VC gets its MCR: the meters' granularity and one burst."""
+CELL_OVERHEAD = 53 / 48
+"""Of a line with cells, at least; MCR is bits on the line, counted frames are not."""
+
+COLUMNS = (
+    Column("scheme", "scheme"),
+    Column("waiting_cells", "QT", "cells", "Cells that wait at the port (QT).", plot="queue", metric="fairlane_queue_cells"),
+    Column("lbo_cells", "LBO", "cells", "low buffer occupancy", plot="control"),
+    Column("hbo_cells", "HBO", "cells", "high buffer occupancy", plot="control"),
+    Column("capacity_cells", "QMAX", "cells", "Cells that may wait at the port (QMAX).", plot="capacity", metric="fairlane_queue_capacity_cells"),
+    Column("active_vcs", "N", doc="active VCs", value_type=int),
+)  # fmt: skip
+VC = Kind(
+    "vc",
+    "VCs (rates in bits on the line)",
+    (
+        Column("active", "active", doc="1 when the loop counts the VC among the active ones.", value_type=bool),
+        Column("waiting_cells", "Q_i", "cells", "Cells of the VC that wait (Q_i).", plot="queue"),
+        Column("mcr_bps", "MCR", "bit/s", "MCR, bits on the line."),
+        Column("w_bps", "w_i", "bit/s", "w_i, bits on the line.", plot="control", metric="fairlane_vc_share_bits_per_second"),
+        Column("rate_bps", "r_i", "bit/s", "r_i as the data plane has it, bits on the line.", plot="control"),
+        Column("mcr_met", "MCR met", doc="yes, no (the part it gets), asks less, idle"),
+        Column("goodput_bps", "goodput", "bit/s", "Frames accepted since the scrape before.", plot="goodput"),
+        Column("accepted_packets", "accepted", "packets", total=True, metric=None),
+        Column("refused_packets", "refused", "packets", "Frames refused, by any verdict.", total=True, metric="fairlane_vc_refused_frames_total"),
+        Column("drops_per_s", "drops/s", "/s", plot="drops", metric=None),
+        Column("slot", "slot", value_type=int, wide=True),
+        Column("arrived_packets", "arrived", "packets", total=True, wide=True),
+        Column("offered_bps", "offered", "bit/s", wide=True),
+        Column("verdicts", "verdicts", doc='{"case_3": {"clp0", "clp1"}}: frames by verdict and CLP', wide=True),
+    ),
+)  # fmt: skip
+KINDS = (VC,)
+
+
+async def read_rows(reading: Reading) -> list[Row]:
+    """Managed ports, their VCs, and what each VC lost by which verdict."""
+    schemes = {int(entry["egress_port"]): entry for entry in await reading.table(names.TABLE_PORT_SCHEME)}
+    table = await reading.table(names.TABLE_VC_SHARE, counters=True)
+    shares = sorted(((slot, e) for e in table if (slot := _slot(e)) is not None), key=lambda share: share[0])
+    slots = [slot for slot, _ in shares] + [names.NO_VC_SLOT + port for port in schemes]
+    indices = [names.verdict_index(slot, clp, verdict) for slot in slots for clp in (0, 1) for verdict in names.Verdict]
+    counted = await reading.counters(names.COUNTER_VERDICTS, indices)
+    cells = await reading.registers(names.REGISTER_VC_CELLS, slots)
+    rates = await reading.registers(names.REGISTER_VC_RATE, slots)
+    port_cells = await reading.registers(names.REGISTER_PORT_CELLS, schemes)
+    passed, admitted = [await reading.counters(name, schemes) for name in (COUNTER_PASSED, COUNTER_ADMITTED)]
+    in_force = _state(reading)
+    by_id = {number: name for name, number in in_force.allocation.vc_ids.items()}
+    active = {int(one["port"]): one.get("active") or () for one in (reading.loop or {}).get("ports") or ()}
+    rows: list[Row] = []
+    refused = dict.fromkeys(schemes, 0)
+    for slot, entry in shares:
+        port, vc = int(entry["egress_port"]), by_id.get(int(entry["vc"]), f"id {int(entry['vc'])}")
+        values = _vc_values(reading, slot, entry, counted)
+        configured = in_force.config.vc(vc)
+        values["mcr_bps"] = float(configured.mcr) if configured is not None else None
+        values["rate_bps"] = rates[slot] / names.RATE_ONE if rates is not None else None
+        values["waiting_cells"] = cells[slot] if cells is not None else None
+        values["active"] = vc in active[port] if port in active else None
+        values["mcr_met"] = mcr_met(values)
+        rows.append(Row(port, values, "vc", vc))
+        for verdict, frames in values["verdicts"].items():
+            if not names.Verdict[verdict.upper()].accepted:
+                lost = {"object": vc, "reason": verdict, "packets": sum(frames.values())}
+                rows.append(Row(port, lost, "drop", f"{vc} {verdict}"))
+        refused[port] = refused.get(port, 0) + values["refused_packets"]
+    for port, entry in sorted(schemes.items()):
+        verdicts = _verdicts(names.NO_VC_SLOT + port, counted)
+        for verdict, frames in verdicts.items():
+            if not names.Verdict[verdict.upper()].accepted:
+                lost = {"object": None, "reason": verdict, "packets": sum(frames.values())}
+                rows.append(Row(port, lost, "drop", verdict))
+        outside = sum(sum(f.values()) for v, f in verdicts.items() if not names.Verdict[v.upper()].accepted)
+        action = entry.action
+        scheme, args = (action.name, action.args) if isinstance(action, P4TableAction) else (None, {})
+        values = {
+            "scheme": scheme,
+            "waiting_cells": port_cells[port] if port_cells is not None else None,
+            "lbo_cells": args.get("lbo"),
+            "hbo_cells": args.get("hbo"),
+            "capacity_cells": args.get("qmax"),
+            "active_vcs": args.get("n"),
+            "dropped_packets": refused[port] + outside,
+            "sent_packets": passed[port].packet_count + admitted[port].packet_count,
+            "sent_bytes": passed[port].byte_count + admitted[port].byte_count,
+        }
+        rows.append(Row(port, values))
+    return rows
+
+
+def _state(reading: Reading) -> GfrState:
+    """The names of the VCs and their MCR; read again when they have changed. Raises BAD_FILE."""
+    if reading.folder is None:
+        return GfrState()
+    store: Store = reading.memory.setdefault("store", Store(reading.folder))
+    stamp = store.stamp(GFR_DOCUMENT)
+    if "state" not in reading.memory or reading.memory["stamp"] != stamp:
+        reading.memory["state"], reading.memory["stamp"] = GfrStore(reading.folder).state, stamp
+    return reading.memory["state"]
+
+
+def _slot(entry: P4TableEntry) -> int | None:
+    action = entry.action
+    if not isinstance(action, P4TableAction) or action.name != names.ACTION_SET_SHARE:
+        return None
+    return int(action.args["slot"])
+
+
+def _verdicts(slot: int, counted: Mapping[int, Any]) -> dict[str, dict[str, int]]:
+    """Frames by verdict and CLP."""
+    found: dict[str, dict[str, int]] = {}
+    for clp in (0, 1):
+        for verdict in names.Verdict:
+            cell = counted[names.verdict_index(slot, clp, verdict)]
+            if cell.packet_count:
+                found.setdefault(verdict.name.lower(), {})[f"clp{clp}"] = cell.packet_count
+    return found
+
+
+def _vc_values(reading: Reading, slot: int, entry: P4TableEntry, counted: Mapping[int, Any]) -> dict[str, Any]:
+    action, arrived, verdicts = entry.action, entry.counter_data, _verdicts(slot, counted)
+    accepted = [verdict for verdict in names.Verdict if verdict.accepted]
+    accepted_bytes = sum(counted[names.verdict_index(slot, clp, v)].byte_count for v in accepted for clp in (0, 1))
+    frames = {True: 0, False: 0}
+    for verdict, by_clp in verdicts.items():
+        frames[names.Verdict[verdict.upper()].accepted] += sum(by_clp.values())
+    arrived_per_s = reading.per_s(("vc", slot, "arrived"), arrived.byte_count if arrived else 0)
+    accepted_per_s = reading.per_s(("vc", slot, "accepted"), accepted_bytes)
+    return {
+        "slot": slot,
+        "w_bps": float(action.args["w"]) if isinstance(action, P4TableAction) else None,
+        "arrived_packets": arrived.packet_count if arrived else 0,
+        "accepted_packets": frames[True],
+        "refused_packets": frames[False],
+        "offered_bps": None if arrived_per_s is None else 8 * arrived_per_s,
+        "goodput_bps": None if accepted_per_s is None else 8 * accepted_per_s,
+        "drops_per_s": reading.per_s(("vc", slot, "refused"), frames[False]),
+        "verdicts": verdicts,
+    }
+
+
+def mcr_met(vc: Mapping[str, Any]) -> str | None:
+    """Whether a VC gets its minimum rate: `yes`, `no (80%)` (frames were refused below MCR), `asks less` (it sends less, and
+    nothing was refused), `idle` (nothing arrives); None where no rate is known."""
+    mcr_bps, offered_bps, goodput_bps = vc["mcr_bps"], vc["offered_bps"], vc["goodput_bps"]
+    # In bits on the line: r_i of the data plane, else what was accepted with the cells' headers (a little low).
+    rate_bps = vc["rate_bps"] or (None if goodput_bps is None else goodput_bps * CELL_OVERHEAD)
+    if rate_bps is None or mcr_bps is None or offered_bps is None:
+        return None
+    if offered_bps <= 0:
+        return "idle"
+    if rate_bps >= TOLERANCE * mcr_bps:
+        return "yes"
+    return f"no ({rate_bps / mcr_bps:.0%})" if vc["drops_per_s"] else "asks less"

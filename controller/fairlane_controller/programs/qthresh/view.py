@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `qthresh.p4` shows: thresholds of classes, flows, what waits, what was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row
+
+from fairlane_controller.programs.qthresh import names
+from fairlane_controller.programs.qthresh.flow_keeper import flow_of
+from fairlane_controller.programs.qthresh.flows import PROTOCOLS
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme
+from fairlane_controller.programs.qthresh.routes import Routes
+from fairlane_controller.state.loop_state import LoopState, read_loop_state
+from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
+
+REGISTER_FLOW = "flow_occupancy"
+REGISTER_PORT = "port_occupancy"
+REGISTER_PORT_BYTES = "port_occupancy_bytes"
+ROUTES_AGE_S = 5.0
+"""Routes are read again after so long; what changes them is not this controller alone."""
+
+COLUMNS = (
+    Column("qthresh_packets", "Qthresh", "packets", "threshold of the port's first class", metric=None),
+    Column("scheme", "scheme", doc="of the port's first class"),
+    Column("mode", "mode", doc="auto: the loop decides; manual: a person"),
+    Column("traffic_class", "class", doc="the port's first class", value_type=int, wide=True),
+    Column("weight", "weight", doc="of the port's first class", value_type=float, wide=True),
+    Column("collisions", "collisions", "packets", "packets whose flow shared a slot", names.COUNTER_COLLISIONS, wide=True),
+)  # fmt: skip
+POLICY = Kind(
+    "policy",
+    "classes",
+    (
+        Column("scheme", "scheme"),
+        Column("qthresh_packets", "Qthresh", "packets", "Qthresh in force; no series with drop-tail.", plot="control", metric="fairlane_threshold_packets"),
+        Column("mode", "mode", doc="auto or manual"),
+        Column("k", "k", doc="constant of eq. (9)", value_type=float, metric=None),
+        Column("weight", "weight", value_type=float, metric=None),
+        Column("effective_packets", "effective", "packets", "(Qthresh · weight) >> 8: a flow without a weight of its own", wide=True),
+        Column("manual", "manual", doc="1 when a person set the threshold, 0 when the loop decides.", value_type=bool, wide=True, metric="fairlane_threshold_manual"),
+        Column("traffic_class", "class", value_type=int, wide=True),
+    ),
+    plural="policies",
+    brief=True,
+    label="class",
+)  # fmt: skip
+FLOW = Kind(
+    "flow",
+    "flows (packets that wait, and may; frames' bits)",
+    (
+        Column("waiting_packets", "waiting", "packets", "Packets of the flow that wait; the busiest flows only.", plot="queue"),
+        Column("qthresh_packets", "Qthresh", "packets", "What the flow may have waiting; the busiest flows only.", plot="control", metric="fairlane_flow_threshold_packets"),
+        Column("weight", "weight", doc="in force: its own or tuned one, else its class's", value_type=float, metric=None),
+        Column("offered_bps", "offered", "bit/s", "frames that arrived for the queue", metric=None),
+        Column("goodput_bps", "goodput", "bit/s", "Frames admitted since the scrape before; the busiest flows only.", plot="goodput"),
+        Column("dropped_packets", "dropped", "packets", total=True, metric=None),
+        Column("drops_per_s", "drops/s", "/s", "Packets refused since the scrape before; the busiest flows only.", plot="drops"),
+        Column("idle_s", "idle", "s", "since its last packet", metric=None),
+        Column("slot", "slot", value_type=int, wide=True),
+        Column("traffic_class", "class", doc="None where its port has several: the entry does not say", value_type=int, wide=True),
+        Column("protocol", "protocol", wide=True),
+        Column("src", "source", wide=True),
+        Column("src_port", "source port", value_type=int, wide=True),
+        Column("dst", "destination", wide=True),
+        Column("dst_port", "destination port", value_type=int, wide=True),
+        Column("vid", "VLAN", doc="outer tag; 0: none", value_type=int, wide=True),
+        Column("packets", "packets", "packets", "arrived since the entry was made", total=True, wide=True),
+        Column("bytes", "bytes", "bytes", total=True, wide=True),
+        Column("dropped_bytes", "dropped bytes", "bytes", total=True, wide=True),
+    ),
+)  # fmt: skip
+KINDS = (POLICY, FLOW)
+
+
+async def read_rows(reading: Reading) -> list[Row]:
+    """Managed ports, their classes, and all flows."""
+    limits = [PortLimit.from_entry(entry) for entry in await reading.table(names.TABLE_PORT_LIMIT)]
+    policies = [p for p in map(Policy.from_entry, await reading.table(names.TABLE_POLICY)) if p is not None]
+    policies.sort(key=lambda policy: policy.key)
+    ports = await _read_ports(reading, sorted(limits, key=lambda limit: limit.port))
+    state = read_loop_state(reading.folder) if reading.folder is not None else None
+    classes = [_class_row(reading.switch, policy, state) for policy in policies]
+    for row in classes:
+        if row.port in ports:
+            shown = {column.name: row.values.get(column.name) for column in COLUMNS if column.name in row.values}
+            ports[row.port] = {**shown, **ports[row.port]}
+    return [*(Row(port, values) for port, values in ports.items()), *classes, *await _read_flows(reading, policies)]
+
+
+async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | None, dict[str, Any]]:
+    ports = [limit.port for limit in limits]
+    indices = [names.admitted_index(port, one) for port in ports for one in range(names.CLASSES)]
+    passed, admitted = await reading.counters(COUNTER_PASSED, ports), await reading.counters(COUNTER_ADMITTED, indices)
+    waiting = await reading.registers(REGISTER_PORT, ports)
+    waiting_bytes = await reading.registers(REGISTER_PORT_BYTES, ports)
+    found: dict[int | None, dict[str, Any]] = {}
+    for limit in limits:
+        port = limit.port
+        cells = [passed[port], *(admitted[names.admitted_index(port, one)] for one in range(names.CLASSES))]
+        # What was admitted and does not wait any more has left.
+        found[port] = {
+            "capacity_packets": limit.max_packets,
+            "waiting_packets": waiting[port] if waiting is not None else None,
+            "waiting_bytes": waiting_bytes[port] if waiting_bytes is not None else None,
+            "sent_packets": sum(cell.packet_count for cell in cells) - (waiting[port] if waiting else 0),
+            "sent_bytes": sum(cell.byte_count for cell in cells) - (waiting_bytes[port] if waiting_bytes else 0),
+        }
+    return found
+
+
+def _class_row(switch: str, policy: Policy, state: LoopState | None) -> Row:
+    qthresh = policy.qthresh_packets if policy.scheme is Scheme.QTHRESH else None
+    settings = state.policy(switch, policy.port, policy.traffic_class) if state is not None else None
+    effective = None
+    if qthresh is not None:
+        try:
+            effective = qthresh * names.encode_weight(policy.weight) >> 8
+        except FairlaneError:
+            effective = None  # others may have written any weight
+    mode = settings.mode.value if settings is not None and qthresh is not None else None
+    values = {
+        "traffic_class": policy.traffic_class,
+        "scheme": policy.scheme.value,
+        "qthresh_packets": qthresh,
+        "weight": settings.weight if settings is not None and qthresh is None else policy.weight,
+        "effective_packets": effective,
+        "mode": mode,
+        "manual": None if mode is None else mode == "manual",
+        "k": settings.k if settings is not None else None,
+    }
+    return Row(policy.port, values, "policy", str(policy.traffic_class))
+
+
+@dataclass
+class _RouteMemory:
+    entries: list[list[P4TableEntry]] = field(default_factory=list[list[P4TableEntry]])
+    routes: Routes = field(default_factory=Routes)
+
+
+async def _read_routes(reading: Reading, max_age_s: float) -> Routes:
+    """The routes, made anew when other entries were read."""
+    memory: _RouteMemory = reading.memory.setdefault("routes", _RouteMemory())
+    entries = [await reading.table(name, max_age_s=max_age_s) for name in TABLE_ROUTE.values()]
+    if len(entries) != len(memory.entries) or any(a is not b for a, b in zip(entries, memory.entries, strict=True)):
+        memory.entries, memory.routes = entries, Routes(entry for table in entries for entry in table)
+    return memory.routes
+
+
+async def _read_flows(reading: Reading, policies: Iterable[Policy]) -> list[Row]:
+    tables = [await reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values()]
+    flows = sorted(((entry, *flow_of(entry)) for table in tables for entry in table), key=lambda flow: flow[2])
+    slots = [slot for _, _, slot in flows if slot >= 0]
+    routes = await _read_routes(reading, ROUTES_AGE_S)
+    if any(routes.port(key.dst) is None for _, key, _ in flows):
+        routes = await _read_routes(reading, 0.0)  # they may have come since
+    drops = await reading.counters(names.COUNTER_FLOW_DROPS, slots)
+    waiting = await reading.registers(REGISTER_FLOW, slots)
+    by_port: dict[int, list[Policy]] = {}
+    for policy in policies:
+        by_port.setdefault(policy.port, []).append(policy)
+    rows: list[Row] = []
+    for entry, key, slot in flows:
+        port = routes.port(key.dst)
+        at_port = by_port.get(port, []) if port is not None else []
+        policy = at_port[0] if len(at_port) == 1 else None
+        values: dict[str, Any] = {
+            "traffic_class": policy.traffic_class if policy else None if at_port else 0,
+            "slot": slot,
+            "protocol": PROTOCOLS.get(key.protocol, str(key.protocol)),
+            "src": str(key.src),
+            "src_port": key.src_port,
+            "dst": str(key.dst),
+            "dst_port": key.dst_port,
+            "vid": key.vid,
+            "waiting_packets": waiting.get(slot) if waiting is not None else None,
+            **_threshold_of(entry, policy),
+            **_counts(reading, str(key), slot, entry, drops.get(slot)),
+        }
+        rows.append(Row(port, values, "flow", str(key)))
+    return rows
+
+
+def _counts(reading: Reading, flow: str, slot: int, entry: P4TableEntry, drops: Any) -> Mapping[str, Any]:
+    """Counters of a flow and their rates."""
+    arrived, name = entry.counter_data, (flow, slot)
+    octets, dropped, dropped_bytes = (
+        arrived.byte_count if arrived else 0, drops.packet_count if drops else 0, drops.byte_count if drops else 0
+    )  # fmt: skip
+    arrived_per_s = reading.per_s((*name, "bytes"), octets)
+    refused_per_s = reading.per_s((*name, "dropped_bytes"), dropped_bytes)
+    goodput_bps = None
+    if arrived_per_s is not None and refused_per_s is not None:
+        goodput_bps = 8 * max(0.0, arrived_per_s - refused_per_s)
+    idle_ns = entry.time_since_last_hit
+    return {
+        "packets": arrived.packet_count if arrived else 0,
+        "bytes": octets,
+        "dropped_packets": dropped,
+        "dropped_bytes": dropped_bytes,
+        "offered_bps": None if arrived_per_s is None else 8 * arrived_per_s,
+        "goodput_bps": goodput_bps,
+        "drops_per_s": reading.per_s((*name, "dropped"), dropped),
+        "idle_s": None if idle_ns is None else idle_ns / 1e9,
+    }
+
+
+def _threshold_of(entry: P4TableEntry, policy: Policy | None) -> dict[str, float | None]:
+    """A flow's threshold in packets and its weight, as the data plane multiplies them."""
+    action = entry.action
+    own = int(action.args.get("weight", 0) or 0) if isinstance(action, P4TableAction) else 0
+    fixed = own or (names.encode_weight(policy.weight) if policy is not None else 0)
+    qthresh = policy.qthresh_packets if policy is not None and policy.scheme is Scheme.QTHRESH else None
+    return {
+        "qthresh_packets": qthresh * fixed >> 8 if fixed and qthresh is not None else None,
+        "weight": names.decode_weight(fixed) if fixed else None,
+    }
