@@ -163,7 +163,7 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
             assert hello["picture"]["switches"][0]["reachable"]
             kind, frame = await read_event(stream.content)
             assert kind == "frame"
-            assert frame["points"][0]["ports"]["s1:3"]["thresholds"] == {"0": 6}
+            assert frame["points"][0]["ports"]["s1:3"]["objects"]["policy"] == {"0": [6]}
         assert (await session.get(f"{url}/api/stream")).status == 503, "three are here"
         began, before = asyncio.get_running_loop().time(), len(taken)
         for _ in range(5):
@@ -194,7 +194,7 @@ async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
         for _ in range(200):
             _, frame = await read_event(stream.content)
             told += frame["events"]
-            thresholds = [p["ports"]["s1:3"]["thresholds"]["0"] for p in frame["points"] if p["ports"]]
+            thresholds = [p["ports"]["s1:3"]["objects"]["policy"]["0"][0] for p in frame["points"] if p["ports"]]
             if 7 in thresholds and told:
                 break
         else:
@@ -232,6 +232,7 @@ class Failing:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.closed = 0
 
     async def snapshot(self) -> Any:
         self.asked += 1
@@ -240,7 +241,29 @@ class Failing:
         return live_rows.picture()
 
     async def close(self) -> None:
-        """Nothing to end."""
+        """Counted."""
+        self.closed += 1
+
+
+async def test_nothing_is_sampled_while_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    source: Any = Failing()
+    monkeypatch.setattr("fairlane_controller.live.sampler.LINGER_S", 0.0)
+    async with Sampler(source, point_of, period_s=0.001) as sampler:
+        for _ in range(20):
+            await asyncio.sleep(0.002)
+        assert source.asked == 0, "nobody has come yet"
+        async for count in sampler.follow(0):
+            if count >= 3:
+                break
+        end = asyncio.get_running_loop().time() + TIMEOUT_S
+        while not source.closed:
+            assert asyncio.get_running_loop().time() < end
+            await asyncio.sleep(0.002)
+        asked = source.asked
+        for _ in range(20):
+            await asyncio.sleep(0.002)
+        assert source.asked == asked, "the last one has gone"
+        assert await sampler.wait_for_first(TIMEOUT_S) is not None
 
 
 async def test_a_fault_of_ours_is_told_and_the_next_sample_is_taken() -> None:

@@ -4,135 +4,137 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import typer
 
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.reads import read_status
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
-from fairlane_controller.errors import ErrorCode
-from fairlane_controller.live.events import place_of, sentence_of
-from fairlane_controller.program.registry import load_program
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.live.events import EventTail, place_of, sentence_of
+from fairlane_controller.live.model import PortRow, Snapshot, SwitchRow
+from fairlane_controller.live.pictures import take_two
+from fairlane_controller.live.values import heading_of, text_of
+from fairlane_controller.loop.control import ask_backup
+from fairlane_controller.loop.events import EVENTS_FILE
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.rows import Column
 from fairlane_controller.units import counted, format_rate, format_size, format_time, rounded
 
-Row = dict[str, Any]
+_OF_PORT = ("capacity", "BW", "T_res", "age", "sent", "dropped")
 
 
 def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    """Show the loop and its backup, the switches, each managed port with its scheme, threshold, measurements and drops, and the last event.
+    """Show the loop and its backup, the switches, each managed port with its settings, measurements and drops, and the last event.
 
     Exit code 4 when a switch does not answer, or TLS fails; what the others say is shown all the same.
 
     Examples: `fairlane status`, `fairlane status -s s1 --json`
     """
-    result = asyncio.run(read_status(resolve(state, switch)))
+    targets = resolve(state, switch)
+    snapshot, backup, event = asyncio.run(_read(targets))
     if as_json:
-        print_json(result)
+        more = {"loop_running": snapshot.loop is not None, "backup": backup, "last_event": event}
+        print_json({**snapshot.to_json(), **more})
     else:
-        _print_status(result)
-    if not all(s["reachable"] for s in result["switches"]):
+        _print_status(snapshot, backup, event)
+    if not all(row.reachable for row in snapshot.switches):
         raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
+
+
+async def _read(targets: Targets) -> tuple[Snapshot, dict[str, Any] | None, dict[str, Any] | None]:
+    """The topology, the loop's backup, the newest event."""
+    snapshot, _ = await take_two(targets, 0)
+    if snapshot.loop_error is not None:
+        raise FairlaneError.from_json(dict(snapshot.loop_error))
+    folder = targets.folder
+    backup = await ask_backup(folder) if folder is not None else None
+    return snapshot, backup, next(iter(EventTail(folder / EVENTS_FILE if folder else None, first=1).new()), None)
 
 
 def _say(text: str) -> None:
     console.print(text, markup=False, soft_wrap=True)
 
 
-def _print_status(result: Row) -> None:
-    programs = {s["program_kind"] for s in result["switches"] if s["program_kind"]}
-    known = any(s["reachable"] for s in result["switches"])
-    kinds = ", ".join(sorted(programs)) or ("no program" if known else "program unknown")
-    about = [f"topology {result['topology']}" if result["topology"] else "switches by address", result["target"], kinds]
-    _say(f"{', '.join(str(part) for part in about if part)}; control loop {_loop(result)}")
-    _print_backup(result["backup"])
-    entries: list[Row] = result["loop"] or []
-    for entry in entries:
-        if entry["error"]:
-            _say(f"loop: {entry['error']['message']}")
-    ports: list[tuple[object, ...]] = []
-    for switch in result["switches"]:
-        _print_switch(switch)
-        for port in switch["ports"]:
-            ports += _port_rows(switch["switch"], port)
-    columns = (
-        "switch", "port", "class", "scheme", "mode", "Qthresh", "weight", "capacity", "BW", "T_res", "age", "admitted", "dropped", "collisions",
-    )  # fmt: skip
-    if ports:
-        print_table("managed ports", columns, ports)
-    event = result["last_event"]
+def _print_status(snapshot: Snapshot, backup: Mapping[str, Any] | None, event: dict[str, Any] | None) -> None:
+    names = sorted({row.program for row in snapshot.switches if row.program})
+    known = any(row.reachable for row in snapshot.switches)
+    programs = ", ".join(names) or ("no program" if known else "program unknown")
+    about = [f"topology {snapshot.topology}" if snapshot.topology else "switches by address", snapshot.target, programs]
+    _say(f"{', '.join(part for part in about if part)}; control loop {_loop(snapshot)}")
+    if backup:
+        away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
+        note = f", but does not reach {', '.join(away)}" if away else ""
+        _say(f"backup: process {backup['pid']} waits to take over{note}")
+    for entry in snapshot.loop or ():
+        if entry.error:
+            _say(f"loop: {entry.error['message']}")
+    for row in snapshot.switches:
+        _print_switch(snapshot, row)
+    for program in snapshot.programs.values():
+        _print_ports(snapshot, program)
     if event:
-        place = place_of(event)
-        what = " ".join(part for part in (place, event["event"]) if part)
-        why = sentence_of(event)
+        what, why = " ".join(part for part in (place_of(event), event["event"]) if part), sentence_of(event)
         _say(f"last event {str(event.get('time', ''))[11:19]} UTC {what}{f': {why}' if why else ''}")
 
 
-def _loop(result: Row) -> str:
-    if not result["loop_running"]:
-        return "does not run: thresholds stay as they are (start it with `fairlane run`)"
-    entries: list[Row] = result["loop"] or []
-    away = [entry["switch"] for entry in entries if not entry.get("connected", True)]
-    reaches = (
-        f"does not reach {', '.join(away)}" if away else f"reaches {len(entries)} of {counted(len(entries), 'switch')}"
-    )
-    flows = [int(entry["flows"]) for entry in entries if entry.get("flows") is not None]
+def _loop(snapshot: Snapshot) -> str:
+    if snapshot.loop is None:
+        return "does not run: settings stay as they are (start it with `fairlane run`)"
+    away = [row.switch for row in snapshot.loop if not row.connected]
+    switches = counted(len(snapshot.loop), "switch")
+    reaches = f"does not reach {', '.join(away)}" if away else f"reaches {len(snapshot.loop)} of {switches}"
+    flows = [row.flows for row in snapshot.loop if row.flows is not None]
     return f"runs, {reaches}" + (f", {counted(sum(flows), 'flow')}" if flows else "")
 
 
-def _print_backup(backup: Row | None) -> None:
-    if not backup:
-        return
-    away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
-    note = f", but does not reach {', '.join(away)}" if away else ""
-    _say(f"backup: process {backup['pid']} waits to take over{note}")
+def _print_switch(snapshot: Snapshot, row: SwitchRow) -> None:
+    program = snapshot.program_of(row.switch)
+    managed = [port for port in snapshot.managed_ports if port.switch == row.switch]
+    if row.error is not None:
+        _say(f"{row.switch}: {row.error['message']}")
+    elif row.program is None:
+        _say(f"{row.switch}: no program yet; run `fairlane init`")
+    elif program is None:
+        _say(f"{row.switch}: ready; nothing is known of the program {row.program}; see `fairlane table`")
+    elif not managed:
+        _say(f"{row.switch}: ready; {program.ports_title}: none")
 
 
-def _print_switch(switch: Row) -> None:
-    name = switch["switch"]
-    if "error" in switch:
-        _say(f"{name}: {switch['error']['message']}")
-    elif switch["program"] is None:
-        _say(f"{name}: no program yet; run `fairlane init`")
-    elif "program_ports" in switch:
-        kind, ports = switch["program_kind"], ", ".join(map(str, switch["program_ports"])) or "none"
-        _say(f"{name}: ready; {load_program(kind).ports_title}: {ports}; see `fairlane {kind} show`")
-    elif not switch["ports"]:
-        _say(f"{name}: ready, no managed port")
+def _print_ports(snapshot: Snapshot, program: Program) -> None:
+    """A row a port, or a row a class of it where the program has such; what is of the whole port stands in the first."""
+    kind = next((one for one in program.kinds if one.brief), None)
+    columns = [column for column in (kind.columns if kind is not None else program.columns) if not column.wide]
+    rows: list[tuple[object, ...]] = []
+    for port in snapshot.managed_ports:
+        if snapshot.program_of(port.switch) is not program:
+            continue
+        objects = snapshot.objects_of(port, kind) if kind is not None else ()
+        if not objects:
+            key = ("",) if kind is not None else ()
+            rows.append((port.switch, port.port, *key, *_cells(columns, port.values), *_of_port(port)))
+        for number, one in enumerate(objects):
+            of_port = _of_port(port) if number == 0 else ("",) * len(_OF_PORT)
+            rows.append((port.switch, port.port, one.key, *_cells(columns, one.values), *of_port))
+    if rows:
+        label = (kind.label or kind.name,) if kind is not None else ()
+        print_table(program.ports_title, ("switch", "port", *label, *map(heading_of, columns), *_OF_PORT), rows)
 
 
-def _dropped(drops: Row) -> str:
-    said = [
-        f"{drops[key]} {name}" for key, name in (("qthresh", "by threshold"), ("port_full", "queue full")) if drops[key]
-    ]
-    return ", ".join(said) or "0"
+def _cells(columns: list[Column], values: Mapping[str, Any]) -> list[str]:
+    return [text_of(column, values.get(column.name)) for column in columns]
 
 
-def _port_rows(switch: str, port: Row) -> list[tuple[object, ...]]:
-    """One row a class; what is of the whole port stands in the first."""
-    measured: Row = port["measured"] or {}
-    bw: Row | None = measured.get("bw_bps")
-    t_res: Row | None = measured.get("t_res_s")
+def _of_port(port: PortRow) -> tuple[object, ...]:
+    measured = port.measured or {}
+    bw, t_res = measured.get("bw_bps"), measured.get("t_res_s")
     ages = [float(found["age_s"]) for found in (bw, t_res) if found]
-    of_port: tuple[object, ...] = (
-        format_size(rounded(port["admitted_bytes"])),
-        _dropped(port["drops"]),
-        port["collisions"],
-    )
-    line = (
+    return (
+        port.capacity_packets,
         format_rate(rounded(bw["value"], 4)) if bw else None,
         format_time(rounded(t_res["value"])) if t_res else None,
         format_time(round(max(ages), 1)) if ages else None,
+        format_size(rounded(port.sent_bytes)),
+        port.dropped_packets,
     )
-    rows: list[tuple[object, ...]] = []
-    for number, (name, scheme) in enumerate(port["schemes"].items()):
-        first = number == 0
-        weight = port["weights"].get(name)
-        rows.append(
-            (
-                switch, port["port"], name, scheme, port["modes"].get(name), port["qthresh_packets"].get(name),
-                None if weight is None else f"{weight:g}", port["capacity_packets"], *(line if first else ("", "", "")),
-                *(of_port if first else ("", "", "")),
-            )
-        )  # fmt: skip
-    return rows

@@ -93,6 +93,4 @@ async def _serve(hub: Hub, address: Listen) -> None:
         console.print(
             f"fairlane web: {address.url(port)} (read by {address.readers}; ^C ends it)", markup=False, soft_wrap=True
         )
-        for one in hub.names() if len(hub.names()) == 1 else ():
-            await hub.feed(one)  # its history begins now, not with the first look
         await ended.wait()

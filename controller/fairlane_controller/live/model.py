@@ -130,6 +130,11 @@ class LoopRow(_Row):
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     "All that its `status` says."
 
+    def to_json(self) -> dict[str, Any]:
+        """What its `status` says, and the fields above."""
+        plain = _Row.to_json(self)
+        return {**plain.pop("details"), **plain}
+
 
 @dataclass(frozen=True)
 class Snapshot(_Row):

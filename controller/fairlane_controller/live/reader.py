@@ -22,6 +22,9 @@ from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
 
+NOT_REACHED = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.TLS_FAILED, ErrorCode.BAD_FILE)
+"""Nothing was asked of the switch: it does not answer, TLS fails, or a file of TLS is none."""
+
 
 @dataclass(frozen=True)
 class ReaderOptions:
@@ -194,7 +197,7 @@ class SwitchReader:
         try:
             await client.__aenter__()
         except FairlaneError as ex:
-            self._error, self._reached = ex, ex.code is not ErrorCode.SWITCH_UNREACHABLE
+            self._error, self._reached = ex, ex.code not in NOT_REACHED
             return
         self._rates.forget()
         self._queue_rates.forget()
@@ -205,7 +208,7 @@ class SwitchReader:
     async def _drop(self, error: FairlaneError | None) -> None:
         self._error = error or self._error
         if error is not None:
-            self._reached = error.code is not ErrorCode.SWITCH_UNREACHABLE
+            self._reached = error.code not in NOT_REACHED
         client, self._client = self._client, None
         queues, self._queues = self._queues, None
         for each in (queues, client):

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,6 +17,9 @@ from fairlane_controller.live.source import LiveSource
 
 CPU_SHARE = 0.08
 """Of one core, at most: where a topology has so many flows that a picture of it costs more, pictures come less often."""
+
+LINGER_S = 10.0
+"""Somebody who loads the page again should see no gap."""
 
 Point = TypeVar("Point")
 
@@ -38,7 +41,10 @@ class Pace:
 
 
 class Sampler(Generic[Point]):
-    """`async with Sampler(source, shorten) as sampler:`; `shorten` makes of a snapshot what the history keeps."""
+    """`async with Sampler(source, shorten) as sampler:`; `shorten` makes of a snapshot what the history keeps.
+
+    It samples while somebody is inside `watching`, and `LINGER_S` longer; then its connections end until somebody comes.
+    """
 
     def __init__(
         self,
@@ -59,6 +65,26 @@ class Sampler(Generic[Point]):
         self.problem: FairlaneError | None = None
         "Why the last sample failed."
         self.count = 0
+        self._watchers = 0
+        self._left_s = 0.0
+        self._watched = asyncio.Event()
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Somebody looks while inside."""
+        self._watchers += 1
+        self._watched.set()
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            self._left_s = time.monotonic()
+
+    async def _wait_for_watchers(self) -> None:
+        if self._watchers == 0 and time.monotonic() - self._left_s >= LINGER_S:
+            self._watched.clear()
+            await self._source.close()
+            await self._watched.wait()
 
     async def __aenter__(self) -> Sampler[Point]:
         self._task = asyncio.get_running_loop().create_task(self._forever())
@@ -72,6 +98,7 @@ class Sampler(Generic[Point]):
 
     async def _forever(self) -> None:
         while True:
+            await self._wait_for_watchers()
             cpu_s, began_s = time.process_time(), time.monotonic()
             await self.sample()
             await asyncio.sleep(self._pace.after(time.process_time() - cpu_s, time.monotonic() - began_s))
@@ -97,15 +124,16 @@ class Sampler(Generic[Point]):
     async def follow(self, since: int | None = None) -> AsyncIterator[int]:
         """The number of the newest sample, each time there is a newer one; a slow viewer misses some and never holds the others up."""
         seen = self.count if since is None else since
-        while True:
-            async with self._changed:
-                await self._changed.wait_for(lambda: self.count > seen)  # noqa: B023 (looked at before it changes)
-                seen = self.count
-            yield seen
+        with self.watching():
+            while True:
+                async with self._changed:
+                    await self._changed.wait_for(lambda: self.count > seen)  # noqa: B023 (looked at before it changes)
+                    seen = self.count
+                yield seen
 
     async def wait_for_first(self, timeout_s: float) -> Snapshot | None:
         """The newest snapshot, waiting for the first one; None when there is none within the time."""
-        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+        with self.watching(), contextlib.suppress(TimeoutError, asyncio.TimeoutError):
             async with self._changed:
                 await asyncio.wait_for(self._changed.wait_for(lambda: self.count > 0), timeout_s)
         return self.latest

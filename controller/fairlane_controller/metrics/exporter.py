@@ -58,7 +58,7 @@ class _Topology:
                     self._at_s, self.problem = time.monotonic(), None
                 except FairlaneError as ex:
                     self._latest, self.problem = None, ex  # it is not `up`, and what was is not now
-            while events := self._tail.new():
+            while events := await asyncio.to_thread(self._tail.new):
                 self._counts.take(events)
             return Picture(self.name, self._latest, self._counts)
 
@@ -94,7 +94,10 @@ class Exporter:
         registry = CollectorRegistry()
         registry.register(PictureCollector(pictures))
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        body = await asyncio.to_thread(
+            encode, registry
+        )  # thousands of series take a while, and the loop goes on meanwhile
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def pictures(self) -> list[Picture]:
         """All topologies now."""

@@ -101,7 +101,15 @@ class Kind:
     def to_json(self) -> dict[str, Any]:
         """What a page needs to show it."""
         columns = [column.to_json() for column in self.columns]
-        return {"name": self.name, "title": self.title, "plural": self.many, "brief": self.brief, "columns": columns}
+        label = self.label or self.name
+        return {
+            "name": self.name,
+            "label": label,
+            "title": self.title,
+            "plural": self.many,
+            "brief": self.brief,
+            "columns": columns,
+        }
 
 
 def plotted(columns: Iterable[Column], plot: str) -> Column | None:

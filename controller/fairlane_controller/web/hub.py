@@ -67,15 +67,16 @@ class Feed:
 
     async def messages(self) -> AsyncGenerator[tuple[str, str]]:
         """(event, JSON) for one viewer: first `hello` with the history, then a `frame` a sample."""
-        await self._sampler.wait_for_first(10.0)
-        self._take_events()
-        last_s, last_event = self._newest_s(), self._told
-        yield "hello", self._hello()
-        async for _ in self._sampler.follow():
+        with self._sampler.watching():
+            await self._sampler.wait_for_first(10.0)
             self._take_events()
-            since = (last_s, last_event)
             last_s, last_event = self._newest_s(), self._told
-            yield "frame", self._frame(since)
+            yield "hello", self._hello()
+            async for _ in self._sampler.follow():
+                self._take_events()
+                since = (last_s, last_event)
+                last_s, last_event = self._newest_s(), self._told
+                yield "frame", self._frame(since)
 
     def _newest_s(self) -> float:
         return self._sampler.history[-1][0] if self._sampler.history else 0.0
@@ -123,7 +124,7 @@ class Feed:
 
 
 class Hub:
-    """`find` gives the topologies by name, as they are now; each is sampled from when it is first looked at."""
+    """`find` gives the topologies by name, as they are now; each is sampled while somebody looks at it."""
 
     def __init__(self, find: Callable[[], dict[str, LiveTargets]], options: HubOptions | None = None) -> None:
         self._find = find

@@ -14,7 +14,8 @@ from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.flows import PROTOCOLS
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme
 from fairlane_controller.programs.qthresh.routes import Routes
-from fairlane_controller.state.loop_state import LoopState, read_loop_state
+from fairlane_controller.state.loop_state import POLICIES, LoopState, loop_state_of
+from fairlane_controller.state.store import Store
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
 
 REGISTER_FLOW = "flow_occupancy"
@@ -82,13 +83,24 @@ async def read_rows(reading: Reading) -> list[Row]:
     policies = [p for p in map(Policy.from_entry, await reading.table(names.TABLE_POLICY)) if p is not None]
     policies.sort(key=lambda policy: policy.key)
     ports = await _read_ports(reading, sorted(limits, key=lambda limit: limit.port))
-    state = read_loop_state(reading.folder) if reading.folder is not None else None
+    state = _read_loop_state(reading)
     classes = [_class_row(reading.switch, policy, state) for policy in policies]
     for row in classes:
         if row.port in ports:
             shown = {column.name: row.values.get(column.name) for column in COLUMNS if column.name in row.values}
             ports[row.port] = {**shown, **ports[row.port]}
     return [*(Row(port, values) for port, values in ports.items()), *classes, *await _read_flows(reading, policies)]
+
+
+def _read_loop_state(reading: Reading) -> LoopState | None:
+    """Mode, weight and k of each class; read again when they have changed. None without a run state. Raises BAD_FILE."""
+    if reading.folder is None:
+        return None
+    store: Store = reading.memory.setdefault("store", Store(reading.folder))
+    stamp = store.stamp(POLICIES)
+    if "policies" not in reading.memory or reading.memory["stamp"] != stamp:
+        reading.memory["policies"], reading.memory["stamp"] = loop_state_of(store), stamp
+    return reading.memory["policies"]
 
 
 async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | None, dict[str, Any]]:

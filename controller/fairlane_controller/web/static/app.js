@@ -155,7 +155,7 @@ function drawState() {
   const waits = (loop ?? []).filter((l) => !l.connected).map((l) => l.switch);
   const [kind, words] = bad.length ? ["bad", "trouble"] : !state.picture ? ["", "connecting"]
     : !loop ? ["warn", "no control loop"] : waits.length ? ["warn", `loop waits for ${waits.join(", ")}`]
-    : loop.some((l) => l.details?.dry_run) ? ["warn", "loop in dry run"] : ["good", "loop runs"];
+    : loop.some((l) => l.dry_run) ? ["warn", "loop in dry run"] : ["good", "loop runs"];
   status.className = `state ${kind}`;
   status.textContent = paused ? `paused at ${clock(pausedAt)}` : words;
 }
@@ -181,7 +181,7 @@ function drawCharts(row) {
     const drawn = kind.columns.filter((c) => CHARTS.includes(c.plot)), columns = drawn.filter((c) => c.plot === plot);
     const mine = keys.filter((k) => k.startsWith(`${kind.name}|`)).map((k) => k.slice(kind.name.length + 1));
     return columns.flatMap((column, i) => mine.map((key) => ({
-      name: kind.brief ? `${kind.name} ${key}` : columns.length > 1 ? `${key} ${column.title}` : key, color: kind.brief ? gold : colorOf(key),
+      name: kind.brief ? `${kind.label} ${key}` : columns.length > 1 ? `${key} ${column.title}` : key, color: kind.brief ? gold : colorOf(key),
       step: plot === "control" && column.unit === "packets", wide: kind.brief, dashed: kind.brief || (columns.length > 1 && i < columns.length - 1),
       points: valuesOf((p) => p.objects[kind.name]?.[key]?.[drawn.indexOf(column)]) })));
   });

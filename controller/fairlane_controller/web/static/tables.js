@@ -59,7 +59,7 @@ export function drawTiles(parent, row, picture) {
     for (const [kind, one] of brief) {
       const shown = kind.columns.filter((c) => !c.wide && one[c.name] != null);
       const main = shown.find((c) => c.plot === "control") ?? shown[0];
-      if (main) tiles.push([brief.length > 1 ? `${main.title}, ${kind.name} ${one[kind.name]}` : main.title, withUnit(main, one[main.name]), shown.filter((c) => c !== main).map((c) => `${c.title} ${valueText(c, one[c.name])}`).join(", ")]);
+      if (main) tiles.push([brief.length > 1 ? `${main.title}, ${kind.label} ${one[kind.name]}` : main.title, withUnit(main, one[main.name]), shown.filter((c) => c !== main).map((c) => `${c.title} ${valueText(c, one[c.name])}`).join(", ")]);
     }
     if (!brief.length) for (const column of program.columns.filter((c) => !c.wide && !["queue", "capacity"].includes(c.plot))) tiles.push([column.title, withUnit(column, row[column.name]), ""]);
     tiles.push(["drops", `${perSecond(row.drops_per_s)} /s`, `${count(row.dropped_packets)} in all`]);

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program in a user's folder, with one setting, one counter and one column of its own: everything shows it, and nothing of ours knows it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live_switch import COMPILED, LiveSwitch, binary
+
+pytestmark = pytest.mark.timeout(90)
+
+PROGRAM = '''
+from collections.abc import Iterator
+from fairlane import Column, Kind, P4TableAction, P4TableEntry, P4TableMatch, Program, Row, Settings
+
+
+class Mine(Program):
+    """Names what was corrupted."""
+
+    name = "mine"
+    title = "A scheme of our own."
+    p4 = "{p4}"
+    tables = ("far_side_in",)
+    ports_title = "watched ports"
+    columns = (
+        Column("named", "named", "packets", "Segments that were named.", counter="ena_corrupted"),
+        Column("level", "level", "", "What the port is set to.", value_type=int),
+    )
+    kinds = (Kind("lane", "lanes", (Column("depth_packets", "depth", "packets", plot="queue"),)),)
+
+    class Settings(Settings):
+        """One port."""
+
+        level: int = 1
+
+    def entries(self, port, settings):
+        match = P4TableMatch(ingress_port=port.port)
+        yield P4TableEntry("far_side_in", match=match, action=P4TableAction("check_segments"))
+
+    def ports_of(self, switch, current):
+        return {{int(entry["ingress_port"]): self.Settings() for entry in current.values()}}
+
+    async def rows(self, reading, switch):
+        ports = await super().rows(reading, switch)
+        found = [Row(row.port, {{"level": 7}}) for row in ports]
+        return [*found, *(Row(row.port, {{"depth_packets": 4}}, "lane", "fast") for row in ports)]
+'''
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> Iterator[LiveSwitch]:
+    if binary("embedded") is None:
+        pytest.skip("the embedded switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "program.py").write_text(PROGRAM.format(p4=COMPILED / "ena"), encoding="utf-8")
+    made = LiveSwitch("embedded", tmp_path)
+    made.write_state()
+    state = json.loads((tmp_path / "state.json").read_text())
+    (one,) = state["switches"]
+    one |= {"json": str(COMPILED / "ena.json"), "p4info": str(COMPILED / "ena.p4info.txtpb")}
+    one["ports"] = [{"port": 1}, {"port": 3, "level": 2}]
+    (tmp_path / "state.json").write_text(json.dumps({**state, "program": str(folder)}))
+    made.start()
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch) -> None:
+    assert "watched ports: 3" in switch.fairlane("init")
+    document = switch.json("status")
+    assert document["switches"][0]["program"] == "mine"
+    (port,) = (port for port in document["ports"] if port["managed"])
+    assert (port["port"], port["named"], port["level"]) == (3, 0, 7)
+    lane = {"switch": "s1", "port": 3, "lane": "fast", "depth_packets": 4}
+    assert document["lanes"] == [lane]
+    assert [column["name"] for column in document["programs"]["mine"]["columns"]] == ["named", "level"]
+    text = switch.fairlane("status")
+    assert "watched ports" in text
+    assert "level" in text
+    watched = switch.fairlane("watch", "--once", "--interval", "0.1s")
+    assert "level 7" in watched
+    assert "fast" in watched
+    assert "depth" in switch.fairlane("watch", "--once", "--json", "--interval", "0.1s")
+    metrics = switch.fairlane("metrics", "--once")
+    assert 'fairlane_port_named_total{port="3",switch="s1"' in metrics
+    assert 'fairlane_lane_depth_packets{lane="fast",port="3",switch="s1"' in metrics
+    file = switch.folder / "run.csv"
+    switch.fairlane("export", str(file), "--for", "0.1s", "--every", "0.1s", "--rows", "ports", "--rows", "lanes")
+    (row,) = csv.DictReader((switch.folder / "run-lanes.csv").open(encoding="utf-8"))
+    assert (row["lane"], row["depth_packets"]) == ("fast", "4")
+    (row,) = (r for r in csv.DictReader((switch.folder / "run-ports.csv").open(encoding="utf-8")) if r["port"] == "3")
+    assert (row["level"], row["named"]) == ("7", "0")
+    assert "runs the program mine, which has no flow; it has lanes" in switch.fairlane("flows", code=5)
