@@ -51,7 +51,7 @@ def flow_row(slot: int, **changes: Any) -> ObjectRow:
 
 def vc_row(slot: int, **changes: Any) -> ObjectRow:
     """A VC of port 6 of s1."""
-    values = {"slot": slot, "mcr_bps": 2e6, "w_bps": 9.2e6, "rate_bps": 9.1e6, "waiting_cells": 40 * slot, "arrived_packets": 100, "accepted_packets": 90, "refused_packets": 10, "offered_bps": 1e7, "goodput_bps": 9e6, "drops_per_s": 1.5, "active": True, "mcr_met": "yes", "verdicts": {}}  # fmt: skip
+    values: dict[str, Any] = {"slot": slot, "mcr_bps": 2e6, "w_bps": 9.2e6, "rate_bps": 9.1e6, "waiting_cells": 40 * slot, "arrived_packets": 100, "accepted_packets": 90, "refused_packets": 10, "offered_bps": 1e7, "goodput_bps": 9e6, "drops_per_s": 1.5, "active": True, "mcr_met": "yes", "verdicts": {}}  # fmt: skip
     return ObjectRow("s1", 6, "vc", f"vc{slot}", values | changes)
 
 

@@ -117,7 +117,7 @@ def test_the_commands_of_gfr(gfr_switch: LiveSwitch, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(switch.folder.parent))
     rows = switch.json("vcs", "--interval", "50ms")
     assert [(vc["vc"], vc["mcr_met"], vc["waiting_cells"]) for vc in rows] == [("vc1", "idle", 0), ("vc2", "idle", 0)]
-    assert "runs the program gfr: flows and thresholds are of the program qthresh" in switch.fairlane("flows", code=5)
+    assert "runs the program gfr, which has no flow; it has vcs" in switch.fairlane("flows", code=5)
     for line in lines("needs", "gfr"):
         run(f"{line} --state {switch.folder}", switch.folder, monkeypatch)
     with switch.loop():

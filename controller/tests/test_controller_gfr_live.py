@@ -99,7 +99,11 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     assert registers == ((None, None, None) if switch.target == "bmv2" else (0, 0, 0.0))
     assert "QT" in switch.fairlane("gfr", "show")
     assert switch.json("gfr", "apply", file_of(switch))["written"] == {"s1": 0}
-    assert "managed ports: 6; see `fairlane gfr show`" in switch.fairlane("status")
+    document = switch.json("status")
+    (port,) = (port for port in document["ports"] if port["managed"])
+    assert (port["port"], port["scheme"], port["active_vcs"]) == (6, "proposed", 2)
+    assert [(vc["vc"], vc["slot"], vc["mcr_bps"]) for vc in document["vcs"]] == [("vc1", 0, 2e6), ("vc2", 1, 4e6)]
+    assert "QMAX (cells)" in switch.fairlane("status")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())
     assert "the program on the switch is gfr, not qthresh" in said
     assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]

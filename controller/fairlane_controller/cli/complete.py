@@ -110,6 +110,19 @@ def complete_flow(ctx: Any, incomplete: str) -> list[str]:
     return _quiet(work)
 
 
+def complete_row_kinds(incomplete: str) -> list[str]:
+    """Kinds of rows of an export, of any program."""
+
+    def work() -> list[str]:
+        from fairlane_controller.program.names import program_names
+        from fairlane_controller.program.registry import load_program
+
+        kinds = [kind.many for name in program_names() for kind in load_program(name).kinds]
+        return [name for name in dict.fromkeys(("ports", "drops", *kinds)) if name.startswith(incomplete)]
+
+    return _quiet(work)
+
+
 def complete_table(ctx: Any, incomplete: str) -> list[str]:
     """Tables of the program, from the file that the run state names."""
     return _quiet(lambda: [n for n in _next_words(ctx, ["table_dump"]) if n.startswith(incomplete)])

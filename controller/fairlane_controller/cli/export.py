@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fairlane_controller.cli.complete import complete_row_kinds
 from fairlane_controller.cli.live_options import queue_sources
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.signals import asked_to_end
@@ -34,7 +35,7 @@ def export_command(
     period: Annotated[str, typer.Option("--every", help="Between two snapshots.", metavar="TIME")] = "0.5s",
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", "-r", help="Of a CSV or Parquet file: ports, drops, or a kind of the program (flows, vcs, policies); repeatable.", metavar="KIND"),
+        typer.Option("--rows", "-r", help="Of a CSV or Parquet file: ports, drops, or a kind of the program (flows, vcs, policies); repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     state: StateOption = None,

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -70,7 +70,7 @@ class Sampler(Generic[Point]):
         self._watched = asyncio.Event()
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> Generator[None]:
         """Somebody looks while inside."""
         self._watchers += 1
         self._watched.set()
