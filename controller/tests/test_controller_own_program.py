@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fairlane_controller.state.run_state import read_topology, write_topology
 from live_switch import COMPILED, LiveSwitch, binary
 
 pytestmark = pytest.mark.timeout(90)
@@ -60,11 +60,11 @@ def switch(tmp_path: Path) -> Iterator[LiveSwitch]:
     (folder / "program.py").write_text(PROGRAM.format(p4=COMPILED / "ena"), encoding="utf-8")
     made = LiveSwitch("embedded", tmp_path)
     made.write_state()
-    state = json.loads((tmp_path / "state.json").read_text())
+    state = read_topology(tmp_path)
     (one,) = state["switches"]
     one |= {"json": str(COMPILED / "ena.json"), "p4info": str(COMPILED / "ena.p4info.txtpb")}
     one["ports"] = [{"port": 1}, {"port": 3, "level": 2}]
-    (tmp_path / "state.json").write_text(json.dumps({**state, "program": str(folder)}))
+    write_topology(tmp_path, {**state, "program": str(folder)})
     made.start()
     try:
         yield made
