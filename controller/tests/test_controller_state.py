@@ -13,6 +13,7 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrStore
 from fairlane_controller.state.loop_state import Mode, PolicyState, read_loop_state
 from fairlane_controller.state.run_state import find_folder, read_run_state
 from state_tools import documents, put_text
@@ -213,3 +214,12 @@ def test_a_log_whose_folder_went_away_is_counted_as_lost(tmp_path: Path) -> None
     log.write("again")
     assert '"again"' in (folder / "events.jsonl").read_text(encoding="utf-8")
     log.close()
+
+
+def test_a_hostile_document_is_refused_in_few_words(tmp_path: Path) -> None:
+    put_text(tmp_path, GFR_DOCUMENT, json.dumps({"version": 1, "config": {"[" * 9000: 1}}))
+    with pytest.raises(FairlaneError) as told:
+        GfrStore(tmp_path)
+    assert told.value.code is ErrorCode.BAD_FILE
+    assert "unknown key" in told.value.message
+    assert len(told.value.message) < 2000

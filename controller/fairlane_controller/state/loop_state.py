@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.programs.qthresh.model import DEFAULT_K
 from fairlane_controller.state.store import Store
 
@@ -77,4 +77,4 @@ def loop_state_of(store: Store) -> LoopState:
     try:
         return LoopState({key: PolicyState.model_validate(value) for key, value in store.all(POLICIES).items()})
     except ValidationError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{store.path}: settings of policies: {ex}") from None
+        raise bad_config(f"{store.path}: settings of policies", describe(ex, PolicyState)) from None

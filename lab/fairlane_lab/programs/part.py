@@ -142,7 +142,7 @@ def make_program_plan(program: Program, run: RunState, scenario: Scenario, manag
 async def read_ports_of(client: SwitchClient, program: Program) -> dict[PortKey, Mapping[str, Any]]:
     """What a program shows of the ports of a switch."""
     rows = await read_rows(client, program)
-    return {(client.endpoint.name, row.port): row.values for row in rows if not row.kind}
+    return {(client.endpoint.name, row.port): row.values for row in rows if not row.kind and row.port is not None}
 
 
 def measured_values(

@@ -104,7 +104,7 @@ class ActivityAgent(SwitchSession):
         log: Log,
         options: ActivityOptions | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
-        restore_switch: Callable[[str, int], Awaitable[None]] | None = None,
+        restore_switch: Callable[[str, int | None], Awaitable[None]] | None = None,
         *,
         dry_run: bool = False,
     ) -> None:

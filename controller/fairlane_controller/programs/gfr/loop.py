@@ -187,7 +187,7 @@ class GfrLoop:
             )
         return agent.connected()
 
-    async def _restore_switch(self, name: str, election_id: int) -> None:
+    async def _restore_switch(self, name: str, election_id: int | None) -> None:
         """A switch without a program was restarted: program, routes and VCs again."""
         state = self._run.switch(name)
         client = SwitchClient(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.programs.gfr.allocation import Allocation
 from fairlane_controller.programs.gfr.config import GfrConfig
 from fairlane_controller.state.store import Store
@@ -48,4 +48,4 @@ def _read(store: Store) -> GfrState:
     try:
         return GfrState.model_validate(store.get(GFR_DOCUMENT) or {})
     except ValidationError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{store.path}: {GFR_DOCUMENT}: {ex}; apply the file again") from None
+        raise bad_config(f"{store.path}: {GFR_DOCUMENT}", describe(ex, GfrState)) from None
