@@ -222,7 +222,7 @@ def _paper_table(source: str, numbers: Sequence[PaperNumbers]) -> Table:
     names = labels.rate_names({metric: max(each.values.get(metric, 0.0) for each in numbers) for metric in metrics})
     title = f"Numbers of {source}" if source else "The paper's numbers"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    table.add_column("where")
+    table.add_column("where", no_wrap=True)
     for metric in metrics:
         base, _, group = names[metric].label.partition(", ")
         table.add_column("\n".join(part for part in (group, base, names[metric].unit) if part), justify="right")
