@@ -67,7 +67,7 @@ fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS
 		$(CARGO) run --quiet $(MANIFEST) -p fuzz -- --grow --seconds $(SECONDS) --seed $(SEED) $(FUZZ)
 	@[ -n "$(FUZZ)" ] || $(PY) controller/tests/fuzz.py --seed $(SEED) --seconds $$(( $(SECONDS) * 5 ))
 
-fuzz-short: setup ## the same in three minutes, always with the same inputs
+fuzz-short: setup ## the same in two minutes, always with the same inputs
 	@$(CARGO) test --quiet $(MANIFEST) --workspace --test short -- --ignored --nocapture
 
 conformance: ## packet tests (STF) through the embedded switch (P4C=a p4c tree, or any folder of tests and programs)

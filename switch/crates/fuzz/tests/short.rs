@@ -11,13 +11,13 @@ use fuzz::targets;
 static MEMORY: Counting = Counting;
 
 const SEED: u64 = 1;
-/// As many as two slow cores do in some 25 s; by number, so that every machine runs the same inputs.
+/// As many as two slow cores do in some 20 s; by number, so that every machine runs the same inputs.
 const EXECUTIONS: [(&str, u64); 5] = [
-    ("program", 15_000),
-    ("config", 3_000),
-    ("requests", 220),
-    ("frames", 10_000),
-    ("gnmi", 2_200),
+    ("program", 7_500),
+    ("config", 1_500),
+    ("requests", 110),
+    ("frames", 5_000),
+    ("gnmi", 1_100),
 ];
 /// Of one target; a machine that needs longer runs fewer.
 const TIME: Duration = Duration::from_secs(120);
@@ -28,7 +28,7 @@ const LIMITS: Limits = Limits {
 
 /// An input that ends the process is found in `target/fuzz/TARGET/current`.
 #[test]
-#[ignore = "takes 3 minutes: make fuzz-short"]
+#[ignore = "takes 2 minutes: make fuzz-short"]
 fn nothing_is_found() {
     guard::watch(LIMITS);
     let mut found = Vec::new();
