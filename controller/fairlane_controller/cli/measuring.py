@@ -13,9 +13,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.loop.control import ask
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
 from fairlane_controller.programs.gfr.setup import is_gfr
-from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -49,7 +48,7 @@ async def _listen(
     rates = {port.port: float(port.rate_bps) for port in (state.ports if state else ()) if port.rate_bps}
     async with SwitchClient(endpoint, write=True) as client:
         meters = {port: PortMeter(options, line_bps=rates.get(port)) for port in await read_limits(client)}
-        for name in (program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
+        for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
             await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
         listeners = [
             asyncio.create_task(listen_reports(client, meters.get)),
