@@ -58,8 +58,9 @@ def _subject(by: str) -> str:
 
 def _reason(trace: Row) -> str:
     """The reason that our own programs note in their metadata."""
+    from fairlane_controller.program.names import program_names
     from fairlane_controller.program.reasons import reasons_of
-    from fairlane_controller.program.registry import load_program, program_names
+    from fairlane_controller.program.registry import load_program
 
     number = 0
     for entry in trace.get("rounds", ()):

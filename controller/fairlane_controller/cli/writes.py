@@ -16,10 +16,10 @@ from fairlane_controller.cli.targets import Targets
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.policies import policy_before, put_policy
-from fairlane_controller.loop.agent import policy_json
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh import changes
+from fairlane_controller.programs.qthresh.control import policy_json
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_limits
 from fairlane_controller.state.files import give_room_back
 from fairlane_controller.state.loop_state import LoopState

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from fairlane_controller.config.model import FairlaneConfig, Place, PortConfig
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.program.registry import load_program, program_names
+from fairlane_controller.program.names import program_names
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr import config as gfr
 from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.programs.gfr.check import problems_of as gfr_problems

@@ -10,12 +10,13 @@ from __future__ import annotations
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, create_model, field_validator, model_validator
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.contract import Config, Program
+from fairlane_controller.program.names import program_names
 from fairlane_controller.program.quantities import (
     CellLimit,
     Cells,
@@ -27,7 +28,7 @@ from fairlane_controller.program.quantities import (
     Size,
     SizeLimit,
 )
-from fairlane_controller.program.registry import load_program, program_names
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.settings import Section
 from fairlane_controller.programs.gfr import config as gfr
 from fairlane_controller.programs.gfr.config import MARKED_DSCPS, Dscps, GfrConfig, VcConfig
@@ -338,11 +339,10 @@ def config_model(*others: Program) -> type[FairlaneConfig]:
     """The model of the whole file: the core's sections, those of all programs that have a name, and of `others`."""
     programs = [*others, *(load_program(name) for name in program_names())]
     port_parts = [one.Settings for one in programs if one.Settings.model_fields]
-    port = create_model("PortConfig", __base__=(PortConfig, *port_parts), __doc__=PortConfig.__doc__)
-    sections = [one.Sections for one in programs if one.Sections.model_fields]
-    return create_model(
-        "FairlaneConfig",
-        __base__=(FairlaneConfig, *sections),
-        __doc__=FairlaneConfig.__doc__,
-        ports=(tuple[port, ...] | None, None),
+    port: Any = create_model("PortConfig", __base__=(PortConfig, *port_parts), __doc__=PortConfig.__doc__)
+    parts = [one.Sections for one in programs if one.Sections.model_fields]
+    ports: Any = (tuple[port, ...] | None, None)
+    whole = create_model(
+        "FairlaneConfig", __base__=(FairlaneConfig, *parts), __doc__=FairlaneConfig.__doc__, ports=ports
     )
+    return cast("type[FairlaneConfig]", whole)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from fairlane_controller.program.contract import Program
-from fairlane_controller.program.registry import load_program, program_names
+from fairlane_controller.program.names import program_names
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.rows import Reason
 from fairlane_controller.switch.shared import PACKET_REASONS
 

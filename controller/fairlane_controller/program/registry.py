@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.program.contract import Program
@@ -66,7 +65,7 @@ def _from_folder(folder: Path) -> Program:
 def _program_in(module: ModuleType, where: str) -> Program:
     """An instance of the one subclass of `Program` that a module defines."""
     found = [
-        cast("type[Program]", one)
+        one
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Program) and one.__module__ == module.__name__
     ]

@@ -7,10 +7,12 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.session import Log
-from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityOptions
+from fairlane_controller.programs.gfr.control import ActivityOptions
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import route_entries
 
@@ -35,7 +37,7 @@ class GfrInSim:
         self._world = world
         self._plan: Plan | None = None
         self._samples: dict[str, list[tuple[float, float]]] = {}
-        self.agents: list[ActivityAgent] = []
+        self.agents: list[SwitchAgent] = []
         "One for each managed switch, once `follow` was called: they keep N and w_i current."
 
     async def set_up(self) -> None:
@@ -53,11 +55,12 @@ class GfrInSim:
     def follow(self, log: Log) -> list[asyncio.Task[None]]:
         """Start the controller's agents and the sampling; returns their tasks, which end when they are cancelled."""
         assert self._plan is not None
+        options = ActivityOptions(measure=self._world.config.scenario.control.probes, keeps_counts=False)
+        topology = GfrTopology(options=options, plan=self._plan)
         for switch in self._world.managed_switches():
-            endpoint = self._world.endpoint(switch)
-            options = ActivityOptions(measure=self._world.config.scenario.control.probes, keeps_counts=False)
             self._world.loop.stop_on_messages = options.measure
-            self.agents.append(ActivityAgent(endpoint, self._plan, log, options, client_factory=self._world.client))
+            endpoint = self._world.endpoint(switch)
+            self.agents.append(SwitchAgent(endpoint, topology, log, client_factory=self._world.client))
         jobs = [self._sample_forever(), *(agent.run() for agent in self.agents)]
         return [asyncio.create_task(job) for job in jobs]
 

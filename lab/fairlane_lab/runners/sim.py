@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.programs.qthresh.options import QthreshOptions
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.loop_state import Mode, PolicyState
 
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
@@ -135,7 +137,7 @@ class _Loops:
         if not control.needs_loop:
             return self
         self._world.loop.stop_on_messages = True
-        options = AgentOptions(
+        options = QthreshOptions(
             flow_weight=_FlowWeights.of(self._world.config), probes=control.probes, keeps_counts=False
         )
         store = LoopStore(None)
@@ -146,9 +148,10 @@ class _Loops:
         for switch, port in self._world.config.managed:
             with store.changed(switch, port, TRAFFIC_CLASS, settings):
                 pass
+        topology = QthreshTopology(options=options, store=store)
         for switch in self._world.managed_switches():
             endpoint = self._world.endpoint(switch)
-            agent = SwitchAgent(endpoint, store, self.log, options, client_factory=self._world.client)
+            agent = SwitchAgent(endpoint, topology, self.log, client_factory=self._world.client)
             self.agents.append(agent)
             self._tasks.append(asyncio.create_task(agent.run()))
         self._tasks.append(asyncio.create_task(self.watch.look_forever(self.agents)))

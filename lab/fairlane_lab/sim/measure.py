@@ -90,7 +90,7 @@ class Watch:
         while True:
             await asyncio.sleep(WATCH_PERIOD_S)
             for agent in agents:
-                for row in agent.measurements():
+                for row in agent.control.measurements():
                     for name, (theirs, factor) in MEASURED.items():
                         if row[theirs] is not None:
                             key = ((agent.endpoint.name, row["port"]), name)

@@ -13,9 +13,9 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
+from fairlane_controller.programs.qthresh.setup import set_up
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.setup import set_up
 
 from fairlane_lab.gfr.in_sim import GfrInSim
 from fairlane_lab.run_result import RunError

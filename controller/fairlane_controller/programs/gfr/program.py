@@ -17,6 +17,7 @@ class Gfr(Program):
     title = "GFR: minimum rates for VCs, by selective discard and weighted shares of the buffer."
     p4 = "../../../../p4src/compiled/gfr"
     tables = names.TABLES
+    control = "topology:GfrTopology"
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane vc` or `fairlane gfr`")
     reasons = {
         12: Reason("port_full", "the port's queue was full", in_queue=True),

@@ -16,9 +16,9 @@ from fairlane_controller.programs.qthresh.policies import (
     read_limits,
     read_policies,
 )
+from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.state.loop_state import Mode
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.setup import policy_for
 
 
 async def _held(client: SwitchClient, port: int, traffic_class: int) -> tuple[Policy | None, int]:
