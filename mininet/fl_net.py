@@ -139,14 +139,17 @@ class Network:
 
     def remember_rates(self, rates: Iterable[tuple[str, int, int]]) -> None:
         """Write down the rates, as (switch, port, bit/s), that ports have from now on: the control plane reads them there."""
-        with self._writing:
-            state = None if self._stopped else fl_state.read(self.options.name)
-            if state is None:
-                return
-            ports = fl_state.ports_of(state)
+
+        def put(state: dict[str, Any] | None) -> dict[str, Any] | None:
+            ports = fl_state.ports_of(state or {})
             for switch, port, rate_bps in rates:
-                ports[switch, port]["rate_bps"] = rate_bps
-            fl_state.write(self.options.name, state)
+                if (switch, port) in ports:
+                    ports[switch, port]["rate_bps"] = rate_bps
+            return state
+
+        with self._writing:
+            if not self._stopped:
+                fl_state.update(self.options.name, put)
 
     def start_switch(self, name: str) -> None:
         """Start the process of a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
@@ -307,9 +310,13 @@ class Network:
             ],
             "interfaces": self._interfaces,
         }
+
+        def put(written: dict[str, Any] | None) -> dict[str, Any]:
+            fl_state.keep_in_force(state, written)
+            return state
+
         with self._writing:
-            fl_state.keep_in_force(state, fl_state.read(self.options.name))
-            fl_state.write(self.options.name, state)
+            fl_state.update(self.options.name, put)
 
     def _certificates(self) -> Path:
         """A CA and certificates of this run, in the run-state folder, which goes when the run ends."""

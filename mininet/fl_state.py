@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run state: what a running topology made, written down so that it can be found and removed exactly, also after a crash.
 
-One folder per instance below `/run/fairlane` (or `$FAIRLANE_STATE_DIR`): `state.json` (docs/design.md), sockets, logs.
+One folder per instance below `/run/fairlane` (or `$FAIRLANE_STATE_DIR`): `state.db` (docs/design.md), sockets, logs.
 A process is named by its pid *and* its start time, so a pid that was used again is never touched.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.documents import parse_json
+sys.path.append(str(Path(__file__).resolve().parents[1] / "controller"))  # `make stop` runs under the system's Python
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.store import STATE_FILE, Store
+
+TOPOLOGY = "topology"
 
 STOP_TIMEOUT_S = 5.0
 LIVE_PORT_KEYS = (
@@ -85,21 +90,24 @@ def start_time(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
-def write(instance: str, state: dict[str, Any]) -> Path:
-    """Write the state file whole or not at all."""
-    path = folder(instance) / "state.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(state, indent=1) + "\n")
-    draft.replace(path)
-    return path
+def write(instance: str, state: dict[str, Any]) -> None:
+    """Write the state whole or not at all. Raises FairlaneError."""
+    update(instance, lambda _: state)
+
+
+def update(instance: str, change: Callable[[dict[str, Any] | None], dict[str, Any] | None]) -> None:
+    """Replace the state by what `change` makes of it (None: there is none); no other process writes in between."""
+    folder(instance).mkdir(parents=True, exist_ok=True)
+    with Store(folder(instance)) as store:
+        store.update(TOPOLOGY, change)
 
 
 def read(instance: str) -> dict[str, Any] | None:
     """The state of an instance, or None when there is none or it is not readable."""
     try:
-        return parse_json((folder(instance) / "state.json").read_text())
-    except (OSError, ValueError):
+        with Store(folder(instance)) as store:
+            return store.get(TOPOLOGY)
+    except FairlaneError:
         return None
 
 
@@ -119,7 +127,7 @@ def keep_in_force(state: dict[str, Any], written: dict[str, Any] | None) -> None
 
 def instances() -> list[str]:
     """Names of all instances that left a state file."""
-    return sorted(path.parent.name for path in state_root().glob("*/state.json"))
+    return sorted(path.parent.name for path in state_root().glob(f"*/{STATE_FILE}"))
 
 
 def running(instance: str) -> bool:

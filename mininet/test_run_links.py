@@ -76,7 +76,9 @@ def shown(said: str) -> list[Any]:
 
 def keep_state(tmp_path: Path, name: str) -> str:
     """A line that keeps the run state as it is then, for `state_rates`."""
-    return f"sh cp {Path(os.environ['FAIRLANE_STATE_DIR']) / INSTANCE / 'state.json'} {tmp_path / name}"
+    code = "import json, sys, fl_state; json.dump(fl_state.read(sys.argv[1]), open(sys.argv[2], 'w'))"
+    place = f"PYTHONPATH={Path(fl_state.__file__).parent}"
+    return f'sh {place} {sys.executable} -c "{code}" {INSTANCE} {tmp_path / name}'
 
 
 def state_rates(tmp_path: Path, name: str) -> dict[tuple[str, int], int]:

@@ -76,7 +76,7 @@ def test_a_dead_process_cannot_be_adopted(sleeper: subprocess.Popen[bytes]) -> N
 def test_unreadable_state_is_removed_without_harm() -> None:
     folder = fl_state.folder("7")
     folder.mkdir(parents=True)
-    (folder / "state.json").write_text('{"pids": [')
+    (folder / "state.db").write_text('{"pids": [')
     assert fl_state.read("7") is None
     assert fl_state.clean("7") == []
     assert not folder.exists()

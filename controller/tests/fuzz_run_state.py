@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile files in a run-state folder: whoever reads one gets what it holds, or one error with the file and the place."""
+"""A hostile state file, and hostile documents in it: whoever reads one gets what it holds, or one error with the file and the place."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.gfr.setup import plan_in_force
 from fairlane_controller.programs.gfr.store import GfrStore
-from fairlane_controller.state.run_state import read_run_state
+from fairlane_controller.state.run_state import read_run_state, write_topology
+from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_hosts.commands import running_hosts
 from fairlane_hosts.errors import HostsError
 from fairlane_switch.running import RunningError, find_running
 from fuzz_tools import explore, readable, texts
 from hypothesis import strategies as st
+from state_tools import put_text
 
 STATE: dict[str, Any] = {
     "name": "0",
@@ -54,8 +56,8 @@ STATE: dict[str, Any] = {
     "hosts": [{"name": "h1", "pid": 1, "ip": "10.0.1.1"}],
     "interfaces": ["h1-eth0", "s1-eth1"],
 }  # fmt: skip
-CONTROLLER = {"version": 1, "policies": {"s1/3/0": {"mode": "manual", "weight": 2.0, "k": 1.95, "pinned_packets": 7}}}
-HELD = {"s1": [[3, 0, "qthresh", 6, 1.0]]}
+POLICY = {"mode": "manual", "weight": 2.0, "k": 1.95, "pinned_packets": 7}
+CURRENT = [[3, 0, "qthresh", 6, 1.0]]
 GFR = {
     "version": 1,
     "config": {
@@ -67,16 +69,19 @@ GFR = {
 NOTE = {"source": "a.toml", "config": {"topology": "0", "ports": [{"switch": "s1", "port": 3, "queue_packets": 50}]}}
 HISTORY = {"id": 1, "time": "2026-11-22T10:00:00+00:00", "command": "threshold set 5", "undo": [{"op": "policy_put"}]}
 EVENT = {"time": "2026-11-22T10:00:00+00:00", "monotonic_ns": 1, "event": "threshold", "switch": "s1", "port": 3, "why": "BW fell", "qthresh_packets": 5}  # fmt: skip
-FILES = {
-    "state.json": texts(STATE),
-    "controller.json": texts(CONTROLLER),
-    "controller-held.json": texts(HELD),
-    "gfr.json": texts(GFR),
-    "config.json": texts(NOTE),
-    "history.jsonl": texts(HISTORY),
-    "controller-events.jsonl": texts(EVENT),
+EVENTS = "controller-events.jsonl"
+HOSTILE = {
+    "topology": texts(STATE),
+    "policy/s1/3/0": texts(POLICY),
+    "current/s1": texts(CURRENT),
+    "gfr": texts(GFR),
+    "config": texts(NOTE),
+    "journal": texts(HISTORY),
+    STATE_FILE: texts(STATE),
+    EVENTS: texts(EVENT),
 }
-INPUTS = st.one_of(*(st.tuples(st.just(name), content) for name, content in FILES.items()))
+"""Documents of the state file, and whole files."""
+INPUTS = st.one_of(*(st.tuples(st.just(name), content) for name, content in HOSTILE.items()))
 
 
 def read_all(folder: Path) -> None:
@@ -106,8 +111,8 @@ def read_all(folder: Path) -> None:
             with _refusals():
                 choose(records)
     with _refusals():
-        read_events(folder / "controller-events.jsonl", EventFilter(), 10)
-    for event in EventTail(folder / "controller-events.jsonl").new():
+        read_events(folder / EVENTS, EventFilter(), 10)
+    for event in EventTail(folder / EVENTS).new():
         json.dumps([place_of(event), sentence_of(event)]).encode()
 
 
@@ -132,9 +137,12 @@ def explore_run_state(examples: int, seed: int) -> None:
     def one(given: tuple[str, bytes]) -> None:
         with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
             folder = Path(place)
-            (folder / "state.json").write_text(json.dumps(STATE), encoding="utf-8")
+            write_topology(folder, STATE)
             name, content = given
-            (folder / name).write_bytes(content)
+            if name in (STATE_FILE, EVENTS):
+                (folder / name).write_bytes(content)
+            else:
+                put_text(folder, name, content if len(content) % 7 == 0 else content.decode("utf-8", "replace"))
             read_all(folder)
 
     explore(one, INPUTS, examples, seed)

@@ -21,6 +21,7 @@ from typing import Any
 import fl_ports
 from fairlane_controller.cli.main import main
 from fairlane_controller.loop.control import ask
+from fairlane_controller.state.run_state import write_topology
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMPILED = REPOSITORY / "p4src" / "compiled"
@@ -121,7 +122,7 @@ class LiveSwitch:
                 }
             ],
         }
-        (self.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        write_topology(self.folder, state)
 
     # ---- the command line ----------------------------------------------------------------------------------------
 

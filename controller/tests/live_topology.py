@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ import fl_topology
 import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.control import SOCKET_FILE, ask
+from fairlane_controller.state.run_state import write_topology
 from live_switch import COMPILED, REPOSITORY, LiveSwitch, binary, wait_until
 
 TOPOLOGIES = REPOSITORY / "mininet" / "topologies"
@@ -97,7 +97,7 @@ class LiveTopology(LiveSwitch):
                 }
             )
         state = {"name": self.folder.name, "target": "embedded", "program": self.program, "switches": switches}
-        (self.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        write_topology(self.folder, state)
 
     def statuses(self) -> dict[str, dict[str, Any]]:
         """What the running loop says, by switch."""

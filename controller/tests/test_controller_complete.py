@@ -12,6 +12,7 @@ from fairlane_controller.cli import complete
 from fairlane_controller.cli.main import main
 from fairlane_controller.loop.events import EventLog
 from live_switch import COMPILED
+from state_tools import put_text
 from test_controller_state import good_state, write_state
 
 
@@ -71,7 +72,7 @@ def test_names_are_offered(
 def test_a_broken_run_state_is_silence(
     text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (topology / "state.json").write_text(text, encoding="utf-8")
+    put_text(topology, "topology", text)
     for line in ("fairlane status -s ", "fairlane threshold set -p ", "fairlane table_dump ", "fairlane log --vc "):
         assert offered(line, monkeypatch, capsys) == []
 

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from counting_proxy import counting
 from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableEntry, P4TableMatch
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
+from state_tools import documents
 from test_controller_gfr_live import FIFO, write_state
 
 pytestmark = pytest.mark.timeout(120)
@@ -30,8 +32,8 @@ def started(request: pytest.FixtureRequest, folder: Path, program: str) -> LiveS
     made = LiveSwitch(target, folder)
     write_state(made)
     if program != "gfr":
-        text = (folder / "state.json").read_text(encoding="utf-8").replace("/gfr.", f"/{program}.")
-        (folder / "state.json").write_text(json.dumps({**json.loads(text), "program": program}), encoding="utf-8")
+        text = json.dumps(read_topology(folder)).replace("/gfr.", f"/{program}.")
+        write_topology(folder, {**json.loads(text), "program": program})
     made.start()
     return made
 
@@ -99,9 +101,9 @@ def test_a_gfr_file_is_a_configuration(gfr_switch: LiveSwitch) -> None:
     shown = switch.folder / "shown.toml"
     shown.write_text(switch.fairlane("config", "show"), encoding="utf-8")
     assert 'mcr = "2Mbit"' in shown.read_text(encoding="utf-8")
-    before, remembered = tables(switch), (switch.folder / "gfr.json").read_bytes()
+    before, remembered = tables(switch), documents(switch.folder)
     assert switch.json("config", "apply", str(shown))["written"] == {}
-    assert (tables(switch), (switch.folder / "gfr.json").read_bytes()) == (before, remembered)
+    assert (tables(switch), documents(switch.folder)) == (before, remembered)
     switch.fairlane("undo")
     assert switch.json("vc", "list") == []
     switch.fairlane("config", "apply", str(shown))
@@ -112,10 +114,10 @@ def test_a_vc_that_stays_is_not_touched(gfr_switch: LiveSwitch) -> None:
     switch, path = gfr_switch, gfr_switch.folder / "gfr.toml"
     switch.fairlane("config", "apply", str(path))
     assert arrived(switch, 1, packets=77) == 77
-    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    state = read_topology(switch.folder)
     with counting(f"127.0.0.1:{switch.grpc_port}") as proxy:
         state["switches"][0]["grpc"] = f"127.0.0.1:{proxy.port}"
-        (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        write_topology(switch.folder, state)
         switch.fairlane("config", "apply", str(path))
         assert proxy.updates == []
         path.write_text(FIFO.replace('dscp = "AF21"', 'dscp = "AF31"'), encoding="utf-8")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +15,12 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.run_state import RunState, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
 from live_switch import COMPILED, LiveSwitch, binary, wait_until
+from state_tools import documents
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -106,9 +106,9 @@ def test_what_is_in_force_is_a_file_that_changes_nothing(switch: LiveSwitch) -> 
     file = write(switch, switch.fairlane("config", "show"), "shown.toml")
     assert "valid for the topology" in " ".join(switch.fairlane("config", "check", file).split())
     assert "the switches hold what it says" in switch.fairlane("diff", file)
-    before, settings = held(switch), (switch.folder / "controller.json").read_bytes()
+    before, settings = held(switch), documents(switch.folder)
     assert switch.json("config", "apply", file) == {"written": {}, "settings": 0, "ports": 0}
-    assert (held(switch), (switch.folder / "controller.json").read_bytes()) == (before, settings)
+    assert (held(switch), documents(switch.folder)) == (before, settings)
     again = switch.fairlane("config", "show").splitlines()[1:]
     assert again == Path(file).read_text(encoding="utf-8").splitlines()[1:]
 
@@ -154,10 +154,10 @@ def test_diff_says_missing_different_extra(switch: LiveSwitch) -> None:
 def test_only_what_differs_is_written(switch: LiveSwitch) -> None:
     switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
     count_flow(switch)
-    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    state = read_topology(switch.folder)
     with counting(f"127.0.0.1:{switch.grpc_port}") as proxy:
         state["switches"][0]["grpc"] = f"127.0.0.1:{proxy.port}"
-        (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        write_topology(switch.folder, state)
         switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
         assert proxy.updates == []
         switch.fairlane("diff")
@@ -177,11 +177,11 @@ def test_a_refused_file_changes_nothing(switch: LiveSwitch) -> None:
     message = " ".join(switch.fairlane("config", "apply", write(switch, twice), code=3).split())
     assert "line 23, column 1: classes[1]: matches the same packets as classes[0]" in message
     assert held(switch) == before
-    assert not (switch.folder / "controller.json").exists()
+    assert set(documents(switch.folder)) == {"topology"}
     message = " ".join(switch.fairlane("config", "apply", write(switch, TWO_CLASSES + "x = 1"), code=3).split())
     assert "unknown key" in message
     assert "line 23, column 1" in message
-    assert not (switch.folder / "config.json").exists()
+    assert set(documents(switch.folder)) == {"topology"}
 
 
 def test_undo_of_a_configuration(switch: LiveSwitch) -> None:
@@ -205,11 +205,11 @@ def pair(tmp_path: Path) -> Iterator[tuple[LiveSwitch, LiveSwitch]]:
     states: list[dict[str, Any]] = []
     for number, one in enumerate(switches, 1):
         one.write_state()
-        (state,) = json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))["switches"]
+        (state,) = read_topology(tmp_path)["switches"]
         states.append({**state, "name": f"s{number}"})
         one.start()
-    whole = json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))
-    (tmp_path / "state.json").write_text(json.dumps({**whole, "switches": states}), encoding="utf-8")
+    whole = read_topology(tmp_path)
+    write_topology(tmp_path, {**whole, "switches": states})
     try:
         switches[0].fairlane("init", "--scheme", "qthresh")
         yield switches[0], switches[1]
@@ -234,13 +234,7 @@ def test_all_switches_or_none(pair: tuple[LiveSwitch, LiveSwitch]) -> None:
     assert "switch s2" in message
     assert held(one) == before[0]
     assert "flow_class" in held(two)
-    assert (
-        not (one.folder / "controller.json").exists()
-        or json.loads((one.folder / "controller.json").read_text(encoding="utf-8"))["policies"]
-        .get("s1/3/0", {})
-        .get("mode", "auto")
-        == "auto"
-    )
+    assert documents(one.folder).get("policy/s1/3/0", {}).get("mode", "auto") == "auto"
 
 
 def fill(switch: LiveSwitch) -> None:
@@ -374,4 +368,4 @@ def test_a_file_can_ask_for_a_dry_run(switch: LiveSwitch) -> None:
     with switch.loop("--config", write(switch, TWO_CLASSES + "[loop]\ndry_run = true\n")):
         assert held(switch)["policy"] == before["policy"]
         assert held(switch)["flow_class"] == []
-    assert not (switch.folder / "config.json").exists()
+    assert "config" not in documents(switch.folder)

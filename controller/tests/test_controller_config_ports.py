@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from fairlane_controller.config.ports import read_infos
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.programs.qthresh.policies import read_limits
-from fairlane_controller.state.run_state import read_run_state
+from fairlane_controller.state.run_state import read_run_state, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from live_switch import LiveSwitch
@@ -34,10 +33,9 @@ limit_packets = {limit}
 def port_switch(wired_switch: LiveSwitch) -> LiveSwitch:
     """A switch whose ports can be set: it serves gNMI, or is a BMv2 with its command line."""
     switch = wired_switch
-    path = switch.folder / "state.json"
-    state = json.loads(path.read_text(encoding="utf-8"))
+    state = read_topology(switch.folder)
     state["switches"][0]["thrift"] = switch.thrift_port
-    path.write_text(json.dumps(state), encoding="utf-8")
+    write_topology(switch.folder, state)
     if switch.target == "bmv2" and shutil.which("simple_switch_CLI") is None:
         pytest.skip("simple_switch_CLI is not on the PATH")
     try:

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fairlane_controller.state.run_state import read_topology, write_topology
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary
 
 pytestmark = pytest.mark.timeout(60)
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.timeout(60)
 def write_state(switch: LiveSwitch, *far_side: int) -> None:
     """A run state of one switch with three ports, some of them far sides."""
     switch.write_state()
-    state = json.loads((switch.folder / "state.json").read_text())
+    state = read_topology(switch.folder)
     (one,) = state["switches"]
     one |= {"json": str(COMPILED / "ena.json"), "p4info": str(COMPILED / "ena.p4info.txtpb")}
     one["ports"] = [{"port": port, "far_side": port in far_side} for port in (1, 2, 3)]
-    (switch.folder / "state.json").write_text(json.dumps({**state, "program": "ena"}))
+    write_topology(switch.folder, {**state, "program": "ena"})
 
 
 @pytest.fixture(params=TARGETS)

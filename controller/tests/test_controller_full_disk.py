@@ -4,33 +4,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
-import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history import journal, ops
-from fairlane_controller.history.journal import HISTORY_FILE, read_history
+from fairlane_controller.history import ops
+from fairlane_controller.history.journal import read_history
 from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.state.files import Replacement
+from fairlane_controller.state import store
 from fairlane_controller.state.loop_state import PolicyState, read_loop_state
-from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.run_state import RunState, write_topology
+from fairlane_controller.state.store import Store
 from live_switch import LiveSwitch
+from state_tools import contents
 from test_controller_history import held, number
 
 PAGE = 4096
-SIZE = 64 * PAGE
-
-
-def read_values(text: str, *, lines: bool) -> list[Any]:
-    """What a file says, however it is set."""
-    return [json.loads(part) for part in (text.splitlines() if lines else [text])]
+SIZE = 128 * PAGE
 
 
 class SmallDisk:
@@ -51,14 +48,6 @@ class SmallDisk:
         """Everything is free again but for what is kept."""
         self._filler.unlink(missing_ok=True)
 
-    def files(self) -> dict[str, list[Any]]:
-        """What must be as it was; locks and logs say nothing of a change."""
-        return {
-            path.name: read_values(path.read_text(encoding="utf-8"), lines=path.suffix == ".jsonl")
-            for path in sorted(self.folder.iterdir())
-            if path.suffix in (".json", ".jsonl") and path.name != "controller-events.jsonl"
-        }
-
 
 @pytest.fixture
 def small_disk(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallDisk]:
@@ -72,7 +61,7 @@ def small_disk(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> Ite
     )
     if mounted.returncode != 0:
         pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
-    monkeypatch.setattr(journal, "ROOM_BYTES", 2 * PAGE)
+    monkeypatch.setattr(store, "ROOM_BYTES", 4 * PAGE)
     wired_switch.folder = folder
     wired_switch.write_state()
     wired_switch.fairlane("init", "--scheme", "qthresh")
@@ -108,19 +97,19 @@ def test_a_change_without_room_for_its_record_is_not_made(
     command = [part.format(config=config) for part in COMMANDS[name]]
     if name == "undo":
         wired_switch.fairlane("threshold", "set", "7")
-    before, files, changes = state_of(wired_switch), small_disk.files(), len(read_history(small_disk.folder))
+    before, files = state_of(wired_switch), contents(small_disk.folder)
     refused = 0
-    for pages in range(16):
+    for pages in range(60):
         small_disk.leave(pages)
         try:
             said = wired_switch.fairlane(*command, code=3)
         except AssertionError:
-            assert len(read_history(small_disk.folder)) == changes + 1, f"{pages} pages: made and not recorded"
+            assert len(contents(small_disk.folder)[1]) == len(files[1]) + 1, f"{pages} pages: made and not recorded"
             break
         refused += 1
         assert "No space left on device" in said, f"{pages} pages: {said}"
         small_disk.empty()
-        assert small_disk.files() == files, f"{pages} pages"
+        assert contents(small_disk.folder) == files, f"{pages} pages"
         assert state_of(wired_switch) == before, f"{pages} pages: it failed, and was half made"
     else:
         raise AssertionError("never enough")
@@ -154,6 +143,10 @@ def full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def no_commit(*_: object) -> None:
+    raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write state.db: {os.strerror(errno.ENOSPC)}")
+
+
 def set_by_hand(folder: Path, values: dict[str, int], undo: list[dict[str, Any]], note: str = "") -> None:
     async def work() -> None:
         async with history.changing(folder, "set a 5") as made:
@@ -165,16 +158,16 @@ def set_by_hand(folder: Path, values: dict[str, int], undo: list[dict[str, Any]]
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    (tmp_path / "state.json").write_text('{"name": "test"}', encoding="utf-8")
+    write_topology(tmp_path, {"name": "test"})
     return tmp_path
 
 
 def test_a_change_is_refused_first(run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(FairlaneError, match=r"history\.jsonl: No space left on device; nothing was changed"):
+    with pytest.raises(FairlaneError, match=r"state\.db: No space left on device; nothing was changed"):
         set_by_hand(run_folder, values, [number("a", 0)])
     assert values == {"a": 0}
-    assert [path.name for path in run_folder.iterdir() if path.name.startswith(".")] == []
+    assert {path.name for path in run_folder.iterdir()} <= {"state.db", "change.lock"}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +182,7 @@ def test_a_record_that_fails_after_all_takes_the_change_back(
     run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch,
     undo: list[dict[str, Any]], note: str, value: int, message: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(Replacement, "put", full)
+    monkeypatch.setattr(Store, "record", no_commit)
     with pytest.raises(FairlaneError, match=message):
         set_by_hand(run_folder, values, undo, note)
     assert values == {"a": value}
@@ -200,14 +193,14 @@ def test_an_undo_is_refused_first_too(
     run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_by_hand(run_folder, values, [number("a", 0)])
-    text = (run_folder / HISTORY_FILE).read_text(encoding="utf-8")
-    for place, fault in ((os, "posix_fallocate"), (Replacement, "put")):
+    kept = contents(run_folder)
+    for place, name, fault in ((os, "posix_fallocate", full), (Store, "record", no_commit)):
         with monkeypatch.context() as patch:
-            patch.setattr(place, fault, full)
+            patch.setattr(place, name, fault)
             with pytest.raises(FairlaneError, match="No space left on device"):
                 asyncio.run(history.undo_last(run_folder, RunState(name="test", folder=run_folder)))
-        assert values == {"a": 5}, fault
-        assert (run_folder / HISTORY_FILE).read_text(encoding="utf-8") == text
+        assert values == {"a": 5}, name
+        assert contents(run_folder) == kept
 
 
 # ---- the loop's settings -------------------------------------------------------------------------------------------
@@ -224,37 +217,29 @@ def on_disk(folder: Path) -> tuple[float, float]:
 
 @pytest.mark.parametrize("inner_fails", [False, True])
 @pytest.mark.parametrize("outer_fails", [False, True])
-def test_two_changes_at_a_time_are_each_kept_or_not(tmp_path: Path, inner_fails: bool, outer_fails: bool) -> None:
+async def test_two_changes_at_a_time_are_each_kept_or_not(tmp_path: Path, inner_fails: bool, outer_fails: bool) -> None:
     """Those of two switches overlap in the loop: what one takes back is not the other's."""
-    store = LoopStore(tmp_path)
+    settings = LoopStore(tmp_path)
 
-    def change(switch: str, fails: bool, body: Callable[[], None]) -> None:
-        try:
-            with store.changed(switch, 3, 0, PolicyState(weight=2.0)):
-                body()
+    async def change(switch: str, fails: bool, *inner: Awaitable[None]) -> None:
+        with contextlib.suppress(FairlaneError):
+            async with settings.changed(switch, {(3, 0): PolicyState(weight=2.0)}):
+                for one in inner:
+                    await one
                 if fails:
                     raise FairlaneError(ErrorCode.REFUSED, "no")
-        except FairlaneError:
-            assert fails
 
-    change("s1", outer_fails, lambda: change("s2", inner_fails, lambda: None))
+    await change("s1", outer_fails, change("s2", inner_fails))
     wanted = (1.0 if outer_fails else 2.0, 1.0 if inner_fails else 2.0)
-    assert weights(store) == wanted
+    assert weights(settings) == wanted
     assert on_disk(tmp_path) == wanted
     assert weights(LoopStore(tmp_path)) == wanted
-    assert [path.name for path in tmp_path.iterdir()] in ([], ["controller.json"])
 
 
-def test_taking_settings_back_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = LoopStore(tmp_path)
-    with store.changed("s1", 3, 0, PolicyState(weight=2.0)):
-        pass
-
-    def refused() -> None:
-        with store.changed("s1", 3, 0, PolicyState(weight=3.0)):
-            monkeypatch.setattr(Replacement, "put", full)  # the disk fills while the switch is asked
-            raise FairlaneError(ErrorCode.REFUSED, "the switch says no")
-
-    with pytest.raises(FairlaneError, match="the switch says no"):
-        refused()
-    assert (store.policy("s1", 3, 0).weight, on_disk(tmp_path)[0]) == (2.0, 2.0)
+async def test_settings_without_room_are_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = LoopStore(tmp_path)
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(FairlaneError, match="No space left on device; nothing was changed"):
+        async with settings.changed("s1", {(3, 0): PolicyState(weight=2.0)}):
+            raise AssertionError("the switch was written")
+    assert weights(settings) == (1.0, 1.0)

@@ -15,6 +15,7 @@ from fairlane_controller.loop.store import LoopStore
 from fuzz import HARNESSES, harness
 from fuzz_tools import FEW
 from live_switch import binary
+from state_tools import put_text
 
 SEED = 12
 
@@ -62,5 +63,5 @@ def test_a_malformed_request_says_what_where_and_what_is_allowed(request_: Any, 
 
 @pytest.mark.parametrize("rows", [[{}], [1], [["3", 0]], {"a": 1}, [[3, 0, "red", 6, 1.0]]])
 def test_what_a_switch_held_is_not_believed_when_it_is_none(rows: Any, tmp_path: Path) -> None:
-    (tmp_path / "controller-held.json").write_text(json.dumps({"s1": rows}), encoding="utf-8")
+    put_text(tmp_path, "current/s1", json.dumps(rows))
     assert LoopStore(tmp_path).held("s1") == []

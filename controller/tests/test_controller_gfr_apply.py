@@ -16,14 +16,16 @@ from fairlane_controller.programs.gfr.allocation import GRACE_S, Allocation, all
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.entries import port_shares
-from fairlane_controller.programs.gfr.lock import change_lock
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
 from fairlane_controller.programs.gfr.store import GfrState, GfrStore
+from fairlane_controller.state.locks import change_lock
+from fairlane_controller.state.store import Store
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
 from hypothesis import given
 from hypothesis import strategies as st
+from state_tools import documents, put_text
 
 
 def plan_of(config: GfrConfig, before: GfrState | None = None, now_s: float = 0.0) -> Plan:
@@ -183,7 +185,7 @@ async def test_a_refused_batch_is_taken_back(table: str, tmp_path: Path) -> None
     switch, store = MemorySwitch(), GfrStore(tmp_path)
     first = plan_of(with_vcs("vc1", "vc2"))
     await deploy(first, clients_of(switch), store)
-    held, file = switch.state(), (tmp_path / "gfr.json").read_bytes()
+    held, file = switch.state(), documents(tmp_path)
     kind = p4r.Update.MODIFY if table == program.TABLE_PORT_SCHEME else p4r.Update.INSERT
     no_room_for(switch, table, kind)
     with pytest.raises(
@@ -192,7 +194,7 @@ async def test_a_refused_batch_is_taken_back(table: str, tmp_path: Path) -> None
         await deploy(plan_of(configs.config(), first.state), clients_of(switch), store)
     assert caught.value.code is ErrorCode.REFUSED
     assert switch.state() == held
-    assert (tmp_path / "gfr.json").read_bytes() == file
+    assert documents(tmp_path) == file
     assert store.state == first.state
 
 
@@ -210,14 +212,18 @@ async def test_when_the_second_switch_refuses_the_first_has_again_what_it_had() 
     assert not two.tables
 
 
-async def test_a_file_that_cannot_be_written_takes_the_switch_back(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_written_takes_the_switch_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise FairlaneError(ErrorCode.BAD_FILE, "no room")
+
     switch, store = MemorySwitch(), GfrStore(tmp_path)
     first = plan_of(with_vcs("vc1"))
     await deploy(first, clients_of(switch), store)
     held = switch.state()
-    (tmp_path / "gfr.json").unlink()
-    (tmp_path / "gfr.json").mkdir()
-    with pytest.raises(FairlaneError, match=r"cannot write .*gfr\.json"):
+    monkeypatch.setattr(Store, "put", full)
+    with pytest.raises(FairlaneError, match="no room"):
         await deploy(plan_of(configs.config(), first.state), clients_of(switch), store)
     assert switch.state() == held
     assert store.state == first.state
@@ -232,8 +238,8 @@ def test_the_state_is_read_back(tmp_path: Path) -> None:
     plan = plan_of(configs.config())
     GfrStore(tmp_path).put(plan.state)
     assert GfrStore(tmp_path).state == plan.state
-    (tmp_path / "gfr.json").write_text("{", encoding="utf-8")
-    with pytest.raises(FairlaneError, match=r"gfr\.json: line 1, column 2: .*property name"):
+    put_text(tmp_path, "gfr", "{")
+    with pytest.raises(FairlaneError, match=r"state\.db: gfr: line 1, column 2: .*property name"):
         GfrStore(tmp_path)
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gfr_configs as configs
 import pytest
-from fairlane_controller.history.journal import HISTORY_FILE
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr import names as gfr_program
-from fairlane_controller.programs.gfr.store import GFR_STATE_FILE
-from fairlane_controller.state.files import Replacement
+from fairlane_controller.state.run_state import read_topology, write_topology
+from fairlane_controller.state.store import Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
+from state_tools import documents
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -47,7 +48,7 @@ def write_state(switch: LiveSwitch) -> None:
     files = {"json": str(COMPILED / "gfr.json"), "p4info": str(COMPILED / "gfr.p4info.txtpb")}
     state["switches"] = [{**one, **files, "grpc": f"127.0.0.1:{switch.grpc_port}"}]
     del state["folder"]
-    (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    write_topology(switch.folder, state)
 
 
 @pytest.fixture(params=TARGETS)
@@ -119,7 +120,7 @@ def test_vcs_are_added_changed_and_removed(switch: LiveSwitch) -> None:
 
 def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
     switch.fairlane("gfr", "apply", file_of(switch))
-    held, file = tables(switch), (switch.folder / "gfr.json").read_bytes()
+    held, file = tables(switch), documents(switch.folder)
     for code, arguments, words in (
         (2, ("vc", "add", "big", "--mcr", "46Mbit", "-m", "s1,ingress_port=3"), "vc add: s1 port 6: capacity: the MCRs of 3 VCs sum up to 52 Mbit/s on s1 port 6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
         (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match[0]: x matches the same packets as vc1 at switch s1"),
@@ -141,23 +142,24 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
             switch.fairlane("gfr", "set", "--queues", "wrr", code=2).split()
         )
     assert tables(switch) == held
-    assert (switch.folder / "gfr.json").read_bytes() == file
+    assert documents(switch.folder) == file
 
 
-@pytest.mark.parametrize("name", [GFR_STATE_FILE, HISTORY_FILE])
-def test_a_change_whose_file_has_no_room_is_taken_back(
+@pytest.mark.parametrize("name", ["put", "record"])
+def test_a_change_that_cannot_be_kept_is_taken_back(
     switch: LiveSwitch, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Neither the configuration, nor the journal."""
     switch.fairlane("gfr", "apply", file_of(switch))
-    before, put = (tables(switch), switch.json("vc", "list")), Replacement.put
+    before, real = (tables(switch), switch.json("vc", "list")), getattr(Store, name)
 
-    def full(self: Replacement, text: str) -> None:
-        if self._path.name == name:  # pyright: ignore[reportPrivateUsage]
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        put(self, text)
+    def full(self: Store, first: Any, *rest: Any) -> None:
+        if name == "record" or "gfr" in first:
+            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}")
+        real(self, first, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Replacement, "put", full)
+        patch.setattr(Store, name, full)
         assert "No space left on device" in switch.fairlane("vc", "set", "vc1", "--mcr", "3Mbit", code=3)
     assert (tables(switch), switch.json("vc", "list")) == before
     switch.fairlane("vc", "set", "vc1", "--mcr", "3Mbit")
@@ -219,7 +221,7 @@ def test_the_loop_gives_a_restarted_switch_all_of_it_again(switch: LiveSwitch) -
 
 
 def test_a_topology_of_another_program(switch: LiveSwitch) -> None:
-    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
-    (switch.folder / "state.json").write_text(json.dumps({**state, "program": "qthresh"}), encoding="utf-8")
+    state = read_topology(switch.folder)
+    write_topology(switch.folder, {**state, "program": "qthresh"})
     said = " ".join(switch.fairlane("vc", "list", code=5).split())
     assert "runs the program 'qthresh': VCs need one that was started with the program gfr" in said

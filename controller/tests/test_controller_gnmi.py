@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo, bmv2, open_ports
 from fairlane_controller.gnmi.change import remember
 from fairlane_controller.gnmi.embedded import describe, set_of
-from fairlane_controller.state.run_state import RunState, SwitchState
+from fairlane_controller.state.run_state import RunState, SwitchState, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint
 
 ENDPOINT = Endpoint("s1", "127.0.0.1:50051")
@@ -86,9 +85,9 @@ def test_a_change_is_told_in_words() -> None:
 
 def test_the_run_state_has_the_new_values_and_all_else_as_before(tmp_path: Path) -> None:
     data = {"name": "t", "wire": {"x": 1}, "switches": [STATE]}
-    (tmp_path / "state.json").write_text(json.dumps(data), encoding="utf-8")
+    write_topology(tmp_path, data)
     remember(tmp_path, "s1", 3, PortChange(rate_bps=5_000_000, queue_packets=80, enabled=False))
-    now = json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))
+    now = read_topology(tmp_path)
     assert now["wire"] == {"x": 1}
     assert now["switches"][0]["ports"][0] == STATE["ports"][0]
     assert now["switches"][0]["ports"][1] == {**STATE["ports"][1], "rate_bps": 5_000_000, "queue_packets": 80}

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from fairlane_controller.gnmi.bmv2 import COMMAND
+from fairlane_controller.state.run_state import read_topology, write_topology
 from live_switch import LiveSwitch, binary, wait_until
 
 pytestmark = [
@@ -22,10 +22,9 @@ def switch(tmp_path: Path) -> Generator[LiveSwitch]:
     """A BMv2 with its program, without interfaces; the run state names its Thrift port."""
     live = LiveSwitch("bmv2", tmp_path)
     live.write_state()
-    path = tmp_path / "state.json"
-    state = json.loads(path.read_text(encoding="utf-8"))
+    state = read_topology(tmp_path)
     state["switches"][0]["thrift"] = live.thrift_port
-    path.write_text(json.dumps(state), encoding="utf-8")
+    write_topology(tmp_path, state)
     try:
         live.start()
         live.fairlane("init")

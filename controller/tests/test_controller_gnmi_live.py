@@ -28,7 +28,8 @@ from fairlane_controller.gnmi.change import change_port
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import queue_source_of
 from fairlane_controller.programs.qthresh.policies import read_limits
-from fairlane_controller.state.files import replace_atomically
+from fairlane_controller.state.run_state import read_topology
+from fairlane_controller.state.store import Store
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.security import TlsFiles
@@ -541,7 +542,7 @@ def _limit(switch: LiveSwitch) -> int:
 
 
 def _state_port(switch: LiveSwitch) -> dict[str, Any]:
-    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    state = read_topology(switch.folder)
     return next(p for p in state["switches"][0]["ports"] if p["port"] == 3)
 
 
@@ -648,15 +649,15 @@ def test_a_port_that_refuses_brings_back_the_ports_before_it(
 
 def _full_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The run state can be written so many times more."""
-    real, calls = replace_atomically, list[Path]()
+    real, calls = Store.update, list[str]()
 
-    def write(path: Path, text: str) -> None:
-        calls.append(path)
+    def write(self: Store, name: str, change: Any) -> None:
+        calls.append(name)
         if len(calls) > after:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(path, text)
+            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}")
+        real(self, name, change)
 
-    monkeypatch.setattr("fairlane_controller.gnmi.change.replace_atomically", write)
+    monkeypatch.setattr(Store, "update", write)
 
 
 def test_a_run_state_that_cannot_be_written_leaves_the_port_as_it_was_and_a_retry_works(
@@ -668,7 +669,7 @@ def test_a_run_state_that_cannot_be_written_leaves_the_port_as_it_was_and_a_retr
         with monkeypatch.context() as patch:
             _full_disk(patch, 0)
             text = switch.fairlane(*words, packets, code=3)
-        assert f"cannot write {switch.folder / 'state.json'}: No space left on device; switch s1" in text
+        assert f"cannot write {switch.folder / 'state.db'}: No space left on device; switch s1" in text
         assert "port 3 has its old values again" in text
         assert options([port(switch, 3)]) == options([before])
         assert _limit(switch) == limit

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history import journal, ops
-from fairlane_controller.history.journal import HISTORY_FILE, MAX_RECORDS, read_history
-from fairlane_controller.state.run_state import RunState
+from fairlane_controller.history import ops
+from fairlane_controller.history.journal import read_history
+from fairlane_controller.state import store
+from fairlane_controller.state.run_state import RunState, read_topology, write_topology
+from fairlane_controller.state.store import MAX_CHANGES
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from live_switch import LiveSwitch, wait_until
+from state_tools import contents, put_text
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -89,11 +91,11 @@ def test_undo_goes_back_and_redo_forward(tmp_path: Path, values: dict[str, int])
 def test_an_undo_is_all_or_nothing(tmp_path: Path, values: dict[str, int]) -> None:
     values |= {"a": 5, "b": 6}
     record(tmp_path, "both", [number("a", 1), number("b", 2), number("b", -1)])
-    lines = (tmp_path / HISTORY_FILE).read_text(encoding="utf-8")
+    lines = contents(tmp_path)
     with pytest.raises(FairlaneError, match="no negative number"):
         step(tmp_path)
     assert values == {"a": 5, "b": 6}
-    assert (tmp_path / HISTORY_FILE).read_text(encoding="utf-8") == lines
+    assert contents(tmp_path) == lines
 
 
 def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
@@ -106,22 +108,20 @@ def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
 
 
 def test_the_file_is_bounded_and_ids_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MAX_BYTES", 5000)
-    for value in range(MAX_RECORDS + 5):
+    monkeypatch.setattr(store, "MAX_JOURNAL_BYTES", 5000)
+    for value in range(MAX_CHANGES + 5):
         record(tmp_path, f"set {value}", [number("a", value)])
     kept = read_history(tmp_path)
-    assert kept[-1].id == MAX_RECORDS + 5
-    assert len(kept) < MAX_RECORDS
-    assert (tmp_path / HISTORY_FILE).stat().st_size <= 5000
+    assert kept[-1].id == MAX_CHANGES + 5
+    assert 20 < len(kept) < MAX_CHANGES
     record(tmp_path, "large", [{"op": "number_put", "text": "x" * 9000}])
     assert [one.command for one in read_history(tmp_path)] == ["large"]
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     record(tmp_path, "set", [number("a", 1)])
-    with (tmp_path / HISTORY_FILE).open("a", encoding="utf-8") as file:
-        file.write("{}\n")
-    with pytest.raises(FairlaneError, match=r"history\.jsonl, line 2: no change of a history"):
+    put_text(tmp_path, "journal", "{}")
+    with pytest.raises(FairlaneError, match=r"state\.db: journal: change 1: no change of a journal"):
         read_history(tmp_path)
 
 
@@ -196,9 +196,9 @@ def test_undo_of_init(switch: LiveSwitch) -> None:
     message = switch.fairlane("undo", code=2)
     assert "cannot be undone: the program was loaded on s1" in " ".join(message.split())
     before = held(switch)
-    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    state = read_topology(switch.folder)
     state["switches"][0]["routes"].append({"prefix": "10.0.9.0/24", "port": 1, "mac": "08:00:00:00:01:11"})
-    (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    write_topology(switch.folder, state)
     switch.fairlane("init", "--scheme", "drop_tail")
     assert held(switch) != before
     switch.fairlane("undo")
@@ -212,7 +212,7 @@ def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
     assert [one["table"] for one in plan["updates"]] == ["ipv4_lpm", "ipv4_lpm", "ipv6_lpm", "port_limit", "policy"]
     assert "no program yet" in switch.fairlane("status")
     switch.fairlane("init", "--scheme", "qthresh")
-    before, changes = held(switch), (switch.folder / HISTORY_FILE).read_bytes()
+    before, changes = held(switch), contents(switch.folder)
     text = switch.fairlane("threshold", "set", "5", "--weight", "1.5", "--dry-run")
     for words in ("1 update, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "mode auto becomes manual"):  # fmt: skip
         assert words in text
@@ -222,8 +222,7 @@ def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
     assert switch.json("threshold", "auto", "--dry-run")["updates"] == []
     assert switch.json("init", "--dry-run") == {"dry_run": True, "updates": [], "loads_program": [], "notes": []}
     assert held(switch) == before
-    assert (switch.folder / HISTORY_FILE).read_bytes() == changes
-    assert not (switch.folder / "controller.json").exists()
+    assert contents(switch.folder) == changes
     assert "would be" not in switch.fairlane("undo", "--list")
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import json
 import signal
 import subprocess
 from pathlib import Path
@@ -19,6 +18,7 @@ from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from live_switch import LiveSwitch, wait_until
+from state_tools import documents
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -63,8 +63,7 @@ def test_threshold_by_hand(switch: LiveSwitch) -> None:
     assert (row["qthresh_packets"], row["mode"], row["k"]) == (5, "auto", 2.0)
     for option, tunes in (("--model", False), ("--self-tuning", True)):
         switch.fairlane("threshold", "auto", option)
-        settings = json.loads((switch.folder / "controller.json").read_text(encoding="utf-8"))["policies"]
-        assert [policy["self_tuning"] for policy in settings.values()] == [tunes]
+        assert documents(switch.folder)["policy/s1/3/0"]["self_tuning"] is tunes
 
 
 REFUSALS = [

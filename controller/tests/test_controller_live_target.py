@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import pytest
 from fairlane_controller.live.queues import QueueSource
 from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.state.run_state import RunState, read_run_state, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
 from live_switch import LiveSwitch
@@ -44,10 +43,10 @@ async def test_the_queues_are_asked_as_the_new_target_has_them(
 
     def starts_on(new: str) -> None:
         state["target"] = new
-        (switch.folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        write_topology(switch.folder, state)
 
     monkeypatch.setattr("fairlane_controller.gnmi.queues.queue_source_of", source_of)
-    state = json.loads((switch.folder / "state.json").read_text(encoding="utf-8"))
+    state = read_topology(switch.folder)
     target = "bmv2"
     starts_on(target)
     run = read_run_state(switch.folder)

@@ -68,7 +68,7 @@ def ask(run: LiveSwitch, command: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
-@pytest.mark.parametrize("private", [(), ("state.json",), ("controller-events.jsonl",)], ids=lambda names: "".join(names) or "as they are")  # fmt: skip
+@pytest.mark.parametrize("private", [(), ("state.db",), ("controller-events.jsonl",)], ids=lambda names: "".join(names) or "as they are")  # fmt: skip
 def test_who_may_not_read_is_told_who_may(run: LiveSwitch, private: tuple[str, ...]) -> None:
     for name in private:
         (run.folder / name).chmod(0o600)
@@ -86,9 +86,10 @@ def test_who_may_not_read_is_told_who_may(run: LiveSwitch, private: tuple[str, .
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 def test_the_file_that_may_not_be_read_is_named(run: LiveSwitch) -> None:
     (run.folder / "controller.sock").unlink()  # left by the loop that was killed
+    (run.folder / "state.db").chmod(0o600)
     with somebody_else():
         said = " ".join(ask(run, ("threshold", "show")).split())
-    assert f"cannot read {run.folder}/controller.json: Permission denied: run this as root (sudo)" in said
+    assert f"cannot read {run.folder}/state.db: Permission denied: run this as root (sudo)" in said
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.state.loop_state import LOOP_STATE_FILE, Mode, PolicyState, read_loop_state
+from fairlane_controller.state.loop_state import Mode, PolicyState, read_loop_state
 from fairlane_controller.state.run_state import find_folder, read_run_state
+from state_tools import documents, put_text
 
 
 def good_state() -> dict[str, Any]:
@@ -48,8 +50,7 @@ def good_state() -> dict[str, Any]:
 
 def write_state(folder: Path, data: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    text = data if isinstance(data, str) else json.dumps(data)
-    (folder / "state.json").write_text(text, encoding="utf-8")
+    put_text(folder, "topology", data if isinstance(data, str) else json.dumps(data))
     return folder
 
 
@@ -96,7 +97,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, place: str, value
 
 
 def test_malformed_json_is_named_by_line(tmp_path: Path) -> None:
-    with pytest.raises(FairlaneError, match=r"state\.json: line 2, column 1"):
+    with pytest.raises(FairlaneError, match=r"state\.db: topology: line 2, column 1"):
         read_run_state(write_state(tmp_path, '{"name":\n}'))
     with pytest.raises(FairlaneError, match="must be a JSON object"):
         read_run_state(write_state(tmp_path, "[]"))
@@ -117,33 +118,45 @@ def test_the_running_topology_is_found(tmp_path: Path, monkeypatch: pytest.Monke
         find_folder("c")
 
 
-def test_settings_outlive_the_process(tmp_path: Path) -> None:
+async def test_settings_outlive_the_process(tmp_path: Path) -> None:
     store = LoopStore(tmp_path)
     assert store.policy("s1", 3, 0).mode is Mode.AUTO
-    with store.changed("s1", 3, 0, PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)):
-        pass
+    async with store.changed("s1", {(3, 0): PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)}):
+        assert store.policy("s1", 3, 0).weight == 2.0
+        assert LoopStore(tmp_path).policy("s1", 3, 0).weight == 1.0, "the switch has not taken it yet"
     again = LoopStore(tmp_path).policy("s1", 3, 0)
     assert (again.mode, again.weight, again.pinned_packets) == (Mode.MANUAL, 2.0, 7)
-    assert [p.name for p in tmp_path.iterdir()] == [LOOP_STATE_FILE]
+    assert store.policy("s1", 3, 0) == again
 
 
-def test_settings_go_back_when_the_switch_refuses(tmp_path: Path) -> None:
+async def test_settings_go_back_when_the_switch_refuses(tmp_path: Path) -> None:
     store = LoopStore(tmp_path)
-    with (
-        pytest.raises(FairlaneError, match="refused"),
-        store.changed("s1", 3, 0, PolicyState(mode=Mode.MANUAL)),
-    ):
-        raise FairlaneError(ErrorCode.REFUSED, "refused")
+    with contextlib.suppress(FairlaneError):
+        async with store.changed("s1", {(3, 0): PolicyState(mode=Mode.MANUAL)}):
+            raise FairlaneError(ErrorCode.REFUSED, "refused")
     assert store.policy("s1", 3, 0).mode is Mode.AUTO
     assert read_loop_state(tmp_path).policy("s1", 3, 0).mode is Mode.AUTO
 
 
-def test_a_broken_loop_file_is_refused_and_stays(tmp_path: Path) -> None:
-    path = tmp_path / LOOP_STATE_FILE
-    path.write_text('{"policies": {"s1/3/0": {"weight": -1}}}', encoding="utf-8")
-    with pytest.raises(FairlaneError, match="mend it or remove it"):
+async def test_a_refusal_on_one_switch_leaves_a_change_of_another_that_is_made_meanwhile(tmp_path: Path) -> None:
+    store, other = LoopStore(tmp_path), LoopStore(tmp_path)  # of two processes
+    with contextlib.suppress(FairlaneError):
+        async with store.changed("s1", {(3, 0): PolicyState(weight=2.0)}):
+            async with store.changed("s2", {(3, 0): PolicyState(weight=3.0)}):
+                pass
+            async with other.changed("s1", {(1, 0): PolicyState(weight=4.0)}):
+                pass
+            raise FairlaneError(ErrorCode.REFUSED, "refused")
+    for each in (store, other, LoopStore(tmp_path)):
+        weights = [each.policy(*key).weight for key in (("s1", 3, 0), ("s2", 3, 0), ("s1", 1, 0))]
+        assert weights == [1.0, 3.0, 4.0]
+
+
+def test_settings_that_are_none_are_refused_and_stay(tmp_path: Path) -> None:
+    put_text(tmp_path, "policy/s1/3/0", '{"weight": -1}')
+    with pytest.raises(FairlaneError, match="settings of policies"):
         LoopStore(tmp_path)
-    assert "-1" in path.read_text(encoding="utf-8")
+    assert documents(tmp_path) == {"policy/s1/3/0": {"weight": -1}}
 
 
 def test_the_event_log_is_bounded(tmp_path: Path) -> None:

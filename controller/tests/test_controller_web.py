@@ -208,20 +208,20 @@ async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 async def test_a_topology_that_ended_is_sampled_no_more_when_nobody_looks(switch: LiveSwitch) -> None:
-    there, state = {"lab": targets_of(switch)}, switch.folder / "state.json"
+    there, state = {"lab": targets_of(switch)}, switch.folder / "state.db"
     listen, hub = Listen("127.0.0.1", 0), Hub(lambda: dict(there), HubOptions(period_s=0.1))
     async with served(PageServer(hub, listen).app(), listen) as port, aiohttp.ClientSession() as session:
         stream = await session.get(f"http://127.0.0.1:{port}/api/stream?topology=lab")
         await read_event(stream.content)
         feed = await hub.feed("lab")
-        state.rename(switch.folder / "ended.json")
+        state.rename(switch.folder / "ended.db")
         assert await hub.feed("lab") is feed, "somebody looks at it"
         stream.close()
         end = asyncio.get_running_loop().time() + TIMEOUT_S
         while feed.viewers:
             assert asyncio.get_running_loop().time() < end
             await asyncio.sleep(0.02)
-        (switch.folder / "ended.json").rename(state)
+        (switch.folder / "ended.db").rename(state)
         assert await hub.feed("lab") is feed, "it is there again"
         state.unlink()
         there.clear()

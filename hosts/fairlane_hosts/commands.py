@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.files import read_json
-from fairlane_controller.state.run_state import STATE_FILE, find_folder
+from fairlane_controller.state.run_state import find_folder, read_topology
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -55,14 +54,14 @@ def _folder(run: str | None) -> Path:
 
 def running_hosts(run: str | None = None) -> dict[str, int]:
     """Process id by host name of the running topology. Raises HostsError `no_topology`, or `bad_file` for a state without hosts."""
-    file = _folder(run) / STATE_FILE
+    folder = _folder(run)
     try:
-        state: Any = read_json(file)
+        state = read_topology(folder)
         return {str(host["name"]): int(host["pid"]) for host in state["hosts"]}
     except FairlaneError as error:
         raise HostsError(error.code.value, error.message) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HostsError("bad_file", f"{file} is not a run's state: {error!r}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise HostsError("bad_file", f"the state of {folder} is not a run's state: {error!r}") from error
 
 
 def _find_pid(host: str, run: str | None) -> int:

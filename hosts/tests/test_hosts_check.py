@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.state.run_state import write_topology
 from fairlane_hosts import apply, build, cgroups, loader
 from fairlane_hosts.check import probes, results
 from fairlane_hosts.check.bed import CheckBed
@@ -106,7 +107,7 @@ def test_use_takes_the_other_variant_only_when_told(
         wait_until(lambda: Path(f"/proc/{shell.pid}/ns/net").stat().st_ino != ours, 10, "a namespace of its own")
         folder = tmp_path / "state" / "0"
         folder.mkdir(parents=True)
-        (folder / "state.json").write_text(json.dumps({"hosts": [{"name": "h1", "pid": shell.pid}]}))
+        write_topology(folder, {"hosts": [{"name": "h1", "pid": shell.pid}]})
         build.build_all()
         results.write([Result("westwood", "cannot", "it does not load", "newreno")])
         refused = call("use", "h1", "westwood", code=2)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.state.run_state import write_topology
 from fairlane_hosts import apply, build, commands, loader
 from fairlane_hosts.commands import app
 from fairlane_hosts.variants import VARIANTS, find_variant
@@ -35,7 +36,7 @@ def write_state(root: Path, name: str, hosts: dict[str, int]) -> None:
     folder = root / name
     folder.mkdir()
     rows = [{"name": host, "pid": pid, "ip": "10.0.0.1"} for host, pid in hosts.items()]
-    (folder / "state.json").write_text(json.dumps({"name": name, "hosts": rows}))
+    write_topology(folder, {"name": name, "hosts": rows})
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ def test_with_several_it_asks_which(state: Path) -> None:
 
 def test_a_broken_state_is_named(state: Path) -> None:
     write_state(state, "0", {})
-    (state / "0" / "state.json").write_text('{"hosts": [{"pid": "x"}]}')
+    write_topology(state / "0", {"hosts": [{"pid": "x"}]})
     assert "is not a run's state" in call("show", code=3)
 
 

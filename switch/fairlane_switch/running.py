@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.state.files import read_json
-from fairlane_controller.state.run_state import STATE_FILE, find_folder
+from fairlane_controller.state.run_state import find_folder, read_topology
 
 
 class RunningError(RuntimeError):
@@ -73,15 +72,14 @@ def find_running(instance: str | None = None) -> RunningTopology:
 
     Raises RunningError `no_topology` when there is none, or several; `bad_file` when its state cannot be understood."""
     try:
-        path = find_folder(instance) / STATE_FILE
+        folder = find_folder(instance)
+        state = read_topology(folder)
     except FairlaneError as error:
         raise RunningError(error.code.value, error.message) from None
     try:
-        return _decode(read_json(path), path.parent)
-    except FairlaneError as error:
-        raise RunningError(error.code.value, error.message) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunningError("bad_file", f"{path} is not a run's state: {error!r}") from error
+        return _decode(state, folder)
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunningError("bad_file", f"the state of {folder} is not a run's state: {error!r}") from error
 
 
 def _decode(state: dict[str, Any], folder: Path) -> RunningTopology:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 import shlex
@@ -15,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.run_state import read_topology, write_topology
+from fairlane_controller.state.store import Store
 from fairlane_controller.units import format_rate
 from fairlane_switch.link_commands import app
 from fairlane_switch.link_presets import PRESETS
@@ -101,7 +103,7 @@ class Topology:
             "links": links,
             "switches": switches,
         }
-        (self.folder / "state.json").write_text(json.dumps(state))
+        write_topology(self.folder, state)
 
     def close(self) -> None:
         for server in (self.wire, *self.switches.values()):
@@ -219,7 +221,7 @@ def test_a_rate_is_the_ports_between_switches_and_the_wires_at_a_host(topology: 
 
 
 def _state_rates(topology: Topology) -> dict[tuple[str, int], int]:
-    state = json.loads((topology.folder / "state.json").read_text())
+    state = read_topology(topology.folder)
     return {
         (switch["name"], port["port"]): port["rate_bps"] for switch in state["switches"] for port in switch["ports"]
     }
@@ -230,11 +232,11 @@ def test_the_run_state_has_the_new_rate_or_nothing_changes(topology: Topology, m
     assert _state_rates(topology) == topology.rates
     assert topology.rates["s1", 2] == 500_000
 
-    def full(path: Path, text: str) -> None:
-        raise OSError(errno.ENOSPC, f"no room for {len(text)} bytes in {path}")
+    def full(store: Store, name: str, change: object) -> None:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {store.path}: no room for {name}: {change}")
 
     before, settings = dict(topology.rates), json.dumps(list(topology.settings.values()))
-    monkeypatch.setattr("fairlane_controller.gnmi.change.replace_atomically", full)
+    monkeypatch.setattr(Store, "update", full)
     assert "cannot write" in call("set", "s1-s2", "--rate", "1Mbit", "--delay", "1ms", code=3)
     assert _state_rates(topology) == topology.rates == before
     assert json.dumps(list(topology.settings.values())) == settings

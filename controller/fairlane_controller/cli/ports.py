@@ -25,7 +25,7 @@ from fairlane_controller.gnmi.embedded import GnmiPorts, describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo
 from fairlane_controller.loop.control import ask
-from fairlane_controller.state.files import give_room_back
+from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
 
@@ -385,7 +385,7 @@ async def _take_back(
     targets: Targets, endpoint: Endpoint, undo: list[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """A later port refused: the ones before it have again what they had. Returns the requests that failed, and what is told of them."""
-    give_room_back()
+    release_room()
     left: list[dict[str, Any]] = []
     texts: list[str] = []
     for request in undo:

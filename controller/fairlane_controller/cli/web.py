@@ -17,7 +17,8 @@ from fairlane_controller.cli.watch import parse_interval
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.loop.logs import warnings_printed
-from fairlane_controller.state.run_state import STATE_FILE, state_root
+from fairlane_controller.state.run_state import state_root
+from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.web.hub import LONELY, Hub, HubOptions
 from fairlane_controller.web.listen import Listen, parse_listen
 from fairlane_controller.web.server import PageServer, served

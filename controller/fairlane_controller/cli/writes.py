@@ -21,8 +21,7 @@ from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh import changes
 from fairlane_controller.programs.qthresh.control import policy_json
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_limits
-from fairlane_controller.state.files import give_room_back
-from fairlane_controller.state.loop_state import LoopState
+from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.dry import DryClient
 
@@ -123,7 +122,7 @@ async def _before(targets: Targets, endpoint: Endpoint, request: dict[str, Any])
 
 async def _take_back(targets: Targets, undo: list[dict[str, Any]]) -> None:
     """A later place refused: the ones before it have again what they had, as far as they answer."""
-    give_room_back()
+    release_room()
     endpoints = {endpoint.name: endpoint for endpoint in targets.endpoints}
     folder = targets.loop_folder
     for request in undo:
@@ -138,18 +137,11 @@ async def _take_back(targets: Targets, undo: list[dict[str, Any]]) -> None:
 # ---- dry run ---------------------------------------------------------------------------------------------------------
 
 
-class DryStore(LoopStore):
-    """Settings that are read from the file, and changed in memory only."""
-
-    def _file_to_be(self, state: LoopState) -> contextlib.nullcontext[None]:  # noqa: ARG002
-        return contextlib.nullcontext()
-
-
 def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[DryResult]:
     """What `change_all` would write, with the same checks."""
 
     async def one(endpoint: Endpoint, number: int) -> DryResult:
-        store, key = DryStore(targets.folder), (endpoint.name, number, int(request["class"]))
+        store, key = LoopStore(targets.folder, dry_run=True), (endpoint.name, number, int(request["class"]))
         before = store.policy(*key)
         async with DryClient(endpoint) as client:
             await _apply(client, store, {**request, "port": number})

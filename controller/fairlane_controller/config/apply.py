@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ from fairlane_controller.config.ports import change_of
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.ops import Context, Request, apply_all
-from fairlane_controller.state.files import read_json, write_json_atomically
 from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.store import STATE_FILE, Store
 
-CONFIG_FILE = "config.json"
-"""In the run-state folder: the configuration that was applied last."""
+CONFIG = "config"
+"""The document of the configuration that was applied last."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,13 @@ def note_of(loaded: Loaded) -> dict[str, Any]:
 
 def read_note(folder: Path) -> dict[str, Any] | None:
     """What was applied last; None when nothing was. Raises BAD_FILE."""
-    path = folder / CONFIG_FILE
+    with Store(folder) as store:
+        data = store.get(CONFIG)
     try:
-        data = read_json(path)
-        return {"source": str(data["source"]), "config": dict(data["config"])}
-    except FileNotFoundError:
-        return None
+        return None if data is None else {"source": str(data["source"]), "config": dict(data["config"])}
     except (ValueError, KeyError, TypeError) as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {ex}; remove it and apply a configuration again") from None
+        problem = f"{folder / STATE_FILE}: {CONFIG}: {type(ex).__name__}: {ex}; apply a configuration again"
+        raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
 
 
 def last_applied(folder: Path) -> Loaded:
@@ -111,21 +111,16 @@ def last_applied(folder: Path) -> Loaded:
     note = read_note(folder)
     if note is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"no configuration was applied to {folder} yet: name a FILE")
-    config: FairlaneConfig = parse(note["config"], Source(str(folder / CONFIG_FILE)))
+    config: FairlaneConfig = parse(note["config"], Source(f"{folder / STATE_FILE}: {CONFIG}"))
     return Loaded(config, Source(f"what was applied last ({note['source']})"), Path(note["source"]))
 
 
 async def put_note(context: Context, request: Request) -> list[Request]:
     """`{"op": "config_note", "source", "config"}`; both None: nothing was applied."""
     before = read_note(context.folder) or {"source": None, "config": None}
-    path = context.folder / CONFIG_FILE
-    try:
-        if request["config"] is None:
-            path.unlink(missing_ok=True)
-        else:
-            write_json_atomically(path, {"source": request["source"], "config": request["config"]})
-    except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror}") from None
+    note = None if request["config"] is None else {"source": request["source"], "config": request["config"]}
+    with Store(context.folder) as store:
+        await asyncio.to_thread(store.put, {CONFIG: note})
     return [{"op": "config_note", **before}]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.config.apply import CONFIG_FILE, apply, last_applied
+from fairlane_controller.config.apply import CONFIG, apply, last_applied, read_note
 from fairlane_controller.config.loop_options import parse_loop
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.read import Loaded, read_file
@@ -97,7 +97,7 @@ class ConfigService:
     ) -> dict[str, Any]:
         """`waits`: it is tried again when a switch is away, so that is no refusal."""
         assert self._run is not None
-        name = str(self._path or CONFIG_FILE)
+        name = str(self._path or CONFIG)
         async with self._busy:
             try:
                 loaded = load()
@@ -173,7 +173,7 @@ class ConfigService:
             if self._path is not None:
                 path = self._path
                 await self._apply(lambda: read_file(path), self._why, "fairlane config reload", waits=True)
-            elif (self._run.folder / CONFIG_FILE).exists():
+            elif read_note(self._run.folder) is not None:
                 folder = self._run.folder
                 await self._apply(lambda: last_applied(folder), self._why, "fairlane config apply, again", waits=True)
         except FairlaneError as ex:
@@ -182,7 +182,7 @@ class ConfigService:
             message = f"an unforeseen fault: {type(ex).__name__}: {ex}"
             self._log.write(
                 "config_refused",
-                file=str(self._path or CONFIG_FILE),
+                file=str(self._path or CONFIG),
                 code=ErrorCode.INTERNAL.value,
                 message=message,
                 why=f"{self._why}: {message}; what was in force stays",

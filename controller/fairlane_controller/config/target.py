@@ -8,16 +8,16 @@ from pathlib import Path
 from fairlane_controller.config.model import TlsConfig
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.files import write_json_atomically
 from fairlane_controller.state.run_state import (
-    STATE_FILE,
     RunState,
     SwitchState,
     TlsState,
     find_folder,
     read_run_state,
     state_root,
+    write_topology,
 )
+from fairlane_controller.state.store import STATE_FILE
 
 
 def find_run(loaded: Loaded, state: str | None) -> RunState:
@@ -59,14 +59,13 @@ def described(loaded: Loaded) -> RunState:
 
 def keep(run: RunState) -> None:
     """Make the run-state folder of a topology that only a file describes, so that every command finds it. Raises BAD_FILE."""
-    path = run.folder / STATE_FILE
-    if path.exists():
+    if (run.folder / STATE_FILE).exists():
         return
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
-        write_json_atomically(path, run.model_dump(mode="json", by_alias=True, exclude={"folder"}, exclude_none=True))
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror}") from None
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot make {run.folder}: {ex.strerror}") from None
+    write_topology(run.folder, run.model_dump(mode="json", by_alias=True, exclude={"folder"}, exclude_none=True))
 
 
 def running(loaded: Loaded, state: str | None) -> RunState | None:

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -21,8 +20,8 @@ from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.programs.gfr.setup import is_gfr
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import PortLimit, read_limits
-from fairlane_controller.state.files import read_json, replace_atomically
-from fairlane_controller.state.run_state import STATE_FILE, RunState
+from fairlane_controller.state.run_state import TOPOLOGY, RunState
+from fairlane_controller.state.store import Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.shared import UNLIMITED
@@ -220,27 +219,20 @@ def _user() -> str:
 
 
 def remember(folder: Path, switch: str, port: int, change: PortChange) -> None:
-    """Put the new values into the run-state file, in one step; what else stands there stays. Raises BAD_FILE."""
+    """Put the new values into the topology's document; what else stands there stays. Raises BAD_FILE."""
     values = {name: value for name, value in change.named.items() if name in _IN_STATE}
-    path = folder / STATE_FILE
     if not values:
         return
-    try:
-        data: dict[str, Any] = read_json(path)
-        switches = cast("list[dict[str, Any]]", data.get("switches") or [])
-        entries = [entry for one in switches if one.get("name") == switch for entry in _entries(one)]
-        for entry in entries:
-            if entry.get("port") == port:
-                entry.update(values)
-        mode = path.stat().st_mode & 0o777
-        replace_atomically(path, json.dumps(data, indent=1) + "\n")
-        path.chmod(mode)
-    except (OSError, ValueError) as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {getattr(ex, 'strerror', None) or ex}") from None
 
+    def put(data: dict[str, Any]) -> dict[str, Any]:
+        for one in data.get("switches") or []:
+            for entry in one.get("ports") or []:
+                if (one.get("name"), entry.get("port")) == (switch, port):
+                    entry.update(values)
+        return data
 
-def _entries(switch: dict[str, Any]) -> list[dict[str, Any]]:
-    return cast("list[dict[str, Any]]", switch.get("ports") or [])
+    with Store(folder) as store:
+        store.update(TOPOLOGY, put)
 
 
 async def apply_port_set(context: Context, request: Request) -> list[Request]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was changed by hand, and its undo.
 
-`journal.py` keeps `history.jsonl` of a run-state folder; `ops.py` holds the requests that take a change back, and how each is applied;
+`journal.py` reads and adds to the journal in the state file; `ops.py` holds the requests that take a change back, and how each is applied;
 `undo.py` makes a change with its record, and applies the newest change's undo. A room that writes registers its own request when it is imported (and names its module in
 `ops.MODULES`), and records what it did:
 

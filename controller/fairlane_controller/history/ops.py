@@ -11,8 +11,8 @@ from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.loop.control import ask, loop_runs
-from fairlane_controller.state.files import give_room_back
 from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 
@@ -93,7 +93,7 @@ async def apply_all(context: Context, requests: Sequence[Request]) -> list[Reque
 
 async def _take_back(context: Context, requests: Sequence[Request], problem: FairlaneError) -> None:
     """Everything that can be taken back is, even when a part cannot."""
-    give_room_back()
+    release_room()
     failed: list[str] = []
     for request in requests:
         try:

@@ -61,7 +61,7 @@ async def put_policy(client: SwitchClient, store: LoopStore, request: Request) -
     """Write a policy and its settings, both or none; returns the policy then in force."""
     policy, settings = policy_of(request), settings_of(request)
     port, traffic_class = int(request["port"]), int(request["class"])
-    with store.changed(client.endpoint.name, port, traffic_class, settings):
+    async with store.changed(client.endpoint.name, {(port, traffic_class): settings}):
         if policy is not None:
             await client.put_entries([policy.entry])
         else:
@@ -80,7 +80,7 @@ async def write_with_settings(client: SwitchClient, store: LoopStore, request: R
     before = {
         f"{key[0]}/{key[1]}": store.policy(name, *key).model_dump(mode="json", exclude_defaults=True) for key in wanted
     }
-    with store.all_changed(name, wanted):
+    async with store.changed(name, wanted):
         updates = await write_entries(client, request["updates"])
     undo = {**request, "updates": updates}
     return {**undo, "settings": before} if before else undo

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.journal import Change, Journal, Kind, Record, locked, read_history
+from fairlane_controller.history.journal import Change, Kind, Record, append, read_history
 from fairlane_controller.history.ops import Context, Request, apply_all
-from fairlane_controller.state.files import give_room_back
+from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.state.store import Store, release_room
 
 
 @dataclass(frozen=True)
@@ -64,19 +66,18 @@ async def redo_last(folder: Path, run: RunState | None = None, *, dry_run: bool 
 async def _apply(folder: Path, run: RunState | None, *, redo: bool, dry_run: bool) -> Undone:
     context = Context(folder, run or read_run_state(folder))
     choose = next_redo if redo else next_undo
-    async with locked(folder):
+    async with change_lock(folder):
+        target = choose(read_history(folder))
         if dry_run:
-            target = choose(read_history(folder))
             return Undone(target, None, target.undo)
-        with Journal(folder) as journal:
-            target = choose(journal.records)
+        with Store(folder).room():
             change = Change(await apply_all(context, target.undo), target.note)
-            await keep(journal, lambda: context.run, target.command, change, "redo" if redo else "undo", target.id)
+            await keep(folder, lambda: context.run, target.command, change, "redo" if redo else "undo", target.id)
     return Undone(target, change.recorded, target.undo)
 
 
 async def keep(
-    journal: Journal,
+    folder: Path,
     run: Callable[[], RunState],
     command: str,
     change: Change,
@@ -85,15 +86,15 @@ async def keep(
 ) -> None:
     """Record a change that was made; when that fails after all, it is taken back. Raises BAD_FILE, which says what is in force."""
     try:
-        journal.append(command, change, kind, of)
+        await asyncio.to_thread(append, folder, command, change, kind, of)
         return
     except FairlaneError as ex:
         problem = ex
-    give_room_back()
+    release_room()
     if not change.undo:
         raise FairlaneError(problem.code, f"{problem.message}; the change is made, and cannot be taken back")
     try:
-        await apply_all(Context(journal.folder, run()), change.undo)
+        await apply_all(Context(folder, run()), change.undo)
     except FairlaneError as second:
         raise FairlaneError(
             problem.code, f"{problem.message}; the change is made, and could not be taken back: {second.message}"
@@ -112,8 +113,8 @@ async def changing(folder: Path | None, command: str) -> AsyncGenerator[Change]:
     if folder is None:
         yield change
         return
-    async with locked(folder):
-        with Journal(folder) as journal:
+    async with change_lock(folder):
+        with Store(folder).room():
             yield change
             if change.undo or change.note:
-                await keep(journal, lambda: read_run_state(folder), command, change)
+                await keep(folder, lambda: read_run_state(folder), command, change)

@@ -16,7 +16,8 @@ from fairlane_controller.live.view import Place, Sample, drop_cells, drop_rows
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.store import GFR_STATE_FILE, GfrState, GfrStore
+from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrState, GfrStore
+from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, PACKET_REASONS
 
@@ -28,7 +29,8 @@ class GfrView:
         self._managed: set[int] = set()
         self._slots: set[int] = set()
         self._in_force = GfrState()
-        self._stamp: int | None = None
+        self._store: Store | None = None
+        self._stamp: Stamp | None = None
 
     async def read(self, client: SwitchClient, place: Place, rates: RateBook, batch: BatchReader) -> Sample:
         """One reading; raises FairlaneError."""
@@ -52,13 +54,11 @@ class GfrView:
         return Sample(tuple(rows), (), tuple(sorted(vcs, key=lambda vc: (vc.port, vc.slot or 0))), drops)
 
     def _read_configuration(self, folder: Path | None) -> None:
-        """The names of the VCs and their MCR, when the file has changed. Raises BAD_FILE."""
+        """The names of the VCs and their MCR, when it has changed. Raises BAD_FILE."""
         if folder is None:
             return
-        try:
-            stamp = (folder / GFR_STATE_FILE).stat().st_mtime_ns
-        except OSError:
-            stamp = None
+        self._store = self._store or Store(folder)
+        stamp = self._store.stamp(GFR_DOCUMENT)
         if stamp != self._stamp:
             self._in_force, self._stamp = GfrStore(folder).state, stamp
 

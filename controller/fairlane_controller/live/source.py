@@ -18,8 +18,9 @@ from fairlane_controller.live.model import PortRow, Snapshot, VcRow
 from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.live.reader import ReaderOptions, SwitchReader
 from fairlane_controller.live.view import Place
-from fairlane_controller.state.loop_state import LOOP_STATE_FILE, LoopState, read_loop_state
-from fairlane_controller.state.run_state import STATE_FILE, RunState, read_run_state
+from fairlane_controller.state.loop_state import POLICIES, LoopState, read_loop_state
+from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
+from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 
@@ -61,9 +62,10 @@ class LiveSource:
         self._run = targets.run
         self._readers = {e.name: self._reader(e) for e in targets.endpoints}
         self._first = True
-        self._run_stamp: int | None = _stamp(targets.run.folder if targets.run else None, STATE_FILE)
+        self._store = Store(targets.run.folder) if targets.run else None
+        self._run_stamp: Stamp | None = self._stamp(TOPOLOGY)
         self._loop_state = LoopState()
-        self._loop_stamp: int | None = None
+        self._loop_stamp: Stamp | None = None
         self._asking = asyncio.Lock()
         self.snapshots = 0
         "How many were taken."
@@ -129,7 +131,7 @@ class LiveSource:
     async def _follow_run_state(self) -> None:
         """A topology that was started anew has other addresses, maybe on another target; one that ended keeps its last ones, and its switches do not answer."""
         folder = self._folder
-        stamp = _stamp(folder, STATE_FILE)
+        stamp = self._stamp(TOPOLOGY)
         if folder is None or stamp is None or stamp == self._run_stamp:
             return
         try:
@@ -150,9 +152,15 @@ class LiveSource:
             with contextlib.suppress(Exception):
                 await reader.close()
 
+    def _stamp(self, documents: str) -> Stamp | None:
+        """Another one when these documents have changed; None where they cannot be read."""
+        with contextlib.suppress(FairlaneError):
+            return self._store.stamp(documents) if self._store is not None else None
+        return None
+
     def _follow_loop_state(self) -> None:
         folder = self._folder
-        stamp = _stamp(folder, LOOP_STATE_FILE)
+        stamp = self._stamp(POLICIES)
         if folder is not None and stamp != self._loop_stamp:
             self._loop_state, self._loop_stamp = read_loop_state(folder), stamp
 
@@ -164,13 +172,6 @@ def _queues_by_target(run: RunState | None) -> QueueSourceOf | None:
     from fairlane_controller.gnmi.queues import queue_source_of  # it implements an interface of this room
 
     return queue_source_of
-
-
-def _stamp(folder: Path | None, name: str) -> int | None:
-    try:
-        return (folder / name).stat().st_mtime_ns if folder else None
-    except OSError:
-        return None
 
 
 def _with_loop(port: PortRow, loop: LoopSample) -> PortRow:

@@ -1,148 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop's settings in memory and, where there is a run-state folder, in its file: changed all or nothing.
+"""The loop's settings of policies, and what its switches had last: in the state file of a run-state folder, or in memory.
 
-The file may be changed by others (a command without a loop, the primary while this is the backup): a newer one is read
-before anything is decided.
+Other processes change the file too (a command without a loop, the primary while this is the backup): what is newer there counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme
-from fairlane_controller.state.files import Replacement, read_json, write_json_atomically
-from fairlane_controller.state.loop_state import (
-    LOOP_STATE_FILE,
-    LoopState,
-    PolicyState,
-    loop_state_text,
-    loop_state_to_be,
-    read_loop_state,
-)
+from fairlane_controller.state.loop_state import POLICIES, PolicyState, loop_state_of, policy_key
+from fairlane_controller.state.store import Store
 
-HELD_FILE = "controller-held.json"
-"What the switches held last, by name: `[[port, class, scheme, packets, weight], …]`."
+CURRENT = "current/"
+"""Documents `current/SWITCH`: its policies, `[[port, class, scheme, packets, weight], …]`."""
 _ROWS = TypeAdapter(list[tuple[int, int, str, int | None, float]])
 
 
 class LoopStore:
-    """Settings of every policy; `folder` None keeps them in memory only."""
+    """Settings of every policy; `folder` None keeps them in memory only, as `dry_run` keeps what changes."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-        self._version = self._version_of_file()
-        self._held = self._read_held()
-        self._state = read_loop_state(folder) if folder else LoopState()
-
-    @property
-    def persistent(self) -> bool:
-        """Whether settings outlive the process."""
-        return self._folder is not None
+    def __init__(self, folder: Path | None, *, dry_run: bool = False) -> None:
+        """Raises BAD_FILE where the state file cannot be understood."""
+        self.persistent = folder is not None
+        self._dry_run = dry_run
+        "Whether settings outlive the process."
+        self._store = Store(folder)
+        self._stamp = self._store.stamp(POLICIES)
+        self._state = loop_state_of(self._store)
+        self._changing: dict[str, PolicyState] = {}
+        "Settings whose change is being made: in force already, in the file when the switch has taken its part."
+        self._rows: dict[str, list[Any]] = {}
 
     def policy(self, switch: str, port: int, traffic_class: int) -> PolicyState:
         """The settings of a policy."""
         self._read_newer()
-        return self._state.policy(switch, port, traffic_class)
+        return self._changing.get(policy_key(switch, port, traffic_class)) or self._state.policy(
+            switch, port, traffic_class
+        )
 
     def held(self, switch: str) -> list[Policy]:
-        """The policies that the switch held when a loop kept it last; none when that is not known, or not understood."""
+        """The policies that the switch had when a loop served it last; none when that is not known, or not understood."""
         try:
-            rows = _ROWS.validate_python(self._held.get(switch, []))
+            rows = _ROWS.validate_python(self._store.get(CURRENT + switch) or [])
             return [
                 Policy(port, number, Scheme(scheme), packets, weight) for port, number, scheme, packets, weight in rows
             ]
         except (ValueError, FairlaneError):
             return []
 
-    def _read_held(self) -> dict[str, list[Any]]:
-        if self._folder is None:
-            return {}
-        try:
-            data: Any = read_json(self._folder / HELD_FILE)
-        except (FileNotFoundError, FairlaneError):
-            return {}
-        return cast("dict[str, list[Any]]", data) if isinstance(data, dict) else {}
-
     def remember(self, switch: str, policies: Iterable[Policy]) -> None:
-        """What the switch holds now, for a loop that finds it restarted; a disk that is full costs the memory alone."""
+        """What the switch has now, for a loop that finds it restarted; a disk that is full costs the memory alone."""
         rows = [[p.port, p.traffic_class, p.scheme.value, p.qthresh_packets, p.weight] for p in policies]
-        if self._folder is None or not rows or self._held.get(switch) == rows:
+        if not self.persistent or self._dry_run or not rows or self._rows.get(switch) == rows:
             return
-        self._held[switch] = rows
-        with suppress(OSError):
-            write_json_atomically(self._folder / HELD_FILE, self._held)
+        self._rows[switch] = rows
+        with suppress(RuntimeError):  # no event loop: a test
+            asyncio.get_running_loop().run_in_executor(None, self._keep, CURRENT + switch, rows)
+            return
+        self._keep(CURRENT + switch, rows)
 
-    @contextmanager
-    def changed(self, switch: str, port: int, traffic_class: int, policy: PolicyState) -> Generator[None, None, None]:
-        """Have the settings in force and their file ready, run the body (the write to the switch), then put the file in its place.
+    def _keep(self, name: str, value: Any) -> None:
+        with suppress(FairlaneError):
+            self._store.put({name: value})
 
-        Raises BAD_FILE before the body when the file cannot be written; when the body fails, settings and file are as they were.
+    @asynccontextmanager
+    async def changed(self, switch: str, policies: Mapping[tuple[int, int], PolicyState]) -> AsyncGenerator[None]:
+        """Have settings, by (egress port, class), in force, run the body (the write to the switch), then put them into the file.
+
+        Raises BAD_FILE before the body when the disk has no room; when the body fails, the settings are as they were. Changes of
+        different policies do not concern each other, also when they are made at the same time.
         """
-        with self.all_changed(switch, {(port, traffic_class): policy}):
-            yield
-
-    @contextmanager
-    def all_changed(self, switch: str, policies: Mapping[tuple[int, int], PolicyState]) -> Generator[None, None, None]:
-        """As `changed`, of several (egress port, class) of a switch."""
-        self._read_newer()
-        if not policies:
+        mine = {policy_key(switch, *key): policy for key, policy in policies.items()}
+        if not mine:
             yield
             return
-        version = self._version
-        before = {key: self._state.policy(switch, *key) for key in policies}
-        wanted = self._with(switch, policies)
-        with self._file_to_be(wanted) as file:
-            self._state = wanted
+        if self._dry_run:
+            self._changing |= mine
+            yield
+            return
+        with self._store.room():
+            self._changing |= mine
             try:
                 yield
-            except BaseException:
-                self._state = self._with(switch, before)  # another change may have been made meanwhile: it stays
-                if file is not None and self._version != version:
-                    file.put(loop_state_text(self._state))
-                    self._commit(file)
-                raise
-            if file is not None:
-                if self._state is not wanted:
-                    file.put(loop_state_text(self._state))
-                self._commit(file)
-
-    def _with(self, switch: str, policies: Mapping[tuple[int, int], PolicyState]) -> LoopState:
-        state = self._state
-        for (port, traffic_class), policy in policies.items():
-            state = state.with_policy(switch, port, traffic_class, policy)
-        return state
-
-    def _file_to_be(self, state: LoopState) -> Replacement | nullcontext[None]:
-        """The file with that state, or nothing where settings are kept in memory only."""
-        return loop_state_to_be(self._folder, state) if self._folder else nullcontext()
-
-    def _commit(self, file: Replacement) -> None:
-        file.commit()
-        self._version = self._version_of_file()
-
-    def _version_of_file(self) -> tuple[int, int] | None:
-        """Another one for each file: it is replaced, never written in place."""
-        if self._folder is None:
-            return None
-        try:
-            found = (self._folder / LOOP_STATE_FILE).stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns
+                documents = {POLICIES + key: policy.model_dump(mode="json") for key, policy in mine.items()}
+                await asyncio.to_thread(self._store.put, documents)
+            finally:
+                for key, policy in mine.items():
+                    if self._changing.get(key) is policy:
+                        del self._changing[key]
 
     def _read_newer(self) -> None:
-        """Read the file again when it is another one; one that cannot be understood changes nothing."""
-        if self._folder is None:
-            return
-        version = self._version_of_file()
-        if version is None or version == self._version:
-            return
-        self._version = version
+        """Read the settings again when the file has others; what cannot be understood changes nothing."""
         with suppress(FairlaneError):
-            self._state = read_loop_state(self._folder)
+            stamp = self._store.stamp(POLICIES)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._state = loop_state_of(self._store)

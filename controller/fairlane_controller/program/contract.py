@@ -165,7 +165,7 @@ class Program:
         return PortPlan(self, config, run)
 
     def initial_config(self, run: RunState, documents: Documents) -> Config:
-        """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in `state.json`)."""
+        """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in the run state)."""
         del documents
         ports = {(one.name, port.port): self.settings_of(port) for one in run.switches for port in one.ports}
         return Config({place: chosen for place, chosen in ports.items() if chosen is not None}, exact=True)

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -16,6 +20,10 @@ LOOP_LOCK_FILE = "controller.lock"
 "Held by the primary."
 BACKUP_LOCK_FILE = "controller-backup.lock"
 "Held by the backup while it waits."
+CHANGE_LOCK_FILE = "change.lock"
+"Held while a change is made by hand."
+CHANGE_TIMEOUT_S = 30.0
+_RETRY_S = 0.02
 
 
 def take_lock(folder: Path, name: str, **holder: Any) -> IO[str] | None:
@@ -49,12 +57,20 @@ def lock_holder(folder: Path, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
-def take_loop_lock(folder: Path) -> IO[str]:
-    """The lock of the folder's one control loop, which the caller closes. Raises LOOP_RUNNING, BAD_FILE."""
-    lock = take_lock(folder, LOOP_LOCK_FILE)
-    if lock is None:
-        raise already_runs(folder, LOOP_LOCK_FILE)
-    return lock
+@asynccontextmanager
+async def change_lock(folder: Path) -> AsyncGenerator[None]:
+    """The lock of a folder's changes; TIMED_OUT when another change takes 30 s."""
+    end = time.monotonic() + CHANGE_TIMEOUT_S
+    while (file := take_lock(folder, CHANGE_LOCK_FILE)) is None:
+        if time.monotonic() > end:
+            raise FairlaneError(
+                ErrorCode.TIMED_OUT, f"another change of {folder} did not end within {CHANGE_TIMEOUT_S:g} s"
+            )
+        await asyncio.sleep(_RETRY_S)
+    try:
+        yield
+    finally:
+        file.close()
 
 
 def already_runs(folder: Path, name: str) -> FairlaneError:

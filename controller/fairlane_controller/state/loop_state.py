@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.qthresh.model import DEFAULT_K
-from fairlane_controller.state.files import Replacement, json_text, read_json
+from fairlane_controller.state.store import Store
 
-LOOP_STATE_FILE = "controller.json"
+POLICIES = "policy/"
+"""Documents: `policy/SWITCH/PORT/CLASS`."""
 
 
 class Mode(str, Enum):
@@ -48,22 +50,15 @@ class PolicyState(BaseModel):
         return self
 
 
-class LoopState(BaseModel):
-    """The file `controller.json` in the run-state folder; keys are `switch/port/class`."""
+@dataclass(frozen=True)
+class LoopState:
+    """The settings of all policies; keys are `switch/port/class`."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    version: int = 1
-    policies: dict[str, PolicyState] = Field(default_factory=dict)
+    policies: dict[str, PolicyState] = field(default_factory=lambda: dict[str, PolicyState]())
 
     def policy(self, switch: str, port: int, traffic_class: int) -> PolicyState:
         """The settings of that policy, the defaults when it was never set (not stored by asking)."""
         return self.policies.get(policy_key(switch, port, traffic_class)) or PolicyState()
-
-    def with_policy(self, switch: str, port: int, traffic_class: int, policy: PolicyState) -> LoopState:
-        """A copy with that policy replaced."""
-        key = policy_key(switch, port, traffic_class)
-        return self.model_copy(update={"policies": {**self.policies, key: policy}})
 
 
 def policy_key(switch: str, port: int, traffic_class: int) -> str:
@@ -72,29 +67,14 @@ def policy_key(switch: str, port: int, traffic_class: int) -> str:
 
 
 def read_loop_state(folder: Path) -> LoopState:
-    """The stored state, or the defaults when there is no file yet; raises BAD_FILE when it cannot be understood."""
-    path = folder / LOOP_STATE_FILE
+    """The settings in the state file of a folder; BAD_FILE where they cannot be understood."""
+    with Store(folder) as store:
+        return loop_state_of(store)
+
+
+def loop_state_of(store: Store) -> LoopState:
+    """As `read_loop_state`."""
     try:
-        return LoopState.model_validate(read_json(path))
-    except FileNotFoundError:
-        return LoopState()
+        return LoopState({key: PolicyState.model_validate(value) for key, value in store.all(POLICIES).items()})
     except ValidationError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {ex}; mend it or remove it to start from defaults") from None
-
-
-def loop_state_text(state: LoopState) -> str:
-    """The file's content."""
-    return json_text(state.model_dump(mode="json"))
-
-
-def loop_state_to_be(folder: Path, state: LoopState) -> Replacement:
-    """The file as it will be, on the disk already: the caller commits it, and closes it. Raises BAD_FILE when the folder cannot be written."""
-    new: Replacement | None = None
-    try:
-        new = Replacement(folder / LOOP_STATE_FILE)
-        new.put(loop_state_text(state))
-    except OSError as ex:
-        if new is not None:
-            new.close()
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {folder / LOOP_STATE_FILE}: {ex.strerror}") from None
-    return new
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{store.path}: settings of policies: {ex}") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file that a running topology writes (`docs/design.md`, run state): found, validated, read; never written here."""
+"""What the launcher of a topology has started (`docs/design.md`, run state): found, read, validated, written."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import ipaddress
 import os
 import re
 from pathlib import Path
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.state.files import read_json
+from fairlane_controller.state.store import STATE_FILE, Store
 
 STATE_ROOT = Path("/run/fairlane")
 STATE_ROOT_VARIABLE = "FAIRLANE_STATE_DIR"
-STATE_FILE = "state.json"
+TOPOLOGY = "topology"
+"""The document of the state file."""
 _MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
 
 
@@ -118,7 +120,7 @@ class RunState(_Model):
     program: str = "qthresh"
     switches: tuple[SwitchState, ...] = ()
     folder: Path = Path()
-    "The folder that the file was read from."
+    "The folder of the state file."
 
     def switch(self, name: str) -> SwitchState:
         """The switch of that name; UNKNOWN_NAME with the nearest valid one otherwise."""
@@ -195,15 +197,27 @@ def _describe(error: ValidationError) -> str:
     return "; ".join(parts) + (f" (and {more} more)" if more > 0 else "")
 
 
-def read_run_state(folder: Path) -> RunState:
-    """Read and validate `folder/state.json`; raises BAD_FILE with the JSON pointer or the line of what is wrong."""
-    path = folder / STATE_FILE
-    try:
-        data = read_json(path)
-    except FileNotFoundError as ex:
-        raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"cannot read {path}: {ex.strerror}") from None
+def read_topology(folder: Path) -> dict[str, Any]:
+    """What the launcher wrote, as plain data; NO_TOPOLOGY where there is none, BAD_FILE where it is no JSON object."""
+    with Store(folder) as store:
+        data = store.get(TOPOLOGY)
+    if data is None:
+        raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"no topology runs in {folder}: there is no {STATE_FILE} of one")
     if not isinstance(data, dict):
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: must be a JSON object")
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder / STATE_FILE}: {TOPOLOGY}: must be a JSON object")
+    return cast("dict[str, Any]", data)
+
+
+def write_topology(folder: Path, data: dict[str, Any]) -> None:
+    """Replace what the launcher wrote. Raises BAD_FILE."""
+    with Store(folder) as store:
+        store.put({TOPOLOGY: data})
+
+
+def read_run_state(folder: Path) -> RunState:
+    """The topology of a folder, validated; NO_TOPOLOGY, or BAD_FILE with the JSON pointer of what is wrong."""
+    path = f"{folder / STATE_FILE}: {TOPOLOGY}"
+    data = read_topology(folder)
     try:
         state = RunState.model_validate({**data, "folder": folder})
     except ValidationError as ex:

@@ -15,7 +15,7 @@ from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.loop.events import EVENTS_FILE
-from fairlane_controller.state.run_state import STATE_FILE
+from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.web.points import picture_of, point_of
 
 EVENTS_KEPT = 500

@@ -10,7 +10,6 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
-from fairlane_controller.programs.gfr.lock import change_lock
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
@@ -29,17 +28,16 @@ def plan_of(run: RunState, store: GfrStore, request: Request) -> Plan:
 
 
 async def change_config(run: RunState, request: Request) -> Request:
-    """One edit; returns entries written by switch, and `via` loop or direct. A refusal leaves every switch as it was."""
+    """One edit; returns entries written by switch, and `via` loop or direct. A refusal leaves every switch as it was.
+
+    The caller holds the lock of changes (`history.changing`)."""
     if loop_runs(run.folder):
         return {**await ask(run.folder, request), "via": "loop"}
-    async with change_lock(run.folder):
-        if loop_runs(run.folder):  # it has begun while this waited
-            return {**await ask(run.folder, request), "via": "loop"}
-        store = GfrStore(run.folder)
-        plan = plan_of(run, store, request)
+    store = GfrStore(run.folder)
+    plan = plan_of(run, store, request)
 
-        def client_of(name: str) -> SwitchClient:
-            return SwitchClient(endpoint_of(run.switch(name)), write=True)
+    def client_of(name: str) -> SwitchClient:
+        return SwitchClient(endpoint_of(run.switch(name)), write=True)
 
-        done = await deploy(plan, client_of, store)
+    done = await deploy(plan, client_of, store)
     return {"written": {name: applied.written for name, applied in done.items()}, "via": "direct"}

@@ -8,8 +8,9 @@ import time
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.deploy import Plan, apply_plan, make_plan
-from fairlane_controller.programs.gfr.store import GFR_STATE_FILE, GfrState
+from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrState
 from fairlane_controller.state.run_state import RunState, SwitchState
+from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import SetupResult, route_entries
 
@@ -21,7 +22,7 @@ def is_gfr(run: RunState) -> bool:
 
 def plan_in_force(state: GfrState, run: RunState) -> Plan:
     """The plan of what is remembered; raises BAD_FILE when the topology cannot have it any more."""
-    return make_plan(state.config, state, time.time(), run, str(run.folder / GFR_STATE_FILE))
+    return make_plan(state.config, state, time.time(), run, f"{run.folder / STATE_FILE}: {GFR_DOCUMENT}")
 
 
 async def set_up_gfr(client: SwitchClient, state: SwitchState, plan: Plan) -> SetupResult:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration in force and the numbers given for it, kept over restarts: `gfr.json` in the run-state folder."""
+"""The configuration in force and the numbers given for it, kept over restarts: a document of the state file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.allocation import Allocation
 from fairlane_controller.programs.gfr.config import GfrConfig
-from fairlane_controller.state.files import read_json, write_json_atomically
+from fairlane_controller.state.store import Store
 
-GFR_STATE_FILE = "gfr.json"
+GFR_DOCUMENT = "gfr"
 
 
 class GfrState(BaseModel):
@@ -26,12 +26,12 @@ class GfrState(BaseModel):
 
 
 class GfrStore:
-    """The state in memory and, with a folder, in its file; `folder` None keeps it in memory only."""
+    """The state, in the state file of a folder; `folder` None keeps it in memory only."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Raises BAD_FILE when there is a file that cannot be understood."""
-        self._folder = folder
-        self._state = _read(folder) if folder is not None else GfrState()
+        """Raises BAD_FILE when it cannot be understood."""
+        self._store = Store(folder)
+        self._state = _read(self._store)
 
     @property
     def state(self) -> GfrState:
@@ -39,23 +39,13 @@ class GfrStore:
         return self._state
 
     def put(self, state: GfrState) -> None:
-        """Replace it in one step; raises BAD_FILE, with the old state in force, when the folder cannot be written."""
-        if self._folder is not None:
-            path = self._folder / GFR_STATE_FILE
-            try:
-                write_json_atomically(path, state.model_dump(mode="json"))
-            except OSError as ex:
-                raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror}") from None
+        """Replace it in one step; raises BAD_FILE, with the old state in force, when it cannot be written."""
+        self._store.put({GFR_DOCUMENT: state.model_dump(mode="json")})
         self._state = state
 
 
-def _read(folder: Path) -> GfrState:
-    path = folder / GFR_STATE_FILE
+def _read(store: Store) -> GfrState:
     try:
-        return GfrState.model_validate(read_json(path))
-    except FileNotFoundError:
-        return GfrState()
+        return GfrState.model_validate(store.get(GFR_DOCUMENT) or {})
     except ValidationError as ex:
-        raise FairlaneError(
-            ErrorCode.BAD_FILE, f"{path}: {ex}; mend it, or remove it and apply the file again"
-        ) from None
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{store.path}: {GFR_DOCUMENT}: {ex}; apply the file again") from None

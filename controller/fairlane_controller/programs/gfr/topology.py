@@ -17,10 +17,10 @@ from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.programs.gfr.control import ActivityOptions, GfrControl
 from fairlane_controller.programs.gfr.deploy import Plan, deploy_to, make_plan
 from fairlane_controller.programs.gfr.edit import OPS, apply_edit, in_words, source_of
-from fairlane_controller.programs.gfr.lock import change_lock
 from fairlane_controller.programs.gfr.paths import Place
 from fairlane_controller.programs.gfr.setup import plan_in_force
 from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.units import counted

@@ -62,7 +62,7 @@ async def set_threshold(
         new = Policy(port, traffic_class, Scheme.QTHRESH, packets, wanted_weight)
         pinned = {"mode": Mode.MANUAL, "pinned_packets": packets}
     changed = settings.model_copy(update={"weight": wanted_weight, **pinned})
-    with store.changed(name, port, traffic_class, changed):
+    async with store.changed(name, {(port, traffic_class): changed}):
         await client.put_entries([new.entry])
     return new
 
@@ -96,7 +96,7 @@ async def set_auto(
     changed = settings.model_copy(
         update={"mode": Mode.AUTO, "weight": wanted_weight} | {name: v for name, v in asked.items() if v is not None}
     )
-    with store.changed(name, port, traffic_class, changed):
+    async with store.changed(name, {(port, traffic_class): changed}):
         await client.put_entries([new.entry])
     return new
 

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one state file of a running topology: an SQLite database (WAL) with documents, the journal of changes, and results of requests.
+
+A document is a JSON value with a name and a version. Names: `topology` (what the launcher started), `policy/SWITCH/PORT/CLASS`
+(settings of the loop), `current/SWITCH` (what a switch had when a loop served it last), `config` (the configuration that was applied
+last); programs add their own. Every change is one transaction: a process that is killed leaves it done or not begun, and readers see
+whole states only. Only the standard library is needed, so that `make stop` works under the system's Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from fairlane_controller.documents import DocumentError, parse_json
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.files import reason
+
+STATE_FILE = "state.db"
+BUSY_TIMEOUT_S = 5.0
+"""How long a change waits for another process's change; each takes milliseconds."""
+ROOM_BYTES = 64 * 1024
+"""Disk space that a change may need beside what the file has already."""
+MAX_RESULTS = 256
+"""Results of requests that are kept."""
+MAX_CHANGES = 100
+"""Changes of the journal that are kept,"""
+MAX_JOURNAL_BYTES = 8 * 1024 * 1024
+"""and their size; the newest is always kept."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (name TEXT PRIMARY KEY, value TEXT, version INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, record TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS results (id TEXT PRIMARY KEY, time_s REAL NOT NULL, answer TEXT NOT NULL);
+"""
+_PUT = """
+INSERT INTO documents VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = version + 1
+"""
+
+Stamp = tuple[int, int]
+"""Which file it is, and which version of a document."""
+Documents = Mapping[str, Any]
+"""Values by name; None removes the document."""
+
+
+class Store:
+    """The state file of a run-state folder; without a folder a database in memory. Usable from several threads.
+
+    The file is opened when it is needed, and again when another one has taken its place. Raises FairlaneError: BAD_FILE where it cannot
+    be read, written or understood, TIMED_OUT where another process does not finish its change.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.path = None if folder is None else folder / STATE_FILE
+        self._guard = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._writes = False
+        "Whether the connection was opened for changes: then the tables are there."
+
+    # ---- documents ---------------------------------------------------------------------------------------------
+
+    def get(self, name: str) -> Any:
+        """The document of that name; None when there is none."""
+        rows = self._read("SELECT name, value FROM documents WHERE name = ? AND value IS NOT NULL", (name,))
+        return self._parsed(*rows[0]) if rows else None
+
+    def all(self, prefix: str) -> dict[str, Any]:
+        """The documents whose names begin with `prefix`, by the rest of their names."""
+        query = "SELECT name, value FROM documents WHERE substr(name, 1, ?) = ? AND value IS NOT NULL ORDER BY name"
+        rows = self._read(query, (len(prefix), prefix))
+        return {str(name)[len(prefix) :]: self._parsed(name, value) for name, value in rows}
+
+    def put(self, documents: Documents) -> None:
+        """Replace documents, all or none."""
+        with self._writing() as connection:
+            _put(connection, documents)
+
+    def update(self, name: str, change: Callable[[Any], Any]) -> None:
+        """Replace a document by what `change` makes of it; nobody else writes in between."""
+        with self._writing() as connection:
+            row = connection.execute("SELECT name, value FROM documents WHERE name = ?", (name,)).fetchone()
+            _put(connection, {name: change(None if row is None or row[1] is None else self._parsed(*row))})
+
+    def stamp(self, prefix: str = "") -> Stamp:
+        """Another value after each change of a document whose name begins with `prefix`."""
+        query = "SELECT COALESCE(SUM(version), 0) FROM documents WHERE substr(name, 1, ?) = ?"
+        rows = self._read(query, (len(prefix), prefix))
+        return self._inode or 0, int(rows[0][0]) if rows else 0
+
+    # ---- the journal ---------------------------------------------------------------------------------------------
+
+    def journal(self) -> list[tuple[int, Any]]:
+        """(id, record) of the changes that are kept, oldest first."""
+        rows = self._read("SELECT id, record FROM journal ORDER BY id")
+        return [(int(number), self._parsed(f"change {number}", record)) for number, record in rows]
+
+    def record(self, records: Mapping[int, Any], documents: Documents | None = None) -> None:
+        """Add or replace records of the journal, by id, and documents, in one transaction; old records are dropped."""
+        with self._writing() as connection:
+            texts = [(number, _text(record)) for number, record in records.items()]
+            connection.executemany("INSERT OR REPLACE INTO journal VALUES (?, ?)", texts)
+            _put(connection, documents or {})
+            lengths: list[tuple[int, int]] = connection.execute("SELECT id, length(record) FROM journal ORDER BY id DESC").fetchall()  # fmt: skip
+            size = 0
+            for kept, (number, length) in enumerate(lengths):
+                size += length
+                if kept and (kept >= MAX_CHANGES or size > MAX_JOURNAL_BYTES):
+                    connection.execute("DELETE FROM journal WHERE id <= ?", (number,))
+                    break
+
+    # ---- results of requests -------------------------------------------------------------------------------------
+
+    def result(self, request_id: str) -> Any:
+        """The answer to a request of the control socket; None when it is not known."""
+        rows = self._read("SELECT id, answer FROM results WHERE id = ?", (request_id,))
+        return self._parsed(f"the result of {request_id}", rows[0][1]) if rows else None
+
+    def keep_result(self, request_id: str, answer: Any) -> None:
+        """Keep an answer; the oldest ones are dropped."""
+        with self._writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (request_id, time.time(), _text(answer)))  # fmt: skip
+            oldest = "SELECT id FROM results ORDER BY time_s DESC LIMIT -1 OFFSET ?"
+            connection.execute(f"DELETE FROM results WHERE id IN ({oldest})", (MAX_RESULTS,))
+
+    # ---- disk space ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def room(self, size_bytes: int | None = None) -> Generator[None]:
+        """Reserve disk space for a change that is recorded when the body has made it, and for taking it back.
+
+        The reservation ends with the body, or with `release_room`. Raises BAD_FILE, before the body, on a full disk.
+        """
+        if self.path is None:
+            yield
+            return
+        try:
+            kept = [Path(f"{self.path}{end}") for end in ("", "-wal")]
+            size = sum(path.stat().st_size for path in kept if path.exists())
+            file = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
+        except OSError as ex:
+            raise self._unwritable(ex) from None
+        try:
+            try:
+                os.posix_fallocate(file.fileno(), 0, size + (ROOM_BYTES if size_bytes is None else size_bytes))
+            except OSError as ex:
+                raise self._unwritable(ex) from None
+            _ROOMS.add(file)
+            yield
+        finally:
+            _ROOMS.discard(file)
+            file.close()
+
+    def _unwritable(self, problem: OSError) -> FairlaneError:
+        return FairlaneError(ErrorCode.BAD_FILE, f"cannot write {self.path}: {reason(problem)}; nothing was changed")
+
+    # ---- the file --------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        with self._guard:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query; none when there is no file."""
+        with self._guard, self._faults("read"):
+            connection = self._opened(create=False)
+            if connection is not None:
+                try:
+                    return connection.execute(query, arguments).fetchall()
+                except sqlite3.OperationalError as ex:
+                    self.close()
+                    if "no such table" in str(ex):  # it is being made
+                        return []
+                    if not self._is_settled():
+                        raise
+                with contextlib.closing(self._connect("mode=ro&immutable=1")) as settled:
+                    return settled.execute(query, arguments).fetchall()
+            return []
+
+    def _is_settled(self) -> bool:
+        """Whether the file holds everything, and can be read where nothing may be made beside it (another user, a full disk)."""
+        return self.path is not None and _may(self.path, os.R_OK) and not Path(f"{self.path}-wal").exists()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        """One transaction."""
+        with self._guard, self._faults("write"):
+            release_room()
+            connection = self._opened(create=True)
+            assert connection is not None
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):  # SQLite has done so already after some errors
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _opened(self, *, create: bool) -> sqlite3.Connection | None:
+        """The connection to the file that is there now; None where there is none and none is to be made."""
+        inode = _inode(self.path)
+        if self._connection is not None and (inode != self._inode or (create and not self._writes)):
+            self.close()
+        if self._connection is None:
+            if inode is None and not create:
+                return None
+            how = "rwc" if create else "rw" if self.path is None or _may(self.path, os.W_OK) else "ro"
+            connection = self._connect(f"mode={how}")
+            try:
+                if create:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    connection.execute(
+                        "PRAGMA synchronous = NORMAL"
+                    )  # whole after a crash of ours; no wait for the disk
+                    connection.executescript(_SCHEMA)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection, self._inode, self._writes = connection, _inode(self.path), create
+        return self._connection
+
+    def _connect(self, how: str) -> sqlite3.Connection:
+        name = ":memory:" if self.path is None else f"file:{quote(str(self.path))}?{how}"
+        return sqlite3.connect(
+            name, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=self.path is not None
+        )
+
+    @contextlib.contextmanager
+    def _faults(self, verb: str) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as ex:
+            text = str(ex)
+            if "locked" in text:
+                raise FairlaneError(
+                    ErrorCode.TIMED_OUT, f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
+                ) from None
+            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
+
+    def _reason(self, text: str, verb: str) -> str:
+        assert self.path is not None
+        there = self.path if self.path.exists() else self.path.parent
+        if not _may(there, os.R_OK if verb == "read" else os.W_OK):
+            return reason(PermissionError(13, os.strerror(13)))
+        if "full" in text or "I/O" in text or "unable to open" in text:
+            try:
+                free = os.statvfs(self.path.parent).f_bavail
+            except OSError as ex:
+                return reason(ex)
+            if "full" in text or free < 16:  # SQLite's shared memory takes eight pages
+                return os.strerror(28)
+        return f"{text}: mend it, or remove it and start the topology again"
+
+    def _parsed(self, name: object, text: object) -> Any:
+        try:
+            if not isinstance(text, str):
+                raise DocumentError("it is no text")
+            return parse_json(text)
+        except DocumentError as ex:
+            raise FairlaneError(ErrorCode.BAD_FILE, f"{self.path}: {str(name)[:80]}: {ex}") from None
+
+
+_ROOMS: set[IO[bytes]] = set()
+
+
+def release_room() -> None:
+    """End this process's reservations of disk space: what they were made for is written now."""
+    for file in _ROOMS:
+        with contextlib.suppress(OSError):
+            file.truncate(0)
+
+
+def _put(connection: sqlite3.Connection, documents: Documents) -> None:
+    first = time.time_ns() // 1000  # another one in a file that is made anew
+    rows = [(name, None if value is None else _text(value), first) for name, value in documents.items()]
+    connection.executemany(_PUT, rows)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def _inode(path: Path | None) -> int | None:
+    try:
+        return None if path is None else path.stat().st_ino
+    except OSError:
+        return None
+
+
+def _may(path: Path, what: int) -> bool:
+    return os.access(path, what, effective_ids=True)
