@@ -5,13 +5,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import SOCKET_FILE, ControlServer, ask, loop_runs
+from fairlane_controller.loop.control import (
+    GROUP_VARIABLE,
+    MAX_MESSAGE_BYTES,
+    SOCKET_FILE,
+    ControlServer,
+    ask,
+    change_id,
+    loop_runs,
+)
+from fairlane_controller.state.store import Store
 
 
 async def handler(request: dict[str, Any]) -> Any:
@@ -39,9 +53,44 @@ async def test_answers_and_errors_come_back(tmp_path: Path) -> None:
         assert caught.value.code is ErrorCode.INTERNAL
 
 
-async def test_only_the_owner_may_connect(tmp_path: Path) -> None:
+async def test_without_the_group_only_the_owner_may_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(GROUP_VARIABLE, "no such group")
     async with ControlServer(tmp_path / SOCKET_FILE, handler):
         assert stat.S_IMODE((tmp_path / SOCKET_FILE).stat().st_mode) == 0o600
+
+
+ASK = """
+import asyncio, json, sys
+from pathlib import Path
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.loop.control import ask
+for op in sys.argv[2:]:
+    try:
+        print(json.dumps(asyncio.run(ask(Path(sys.argv[1]), {"op": op}))))
+    except FairlaneError as ex:
+        print(ex.code.value, ex.message)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it becomes somebody else")
+@pytest.mark.parametrize(("group", "said"), [
+    (60_123, ['"read"', "not_primary echo: members of the group may read only: run this as root"]),
+    (60_124, ["loop_running", "loop_running"]),
+])  # fmt: skip
+async def test_members_of_the_group_may_read(group: int, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(request: dict[str, Any]) -> Any:
+        return "read" if request["op"] == "status" else "changed"
+
+    monkeypatch.setattr("grp.getgrnam", lambda _: SimpleNamespace(gr_gid=60_123))
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        async with ControlServer(Path(name) / SOCKET_FILE, answer):
+            command = [sys.executable, "-c", ASK, name, "status", "echo"]
+            asking = await asyncio.create_subprocess_exec(
+                *command, user=65_534, group=65_534, extra_groups=[group], stdout=subprocess.PIPE
+            )
+            lines = (await asyncio.wait_for(asking.communicate(), 60))[0].decode().splitlines()
+    assert [line.startswith(text) for line, text in zip(lines, said, strict=True)] == [True, True], lines
 
 
 async def test_no_loop(tmp_path: Path) -> None:
@@ -71,10 +120,10 @@ async def test_a_loop_that_hangs_is_told_from_one_that_is_gone(tmp_path: Path) -
         assert caught.value.code is ErrorCode.TIMED_OUT
 
 
-@pytest.mark.parametrize("said", [b"", b'{"ok": true, "resu', b'{"ok": true, "result": 5}'])
+@pytest.mark.parametrize("said", [b"", b"\0\0", b'\0\0\0\x20{"ok": true, "resu', b"\0\0\0\x02{]"])
 async def test_a_loop_that_ends_before_it_has_answered_is_no_loop(tmp_path: Path, said: bytes) -> None:
     async def die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readline()
+        await reader.read(8)
         writer.write(said)
         writer.close()
 
@@ -85,27 +134,106 @@ async def test_a_loop_that_ends_before_it_has_answered_is_no_loop(tmp_path: Path
     assert caught.value.code is ErrorCode.NO_LOOP
 
 
+def framed(text: bytes) -> bytes:
+    return len(text).to_bytes(4, "big") + text
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("message", "code"),
     [
-        b"hello\n",
-        b"[1]\n",
-        b"{}\n",
-        b'{"op": 7}\n',
-        b"\xff\n",
-        b"[" * 100_000 + b"\n",
-        b'{"op": "status", "x": NaN}\n',
-        b"x" * (1 << 21),
+        (framed(b"hello"), "bad_input"),
+        (framed(b"[1]"), "bad_input"),
+        (framed(b"{}"), "bad_input"),
+        (framed(b'{"op": 7}'), "bad_input"),
+        (framed(b"\xff"), "bad_input"),
+        (framed(b"[" * 100_000), "bad_input"),
+        (framed(b'{"op": "status", "x": NaN}'), "bad_input"),
+        (framed(b""), "bad_input"),
+        (b'{"op": "status"}\n', "out_of_range"),
+        ((MAX_MESSAGE_BYTES + 1).to_bytes(4, "big"), "out_of_range"),
     ],
 )
-async def test_strange_requests_are_answered_with_an_error(tmp_path: Path, line: bytes) -> None:
+async def test_strange_requests_are_answered_with_an_error(tmp_path: Path, message: bytes, code: str) -> None:
     async with ControlServer(tmp_path / SOCKET_FILE, handler):
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / SOCKET_FILE))
-        writer.write(line)
-        answer = json.loads(await asyncio.wait_for(reader.readline(), 5))
+        writer.write(message)
+        length = int.from_bytes(await asyncio.wait_for(reader.readexactly(4), 5), "big")
+        answer = json.loads(await asyncio.wait_for(reader.readexactly(length), 5))
         assert answer["ok"] is False
-        assert answer["error"]["code"] == "bad_input"
+        assert answer["error"]["code"] == code
+        if code == "bad_input":
+            writer.write(framed(b'{"op": "echo"}'))
+            assert await asyncio.wait_for(reader.readexactly(4), 5)
+        else:
+            assert await asyncio.wait_for(reader.read(), 5) == b""
         writer.close()
+
+
+async def test_requests_and_answers_may_be_long(tmp_path: Path) -> None:
+    vcs = [{"name": f"vc{number}", "match": ["x" * 400]} for number in range(4096)]
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        answers = await asyncio.gather(*(ask(tmp_path, {"op": "echo", "vcs": vcs, "n": n}) for n in range(3)))
+        assert [(len(answer["vcs"]), answer["n"]) for answer in answers] == [(4096, 0), (4096, 1), (4096, 2)]
+
+
+# ---- requests that outlive their clients -----------------------------------------------------------------------------
+
+
+async def test_a_request_is_carried_out_once_and_its_answer_is_kept(tmp_path: Path) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+    done: list[dict[str, Any]] = []
+
+    async def slow(request: dict[str, Any]) -> Any:
+        begun.set()
+        await go.wait()
+        done.append(request)
+        return len(done)
+
+    async with ControlServer(tmp_path / SOCKET_FILE, slow):
+        token = change_id.set("c1")
+        try:
+            with pytest.raises(FairlaneError, match="the next change waits for its end"):
+                await ask(tmp_path, {"op": "echo"}, timeout_s=0.1)
+        finally:
+            change_id.reset(token)
+        await begun.wait()
+        asked = asyncio.create_task(ask(tmp_path, {"op": "result", "of": "c1"}))
+        await asyncio.sleep(0.05)
+        assert not asked.done(), "it is being carried out"
+        go.set()
+        assert await asked == [{"ok": True, "result": 1}]
+    assert len(done) == 1
+    assert Store(tmp_path).results("c1.") == [{"ok": True, "result": 1}]
+
+
+async def test_the_same_request_again_gets_the_same_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 0
+
+    async def counts(_: dict[str, Any]) -> int:
+        nonlocal count
+        count += 1
+        await asyncio.sleep(0.05)
+        return count
+
+    monkeypatch.setattr("secrets.token_hex", lambda _: "same")
+    async with ControlServer(tmp_path / SOCKET_FILE, counts):
+        both = await asyncio.gather(ask(tmp_path, {"op": "echo"}), ask(tmp_path, {"op": "echo"}))
+        assert [*both, await ask(tmp_path, {"op": "echo"})] == [1, 1, 1]
+    async with ControlServer(tmp_path / SOCKET_FILE, counts):
+        assert await ask(tmp_path, {"op": "echo"}) == 1, "of the loop before"
+
+
+@pytest.mark.parametrize(("op", "name"), [("fault", "RuntimeError"), ("other", "KeyError")])
+async def test_a_fault_of_ours_is_no_bad_input_and_its_traceback_is_an_event(
+    tmp_path: Path, op: str, name: str
+) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        with pytest.raises(FairlaneError, match=f"a fault of the control loop: {name}: .*fairlane log") as caught:
+            await ask(tmp_path, {"op": op})
+    assert caught.value.code is ErrorCode.INTERNAL
+    (event,) = [json.loads(line) for line in (tmp_path / "controller-events.jsonl").read_text().splitlines()]
+    assert (event["event"], event["request"]) == ("fault", op)
+    assert "in handler" in event["traceback"]
 
 
 async def test_a_socket_of_another_user_is_no_missing_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

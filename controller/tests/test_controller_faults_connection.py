@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,33 @@ async def test_a_stranger_with_a_higher_id_comes_and_goes(switch: LiveSwitch) ->
     assert not switch.events("threshold")
 
 
+@pytest.mark.parametrize("ahead_s", [None, 86_400])
+async def test_the_newest_writer_is_the_primary_whatever_the_clock_says(
+    switch: LiveSwitch, ahead_s: int | None
+) -> None:
+    """Earlier versions bid the time in ms: the clock was set back by a day since one of them, or another host's is ahead."""
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+    older_id = None if ahead_s is None else int((time.time() + ahead_s) * 1000)
+    async with SwitchClient(endpoint, write=True, election_id=older_id) as older:
+        before = older.election_id
+        async with SwitchClient(endpoint, write=True) as newer:
+            assert newer.is_primary
+            assert newer.election_id == before + 1
+            await until("the older one to be told", lambda: not older.is_primary)
+    async with SwitchClient(endpoint, write=True) as last:
+        assert last.is_primary
+
+
+async def test_measuring_takes_the_role_from_nobody(switch: LiveSwitch) -> None:
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+    for foreign_id in (1, 2, 2**62):
+        async with SwitchClient(endpoint, write=True, election_id=foreign_id) as foreign:
+            text = await asyncio.to_thread(switch.fairlane, "measure", "--for", "0.2s", code=5)
+            assert "another controller is the primary" in " ".join(text.split())
+            assert foreign.is_primary
+            await foreign.put_entries([Policy(3, 0, Scheme.QTHRESH, 7).entry])
+
+
 async def test_of_two_controllers_without_a_folder_the_newest_leads_and_nobody_takes_turns(
     switch: LiveSwitch, tmp_path: Path
 ) -> None:
@@ -168,7 +196,7 @@ async def test_a_connection_of_our_own_that_never_ended_is_outbid(switch: LiveSw
     log = EventLog(switch.folder / "controller-events.jsonl")
     endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
     agent = SwitchAgent(endpoint, QthreshTopology(store=LoopStore(switch.folder)), log)
-    ours = agent._election_id  # pyright: ignore[reportPrivateUsage]
+    ours = agent._election_id = 2**33  # pyright: ignore[reportPrivateUsage]
     async with SwitchClient(endpoint, write=True, election_id=ours) as ghost:
         task = asyncio.create_task(agent.run())
         try:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,13 @@ from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import ops
 from fairlane_controller.history.journal import read_history
+from fairlane_controller.loop.control import SOCKET_FILE, ControlServer, ask
 from fairlane_controller.state import store
 from fairlane_controller.state.run_state import RunState, read_topology, write_topology
 from fairlane_controller.state.store import MAX_CHANGES
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from live_switch import LiveSwitch, wait_until
-from state_tools import contents, put_text
+from state_tools import contents, documents, put_text
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -152,6 +155,78 @@ def test_nothing_is_recorded_of_what_failed(tmp_path: Path) -> None:
     with pytest.raises(FairlaneError, match="no"):
         asyncio.run(fail())
     assert read_history(tmp_path) == []
+
+
+# ---- a change that its maker has not ended -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    write_topology(tmp_path, {"name": "test"})
+    return tmp_path
+
+
+def events(folder: Path) -> list[str]:
+    return [json.loads(line)["why"] for line in (folder / "controller-events.jsonl").read_text().splitlines()]
+
+
+async def begin(folder: Path, values: dict[str, int], problem: BaseException, value: int = 5) -> None:
+    """Set `a`, announced; what happens then."""
+    async with history.changing(folder, f"set a {value}") as made:
+        before = number("a", values["a"])
+        await made.begin([before])
+        values["a"] = value
+        made.undo = [before]
+        raise problem
+
+
+async def test_what_a_killed_command_has_begun_is_taken_back_by_the_next(
+    run_folder: Path, values: dict[str, int]
+) -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await begin(run_folder, values, asyncio.CancelledError())
+    assert values["a"] == 5
+    async with history.changing(run_folder, "set b 1") as made:
+        assert values["a"] == 0
+        made.undo = [number("b", 0)]
+    assert [one.command for one in read_history(run_folder)] == ["set b 1"]
+    assert events(run_folder) == ["`set a 5` was begun and not ended: taken back"]
+    assert set(documents(run_folder)) == {"topology"}
+
+
+async def test_what_failed_is_no_change_that_was_begun(run_folder: Path, values: dict[str, int]) -> None:
+    with pytest.raises(FairlaneError, match="no"):
+        await begin(run_folder, values, FairlaneError(ErrorCode.REFUSED, "no"))
+    assert set(documents(run_folder)) == {"topology"}
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_what_the_loop_does_after_its_command_has_gone_is_recorded_or_taken_back(
+    run_folder: Path, values: dict[str, int], refused: bool
+) -> None:
+    go = asyncio.Event()
+
+    async def loop(request: dict[str, Any]) -> Any:
+        await go.wait()
+        if refused:
+            raise FairlaneError(ErrorCode.REFUSED, "no")
+        values["a"] = request["value"]
+
+    async def late() -> None:
+        async with history.changing(run_folder, "set a 7") as made:
+            await made.begin([number("a", 0)])
+            await ask(run_folder, {"op": "put", "value": 7}, timeout_s=0.1)
+
+    async with ControlServer(run_folder / SOCKET_FILE, loop):
+        with pytest.raises(FairlaneError, match="did not answer within"):
+            await late()
+        asyncio.get_running_loop().call_later(0.1, go.set)
+        with pytest.raises(FairlaneError, match="nothing to undo") if refused else contextlib.nullcontext():
+            await history.undo_last(run_folder)
+    assert values["a"] == 0
+    made = [one.command for one in read_history(run_folder)]
+    assert made == ([] if refused else ["set a 7", "set a 7"])
+    assert events(run_folder)[0].startswith("`set a 7` was ")
 
 
 # ---- a real switch ---------------------------------------------------------------------------------------------------

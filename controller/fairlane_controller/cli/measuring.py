@@ -18,14 +18,14 @@ from fairlane_controller.programs.gfr.setup import is_gfr
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
 from fairlane_controller.units import format_rate, format_size, format_time
 
 MIN_LISTEN_S, MAX_LISTEN_S = 0.1, 600.0
 
 
 async def measure(targets: Targets, listen_s: float) -> list[dict[str, Any]]:
-    """One row a managed port. Digests go to the primary only, so without a loop this becomes the primary meanwhile."""
+    """One row a managed port. Digests go to the primary only: without a loop this is the primary meanwhile, where nobody else is."""
     folder = targets.loop_folder
     if folder is not None:
         names = {e.name for e in targets.endpoints}
@@ -47,7 +47,12 @@ async def _listen(
     endpoint: Endpoint, options: MeasureOptions, listen_s: float, state: SwitchState | None
 ) -> list[dict[str, Any]]:
     rates = {port.port: float(port.rate_bps) for port in (state.ports if state else ()) if port.rate_bps}
-    async with SwitchClient(endpoint, write=True) as client:
+    async with SwitchClient(endpoint, write=True, election_id=LISTENER_ID, require_primary=False) as client:
+        if not client.is_primary:
+            raise FairlaneError(
+                ErrorCode.NOT_PRIMARY,
+                f"{endpoint}: another controller is the primary, and what is measured goes to it alone: nothing was asked of it",
+            )
         meters = {port: PortMeter(options, line_bps=rates.get(port)) for port in await read_limits(client)}
         for name in (program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
             await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)

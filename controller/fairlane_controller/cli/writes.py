@@ -103,6 +103,7 @@ def change_all(targets: Targets, port: int | None, request: dict[str, Any], *, e
                 asked = {**request, "port": number}
                 try:
                     before = await _before(targets, endpoint, asked)
+                    await made.begin([before, *made.undo])
                     done = await change(targets, endpoint, asked)
                 except FairlaneError:
                     await _take_back(targets, made.undo)

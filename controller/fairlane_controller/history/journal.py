@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -42,14 +44,36 @@ class Record(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
+INTENT = "change"
+"""The document of the change that is being made: what takes it back, for whoever comes when its maker has not ended it."""
+
+
 @dataclass
 class Change:
     """A change that is being made; the caller says how it is undone."""
 
+    command: str = ""
+    folder: Path | None = None
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    "Of its requests to the loop (`loop/control.py`)."
     undo: list[Request] = field(default_factory=lambda: list[Request]())
     note: str = ""
     recorded: Record | None = None
     "Set when it ended well and there was something to record."
+
+    async def begin(self, undo: Sequence[Request]) -> None:
+        """Write down, before more is done, what takes all of it back. Raises BAD_FILE."""
+        if self.folder is not None:
+            intent = {"id": self.id, "command": self.command, "undo": list(undo)}
+            with Store(self.folder) as store:
+                await asyncio.to_thread(store.put, {INTENT: intent})
+
+    async def end(self) -> None:
+        """It was made and recorded, or taken back."""
+        if self.folder is not None:
+            with Store(self.folder) as store:
+                if store.get(INTENT) is not None:
+                    await asyncio.to_thread(store.put, {INTENT: None})
 
 
 def read_history(folder: Path) -> list[Record]:
@@ -76,5 +100,5 @@ def append(folder: Path, command: str, change: Change, kind: Kind = "change", of
     made = Record(id=number, time=now, command=command, kind=kind, undo=tuple(change.undo), of=of, note=change.note)
     undone = [one.model_copy(update={"undone": True}) for one in before if one.id == of]
     with Store(folder) as store:
-        store.record({one.id: one.to_json() for one in (*undone, made)})
+        store.record({one.id: one.to_json() for one in (*undone, made)}, {INTENT: None})
     change.recorded = made

@@ -8,10 +8,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.journal import Change, Kind, Record, append, read_history
+from fairlane_controller.history.journal import INTENT, Change, Kind, Record, append, read_history
 from fairlane_controller.history.ops import Context, Request, apply_all
+from fairlane_controller.loop.control import change_id
+from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.state.store import Store, release_room
@@ -67,11 +70,13 @@ async def _apply(folder: Path, run: RunState | None, *, redo: bool, dry_run: boo
     context = Context(folder, run or read_run_state(folder))
     choose = next_redo if redo else next_undo
     async with change_lock(folder):
+        if not dry_run:
+            await settle(folder)
         target = choose(read_history(folder))
         if dry_run:
             return Undone(target, None, target.undo)
         with Store(folder).room():
-            change = Change(await apply_all(context, target.undo), target.note)
+            change = Change(undo=await apply_all(context, target.undo), note=target.note)
             await keep(folder, lambda: context.run, target.command, change, "redo" if redo else "undo", target.id)
     return Undone(target, change.recorded, target.undo)
 
@@ -106,15 +111,50 @@ async def keep(
 async def changing(folder: Path | None, command: str) -> AsyncGenerator[Change]:
     """One change by hand at a time: the body makes it and says its undo, and then it is recorded, or taken back.
 
-    Nothing is recorded when the body raises, or when it leaves neither an undo nor a note, or without a folder. Raises
-    TIMED_OUT when another change takes 30 s, and BAD_FILE, before the body, where it could not be recorded.
+    Nothing is recorded when the body raises, or when it leaves neither an undo nor a note, or without a folder. What the body has
+    announced (`Change.begin`) is taken back by the next change where this process is killed, or the loop does not answer in
+    time. Raises TIMED_OUT when another change takes 30 s, and BAD_FILE, before the body, where it could not be recorded.
     """
-    change = Change()
+    change = Change(command, folder)
     if folder is None:
         yield change
         return
     async with change_lock(folder):
+        await settle(folder)
         with Store(folder).room():
-            yield change
-            if change.undo or change.note:
-                await keep(folder, lambda: read_run_state(folder), command, change)
+            token = change_id.set(change.id)
+            try:
+                yield change
+                if change.undo or change.note:
+                    await keep(folder, lambda: read_run_state(folder), command, change)
+            except FairlaneError as ex:
+                if ex.code is not ErrorCode.TIMED_OUT:  # else it may still be made
+                    await change.end()
+                raise
+            finally:
+                change_id.reset(token)
+            await change.end()
+
+
+async def settle(folder: Path) -> None:
+    """End what another process has begun and not ended: recorded when the loop has made it, else taken back. The caller has the lock."""
+    with Store(folder) as store:
+        intent = store.get(INTENT)
+    if not isinstance(intent, dict):
+        return
+    begun = cast("dict[str, Any]", intent)
+    undo, command = list(begun.get("undo") or ()), str(begun.get("command", ""))
+    context = Context(folder, read_run_state(folder))
+    answers = await context.ask({"op": "result", "of": str(begun.get("id", "-"))}) if context.loop_runs else []
+    log = EventLog(folder / EVENTS_FILE)
+    if answers and answers[-1].get("ok"):
+        await asyncio.to_thread(append, folder, command, Change(undo=undo))
+        log.write(
+            "settled", command=command, why=f"`{command}` was made by the loop after its command had ended: recorded"
+        )
+    else:
+        await apply_all(context, undo)
+        with Store(folder) as store:
+            store.put({INTENT: None})
+        log.write("settled", command=command, why=f"`{command}` was begun and not ended: taken back")
+    log.close()

@@ -14,7 +14,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.client import Endpoint, SwitchClient, backup_election_id, entry_key
+from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient, entry_key
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.setup import pipeline_of, route_entries
 from fairlane_controller.units import counted
@@ -45,7 +45,7 @@ class SwitchAgent(SwitchSession):
         *,
         dry_run: bool = False,
     ) -> None:
-        """`dry_run`: with an election id below every writer's, and nothing is written."""
+        """`dry_run`: with the lowest election id, and nothing is written."""
         options = options or SessionOptions()
 
         def dry_client(*arguments: Any, **keywords: Any) -> SwitchClient:
@@ -61,7 +61,7 @@ class SwitchAgent(SwitchSession):
         "Held by whoever writes to the switch."
         self.dry_run = dry_run
         if dry_run:
-            self._election_id = backup_election_id()
+            self._election_id = LISTENER_ID
         self.control = topology.control_type(self, topology)
 
     @property

@@ -111,6 +111,10 @@ class _FlowWeights(_Request):
     rules: Annotated[list[Plain], Field(max_length=MAX_RULES)]
 
 
+class _Result(_Request):
+    of: Name
+
+
 class _LoopPut(_Request):
     loop: Plain | None
 
@@ -154,6 +158,7 @@ REQUESTS: dict[str, type[_Request]] = {
     "table_write": _TableWrite,
     "p4_write": _P4Write,
     "flow_weights": _FlowWeights,
+    "result": _Result,
     "loop_options": _Request,
     "loop_put": _LoopPut,
     "config_reload": _Request,
@@ -169,7 +174,7 @@ REQUESTS: dict[str, type[_Request]] = {
 def checked(request: Any) -> Plain:
     """The request itself; BAD_INPUT that names the op, the key, what was given and what is allowed. An op that nobody has is left to the loop."""
     if not isinstance(request, dict):
-        raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op", one a line')
+        raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op"')
     data = cast("Plain", request)
     op = data.get("op")
     if not isinstance(op, str):

@@ -12,7 +12,7 @@ from finsy import P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.retries import Log, Retries
-from fairlane_controller.switch.client import Endpoint, SwitchClient, backup_election_id, writer_election_id
+from fairlane_controller.switch.client import Endpoint, SwitchClient, backup_election_id
 from fairlane_controller.switch.faults import translate
 
 __all__ = ["Log", "SwitchSession"]
@@ -52,7 +52,8 @@ class SwitchSession:
         self._connect_timeout_s = connect_timeout_s
         self._retry_s = retry_s
         self._client_factory = client_factory
-        self._election_id = writer_election_id()
+        self._election_id: int | None = None
+        "None: above the primary that is there; kept from the first connection on, so that two controllers do not take turns."
         self.retries = Retries(log, endpoint.name)
         "Updates that the switch refuses, over lost connections too; forgotten when everything is written anew."
         self.standing_by = asyncio.Event()
@@ -71,7 +72,7 @@ class SwitchSession:
 
     def lead(self) -> None:
         """From now on write: with an election id above everybody's who came before."""
-        self._election_id = writer_election_id()
+        self._election_id = None
         self._may_lead.set()
 
     async def run(self) -> None:
@@ -124,6 +125,7 @@ class SwitchSession:
             if not leads:
                 await self._stand_by(client)
                 return
+            self._election_id = client.election_id
             if not client.is_primary:
                 await self._wait_for_promotion(client)
             if not client.has_pipeline or self._half_restored:
@@ -175,7 +177,7 @@ class SwitchSession:
 
     async def _wait_for_promotion(self, client: SwitchClient) -> None:
         primary_id = client.switch.primary_id
-        if primary_id == self._election_id:
+        if self._election_id is not None and primary_id == self._election_id:
             # Nobody else has our id: it is held by a connection of ours that broke, or was given to a bystander when it did.
             self._election_id += 1
             raise FairlaneError(

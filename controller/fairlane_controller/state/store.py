@@ -126,6 +126,11 @@ class Store:
         rows = self._read("SELECT id, answer FROM results WHERE id = ?", (request_id,))
         return self._parsed(f"the result of {request_id}", rows[0][1]) if rows else None
 
+    def results(self, prefix: str) -> list[Any]:
+        """The answers to the requests whose id begins with `prefix`, oldest first."""
+        query = "SELECT id, answer FROM results WHERE substr(id, 1, ?) = ? ORDER BY time_s"
+        return [self._parsed(f"the result of {name}", answer) for name, answer in self._read(query, (len(prefix), prefix))]  # fmt: skip
+
     def keep_result(self, request_id: str, answer: Any) -> None:
         """Keep an answer; the oldest ones are dropped."""
         with self._writing() as connection:

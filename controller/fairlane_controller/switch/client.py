@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +47,15 @@ DIGEST_QUEUE_LISTS = 128
 BATCH = 1000
 "Updates of one request."
 READER_IDS = 2**31
-"""Readers bid below this; writers bid the time in milliseconds, so the newest writer wins and is above any reader."""
+"""Readers bid below this."""
+FIRST_WRITER_ID = 2**32
+"""Writers bid this, or one more than the primary that is there: so the newest writer wins, whatever any clock says."""
+MAX_WRITER_ID = 2**48
+"""Above it are controllers that want to stay the primary: they are not outbid."""
+LISTENER_ID = 1
+"""Of a client that is the primary where nobody else is, and takes the role from nobody."""
+_OUTBIDS = 5
+"Attempts to outbid others that do the same."
 
 _WITHOUT_ROLES: set[str] = set()
 """HOST:PORT of switches that refused the observers' role, so that they are not asked each time."""
@@ -92,11 +99,6 @@ class PipelineFiles:
                 raise FairlaneError(ErrorCode.BAD_FILE, f"the compiled program {path} does not exist")
 
 
-def writer_election_id() -> int:
-    """Higher than that of every controller that started before."""
-    return int(time.time() * 1000)
-
-
 def reader_election_id() -> int:
     """Below every writer's, and not the same for two readers at a time."""
     return 1 + secrets.randbelow(READER_IDS - 1)
@@ -133,7 +135,8 @@ class SwitchClient:
         self._force = force_pipeline
         self._timeout_s = timeout_s
         self._require_primary = require_primary and write
-        self._election_id = election_id or (writer_election_id() if write else reader_election_id())
+        self._outbids = write and election_id is None
+        self._election_id = election_id or (FIRST_WRITER_ID if write else reader_election_id())
         self._switch: Switch | None = None
         self._stream_lock = asyncio.Lock()  # grpc.aio refuses two writes to one stream at a time
         self.disconnected = asyncio.Event()
@@ -207,6 +210,13 @@ class SwitchClient:
         observes = not self._write and self.endpoint.grpc not in _WITHOUT_ROLES
         try:
             await self._open(timeout_s, OBSERVER_ROLE if observes else "")
+            for _ in range(_OUTBIDS if self._outbids else 0):
+                primary_id = self.switch.primary_id
+                if self.is_primary or not self._election_id <= primary_id < MAX_WRITER_ID:
+                    break
+                await self.close()
+                self._election_id = primary_id + 1
+                await self._open(max(0.05, deadline - loop.time()), "")
         except FairlaneError as ex:
             plain = self.endpoint.tls is None and ex.code is ErrorCode.SWITCH_UNREACHABLE
             if plain and await speaks_tls(*self.endpoint.host_port, timeout_s):
@@ -269,6 +279,11 @@ class SwitchClient:
         if self._switch is None:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
         return self._switch
+
+    @property
+    def election_id(self) -> int:
+        """What it bids; the primary's when it is the primary."""
+        return self.switch.primary_id if self.is_primary else self._election_id
 
     @property
     def is_primary(self) -> bool:
