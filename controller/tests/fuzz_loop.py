@@ -50,6 +50,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "settings": {"3/0": {"weight": 2.0}}},
     {"op": "p4_write", "switch": "s1", "updates": [RAW]},
     {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},
+    {"op": "result", "of": "0123456789abcdef"},
     {"op": "loop_options"},
     {"op": "loop_put", "loop": {"k": 1.9}},
     {"op": "config_reload"},
@@ -123,17 +124,17 @@ class Client:
         self._lines: Any = None
 
     def ask(self, line: bytes) -> dict[str, Any] | None:
-        """The answer to a line; None when the loop closed the connection. TimeoutError when nothing comes."""
+        """The answer to a request; None when the loop closed the connection. TimeoutError when nothing comes."""
         if self._socket is None:
             self._socket = socket.socket(socket.AF_UNIX)
             self._socket.settimeout(30.0)
             self._socket.connect(str(self._path))
             self._lines = self._socket.makefile("rb")
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._socket.sendall(line + b"\n")
-            answer = self._lines.readline()
-            if answer:
-                return json.loads(answer)
+            self._socket.sendall(len(line).to_bytes(4, "big") + line)
+            length = int.from_bytes(self._lines.read(4), "big")
+            if length:
+                return json.loads(self._lines.read(length))
         self.close()
         return None
 
