@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A P4Runtime proxy in front of a real switch that counts what is written at the server's side: updates of every Write."""
+"""A P4Runtime proxy in front of a real switch that counts at the server's side: calls, and updates of every Write."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Generator
 from concurrent.futures import Future
 from typing import Any
@@ -29,12 +30,15 @@ class CountingProxy(grpc.GenericRpcHandler):
         self._target = target
         self._channel: Any = None
         self.updates: list[p4r.Update] = []
+        self.calls: Counter[str] = Counter()
+        "By method."
         self.port = 0
 
     def service(self, handler_call_details: Any) -> Any:
         """A handler for each method of P4Runtime; finds the channel when the first call comes."""
         path = str(handler_call_details.method)
         name = path.rsplit("/", 1)[-1]
+        self.calls[name] += 1
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self._target)
         if name in _UNARY:

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlane_controller.config.loop_options import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.policies import policy_of, settings_of
+from fairlane_controller.history.policies import settings_of
 from fairlane_controller.loop.control import SOCKET_FILE
 from fairlane_controller.loop.schema import REQUESTS, checked
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
@@ -46,7 +46,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "threshold_set", **PLACE, "packets": 9, "weight": 1.5},
     {"op": "threshold_auto", **PLACE, "k": 1.95, "weight": 1.0, "self_tuning": True},
     {"op": "scheme_set", **PLACE, "scheme": "drop_tail"},
-    {"op": "policy_put", **PLACE, "policy": {"scheme": "qthresh", "qthresh_packets": 9, "weight": 1.0}, "settings": {"mode": "manual", "weight": 2.0}},
+    {"op": "policies", "change": {"op": "threshold_set", "packets": 9}, "switches": ["s1"], "port": 3, "every": False, "command": "threshold set 9"},
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "settings": {"3/0": {"weight": 2.0}}},
     {"op": "p4_write", "switch": "s1", "updates": [RAW]},
     {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},
@@ -92,11 +92,11 @@ def explore_requests(examples: int, seed: int) -> None:
         try:
             request = checked(given)
             match request["op"]:
-                case "policy_put":
-                    policy = policy_of(request)
-                    settings_of(request)
-                    plain_updates([] if policy is None else [+policy.entry], schema)
+                case "policies":
+                    checked({**request["change"], "switch": "any", "port": 1})
                 case "table_write":
+                    for given in (request.get("settings") or {}).values():
+                        settings_of(given)
                     plain_updates(updates_of(request["updates"]), schema)
                 case "p4_write":
                     from_text(request["updates"])

@@ -67,7 +67,7 @@ GFR = {
     "allocation": {},
 }  # fmt: skip
 NOTE = {"source": "a.toml", "config": {"topology": "0", "ports": [{"switch": "s1", "port": 3, "queue_packets": 50}]}}
-HISTORY = {"id": 1, "time": "2026-11-22T10:00:00+00:00", "command": "threshold set 5", "undo": [{"op": "policy_put"}]}
+HISTORY = {"id": 1, "time": "2026-11-22T10:00:00+00:00", "command": "threshold set 5", "undo": [{"op": "table_write"}]}
 EVENT = {"time": "2026-11-22T10:00:00+00:00", "monotonic_ns": 1, "event": "threshold", "switch": "s1", "port": 3, "why": "BW fell", "qthresh_packets": 5}  # fmt: skip
 EVENTS = "controller-events.jsonl"
 HOSTILE = {

@@ -223,11 +223,12 @@ async def test_two_changes_at_a_time_are_each_kept_or_not(tmp_path: Path, inner_
 
     async def change(switch: str, fails: bool, *inner: Awaitable[None]) -> None:
         with contextlib.suppress(FairlaneError):
-            async with settings.changed(switch, {(3, 0): PolicyState(weight=2.0)}):
+            async with settings.changed({(switch, 3, 0): PolicyState(weight=2.0)}) as commit:
                 for one in inner:
                     await one
                 if fails:
                     raise FairlaneError(ErrorCode.REFUSED, "no")
+                await commit()
 
     await change("s1", outer_fails, change("s2", inner_fails))
     wanted = (1.0 if outer_fails else 2.0, 1.0 if inner_fails else 2.0)
@@ -240,6 +241,6 @@ async def test_settings_without_room_are_refused_first(tmp_path: Path, monkeypat
     settings = LoopStore(tmp_path)
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(FairlaneError, match="No space left on device; nothing was changed"):
-        async with settings.changed("s1", {(3, 0): PolicyState(weight=2.0)}):
+        async with settings.changed({("s1", 3, 0): PolicyState(weight=2.0)}):
             raise AssertionError("the switch was written")
     assert weights(settings) == (1.0, 1.0)

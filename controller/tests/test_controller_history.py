@@ -307,7 +307,7 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
         (done,) = switch.json("threshold", "set", "9")
         assert done["via"] == "loop"
         switch.fairlane("scheme", "set", "drop_tail")
-        assert "policy_put: switch s1, port 3, class 0" in switch.fairlane("undo", "--dry-run")
+        assert "table_write: switch s1, 1 update of table entries" in switch.fairlane("undo", "--dry-run")
         switch.fairlane("undo")
         assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]
         switch.fairlane("undo")

@@ -121,9 +121,10 @@ def test_the_running_topology_is_found(tmp_path: Path, monkeypatch: pytest.Monke
 async def test_settings_outlive_the_process(tmp_path: Path) -> None:
     store = LoopStore(tmp_path)
     assert store.policy("s1", 3, 0).mode is Mode.AUTO
-    async with store.changed("s1", {(3, 0): PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)}):
+    async with store.changed({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)}) as commit:
         assert store.policy("s1", 3, 0).weight == 2.0
         assert LoopStore(tmp_path).policy("s1", 3, 0).weight == 1.0, "the switch has not taken it yet"
+        await commit()
     again = LoopStore(tmp_path).policy("s1", 3, 0)
     assert (again.mode, again.weight, again.pinned_packets) == (Mode.MANUAL, 2.0, 7)
     assert store.policy("s1", 3, 0) == again
@@ -132,7 +133,7 @@ async def test_settings_outlive_the_process(tmp_path: Path) -> None:
 async def test_settings_go_back_when_the_switch_refuses(tmp_path: Path) -> None:
     store = LoopStore(tmp_path)
     with contextlib.suppress(FairlaneError):
-        async with store.changed("s1", {(3, 0): PolicyState(mode=Mode.MANUAL)}):
+        async with store.changed({("s1", 3, 0): PolicyState(mode=Mode.MANUAL)}):
             raise FairlaneError(ErrorCode.REFUSED, "refused")
     assert store.policy("s1", 3, 0).mode is Mode.AUTO
     assert read_loop_state(tmp_path).policy("s1", 3, 0).mode is Mode.AUTO
@@ -141,11 +142,11 @@ async def test_settings_go_back_when_the_switch_refuses(tmp_path: Path) -> None:
 async def test_a_refusal_on_one_switch_leaves_a_change_of_another_that_is_made_meanwhile(tmp_path: Path) -> None:
     store, other = LoopStore(tmp_path), LoopStore(tmp_path)  # of two processes
     with contextlib.suppress(FairlaneError):
-        async with store.changed("s1", {(3, 0): PolicyState(weight=2.0)}):
-            async with store.changed("s2", {(3, 0): PolicyState(weight=3.0)}):
-                pass
-            async with other.changed("s1", {(1, 0): PolicyState(weight=4.0)}):
-                pass
+        async with store.changed({("s1", 3, 0): PolicyState(weight=2.0)}):
+            async with store.changed({("s2", 3, 0): PolicyState(weight=3.0)}) as commit:
+                await commit()
+            async with other.changed({("s1", 1, 0): PolicyState(weight=4.0)}) as commit:
+                await commit()
             raise FairlaneError(ErrorCode.REFUSED, "refused")
     for each in (store, other, LoopStore(tmp_path)):
         weights = [each.policy(*key).weight for key in (("s1", 3, 0), ("s2", 3, 0), ("s1", 1, 0))]

@@ -1,158 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of the command line: through the running loop where there is one, else as the primary for this one write.
+"""Changes of policies by the command line: by the running loop where there is one, else as the primary for this one write.
 
-Each is recorded in the history with what takes it back; `--dry-run` makes the same checks and writes nothing.
+Either way the switches are read once, written once, and settings and journal kept in one transaction; `--dry-run` makes the same
+checks and writes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from contextlib import AsyncExitStack
 from typing import Any
 
 from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, dry_result
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.cli.typed import typed
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.policies import policy_before, put_policy
 from fairlane_controller.loop.control import ask
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh import changes
 from fairlane_controller.programs.qthresh.control import policy_json
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_limits
-from fairlane_controller.state.store import release_room
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 
 
-async def managed_ports(endpoint: Endpoint) -> list[int]:
-    """The managed ports of a switch, sorted."""
-    async with SwitchClient(endpoint) as client:
-        return sorted(await read_limits(client))
-
-
-async def places(targets: Targets, port: int | None, *, every: bool) -> list[tuple[Endpoint, int]]:
-    """The (switch, port) pairs that a command means.
-
-    With a port: that port of the only switch. Without: all managed ports when `every`, else the only one there is.
-    """
-    if port is not None:
-        if len(targets.endpoints) == 1:
-            return [(targets.endpoints[0], port)]
-        managed = [(e, p) for e, p in await _all_managed(targets) if p == port]
-        if len(managed) == 1 or (every and managed):
-            return managed
-        names = ", ".join(e.name for e in targets.endpoints)
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port} of which switch ({names})? Name it with --switch")
-    found = await _all_managed(targets)
-    if every or len(found) == 1:
-        if not found:
-            raise FairlaneError(ErrorCode.UNKNOWN_NAME, "no switch has a managed port: run `fairlane init` first")
-        return found
-    if not found:
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, "no switch has a managed port: run `fairlane init` first")
-    listed = ", ".join(f"{e.name} port {p}" for e, p in found)
-    raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): choose with --switch and --port")
-
-
-async def _all_managed(targets: Targets) -> list[tuple[Endpoint, int]]:
-    lists = await asyncio.gather(*(managed_ports(e) for e in targets.endpoints))
-    return [(e, p) for e, ports in zip(targets.endpoints, lists, strict=True) for p in ports]
-
-
-async def change(targets: Targets, endpoint: Endpoint, request: dict[str, Any]) -> dict[str, Any]:
-    """Apply one request (`loop/control.py`) and return the policy then in force, with `via` loop or direct."""
-    folder = targets.loop_folder
-    if folder is not None:
-        return {**await ask(folder, {**request, "switch": endpoint.name}), "via": "loop"}
-    store = LoopStore(targets.folder)
-    async with SwitchClient(endpoint, write=True) as client:
-        policy = await _apply(client, store, request)
-    return {**policy_json(policy), "via": "direct", "remembered": store.persistent}
-
-
-async def _apply(client: SwitchClient, store: LoopStore, request: dict[str, Any]) -> Policy:
-    port, traffic_class = int(request["port"]), int(request["class"])
-    match request["op"]:
-        case "threshold_set":
-            return await changes.set_threshold(
-                client, store, port, traffic_class, packets=request["packets"], weight=request["weight"]
-            )
-        case "threshold_auto":
-            return await changes.set_auto(
-                client,
-                store,
-                port,
-                traffic_class,
-                k=request["k"],
-                weight=request["weight"],
-                self_tuning=request["self_tuning"],
-            )
-        case _:
-            return await changes.set_scheme(client, store, port, traffic_class, Scheme(request["scheme"]))
-
-
 def change_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[dict[str, Any]]:
-    """`change` for every place that the command means, one after the other, all or none; recorded as one change."""
+    """One request (`loop/schema.py`) at every place that the command means, all or none, recorded as one change.
+
+    Returns the policies then in force, each with `via` loop or direct. Without a port it means all managed ports when `every`, else
+    the only one there is.
+    """
 
     async def work() -> list[dict[str, Any]]:
-        results: list[dict[str, Any]] = []
         async with history.changing(targets.folder, typed()) as made:
-            for endpoint, number in await places(targets, port, every=every):
-                asked = {**request, "port": number}
-                try:
-                    before = await _before(targets, endpoint, asked)
-                    await made.begin([before, *made.undo])
-                    done = await change(targets, endpoint, asked)
-                except FairlaneError:
-                    await _take_back(targets, made.undo)
-                    raise
-                made.undo.insert(0, before)
-                results.append({"switch": endpoint.name, **done})
-        return results
+            folder = targets.loop_folder
+            if folder is None:
+                return await _directly(targets, {**request, "port": port, "every": every}, made)
+            names = [endpoint.name for endpoint in targets.endpoints]
+            asked = {"op": "policies", "change": request, "switches": names, "port": port, "every": every}
+            return [{**one, "via": "loop"} for one in await ask(folder, {**asked, "command": typed()})]
 
     return asyncio.run(work())
 
 
-async def _before(targets: Targets, endpoint: Endpoint, request: dict[str, Any]) -> dict[str, Any]:
-    """What brings back the policy that a request is about to change."""
-    async with SwitchClient(endpoint) as client:
-        return await policy_before(client, LoopStore(targets.folder), int(request["port"]), int(request["class"]))
-
-
-async def _take_back(targets: Targets, undo: list[dict[str, Any]]) -> None:
-    """A later place refused: the ones before it have again what they had, as far as they answer."""
-    release_room()
+async def _directly(targets: Targets, request: dict[str, Any], made: history.Change) -> list[dict[str, Any]]:
+    """As the primary; where several switches could be meant, they are read by readers and only those concerned are written."""
+    store = LoopStore(targets.folder)
     endpoints = {endpoint.name: endpoint for endpoint in targets.endpoints}
-    folder = targets.loop_folder
-    for request in undo:
-        with contextlib.suppress(FairlaneError):  # the refusal itself is what is told
-            if folder is not None:
-                await ask(folder, request)
-                continue
-            async with SwitchClient(endpoints[request["switch"]], write=True) as client:
-                await put_policy(client, LoopStore(targets.folder), request)
-
-
-# ---- dry run ---------------------------------------------------------------------------------------------------------
+    async with AsyncExitStack() as stack:
+        writers: dict[str, SwitchClient] = {}
+        clients = {name: SwitchClient(one, write=len(endpoints) == 1) for name, one in endpoints.items()}
+        await asyncio.gather(*(stack.enter_async_context(client) for client in clients.values()))
+        current = dict(zip(clients, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
+        plan = changes.plan_policies(current, store, request, lambda name: endpoints[name])
+        for name in plan.change.entries:
+            several = len(endpoints) > 1
+            writers[name] = await stack.enter_async_context(SwitchClient(endpoints[name], write=True)) if several else clients[name]  # fmt: skip
+        await made.begin(plan.undo)
+        command = made.command if made.folder is not None else None
+        await changes.make(plan, writers, store, changes.recorder(plan, command))
+    return [
+        {"switch": name, **policy_json(policy), "via": "direct", "remembered": store.persistent}
+        for name, policy in plan.policies
+    ]
 
 
 def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[DryResult]:
     """What `change_all` would write, with the same checks."""
 
-    async def one(endpoint: Endpoint, number: int) -> DryResult:
-        store, key = LoopStore(targets.folder, dry_run=True), (endpoint.name, number, int(request["class"]))
-        before = store.policy(*key)
-        async with DryClient(endpoint) as client:
-            await _apply(client, store, {**request, "port": number})
-            after = store.policy(*key)
-            old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
-            changed = [f"{name} {old[name]} becomes {new[name]}" for name in new if old[name] != new[name]]
-            where = f"port {number} class {request['class']}"
-            return dry_result(client, [f"{where}: {', '.join(changed)}"] if changed else [])
-
     async def work() -> list[DryResult]:
-        return [await one(endpoint, number) for endpoint, number in await places(targets, port, every=every)]
+        store = LoopStore(targets.folder, dry_run=True)
+        clients = {endpoint.name: DryClient(endpoint) for endpoint in targets.endpoints}
+        async with AsyncExitStack() as stack:
+            for client in clients.values():
+                await stack.enter_async_context(client)
+            current = dict(zip(clients, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
+            asked = {**request, "port": port, "every": every}
+            plan = changes.plan_policies(current, store, asked, lambda name: clients[name].endpoint)
+            await changes.make(plan, clients, store)
+            return [dry_result(clients[name], _settings_told(plan, name)) for name in plan.change.entries]
 
     return asyncio.run(work())
+
+
+def _settings_told(plan: changes.PolicyPlan, switch: str) -> list[str]:
+    """What would change of the settings, in words."""
+    told: list[str] = []
+    for key, after in plan.settings.items():
+        old, new = plan.before[key].model_dump(mode="json"), after.model_dump(mode="json")
+        texts = [f"{name} {old[name]} becomes {new[name]}" for name in new if old[name] != new[name]]
+        if key[0] == switch and texts:
+            told.append(f"port {key[1]} class {key[2]}: {', '.join(texts)}")
+    return told

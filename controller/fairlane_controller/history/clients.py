@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairlane_controller.history.entries import inverse, read_tables
+from fairlane_controller.change.changeset import ChangeSet, entry_changes
 from fairlane_controller.history.ops import Request
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
+from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.updates import Plain, plain_updates
 
@@ -25,9 +26,10 @@ class UndoableClient(SwitchClient):
     async def write(self, updates: Sequence[Any]) -> None:
         """As `SwitchClient.write`, after reading what it replaces."""
         entries = [one for one in plain_updates(updates, self.switch.p4info) if "table" in one]
-        before = await read_tables(self, sorted({str(one["table"]) for one in entries}))
+        current = await read_entries(self, sorted({str(one["table"]) for one in entries}))
         await super().write(updates)
-        self.undo_updates = [*inverse(self, entries, before), *self.undo_updates]
+        change = ChangeSet({self.endpoint.name: entry_changes(self, current, entries)})
+        self.undo_updates = [*change.inverse.updates(self.endpoint.name), *self.undo_updates]
 
 
 async def will_load(endpoint: Endpoint, pipeline: PipelineFiles, *, force: bool, timeout_s: float) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.store import Store
+from fairlane_controller.state.store import Documents, Store
 
 Request = dict[str, Any]
 Kind = Literal["change", "undo", "redo"]
@@ -79,9 +79,12 @@ class Change:
 def read_history(folder: Path) -> list[Record]:
     """The changes that are kept, oldest first; BAD_FILE, with the change, when they cannot be understood."""
     with Store(folder) as store:
-        rows = store.journal()
+        return _records(store)
+
+
+def _records(store: Store) -> list[Record]:
     records: list[Record] = []
-    for number, row in rows:
+    for number, row in store.journal():
         try:
             data = cast("Mapping[str, Any]", row if isinstance(row, Mapping) else {})
             records.append(Record.model_validate({**data, "id": number}))
@@ -94,11 +97,23 @@ def read_history(folder: Path) -> list[Record]:
 
 def append(folder: Path, command: str, change: Change, kind: Kind = "change", of: int | None = None) -> None:
     """Add a change behind the others. Raises BAD_FILE."""
-    before = read_history(folder)
+    with Store(folder) as store:
+        record(store, command, change, kind, of)
+
+
+def record(
+    store: Store,
+    command: str,
+    change: Change,
+    kind: Kind = "change",
+    of: int | None = None,
+    documents: Documents | None = None,
+) -> None:
+    """As `append`, and put documents in the same transaction."""
+    before = _records(store)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     number = before[-1].id + 1 if before else 1
     made = Record(id=number, time=now, command=command, kind=kind, undo=tuple(change.undo), of=of, note=change.note)
     undone = [one.model_copy(update={"undone": True}) for one in before if one.id == of]
-    with Store(folder) as store:
-        store.record({one.id: one.to_json() for one in (*undone, made)}, {INTENT: None})
+    store.record({one.id: one.to_json() for one in (*undone, made)}, {**(documents or {}), INTENT: None})
     change.recorded = made

@@ -49,7 +49,6 @@ Apply = Callable[[Context, Request], Awaitable[list[Request]]]
 
 _STANDARD = "fairlane_controller.history.standard"
 MODULES: dict[str, str] = {
-    "policy_put": _STANDARD,
     "table_write": _STANDARD,
     "gfr_apply": _STANDARD,
     "loop_put": "fairlane_controller.config.apply",

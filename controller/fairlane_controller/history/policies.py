@@ -1,93 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One policy with its settings as a request: what a change of a threshold, a weight or a scheme is taken back with."""
+"""Table entries together with settings of policies, all or none: what configurations and undos write."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.history.entries import write_entries
-from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.change.changeset import ChangeSet, apply, entry_changes
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop.store import LoopStore, PolicyKey
 from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.state.loop_state import PolicyState
-from fairlane_controller.switch.client import SwitchClient, entry_key
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.shared import check_port
+from fairlane_controller.switch.updates import plain_updates, updates_of
 
 Request = dict[str, Any]
 
 
-async def policy_before(client: SwitchClient, store: LoopStore, port: int, traffic_class: int) -> Request:
-    """The request that brings back the policy and the settings as they are now."""
-    held = (await read_policies(client)).get((port, traffic_class))
-    settings = store.policy(client.endpoint.name, port, traffic_class)
-    policy = None
-    if held is not None:
-        policy = {"scheme": held.scheme.value, "qthresh_packets": held.qthresh_packets, "weight": held.weight}
-    return {
-        "op": "policy_put",
-        "switch": client.endpoint.name,
-        "port": port,
-        "class": traffic_class,
-        "policy": policy,
-        "settings": settings.model_dump(mode="json", exclude_defaults=True),
-    }
-
-
-def policy_of(request: Request) -> Policy | None:
-    """The policy that a request puts; None: the entry goes. Raises BAD_INPUT, OUT_OF_RANGE."""
-    given = cast("dict[str, Any] | None", request["policy"])
-    port, traffic_class = int(request["port"]), int(request["class"])
-    if given is None:
-        return None
-    names = [scheme.value for scheme in Scheme]
-    if given["scheme"] not in names:
-        raise unknown_name("scheme", str(given["scheme"]), names)
-    return Policy(port, traffic_class, Scheme(given["scheme"]), given.get("qthresh_packets"), given.get("weight", 1.0))
-
-
-def settings_of(request: Request) -> PolicyState:
-    """The settings that a request puts; BAD_INPUT when they are none."""
+def settings_of(given: Any) -> PolicyState:
+    """Settings that a request puts; BAD_INPUT when they are none."""
     try:
-        return PolicyState.model_validate(request.get("settings") or {})
+        return PolicyState.model_validate(given or {})
     except ValidationError as ex:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"settings of a policy: {ex.errors()[0]['msg']}") from None
-
-
-async def put_policy(client: SwitchClient, store: LoopStore, request: Request) -> Policy | None:
-    """Write a policy and its settings, both or none; returns the policy then in force."""
-    policy, settings = policy_of(request), settings_of(request)
-    port, traffic_class = int(request["port"]), int(request["class"])
-    async with store.changed(client.endpoint.name, {(port, traffic_class): settings}):
-        if policy is not None:
-            await client.put_entries([policy.entry])
-        else:
-            bare = client.canonical(replace(Policy(port, traffic_class, Scheme.DROP_TAIL).entry, action=None))
-            held = {entry_key(entry) for entry in await client.read_table(program.TABLE_POLICY)}
-            if entry_key(bare) in held:
-                await client.write([-bare])
-    return policy
 
 
 async def write_with_settings(client: SwitchClient, store: LoopStore, request: Request) -> Request:
     """`table_write`: entries and, by `port/class`, settings of policies, all or none; returns the request that undoes it."""
     name = client.endpoint.name
     asked = cast("dict[str, Any]", request.get("settings") or {})
-    wanted = {_key(text): settings_of({"settings": given}) for text, given in asked.items()}
-    before = {
-        f"{key[0]}/{key[1]}": store.policy(name, *key).model_dump(mode="json", exclude_defaults=True) for key in wanted
-    }
-    async with store.changed(name, wanted):
-        updates = await write_entries(client, request["updates"])
-    undo = {**request, "updates": updates}
-    return {**undo, "settings": before} if before else undo
+    wanted = {_key(name, text): settings_of(given) for text, given in asked.items()}
+    before = {f"{key[1]}/{key[2]}": plain_settings(store.policy(*key)) for key in wanted}
+    checked = plain_updates(updates_of(request["updates"]), client.switch.p4info)
+    current = await read_entries(client, sorted({str(one["table"]) for one in checked}))
+    change = ChangeSet({name: entry_changes(client, current, checked)})
+    async with store.changed(wanted) as commit:
+        await apply(change, {name: client}, commit)
+    return undo_of_switch(change, name, before)
 
 
-def _key(text: str) -> tuple[int, int]:
+def undo_of_switch(change: ChangeSet, switch: str, settings: dict[str, Any]) -> Request:
+    """The `table_write` that takes a switch's part of a change back, and puts settings by `port/class`."""
+    undo: Request = {"op": "table_write", "switch": switch, "updates": change.inverse.updates(switch)}
+    return {**undo, "settings": settings} if settings else undo
+
+
+def plain_settings(settings: PolicyState) -> dict[str, Any]:
+    """As requests have them."""
+    return settings.model_dump(mode="json", exclude_defaults=True)
+
+
+def _key(switch: str, text: str) -> PolicyKey:
     port, slash, traffic_class = text.partition("/")
     if not slash or not port.isdecimal() or not traffic_class.isdecimal():
         raise FairlaneError(ErrorCode.BAD_INPUT, f"settings of {text!r}: must be PORT/CLASS, e.g. 3/0")
-    return check_port(int(port)), program.check_class(int(traffic_class))
+    return switch, check_port(int(port)), program.check_class(int(traffic_class))

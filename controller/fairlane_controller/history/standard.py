@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that every program's changes are taken back with: policies, table entries, GFR's configuration."""
+"""Requests that every program's changes are taken back with: table entries with settings of policies, GFR's configuration."""
 
 from __future__ import annotations
 
@@ -7,23 +7,11 @@ from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.ops import Context, Request, register
-from fairlane_controller.history.policies import policy_before, put_policy, write_with_settings
+from fairlane_controller.history.policies import write_with_settings
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.gfr.change import change_config
 from fairlane_controller.programs.gfr.setup import is_gfr
 from fairlane_controller.programs.gfr.store import GfrStore
-
-
-async def apply_policy_put(context: Context, request: Request) -> list[Request]:
-    """`{"op": "policy_put", "switch", "port", "class", "policy": {"scheme", "qthresh_packets", "weight"} | None, "settings": {…}}`."""
-    switch, port, traffic_class = str(request["switch"]), int(request["port"]), int(request["class"])
-    if context.loop_runs:
-        return list(await context.ask(request))
-    store = LoopStore(context.folder)
-    async with context.writer(switch) as client:
-        before = await policy_before(client, store, port, traffic_class)
-        await put_policy(client, store, request)
-    return [before]
 
 
 async def apply_table_write(context: Context, request: Request) -> list[Request]:
@@ -52,6 +40,5 @@ def gfr_before(store: GfrStore) -> dict[str, Any]:
     return {"op": "gfr_apply", "config": store.state.config.model_dump(mode="json"), "source": "the history"}
 
 
-register("policy_put", apply_policy_put)
 register("table_write", apply_table_write)
 register("gfr_apply", apply_gfr)

@@ -65,15 +65,14 @@ class _SchemeSet(_Place):
     scheme: Scheme
 
 
-class _Policy(_Part):
-    scheme: Scheme
-    qthresh_packets: int | None = None
-    weight: float = 1.0
+class _Policies(_Request):
+    """One of those above for several places, `change` without its place; `switches` None: all."""
 
-
-class _PolicyPut(_Place):
-    policy: _Policy | None
-    settings: Plain = Field(default_factory=dict)
+    change: Plain
+    switches: list[Name] | None = None
+    port: int | None = None
+    every: bool = False
+    command: Annotated[str, Field(max_length=4096)] | None = None
 
 
 class _Meter(_Part):
@@ -154,7 +153,7 @@ REQUESTS: dict[str, type[_Request]] = {
     "threshold_set": _ThresholdSet,
     "threshold_auto": _ThresholdAuto,
     "scheme_set": _SchemeSet,
-    "policy_put": _PolicyPut,
+    "policies": _Policies,
     "table_write": _TableWrite,
     "p4_write": _P4Write,
     "flow_weights": _FlowWeights,

@@ -7,20 +7,34 @@ Other processes change the file too (a command without a loop, the primary while
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import TypeAdapter
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme
 from fairlane_controller.state.loop_state import POLICIES, PolicyState, loop_state_of, policy_key
-from fairlane_controller.state.store import Store
+from fairlane_controller.state.store import Documents, Store
 
 CURRENT = "current/"
 """Documents `current/SWITCH`: its policies, `[[port, class, scheme, packets, weight], …]`."""
+PolicyKey = tuple[str, int, int]
+"""Switch, egress port, class."""
+Write = Callable[[Store, Documents], None]
+
+
+class Commit(Protocol):
+    """Keep what has been changed."""
+
+    def __call__(self, write: Write = ...) -> Awaitable[None]:
+        """`write` puts the documents into the state file, maybe with more, in one transaction."""
+        ...
+
+
 _ROWS = TypeAdapter(list[tuple[int, int, str, int | None, float]])
 
 
@@ -71,30 +85,34 @@ class LoopStore:
         with suppress(FairlaneError):
             self._store.put({name: value})
 
-    @asynccontextmanager
-    async def changed(self, switch: str, policies: Mapping[tuple[int, int], PolicyState]) -> AsyncGenerator[None]:
-        """Have settings, by (egress port, class), in force, run the body (the write to the switch), then put them into the file.
+    def put(self, policies: Mapping[PolicyKey, PolicyState]) -> None:
+        """Replace settings, whatever the switches have."""
+        self._store.put(
+            {POLICIES + policy_key(*key): policy.model_dump(mode="json") for key, policy in policies.items()}
+        )
 
-        Raises BAD_FILE before the body when the disk has no room; when the body fails, the settings are as they were. Changes of
-        different policies do not concern each other, also when they are made at the same time.
+    @asynccontextmanager
+    async def changed(self, policies: Mapping[PolicyKey, PolicyState]) -> AsyncGenerator[Commit]:
+        """Have settings in force while the body writes to the switches, and keep them when it calls what it is given.
+
+        That one puts them into the state file by `write(store, documents)`, in one transaction. Raises BAD_FILE before the body
+        when the disk has no room; when the body fails, the settings are as they were. Changes of different policies do not
+        concern each other, also when they are made at the same time.
         """
-        mine = {policy_key(switch, *key): policy for key, policy in policies.items()}
-        if not mine:
-            yield
-            return
-        if self._dry_run:
-            self._changing |= mine
-            yield
-            return
-        with self._store.room():
+        mine = {policy_key(*key): policy for key, policy in policies.items()}
+        documents = {POLICIES + key: policy.model_dump(mode="json") for key, policy in mine.items()}
+
+        async def commit(write: Write = Store.put) -> None:
+            if not self._dry_run:
+                await asyncio.to_thread(write, self._store, documents)
+
+        with contextlib.nullcontext() if self._dry_run else self._store.room():
             self._changing |= mine
             try:
-                yield
-                documents = {POLICIES + key: policy.model_dump(mode="json") for key, policy in mine.items()}
-                await asyncio.to_thread(self._store.put, documents)
+                yield commit
             finally:
                 for key, policy in mine.items():
-                    if self._changing.get(key) is policy:
+                    if not self._dry_run and self._changing.get(key) is policy:
                         del self._changing[key]
 
     def _read_newer(self) -> None:

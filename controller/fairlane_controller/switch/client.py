@@ -381,6 +381,11 @@ class SwitchClient:
         )
         return [entry for entry in await self._read([pattern]) if isinstance(entry, P4TableEntry)]
 
+    async def read_tables(self, names: Sequence[str]) -> list[P4TableEntry]:
+        """All entries of several tables, in one request."""
+        patterns = [P4TableEntry(self.check_table(name)) for name in names]
+        return [entry for entry in await self._read(patterns) if isinstance(entry, P4TableEntry)]
+
     async def read_default(self, name: str) -> P4TableAction | None:
         """The default action of a table, with its arguments; None where it has none."""
         alias = self.check_table(name)

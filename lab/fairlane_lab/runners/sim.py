@@ -145,9 +145,7 @@ class _Loops:
             mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,
             self_tuning=control.threshold == "auto",
         )
-        for switch, port in self._world.config.managed:
-            with store.changed(switch, port, TRAFFIC_CLASS, settings):
-                pass
+        store.put({(switch, port, TRAFFIC_CLASS): settings for switch, port in self._world.config.managed})
         topology = QthreshTopology(options=options, store=store)
         for switch in self._world.managed_switches():
             endpoint = self._world.endpoint(switch)

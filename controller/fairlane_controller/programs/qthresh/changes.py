@@ -1,114 +1,215 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes that a person may ask for, the same with a running loop and without: threshold, auto, scheme."""
+"""The changes of thresholds and schemes that a person may ask for, the same with a running loop and without.
+
+`plan_policies` decides, from what the switches have and what is asked for; `make` writes each switch once and keeps everything in one
+transaction, all or nothing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from finsy import P4TableEntry
+
+from fairlane_controller.change.changeset import ChangeSet, EntryChange, apply
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.history.journal import Change, record
+from fairlane_controller.history.policies import plain_settings, undo_of_switch
+from fairlane_controller.loop.store import LoopStore, PolicyKey, Write
+from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import bounded_capacity
 from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
 from fairlane_controller.programs.qthresh.policies import (
     START_QTHRESH_PACKETS,
     Policy,
+    PortLimit,
     Scheme,
     need_limit,
-    read_limits,
-    read_policies,
 )
 from fairlane_controller.programs.qthresh.setup import policy_for
-from fairlane_controller.state.loop_state import Mode
+from fairlane_controller.state.loop_state import Mode, PolicyState
+from fairlane_controller.state.store import Documents, Store
 from fairlane_controller.switch.client import SwitchClient
 
+Request = dict[str, Any]
 
-async def _held(client: SwitchClient, port: int, traffic_class: int) -> tuple[Policy | None, int]:
-    """The policy in force and the port's capacity in packets."""
-    program.check_class(traffic_class)
-    limit = need_limit(await read_limits(client), port, client.endpoint)
-    held = (await read_policies(client)).get((port, traffic_class))
-    return held, limit.max_packets
+
+@dataclass(frozen=True)
+class Ports:
+    """What one switch has."""
+
+    limits: Mapping[int, PortLimit]
+    policies: Mapping[tuple[int, int], P4TableEntry]
+    "Entries by (egress port, class): what others wrote may be no policy of ours."
+
+
+async def read_ports(client: SwitchClient) -> Ports:
+    """One read; WRONG_PROGRAM when it runs another program."""
+    check_program("qthresh", client.table_names())
+    entries = await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY))
+    limits = [PortLimit.from_entry(entry) for entry in entries if entry.table_id == program.TABLE_PORT_LIMIT]
+    policies = [entry for entry in entries if entry.table_id == program.TABLE_POLICY]
+    return Ports(
+        {limit.port: limit for limit in limits},
+        {(int(entry["egress_port"]), int(entry["traffic_class"])): entry for entry in policies},
+    )
+
+
+@dataclass(frozen=True)
+class PolicyPlan:
+    """Policies as they are to be, with what was there before."""
+
+    change: ChangeSet
+    policies: tuple[tuple[str, Policy], ...]
+    "(switch, policy then in force)."
+    settings: Mapping[PolicyKey, PolicyState] = field(default_factory=lambda: dict[PolicyKey, PolicyState]())
+    before: Mapping[PolicyKey, PolicyState] = field(default_factory=lambda: dict[PolicyKey, PolicyState]())
+
+    @property
+    def undo(self) -> list[Request]:
+        """The requests that take it back, for the journal."""
+        inverse: list[Request] = []
+        for switch in self.change.entries:
+            settings = {
+                f"{key[1]}/{key[2]}": plain_settings(one) for key, one in self.before.items() if key[0] == switch
+            }
+            inverse.insert(0, undo_of_switch(self.change, switch, settings))
+        return inverse
+
+
+def choose_places(current: Mapping[str, Ports], port: int | None, *, every: bool) -> list[tuple[str, int]]:
+    """The (switch, port) pairs that a request means.
+
+    With a port: that port of the only switch. Without: all managed ports when `every`, else the only one there is.
+    """
+    if port is not None and len(current) == 1:
+        return [(next(iter(current)), port)]
+    managed = [(name, number) for name, ports in current.items() for number in sorted(ports.limits)]
+    if port is not None:
+        found = [place for place in managed if place[1] == port]
+        if len(found) == 1 or (every and found):
+            return found
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"port {port} of which switch ({', '.join(current)})? Name it with --switch"
+        )
+    if not managed:
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, "no switch has a managed port: run `fairlane init` first")
+    if every or len(managed) == 1:
+        return managed
+    listed = ", ".join(f"{name} port {number}" for name, number in managed)
+    raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): choose with --switch and --port")
+
+
+def plan_policies(
+    current: Mapping[str, Ports], store: LoopStore, request: Request, where: Callable[[str], object]
+) -> PolicyPlan:
+    """What `threshold_set`, `threshold_auto` or `scheme_set` means; `where` names a switch in errors. Pure. Raises FairlaneError."""
+    traffic_class = program.check_class(int(request.get("class", 0)))
+    entries: dict[str, list[EntryChange]] = {}
+    policies: list[tuple[str, Policy]] = []
+    settings: dict[PolicyKey, PolicyState] = {}
+    before: dict[PolicyKey, PolicyState] = {}
+    for switch, port in choose_places(current, request.get("port"), every=bool(request.get("every"))):
+        key = (switch, port, traffic_class)
+        limit = need_limit(current[switch].limits, port, where(switch))
+        entry, known = current[switch].policies.get((port, traffic_class)), store.policy(*key)
+        there = Policy.from_entry(entry) if entry is not None else None
+        new, changed = _DECIDE[request["op"]](f"{where(switch)}: port {port}", limit, there, known, request, key)
+        changes = entries.setdefault(switch, [])
+        if new != there:
+            changes.append(EntryChange(entry, new.entry))
+        policies.append((switch, new))
+        if changed != known:
+            settings[key] = changed
+        before[key] = known
+    return PolicyPlan(ChangeSet(entries), tuple(policies), settings, before)
+
+
+async def make(
+    plan: PolicyPlan, clients: Mapping[str, SwitchClient], store: LoopStore, write: Write = Store.put
+) -> None:
+    """Make a plan so, all or nothing; `write` puts settings, and what else is to be kept, into the state file."""
+    async with store.changed(plan.settings) as commit:
+        await apply(plan.change, clients, lambda: commit(write))
+
+
+def recorder(plan: PolicyPlan, command: str | None) -> Write:
+    """Keeps settings, and with a command also its record in the journal, in one transaction."""
+
+    def write(file: Store, documents: Documents) -> None:
+        if command is None:
+            file.put(documents)
+        else:
+            record(file, command, Change(undo=plan.undo), documents=documents)
+
+    return write
+
+
+# ---- what is asked for -------------------------------------------------------------------------------------------------
 
 
 def _capacity_after(capacity_packets: int, weight: float) -> int:
     return min(capacity_packets, bounded_capacity(capacity_packets, weight))
 
 
-async def set_threshold(
-    client: SwitchClient,
-    store: LoopStore,
-    port: int,
-    traffic_class: int,
-    *,
-    packets: int | None,
-    weight: float | None = None,
-) -> Policy:
+def _set_threshold(
+    where: str, limit: PortLimit, there: Policy | None, settings: PolicyState, request: Request, key: PolicyKey
+) -> tuple[Policy, PolicyState]:
     """Pin the threshold of a class by hand (mode manual, scheme qthresh); without `packets` change the weight only."""
-    held, capacity = await _held(client, port, traffic_class)
-    name = client.endpoint.name
-    settings = store.policy(name, port, traffic_class)
-    in_force = held.weight if held is not None and held.scheme is Scheme.QTHRESH else settings.weight
-    wanted_weight = weight if weight is not None else in_force
-    program.encode_weight(wanted_weight)
-    if packets is None:
-        if held is None or held.qthresh_packets is None:
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT,
-                f"{client.endpoint}: port {port} class {traffic_class} has no threshold whose weight could change",
-            )
-        new = Policy(port, traffic_class, Scheme.QTHRESH, held.qthresh_packets, wanted_weight)
-        pinned: dict[str, object] = {}
-    else:
-        program.check_threshold(packets, _capacity_after(capacity, wanted_weight))
-        new = Policy(port, traffic_class, Scheme.QTHRESH, packets, wanted_weight)
+    packets: int | None = request.get("packets")
+    asked: float | None = request.get("weight")
+    in_force = there.weight if there is not None and there.scheme is Scheme.QTHRESH else settings.weight
+    weight = asked if asked is not None else in_force
+    program.encode_weight(weight)
+    pinned: dict[str, object] = {}
+    if packets is not None:
+        program.check_threshold(packets, _capacity_after(limit.max_packets, weight))
         pinned = {"mode": Mode.MANUAL, "pinned_packets": packets}
-    changed = settings.model_copy(update={"weight": wanted_weight, **pinned})
-    async with store.changed(name, {(port, traffic_class): changed}):
-        await client.put_entries([new.entry])
-    return new
+    elif there is not None and there.qthresh_packets is not None:
+        packets = there.qthresh_packets
+    else:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{where} class {key[2]} has no threshold whose weight could change")
+    new = Policy(key[1], key[2], Scheme.QTHRESH, packets, weight)
+    return new, settings.model_copy(update={"weight": weight, **pinned})
 
 
-async def set_auto(
-    client: SwitchClient,
-    store: LoopStore,
-    port: int,
-    traffic_class: int,
-    *,
-    k: float | None = None,
-    weight: float | None = None,
-    self_tuning: bool | None = None,
-) -> Policy:
-    """Let the loop decide (mode auto, scheme qthresh); the threshold in force stays until it does.
-
-    What is None stays as it is; `self_tuning` False: eq. (9) alone decides.
-    """
-    held, capacity = await _held(client, port, traffic_class)
-    name = client.endpoint.name
-    settings = store.policy(name, port, traffic_class)
+def _set_auto(
+    where: str, limit: PortLimit, there: Policy | None, settings: PolicyState, request: Request, key: PolicyKey
+) -> tuple[Policy, PolicyState]:
+    """Let the loop decide (mode auto, scheme qthresh); the threshold in force stays until it does. What is not given stays."""
+    del where
+    k: float | None = request.get("k")
+    asked: float | None = request.get("weight")
     if k is not None and not 0.1 <= k <= 100:
         raise FairlaneError(ErrorCode.OUT_OF_RANGE, f"k {k:g} is out of range: it must be between 0.1 and 100")
-    new = policy_for(Scheme.QTHRESH, port, traffic_class, held, weight=settings.weight)
-    wanted_weight = weight if weight is not None else new.weight
-    program.encode_weight(wanted_weight)
-    most = max(QTHRESH_MIN_PACKETS, _capacity_after(capacity, wanted_weight))
-    packets = min(new.qthresh_packets or most, most)
-    new = Policy(port, traffic_class, Scheme.QTHRESH, packets, wanted_weight)
-    asked = {"k": k, "self_tuning": self_tuning}
-    changed = settings.model_copy(
-        update={"mode": Mode.AUTO, "weight": wanted_weight} | {name: v for name, v in asked.items() if v is not None}
-    )
-    async with store.changed(name, {(port, traffic_class): changed}):
-        await client.put_entries([new.entry])
-    return new
+    new = policy_for(Scheme.QTHRESH, key[1], key[2], there, weight=settings.weight)
+    weight = asked if asked is not None else new.weight
+    program.encode_weight(weight)
+    most = max(QTHRESH_MIN_PACKETS, _capacity_after(limit.max_packets, weight))
+    given = {name: request[name] for name in ("k", "self_tuning") if request.get(name) is not None}
+    new = Policy(key[1], key[2], Scheme.QTHRESH, min(new.qthresh_packets or most, most), weight)
+    return new, settings.model_copy(update={"mode": Mode.AUTO, "weight": weight, **given})
 
 
-async def set_scheme(client: SwitchClient, store: LoopStore, port: int, traffic_class: int, scheme: Scheme) -> Policy:
+def _set_scheme(
+    where: str, limit: PortLimit, there: Policy | None, settings: PolicyState, request: Request, key: PolicyKey
+) -> tuple[Policy, PolicyState]:
     """Change the scheme of a class; weight and a pinned threshold come back with qthresh, the mode is not touched."""
-    held, capacity = await _held(client, port, traffic_class)
-    settings = store.policy(client.endpoint.name, port, traffic_class)
+    del where
     packets = START_QTHRESH_PACKETS
     if settings.mode is Mode.MANUAL and settings.pinned_packets is not None:
         packets = settings.pinned_packets
-    packets = min(packets, max(1, _capacity_after(capacity, settings.weight)))
-    new = policy_for(scheme, port, traffic_class, held, weight=settings.weight, packets=packets)
-    await client.put_entries([new.entry])
-    return new
+    packets = min(packets, max(1, _capacity_after(limit.max_packets, settings.weight)))
+    scheme = Scheme(request["scheme"])
+    return policy_for(scheme, key[1], key[2], there, weight=settings.weight, packets=packets), settings
+
+
+_DECIDE: Mapping[str, Callable[..., tuple[Policy, PolicyState]]] = {
+    "threshold_set": _set_threshold,
+    "threshold_auto": _set_auto,
+    "scheme_set": _set_scheme,
+}
+OPS: Sequence[str] = tuple(_DECIDE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -324,42 +324,28 @@ class QthreshControl(SwitchControl):
     async def change(self, request: dict[str, Any]) -> dict[str, Any]:
         """`threshold_set`, `threshold_auto` or `scheme_set`; returns the policy then in force."""
         client = self.session.connected()
-        port, traffic_class = int(request["port"]), int(request.get("class", 0))
         async with self.session.writes:
-            if request["op"] == "threshold_set":
-                new = await changes.set_threshold(
-                    client,
-                    self._store,
-                    port,
-                    traffic_class,
-                    packets=request.get("packets"),
-                    weight=request.get("weight"),
-                )
-            elif request["op"] == "threshold_auto":
-                new = await changes.set_auto(
-                    client,
-                    self._store,
-                    port,
-                    traffic_class,
-                    k=request.get("k"),
-                    weight=request.get("weight"),
-                    self_tuning=request.get("self_tuning"),
-                )
-            else:
-                new = await changes.set_scheme(client, self._store, port, traffic_class, Scheme(request["scheme"]))
-            self._limits = await read_limits(client)
-            self._policies[new.key] = new
-            self._store.remember(self._name, self._policies.values())
-            if not self._tunes(new.key) or new.scheme is not Scheme.QTHRESH:
-                await self._end_tuning(client, new.key)
-            if new.scheme is Scheme.QTHRESH:
-                decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
-                decider.in_force_packets = new.qthresh_packets
-            else:
-                self._deciders.pop(new.key, None)
-        held = policy_json(new)
-        self._policy_event("changed", new.key, why=why.of_request(request, held), request=request, policy=held)
-        return held
+            current = {self._name: await changes.read_ports(client)}
+            plan = changes.plan_policies(current, self._store, request, lambda _: self.session.endpoint)
+            await changes.make(plan, {self._name: client}, self._store)
+            ((_, new),) = plan.policies
+            return await self.adopt(new, current[self._name].limits, request)
+
+    async def adopt(self, new: Policy, limits: Mapping[int, PortLimit], request: dict[str, Any]) -> dict[str, Any]:
+        """Go on from a policy that was written as `request` asks, and tell it; the caller holds `writes`. Returns it as plain data."""
+        self._limits = dict(limits)
+        self._policies[new.key] = new
+        self._store.remember(self._name, self._policies.values())
+        if not self._tunes(new.key) or new.scheme is not Scheme.QTHRESH:
+            await self._end_tuning(self.session.connected(), new.key)
+        if new.scheme is Scheme.QTHRESH:
+            decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
+            decider.in_force_packets = new.qthresh_packets
+        else:
+            self._deciders.pop(new.key, None)
+        policy = policy_json(new)
+        self._policy_event("changed", new.key, why=why.of_request(request, policy), request=request, policy=policy)
+        return policy
 
     async def changed(self, client: SwitchClient) -> None:
         """Somebody may have changed limits, policies or settings: decide on from what there is now."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -129,7 +130,7 @@ async def read_policies(client: SwitchClient) -> dict[tuple[int, int], Policy]:
     return {policy.key: policy for policy in policies if policy is not None}
 
 
-def need_limit(limits: dict[int, PortLimit], port: int, where: object) -> PortLimit:
+def need_limit(limits: Mapping[int, PortLimit], port: int, where: object) -> PortLimit:
     """The limit of a managed port; UNKNOWN_NAME that lists the managed ports otherwise."""
     check_port(port)
     if port not in limits:

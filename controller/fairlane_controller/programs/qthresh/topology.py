@@ -6,30 +6,33 @@ Requests that take changes back, or write single entries, answer with what takes
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
 from fairlane_controller.errors import unknown_name
-from fairlane_controller.history.policies import policy_before, put_policy, write_with_settings
+from fairlane_controller.history.policies import write_with_settings
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.control import loop_runs
+from fairlane_controller.loop.schema import checked
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.programs.qthresh import changes
 from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.client import SwitchClient
 
 
 class QthreshTopology(TopologyControl):
     """Settings of the policies of all switches."""
 
     control_type = QthreshControl
-    requests = ("threshold_set", "threshold_auto", "scheme_set", "policy_put", "table_write", "flow_weights")
+    requests = ("threshold_set", "threshold_auto", "scheme_set", "policies", "table_write", "flow_weights")
 
     def __init__(
         self,
@@ -58,10 +61,12 @@ class QthreshTopology(TopologyControl):
             for agent in agents.values():
                 agent.control.use_options()
             return {"rules": len(rules.rules)}
+        if request["op"] == "policies":
+            return await change_policies(agents, self.store, request)
         agent = agents.get(str(request["switch"]))
         if agent is None:
             raise unknown_name("switch", str(request["switch"]), agents)
-        if request["op"] in ("policy_put", "table_write"):
+        if request["op"] == "table_write":
             return await take_back(agent, self.store, request)
         assert isinstance(agent.control, QthreshControl)
         return await agent.control.change(request)
@@ -78,20 +83,40 @@ MAX_LOGGED = 20
 """Updates of one request that an event holds."""
 
 
+async def change_policies(
+    agents: Mapping[str, SwitchAgent], store: LoopStore, request: Request
+) -> list[dict[str, Any]]:
+    """`policies`: a change on several switches, all or none; returns the policies then in force.
+
+    With `command` it is recorded in the journal, in the transaction of the settings: also when who asked has gone.
+    """
+    asked = checked({**request["change"], "switch": "any", "port": 1})
+    asked = {**asked, "port": request.get("port"), "every": request.get("every")}
+    names = request.get("switches") or sorted(agents)
+    for name in names:
+        if name not in agents:
+            raise unknown_name("switch", name, agents)
+    async with AsyncExitStack() as stack:
+        for name in sorted(names):
+            await stack.enter_async_context(agents[name].writes)
+        clients = {name: agents[name].connected() for name in names}
+        current = dict(zip(names, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
+        plan = changes.plan_policies(current, store, asked, lambda name: agents[name].endpoint)
+        await changes.make(plan, clients, store, changes.recorder(plan, request.get("command")))
+        del asked["every"]
+        results: list[dict[str, Any]] = []
+        for name, new in plan.policies:
+            control, told = agents[name].control, {**asked, "switch": name, "port": new.port}
+            assert isinstance(control, QthreshControl)
+            results.append({"switch": name, **await control.adopt(new, current[name].limits, told)})
+        return results
+
+
 async def take_back(agent: SwitchAgent, store: LoopStore, request: Request) -> list[Request]:
-    """`policy_put` or `table_write` (docs/design-control.md): all or nothing; returns the requests that undo it."""
-    port, traffic_class = int(request.get("port", 0)), int(request.get("class", 0))
-
-    async def change(client: SwitchClient) -> list[Request]:
-        if request["op"] == "policy_put":
-            before = await policy_before(client, store, port, traffic_class)
-            await put_policy(client, store, request)
-            return [before]
-        return [await write_with_settings(client, store, request)]
-
-    undo = await agent.exclusively(change)
+    """`table_write` (docs/design-control.md): all or nothing; returns the requests that undo it."""
+    undo = await agent.exclusively(lambda client: write_with_settings(client, store, request))
     agent.event("changed", request=_brief(request), why=_why(request))
-    return undo
+    return [undo]
 
 
 def _brief(request: Request) -> Request:
@@ -102,12 +127,6 @@ def _brief(request: Request) -> Request:
 
 def _why(request: Request) -> str:
     """What was asked for, in words."""
-    if request["op"] == "policy_put":
-        policy = request["policy"]
-        now = "none" if policy is None else str(policy["scheme"])
-        if policy is not None and policy["qthresh_packets"] is not None:
-            now += f" with {policy['qthresh_packets']} packets, weight {policy['weight']:g}"
-        return f"asked for by {request['op']}: the policy of port {request['port']} class {request['class']} is {now}"
     counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
     entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
     settings = ", ".join(request.get("settings") or ())

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of table entries on any number of switches, each with what was there before: so every change has an inverse.
+
+current = await read_entries(client, tables)
+change = ChangeSet({"s1": entry_changes(client, current, updates)})
+await apply(change, {"s1": client}, commit)          # all switches, then `commit`: all or nothing
+undo = change.inverse.updates("s1")                  # plain data, for the journal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from finsy import GRPCStatusCode, P4TableEntry
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.store import release_room
+from fairlane_controller.switch.client import SwitchClient, entry_key
+from fairlane_controller.switch.difference import BATCH_UPDATES, Entries
+from fairlane_controller.switch.updates import Plain, entry_of, plain_entry
+
+_SO_ALREADY = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
+"""What a switch says of taking back an update that it had not taken."""
+
+
+@dataclass(frozen=True)
+class EntryChange:
+    """One table entry before and after; None: it is not there."""
+
+    before: P4TableEntry | None
+    after: P4TableEntry | None
+
+    @property
+    def inverse(self) -> EntryChange:
+        """What takes it back."""
+        return EntryChange(self.after, self.before)
+
+    @property
+    def update(self) -> Any:
+        """finsy's update; an entry that is there is modified, so that there is no instant without it."""
+        if self.after is not None:
+            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
+            return ~entry if self.before is not None else +entry
+        assert self.before is not None
+        match = replace(self.before, action=None, meter_config=None, counter_data=None, time_since_last_hit=None)
+        return -replace(match, idle_timeout_ns=0, metadata=b"")
+
+    def to_json(self) -> Plain:
+        """The update as plain data (`switch/updates.py`)."""
+        if self.after is not None:
+            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
+            return {"update": "modify" if self.before is not None else "insert", **plain_entry(entry)}
+        assert self.before is not None
+        plain = plain_entry(self.before)
+        return {"update": "delete", **{key: plain[key] for key in ("table", "match", "priority") if key in plain}}
+
+
+@dataclass(frozen=True)
+class ChangeSet:
+    """Changes of entries by switch, in the order in which they are written."""
+
+    entries: Mapping[str, Sequence[EntryChange]] = field(default_factory=lambda: dict[str, Sequence[EntryChange]]())
+
+    @property
+    def inverse(self) -> ChangeSet:
+        """What takes all of it back."""
+        return ChangeSet(
+            {
+                switch: [one.inverse for one in reversed(changes)]
+                for switch, changes in reversed(list(self.entries.items()))
+            }
+        )
+
+    def updates(self, switch: str) -> list[Plain]:
+        """The updates of one switch as plain data."""
+        return [one.to_json() for one in self.entries.get(switch, ())]
+
+
+def entry_changes(client: SwitchClient, current: Entries, updates: Iterable[Plain]) -> list[EntryChange]:
+    """The changes that plain updates mean on a switch with `current` in their tables.
+
+    An update says what is to be there in the end: an entry that is there already is modified, one that is to go and is not
+    there is left out. Raises BAD_INPUT when the P4Info refuses one.
+    """
+    there: dict[str, P4TableEntry | None] = dict(current)
+    changes: list[EntryChange] = []
+    for one in updates:
+        wanted = client.canonical(entry_of(one))
+        key = entry_key(wanted)
+        before, after = there.get(key), None if one["update"] == "delete" else wanted
+        there[key] = after
+        if before is not None or after is not None:
+            changes.append(EntryChange(before, after))
+    return changes
+
+
+async def nothing_to_commit() -> None:
+    """For changes of switches alone."""
+
+
+async def apply(
+    change: ChangeSet,
+    clients: Mapping[str, SwitchClient],
+    commit: Callable[[], Awaitable[None]] = nothing_to_commit,
+) -> None:
+    """Write all switches, in batches, then call `commit` (documents and journal, in one transaction): all or nothing.
+
+    Raises what a switch or `commit` raised, with every switch as it was; where one could not be brought back, that is in the text.
+    """
+    begun: list[tuple[SwitchClient, Sequence[EntryChange]]] = []
+    try:
+        for switch, changes in change.entries.items():
+            for start in range(0, len(changes), BATCH_UPDATES):
+                batch = changes[start : start + BATCH_UPDATES]
+                begun.append((clients[switch], batch))
+                await clients[switch].write([one.update for one in batch])
+        await commit()
+    except FairlaneError as problem:
+        release_room()
+        failed = [text for client, batch in reversed(begun) if (text := await _take_back(client, batch))]
+        if not failed:
+            raise
+        code = ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code
+        raise FairlaneError(code, f"{problem.message}; {'; '.join(failed)}") from None
+
+
+async def _take_back(client: SwitchClient, batch: Sequence[EntryChange]) -> str:
+    """Bring entries back, of which the switch may have taken a part only; what is wrong when that fails."""
+    updates = [one.inverse.update for one in reversed(batch)]
+    try:
+        refused = await client.write_each_told(updates)
+    except FairlaneError as ex:
+        why = ex.message
+    else:
+        why = next((str(one) for one in refused.values() if one.code not in _SO_ALREADY), "")
+    return f"what {client.endpoint} had before could not be written back ({why})" if why else ""
