@@ -81,7 +81,10 @@ async def test_members_of_the_group_may_read(group: int, said: list[str], monkey
     async def answer(request: dict[str, Any]) -> Any:
         return "read" if request["op"] == "status" else "changed"
 
-    monkeypatch.setattr("grp.getgrnam", lambda _: SimpleNamespace(gr_gid=60_123))
+    def known(_: str) -> SimpleNamespace:
+        return SimpleNamespace(gr_gid=60_123)
+
+    monkeypatch.setattr("grp.getgrnam", known)
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         async with ControlServer(Path(name) / SOCKET_FILE, answer):

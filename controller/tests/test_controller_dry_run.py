@@ -53,7 +53,7 @@ def test_alone_it_is_the_primary_until_somebody_writes(switch: LiveSwitch) -> No
         assert done["via"] == "direct"
         assert in_force(switch) == ("qthresh", 9)
     made = {path.name for path in switch.folder.iterdir()} - files
-    assert made <= {"controller-events.jsonl", "ready", "loop.log", "change.lock"}
+    assert made <= {"controller-events.jsonl", "ready", "loop.log", "change.lock", "state.db-wal", "state.db-shm"}
 
 
 def test_beside_a_loop_it_decides_by_what_that_one_measures(switch: LiveSwitch, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_a_thousand_vcs_are_applied_and_left_alone() -> None:
         await set_up(world, plan)
         async with world.client(world.endpoint("s1"), write=True) as client:
             again = await apply_plan(client, plan)
-            return len(await client.read_table(program.TABLE_VC_SHARE)), again.written
+            return len(await client.read_table(program.TABLE_VC_SHARE)), again
 
     try:
         assert world.loop.run_until_complete(main()) == (1000, 0)

@@ -21,7 +21,8 @@ def _quiet(work: Callable[[], list[T]]) -> list[T]:
 
 def _documents(chosen: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """Name and run state of the topologies that run, or of the one that is named. Not validated: names are all we want."""
-    from fairlane_controller.state.run_state import STATE_FILE, find_folder, read_topology, state_root
+    from fairlane_controller.state.run_state import find_folder, read_topology, state_root
+    from fairlane_controller.state.store import STATE_FILE
 
     folders = [find_folder(chosen)] if chosen else sorted(path.parent for path in state_root().glob(f"*/{STATE_FILE}"))
     return [(folder.name, read_topology(folder)) for folder in folders]

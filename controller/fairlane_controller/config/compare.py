@@ -337,23 +337,7 @@ def _entries(
         texts = [action_text(entry, schema) if entry is not None else "" for entry in (new, old)]
         found.rows.append(Row(found.switch, shown.table_id, place, status, *texts))
 
-    inserts = [entry for key, entry in made.items() if key not in held]
-    modifies = [
-        (entry, held[key])
-        for key, entry in made.items()
-        if key in held and (entry.action, entry.meter_config) != (held[key].action, held[key].meter_config)
-    ]
-    deletes = [entry for key, entry in held.items() if key not in made]
-    for entry in inserts:
-        row(MISSING, entry, None)
-    for entry, old in modifies:
-        row(DIFFERENT, entry, old)
-    for entry in deletes:
-        row(EXTRA, None, entry)
-    if by_gfr:
-        found.updates += plain_updates(difference(held, made, gfr_program.TABLES).updates, schema)
-        return
-    updates: list[Any] = [+replace(entry) for entry in inserts]
-    updates += [~replace(entry) for entry, _ in modifies]
-    updates += [-replace(entry, action=None, counter_data=None) for entry in deletes]
-    found.updates += plain_updates(updates, schema)
+    for change in difference(held, made, gfr_program.TABLES if by_gfr else ()):
+        status = MISSING if change.before is None else EXTRA if change.after is None else DIFFERENT
+        row(status, change.after, change.before)
+        found.updates.append(change.to_json())

@@ -7,7 +7,7 @@ import os
 import pwd
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -225,8 +225,8 @@ def remember(folder: Path, switch: str, port: int, change: PortChange) -> None:
         return
 
     def put(data: dict[str, Any]) -> dict[str, Any]:
-        for one in data.get("switches") or []:
-            for entry in one.get("ports") or []:
+        for one in cast("list[dict[str, Any]]", data.get("switches") or []):
+            for entry in cast("list[dict[str, Any]]", one.get("ports") or []):
                 if (one.get("name"), entry.get("port")) == (switch, port):
                     entry.update(values)
         return data

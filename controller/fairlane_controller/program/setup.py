@@ -13,14 +13,15 @@ from fairlane_controller.program.contract import Plan, Program
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Reading, Row
 from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.switch.changeset import apply_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import Applied, apply_entries, read_entries
+from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 
-async def apply_plan(client: SwitchClient, program: Program, plan: Plan) -> Applied:
-    """The entries that a plan wants of one switch, all or nothing. Raises WRONG_PROGRAM, REFUSED."""
+async def apply_plan(client: SwitchClient, program: Program, plan: Plan) -> int:
+    """The entries that a plan wants of one switch, all or nothing; returns how many changed. Raises WRONG_PROGRAM, REFUSED."""
     check_program(program, client.table_names())
     wanted = plan.wanted(client.endpoint.name, await read_entries(client, program.tables))
     return await apply_entries(client, program.tables, wanted.entries, wanted.resets)
@@ -32,7 +33,7 @@ async def set_up_program(client: SwitchClient, program: Program, plan: Plan, sta
     written = await client.put_entries(route_entries(client, state))
     applied = await apply_plan(client, program, plan)
     ports = program.ports_of(state.name, await read_entries(client, program.tables))
-    return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written + applied.written)
+    return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written + applied)
 
 
 class SwitchReading:

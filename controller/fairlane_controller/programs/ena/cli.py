@@ -88,7 +88,7 @@ def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_js
     async def work() -> int:
         client = UndoableClient(endpoint, write=True)
         async with history.changing(targets.folder, typed()) as made, client:
-            written = (await apply_plan(client, ENA, plan)).written
+            written = await apply_plan(client, ENA, plan)
             made.undo, made.note = undo_of([client])
         return written
 

@@ -31,4 +31,4 @@ async def set_up_gfr(client: SwitchClient, state: SwitchState, plan: Plan) -> Se
     written = await client.put_entries(route_entries(client, state))
     applied = await apply_plan(client, plan)
     ports = tuple(port.port for port in plan.state.config.ports if port.switch == state.name)
-    return SetupResult(state.name, len(state.routes), ports, written + applied.written)
+    return SetupResult(state.name, len(state.routes), ports, written + applied)

@@ -89,7 +89,7 @@ class GfrTopology(TopologyControl):
                     active |= control.active_places() or {}
                 done = await deploy_to(plan, clients, self._store, active)
                 self._use(plan, controls)
-        written = {name: applied.written for name, applied in done.items()}
+        written = {name: len(changes) for name, changes in done.items()}
         source = source_of(request)
         log = next(iter(agents.values())).log
         log.write(

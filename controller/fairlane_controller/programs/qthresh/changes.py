@@ -13,7 +13,6 @@ from typing import Any
 
 from finsy import P4TableEntry
 
-from fairlane_controller.change.changeset import ChangeSet, EntryChange, apply
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.journal import Change, record
 from fairlane_controller.history.policies import plain_settings, undo_of_switch
@@ -32,6 +31,7 @@ from fairlane_controller.programs.qthresh.policies import (
 from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.state.loop_state import Mode, PolicyState
 from fairlane_controller.state.store import Documents, Store
+from fairlane_controller.switch.changeset import ChangeSet, EntryChange, apply
 from fairlane_controller.switch.client import SwitchClient
 
 Request = dict[str, Any]
