@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from fl_topology import TopologyError
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "controller" / "tests"))
 
-from fuzz_tools import explore, readable, texts  # noqa: E402
+from fuzz_tools import explore_file, readable, texts  # noqa: E402
 
 TOPOLOGIES = [json.loads(path.read_text()) for path in sorted((HERE / "topologies").glob("*.json"))]
 SMALL = [document for document in TOPOLOGIES if len(document["links"]) < 12]
@@ -36,24 +35,21 @@ COMPILED = HERE.parent / "p4src" / "compiled"
 def explore_topology(examples: int, seed: int) -> None:
     """What is understood can be asked for everything that the launcher asks before it starts anything."""
 
-    def one(given: bytes) -> None:
-        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
-            path = Path(place) / "t.json"
-            path.write_bytes(given)
-            try:
-                topology = fl_topology.load(path)
-            except TopologyError as error:
-                readable(str(error), str(path))
-                return
-            for switch in topology.switches:
-                topology.routes(switch)
-            try:
-                Network(topology, NetworkOptions(93, "embedded", "qthresh", 1))
-                fl_runtime.load_all(topology)
-            except TopologyError as error:
-                readable(str(error), str(path))
+    def one(path: Path) -> None:
+        try:
+            topology = fl_topology.load(path)
+        except TopologyError as error:
+            readable(str(error), str(path))
+            return
+        for switch in topology.switches:
+            topology.routes(switch)
+        try:
+            Network(topology, NetworkOptions(93, "embedded", "qthresh", 1))
+            fl_runtime.load_all(topology)
+        except TopologyError as error:
+            readable(str(error), str(path))
 
-    explore(one, texts(TUTORIAL, *SMALL), examples, seed)
+    explore_file(one, "t.json", texts(TUTORIAL, *SMALL), examples, seed)
 
 
 def explore_runtime(examples: int, seed: int) -> None:
@@ -62,16 +58,13 @@ def explore_runtime(examples: int, seed: int) -> None:
     base["p4info"] = str(COMPILED / "qthresh.p4info.txtpb")
     base["bmv2_json"] = str(COMPILED / "qthresh.json")
 
-    def one(given: bytes) -> None:
-        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
-            path = Path(place) / "r.json"
-            path.write_bytes(given)
-            try:
-                runtime = fl_runtime.load(path)
-            except TopologyError as error:
-                readable(str(error), str(path))
-                return
-            for _, make in runtime.updates:
-                make()
+    def one(path: Path) -> None:
+        try:
+            runtime = fl_runtime.load(path)
+        except TopologyError as error:
+            readable(str(error), str(path))
+            return
+        for _, make in runtime.updates:
+            make()
 
-    explore(one, texts(base), examples, seed)
+    explore_file(one, "r.json", texts(base), examples, seed)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from fairlane_controller.programs.gfr.deploy import make_plan
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.state.run_state import RunState
 from fuzz_run_state import STATE
-from fuzz_tools import BYTES, changed, explore, readable, texts, toml
+from fuzz_tools import BYTES, changed, explore_file, readable, texts, toml
 from hypothesis import strategies as st
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -45,42 +44,36 @@ def refused(ex: FairlaneError, path: Path | None = None) -> None:
 def explore_configuration(examples: int, seed: int) -> None:
     """`fairlane config`'s files; what is taken is the same after it was written and read again."""
 
-    def one(given: bytes) -> None:
-        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
-            path = Path(place) / "f.toml"
-            path.write_bytes(given)
+    def one(path: Path) -> None:
+        try:
+            loaded = read_file(path)
+        except FairlaneError as ex:
+            refused(ex, path)
+            return
+        assert read_text(to_toml(loaded.config), "again").plain() == loaded.config.plain()
+        for run in (None, RUN):
             try:
-                loaded = read_file(path)
+                check(loaded, run)
             except FairlaneError as ex:
-                refused(ex, path)
-                return
-            assert read_text(to_toml(loaded.config), "again").plain() == loaded.config.plain()
-            for run in (None, RUN):
-                try:
-                    check(loaded, run)
-                except FairlaneError as ex:
-                    refused(ex)
+                refused(ex)
 
-    explore(one, _inputs(FILES), examples, seed)
+    explore_file(one, "f.toml", _inputs(FILES), examples, seed)
 
 
 def explore_gfr(examples: int, seed: int) -> None:
     """`fairlane gfr apply`'s files."""
 
-    def one(given: bytes) -> None:
-        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
-            path = Path(place) / "f.toml"
-            path.write_bytes(given)
+    def one(path: Path) -> None:
+        try:
+            config = read_config(path)
+        except FairlaneError as ex:
+            refused(ex, path)
+            return
+        for run in (None, RUN):
             try:
-                config = read_config(path)
+                check_config(config, str(path), run)
+                make_plan(config, GfrState(), 0.0, run, str(path))
             except FairlaneError as ex:
-                refused(ex, path)
-                return
-            for run in (None, RUN):
-                try:
-                    check_config(config, str(path), run)
-                    make_plan(config, GfrState(), 0.0, run, str(path))
-                except FairlaneError as ex:
-                    refused(ex)
+                refused(ex)
 
-    explore(one, _inputs([text for text in FILES if "[[vcs]]" in text]), examples, seed)
+    explore_file(one, "f.toml", _inputs([text for text in FILES if "[[vcs]]" in text]), examples, seed)

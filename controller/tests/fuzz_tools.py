@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 import json
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import hypothesis
@@ -75,6 +77,20 @@ def explore(what: Callable[[T], None], inputs: st.SearchStrategy[T], examples: i
         what(given)
 
     hypothesis.seed(seed)(settings(hypothesis.given(given=inputs)(one)))()
+
+
+def explore_file(
+    what: Callable[[Path], None], name: str, inputs: st.SearchStrategy[bytes], examples: int, seed: int
+) -> None:
+    """As `explore`, with each input as the file `name` in a folder of its own."""
+
+    def one(given: bytes) -> None:
+        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
+            path = Path(place) / name
+            path.write_bytes(given)
+            what(path)
+
+    explore(one, inputs, examples, seed)
 
 
 def documents(*bases: Any) -> st.SearchStrategy[Any]:

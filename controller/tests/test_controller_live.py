@@ -17,6 +17,7 @@ from fairlane_controller.program.registry import runs_program, wrong_program
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.shared import TABLE_ROUTE
 from live_switch import LiveSwitch, wait_until
 from state_tools import documents
 
@@ -220,7 +221,7 @@ async def test_a_backup_waits_and_takes_over(switch: LiveSwitch) -> None:
 
 
 async def test_another_program_is_named_and_readers_write_nothing(switch: LiveSwitch) -> None:
-    names = [name for name in program.REQUIRED_TABLES if name != "policy"]
+    names = [program.TABLE_PORT_LIMIT, *program.TABLE_FLOW.values(), *TABLE_ROUTE.values()]
     wrong = wrong_program("qthresh", names)
     assert "has no table 'policy': it is not qthresh" in wrong.message
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}", 1)) as client:

@@ -15,11 +15,10 @@ from fairlane_controller.live.drop_list import drop_lines
 from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
 from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
 from fairlane_controller.live.pictures import need_switches
-from fairlane_controller.program.reasons import meaning
+from fairlane_controller.program.reasons import meaning, reasons_of
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr.names import Verdict
 from fairlane_controller.programs.gfr.view import mcr_met
-from fairlane_controller.programs.qthresh.names import DropReason
 
 SWITCH = SwitchRow("s1", "127.0.0.1:1", 1, reachable=True, program="gfr")
 VC: dict[str, Any] = {"mcr_bps": 2e6, "rate_bps": None, "offered_bps": 1e6, "goodput_bps": 1e6, "drops_per_s": 0.0}
@@ -54,7 +53,9 @@ def test_a_switch_that_was_away_before_has_no_rate_of_drops() -> None:
 
 def test_every_reason_of_our_programs_has_a_meaning() -> None:
     unknown = meaning("no such reason")
-    for name in (*(reason.name for reason in DropReason), *(v.name for v in Verdict if not v.accepted)):
+    reasons = reasons_of(load_program("qthresh")).values()
+    assert {"short", "parser", "qthresh", "port_full"} <= {reason.name for reason in reasons}
+    for name in (*(reason.name for reason in reasons), *(v.name for v in Verdict if not v.accepted)):
         assert meaning(name.lower()) != unknown, name
 
 

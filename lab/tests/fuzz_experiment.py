@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from rich.console import Console
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "controller" / "tests"))
 
-from fuzz_tools import BYTES, changed, explore, readable, texts, toml  # noqa: E402
+from fuzz_tools import BYTES, changed, explore, explore_file, readable, texts, toml  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 FILES = [path.read_text(encoding="utf-8") for path in sorted(EXPERIMENTS.glob("*.toml"))]
@@ -61,15 +60,13 @@ def explore_experiment(examples: int, seed: int) -> None:
 def explore_summary(examples: int, seed: int) -> None:
     """`fairlane lab show` of a run folder."""
 
-    def one(given: bytes) -> None:
-        with tempfile.TemporaryDirectory(prefix="fairlane-fuzz-") as place:
-            folder = Path(place)
-            (folder / "summary.json").write_bytes(given)
-            try:
-                summary = read_summary(folder)
-                Console(file=io.StringIO()).print(result_table(summary, folder))
-                open_run(folder)
-            except RunFolderError as error:
-                readable(str(error), str(folder))
+    def one(path: Path) -> None:
+        folder = path.parent
+        try:
+            summary = read_summary(folder)
+            Console(file=io.StringIO()).print(result_table(summary, folder))
+            open_run(folder)
+        except RunFolderError as error:
+            readable(str(error), str(folder))
 
-    explore(one, texts(SUMMARY), examples, seed)
+    explore_file(one, "summary.json", texts(SUMMARY), examples, seed)

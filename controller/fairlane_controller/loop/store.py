@@ -44,8 +44,8 @@ class LoopStore:
     def __init__(self, folder: Path | None, *, dry_run: bool = False) -> None:
         """Raises BAD_FILE where the state file cannot be understood."""
         self.persistent = folder is not None
-        self._dry_run = dry_run
         "Whether settings outlive the process."
+        self._dry_run = dry_run
         self._store = Store(folder)
         self._stamp = self._store.stamp(POLICIES)
         self._state = loop_state_of(self._store)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
@@ -23,9 +25,13 @@ def reasons_of(program: Program | None) -> dict[int, Reason]:
 
 def meaning(reason: str, by: str = "program") -> str:
     """One short sentence; `by` is `program`, `queue` or `link`, whose reasons are the target's own."""
-    for name in program_names():
-        program = load_program(name)
-        known = {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings)
-        if reason in known:
-            return known[reason]
-    return _ELSEWHERE.get(by, "a reason of the program's own")
+    return _meanings().get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")
+
+
+@cache
+def _meanings() -> dict[str, str]:
+    """The words of all programs that have a name; the first program's where several have one."""
+    found: dict[str, str] = {}
+    for program in map(load_program, reversed(program_names())):
+        found |= {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings)
+    return found

@@ -20,8 +20,9 @@ from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 async def apply_plan(client: SwitchClient, program: Program, plan: Plan) -> Applied:
     """The entries that a plan wants of one switch, all or nothing. Raises WRONG_PROGRAM, REFUSED."""
     check_program(program, client.table_names())
-    wanted = plan.wanted(client.endpoint.name, await read_entries(client, program.tables))
-    return await apply_entries(client, program.tables, wanted.entries, wanted.resets)
+    current = await read_entries(client, program.tables)
+    wanted = plan.wanted(client.endpoint.name, current)
+    return await apply_entries(client, program.tables, wanted.entries, wanted.resets, current)
 
 
 async def set_up_program(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> SetupResult:
@@ -29,7 +30,7 @@ async def set_up_program(client: SwitchClient, program: Program, plan: Plan, sta
     check_program(program, client.table_names())
     written = await client.put_entries(route_entries(client, state))
     applied = await apply_plan(client, program, plan)
-    ports = program.ports_of(state.name, await read_entries(client, program.tables))
+    ports = program.ports_of(state.name, applied.after or {})
     return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written + applied.written)
 
 

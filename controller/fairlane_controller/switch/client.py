@@ -41,6 +41,9 @@ from fairlane_controller.switch.faults import Refusal, refusals, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles, check_handshake, speaks_tls
 
 CONNECT_TIMEOUT_S = 2.0
+"Until somebody listens."
+HANDSHAKE_TIMEOUT_S = 10.0
+"Until the handshake is over and the program is loaded: a busy machine takes its time."
 RETRY_INTERVAL_S = 0.2
 DIGEST_QUEUE_LISTS = 128
 "Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
@@ -124,14 +127,15 @@ class SwitchClient:
         election_id: int | None = None,
         pipeline: PipelineFiles | None = None,
         force_pipeline: bool = False,
-        timeout_s: float = CONNECT_TIMEOUT_S,
+        timeout_s: float | None = None,
         require_primary: bool = True,
     ) -> None:
         self.endpoint = endpoint
         self._write = write
         self._pipeline = pipeline
         self._force = force_pipeline
-        self._timeout_s = timeout_s
+        self._connect_timeout_s = timeout_s or CONNECT_TIMEOUT_S
+        self._handshake_timeout_s = timeout_s or HANDSHAKE_TIMEOUT_S
         self._require_primary = require_primary and write
         self._outbids = write and election_id is None
         self._election_id = election_id or (FIRST_WRITER_ID if write else reader_election_id())
@@ -150,13 +154,13 @@ class SwitchClient:
         if self._pipeline:
             self._pipeline.check()
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout_s
+        start = loop.time()
         while True:
             try:
-                await self._connect(max(0.05, deadline - loop.time()))
+                await self._connect(max(0.05, start + self._handshake_timeout_s - loop.time()))
                 break
             except FairlaneError as ex:
-                left = deadline - loop.time()
+                left = start + self._connect_timeout_s - loop.time()
                 if ex.code is not ErrorCode.SWITCH_UNREACHABLE or left <= RETRY_INTERVAL_S:
                     raise
                 await asyncio.sleep(RETRY_INTERVAL_S)
@@ -192,7 +196,7 @@ class SwitchClient:
             _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout_s)
         except (TimeoutError, asyncio.TimeoutError):
             raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._timeout_s:g} s"
+                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._connect_timeout_s:g} s"
             ) from None
         except OSError as ex:
             reason = os.strerror(ex.errno) if ex.errno and ex.errno > 0 else str(ex)
@@ -202,9 +206,9 @@ class SwitchClient:
         writer.close()
 
     async def _connect(self, timeout_s: float) -> None:
-        await self._probe(timeout_s)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
+        await self._probe(min(timeout_s, self._connect_timeout_s))
         observes = not self._write and self.endpoint.grpc not in _WITHOUT_ROLES
         try:
             await self._open(timeout_s, OBSERVER_ROLE if observes else "")
@@ -248,7 +252,7 @@ class SwitchClient:
             raise translate(ex, str(self.endpoint)) from None
         except (TimeoutError, asyncio.TimeoutError):
             raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._timeout_s:g} s"
+                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._handshake_timeout_s:g} s"
             ) from None
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: handshake failed: {ex}") from None

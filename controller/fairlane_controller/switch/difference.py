@@ -24,12 +24,13 @@ Entries = dict[str, P4TableEntry]
 
 @dataclass(frozen=True)
 class Applied:
-    """What one switch was sent, and what it held before."""
+    """What one switch was sent, and what it held before and holds now."""
 
     inserted: int = 0
     modified: int = 0
     deleted: int = 0
     before: Entries | None = None
+    after: Entries | None = None
 
     @property
     def written(self) -> int:
@@ -108,21 +109,27 @@ async def read_entries(client: SwitchClient, tables: Sequence[str]) -> Entries:
 
 
 async def apply_entries(
-    client: SwitchClient, tables: Sequence[str], entries: Iterable[P4TableEntry], resets: Sequence[Any] = ()
+    client: SwitchClient,
+    tables: Sequence[str],
+    entries: Iterable[P4TableEntry],
+    resets: Sequence[Any] = (),
+    current: Entries | None = None,
 ) -> Applied:
     """Make `tables` (in the order of insertion) of a switch hold exactly `entries`; `resets` are updates that go before.
+
+    `current`: what the tables hold, where it was read already.
 
     All or nothing: when the switch refuses a part, what it held before is written back and the refusal raised.
     """
     wanted = entries_by_key(client, entries)
-    current = await read_entries(client, tables)
+    current = await read_entries(client, tables) if current is None else current
     change = difference(current, wanted, tables)
     try:
         await write_updates(client, [*resets, *change.updates])
     except FairlaneError as problem:
         await restore_entries(client, tables, current, problem)
         raise
-    return Applied(len(change.inserts), len(change.modifies), len(change.deletes), current)
+    return Applied(len(change.inserts), len(change.modifies), len(change.deletes), current, wanted)
 
 
 async def restore_entries(client: SwitchClient, tables: Sequence[str], before: Entries, problem: FairlaneError) -> None:

@@ -13,7 +13,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.switch.client import CONNECT_TIMEOUT_S, Endpoint, SwitchClient
+from fairlane_controller.switch.client import Endpoint, SwitchClient
 
 ANSWER_TIMEOUT_S = 20.0
 """The first trace of a program compiles it."""
@@ -58,7 +58,7 @@ async def trace_live(
 
 async def _check(endpoint: Endpoint) -> None:
     """Connect as a reader first: it says in a sentence what is wrong with address, TLS or program."""
-    async with SwitchClient(endpoint, timeout_s=CONNECT_TIMEOUT_S) as client:
+    async with SwitchClient(endpoint) as client:
         client.table_names()
 
 

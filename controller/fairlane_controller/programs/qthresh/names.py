@@ -8,14 +8,10 @@ from enum import IntEnum
 from fairlane_controller.errors import out_of_range
 from fairlane_controller.measure.occupancy import CountedState
 from fairlane_controller.programs.qthresh.model import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
-from fairlane_controller.switch.shared import (
-    COUNTER_ADMITTED,
-    TABLE_ROUTE,
-)
+from fairlane_controller.switch.shared import COUNTER_ADMITTED
 
 CLASSES = 8
 FLOW_SLOTS = 65_536
-REASONS = 16
 WEIGHT_ONE = 256
 
 TABLE_POLICY = "policy"
@@ -32,8 +28,6 @@ DIGEST_PORT_REPORT = "port_report_t"
 COUNTER_FLOW_DROPS = "flow_drops"
 COUNTER_COLLISIONS = "collisions"
 
-REQUIRED_TABLES = (TABLE_POLICY, TABLE_PORT_LIMIT, *TABLE_FLOW.values(), *TABLE_ROUTE.values())
-
 REPORT_PERIOD_US = 200_000
 """A port's report (BW, L_D, N_C) comes at most this often: four of them within a second show a change."""
 
@@ -42,18 +36,8 @@ FLOW_IDLE_TIMEOUT_S = 30.0
 
 
 class DropReason(IntEnum):
-    """The low 4 bits of an index of the counter `drops` (`p4src/include/sizes.p4`)."""
+    """The program's own among the low 4 bits of an index of the counter `drops`; the others are `switch/shared.py`'s."""
 
-    SHORT = 1
-    BAD_VERSION = 2
-    BAD_IHL = 3
-    BAD_LENGTH = 4
-    BAD_CHECKSUM = 5
-    TTL = 6
-    NON_IP = 7
-    NO_ROUTE = 8
-    ROUTE_DROP = 9
-    PARSER = 10
     QTHRESH = 11
     PORT_FULL = 12
 

@@ -14,6 +14,7 @@
 //! | `bmv2`, `nanomsg`, `cli_text` | simple_switch without root: its process, its packet port, its commands |
 //! | `differ` | one program on both: what is not the same |
 //! | `explained` | which differences are known, and why they are right |
+//! | `options` | options and runs of both programs |
 //! | `bin/conformance`, `bin/differential` | the two programs on it |
 
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ pub mod differ;
 pub mod explained;
 pub mod mutate;
 mod nanomsg;
+pub mod options;
 pub mod run;
 pub mod stf;
 mod stf_line;

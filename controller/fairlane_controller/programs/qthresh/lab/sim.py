@@ -36,7 +36,7 @@ LOOK_PERIOD_S = 1.0
 class QthreshInSim(SimPart):
     """Entries of known flows where no loop gives them; else one `SwitchAgent` for each switch with managed ports."""
 
-    drop_reasons = (DropReason.QTHRESH, DropReason.PORT_FULL)
+    drop_reasons = tuple(DropReason)
 
     def __init__(self, part: LabPart, world: SimWorld) -> None:
         super().__init__(part, world)

@@ -39,7 +39,7 @@ FIND_FLOWS_EVERY_S = 1.0
 MEASURE_EVERY_S = 1.0
 IDLE_NS = 1_000_000_000
 FLOWS_WATCHED_MAX = 256
-DROP_REASONS = (program.DropReason.QTHRESH, program.DropReason.PORT_FULL)
+DROP_REASONS = tuple(program.DropReason)
 
 
 class QthreshInMininet(MininetPart):

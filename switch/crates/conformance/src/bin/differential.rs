@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! fairlane-differential: the same programs, entries and packets through the embedded switch and through BMv2.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
 
 use clap::Parser;
 use conformance::differ::{differ, steps, Difference, Step};
-use conformance::{bmv2, compile, corpus, explained, mutate, stf};
+use conformance::options::{first_line, Common};
+use conformance::{bmv2, corpus, explained, mutate, stf};
 
 /// Runs v1model programs on the embedded switch and on BMv2's simple_switch, and compares packet by packet what leaves.
 #[derive(Parser)]
@@ -16,33 +15,17 @@ struct Options {
     /// p4c's source trees, or any folders of STF files and programs.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Also looks here for the program of an STF file.
-    #[arg(long)]
-    programs: Vec<PathBuf>,
     /// P4 programs without an STF file as well: no entries but the program's own.
     #[arg(long)]
     untested: bool,
-    /// Only programs whose name contains this.
-    #[arg(long, default_value = "")]
-    filter: String,
     /// Packets a program, besides those of its test.
     #[arg(long, default_value_t = 60)]
     packets: usize,
     /// Another number makes other packets.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The compiler.
-    #[arg(long, default_value = "p4c-bm2-ss")]
-    p4c_bm2_ss: PathBuf,
-    /// Programs at a time.
-    #[arg(short, default_value_t = 2)]
-    jobs: usize,
-    /// Where compiled programs are kept.
-    #[arg(long, default_value = "/tmp/conformance-cache")]
-    cache: PathBuf,
-    /// Also writes the report here.
-    #[arg(long)]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// How a program went.
@@ -61,9 +44,9 @@ enum Outcome {
 const CONFIRM: usize = 2;
 
 fn program(test: &corpus::Test, options: &Options) -> Outcome {
-    let json = match compile::compile(test, &options.p4c_bm2_ss, &options.cache) {
+    let json = match options.common.compile(test) {
         Ok(json) => json,
-        Err(why) => return Outcome::NotCompiled(first_line(&why)),
+        Err(why) => return Outcome::NotCompiled(why),
     };
     match (
         compared(test, &json, options),
@@ -74,12 +57,6 @@ fn program(test: &corpus::Test, options: &Options) -> Outcome {
         (Ok((_, Some(difference))), None) => Outcome::Differs(difference.text),
         (Err(why), None) => Outcome::NotRun(first_line(&why)),
     }
-}
-
-fn first_line(text: &str) -> String {
-    let mut lines = text.lines();
-    let line = lines.find(|l| !l.trim().is_empty());
-    line.unwrap_or("no message").to_string()
 }
 
 /// Packets, and the difference that is found again when every packet is watched.
@@ -111,39 +88,21 @@ fn compared(
 fn find(options: &Options) -> Result<Vec<corpus::Test>, String> {
     let mut all = Vec::new();
     for folder in &options.folders {
-        all.extend(corpus::find(folder, &options.programs, options.untested)?.tests);
+        all.extend(corpus::find(folder, &options.common.programs, options.untested)?.tests);
     }
-    all.retain(|t| t.name.contains(&options.filter));
-    if all.is_empty() {
-        return Err(format!("no test has `{}` in its name", options.filter));
-    }
-    Ok(all)
+    options.common.choose(all)
 }
 
-fn run_all(tests: &[corpus::Test], options: &Options) -> Vec<Outcome> {
-    let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(tests.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(|| loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(test) = tests.get(index) else {
-                    break;
-                };
-                let outcome = program(test, options);
-                outcomes.lock().expect("no panic")[index] = Some(outcome);
-            });
-        }
-    });
-    let outcomes = outcomes.into_inner().expect("no panic");
-    outcomes.into_iter().flatten().collect()
-}
-
-fn report(tests: &[corpus::Test], outcomes: &[Outcome], seed: u64) -> (String, usize) {
+/// Compares and reports; the number of programs that differ.
+fn compare(options: &Options) -> Result<usize, String> {
+    let tests = find(options)?;
+    let outcomes = options
+        .common
+        .run_all(&tests, |test| program(test, options));
     let (mut same, mut packets, mut known, mut differ) = (0, 0, 0, 0);
     let (mut not_run, mut not_compiled) = (0, 0);
     let mut lines = Vec::new();
-    for (test, outcome) in tests.iter().zip(outcomes) {
+    for (test, outcome) in tests.iter().zip(&outcomes) {
         let name = &test.name;
         match outcome {
             Outcome::Same(count) => {
@@ -175,40 +134,28 @@ fn report(tests: &[corpus::Test], outcomes: &[Outcome], seed: u64) -> (String, u
             }
         }
     }
-    lines.sort();
-    lines.push(format!(
-        "{same} programs with {packets} packets (seed {seed}) as on BMv2, {differ} differ, {known} differ as docs/differential.md explains, \
-         {not_run} not run, {not_compiled} not compiled by p4c"
-    ));
-    (lines.join("\n") + "\n", differ)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+    let summary = format!(
+        "{same} programs with {packets} packets (seed {}) as on BMv2, {differ} differ, {known} differ as docs/differential.md explains, \
+         {not_run} not run, {not_compiled} not compiled by p4c",
+        options.seed
+    );
+    options.common.report(lines, summary)?;
+    Ok(differ)
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if let Some(name) = bmv2::missing() {
-        eprintln!(
-            "fairlane-differential: {name} is not on the PATH: a comparison with BMv2 needs simple_switch and simple_switch_CLI \
-             (docs/bmv2.md)"
-        );
-        return ExitCode::from(2);
-    }
-    let fail = |error: String| {
-        eprintln!("fairlane-differential: {error}");
-        ExitCode::from(2)
+    let result = match bmv2::missing() {
+        Some(name) => Err(format!(
+            "{name} is not on the PATH: a comparison with BMv2 needs simple_switch and simple_switch_CLI (docs/bmv2.md)"
+        )),
+        None => compare(&options),
     };
-    let tests = match find(&options) {
-        Ok(tests) => tests,
-        Err(error) => return fail(error),
-    };
-    let outcomes = run_all(&tests, &options);
-    let (text, differ) = report(&tests, &outcomes, options.seed);
-    print!("{text}");
-    if let Some(Err(error)) = options.report.as_deref().map(|path| write(path, &text)) {
-        return fail(error);
+    match result {
+        Ok(differ) => ExitCode::from(u8::from(differ > 0)),
+        Err(error) => {
+            eprintln!("fairlane-differential: {error}");
+            ExitCode::from(2)
+        }
     }
-    ExitCode::from(u8::from(differ > 0))
 }
