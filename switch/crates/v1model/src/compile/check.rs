@@ -252,27 +252,12 @@ impl Program {
 /// The numbers of bits in an operation of one limb, which the machine shifts by.
 fn widths(op: &Op) -> Vec<u8> {
     match *op {
+        Op::Alu { kind, w, .. } => kind.bits().into_iter().chain([w]).collect(),
         Op::Move { w, .. }
-        | Op::Add { w, .. }
-        | Op::Sub { w, .. }
-        | Op::Mul { w, .. }
-        | Op::And { w, .. }
-        | Op::Or { w, .. }
-        | Op::Xor { w, .. }
-        | Op::Not { w, .. }
-        | Op::Shl { w, .. }
-        | Op::ShrU { w, .. }
-        | Op::ShrS { w, .. }
-        | Op::DivU { w, .. }
-        | Op::ModU { w, .. }
         | Op::Meter { w, .. }
         | Op::RegisterRead { w, .. }
         | Op::Hash { w, .. }
         | Op::Random { w, .. } => vec![w],
-        Op::SignExtend { from, w, .. } => vec![from, w],
-        Op::SatU { bits, w, .. } | Op::SatSU { bits, w, .. } | Op::SatS { bits, w, .. } => {
-            vec![bits, w]
-        }
         _ => Vec::new(),
     }
 }

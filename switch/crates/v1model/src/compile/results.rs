@@ -2,7 +2,7 @@
 //! What externs give, to any place: registers of any width, meters, random numbers, hashes. Where there is no result (an
 //! index beyond the array) the place stays as it is, as in BMv2.
 
-use super::code::{Op, Operand, WideKind};
+use super::code::{Op, Operand, Test, WideKind};
 use super::emit::{Emit, Emitter, Label};
 use super::expr::Expr;
 use super::layout::Slot;
@@ -74,10 +74,8 @@ impl Skip {
 
     fn branch(self, to: Label) -> Op {
         let Skip { a, b, equal } = self;
-        match equal {
-            true => Op::BrLeU { a, b, to },
-            false => Op::BrLtU { a, b, to },
-        }
+        let test = if equal { Test::LeU } else { Test::LtU };
+        Op::Br { test, a, b, to }
     }
 }
 
@@ -111,11 +109,7 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
     };
     e.op_unless(skip.branch(end), read);
     if place.width() < array.width {
-        let a = Operand {
-            slot: d,
-            limbs: limbs as u16,
-            signed: false,
-        };
+        let a = Operand::unsigned(d, limbs);
         e.wide(WideKind::Mask(place.width()), d, limbs, a, a)?;
     }
     e.store(place, d)?;

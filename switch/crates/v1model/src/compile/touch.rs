@@ -33,26 +33,11 @@ pub(super) fn one(slot: Slot) -> Range<usize> {
 pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
     use Touch::{MayWrite, Reads, Writes};
     match *op {
-        Op::Move { d, a, .. }
-        | Op::Not { d, a, .. }
-        | Op::SignExtend { d, a, .. }
-        | Op::SatU { d, a, .. }
-        | Op::SatSU { d, a, .. }
-        | Op::SatS { d, a, .. } => {
+        Op::Move { d, a, .. } => {
             f(Reads, one(a));
             f(Writes, one(d));
         }
-        Op::Add { d, a, b, .. }
-        | Op::Sub { d, a, b, .. }
-        | Op::Mul { d, a, b, .. }
-        | Op::And { d, a, b, .. }
-        | Op::Or { d, a, b, .. }
-        | Op::Xor { d, a, b, .. }
-        | Op::Shl { d, a, b, .. }
-        | Op::ShrU { d, a, b, .. }
-        | Op::ShrS { d, a, b, .. }
-        | Op::DivU { d, a, b, .. }
-        | Op::ModU { d, a, b, .. } => {
+        Op::Alu { d, a, b, .. } => {
             f(Reads, one(a));
             f(Reads, one(b));
             f(Writes, one(d));
@@ -189,12 +174,7 @@ pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
                 f(Writes, one(d));
             }
         }
-        Op::BrEq { a, b, .. }
-        | Op::BrNe { a, b, .. }
-        | Op::BrLtU { a, b, .. }
-        | Op::BrLeU { a, b, .. }
-        | Op::BrLtS { a, b, .. }
-        | Op::BrLeS { a, b, .. } => {
+        Op::Br { a, b, .. } => {
             f(Reads, one(a));
             f(Reads, one(b));
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table applied: its key put together, the entry found, the action's arguments brought.
 
-use super::{mask, Machine};
+use super::Machine;
+use crate::compile::code::mask;
 use crate::packet::Packet;
 use crate::schema::ActionId;
 use crate::table::Target;

@@ -78,22 +78,7 @@ pub(super) fn is_pure(op: &Op, effects: &Effects) -> bool {
         op,
         Op::Move { .. }
             | Op::MoveWide { .. }
-            | Op::Add { .. }
-            | Op::Sub { .. }
-            | Op::Mul { .. }
-            | Op::And { .. }
-            | Op::Or { .. }
-            | Op::Xor { .. }
-            | Op::Not { .. }
-            | Op::Shl { .. }
-            | Op::ShrU { .. }
-            | Op::ShrS { .. }
-            | Op::DivU { .. }
-            | Op::ModU { .. }
-            | Op::SignExtend { .. }
-            | Op::SatU { .. }
-            | Op::SatSU { .. }
-            | Op::SatS { .. }
+            | Op::Alu { .. }
             | Op::Wide { .. }
             | Op::LoadElement { .. }
             | Op::SetHeadersEqual { .. }
