@@ -226,7 +226,7 @@ fn satellite_hits(sim: &Simulation) -> u64 {
     let hits = links
         .iter()
         .filter(|l| l.link == "s1-s2" && l.direction == "a_to_b");
-    hits.map(|l| l.corrupted_packets).sum()
+    hits.map(|l| l.stats.corrupted_packets).sum()
 }
 
 fn queue_drops(sim: &Simulation) -> u64 {

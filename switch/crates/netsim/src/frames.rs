@@ -57,9 +57,4 @@ impl Frames {
         self.buffers[id.0 as usize].clear();
         self.free.push(id.0);
     }
-
-    /// Frames under way.
-    pub(crate) fn in_use(&self) -> usize {
-        self.buffers.len() - self.free.len()
-    }
 }

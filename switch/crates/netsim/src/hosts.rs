@@ -10,7 +10,6 @@ use crate::host::{Host, Taken};
 use crate::results::{FlowReport, HostReport, Transfer};
 use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
 use device::Nanos;
-use std::collections::VecDeque;
 use tcp::{Addr, Connection, Damaged, ParseError, Segment, State};
 
 /// All hosts and flows.
@@ -144,20 +143,8 @@ impl Hosts {
                     Connection::accept(&state.tcp, local, remote, iss, now, segment);
                 let read_interval = state.read_interval;
                 connection.set_reading(now, read_interval == 0);
-                let endpoint = Endpoint {
-                    connection,
-                    flow,
-                    host,
-                    local,
-                    remote,
-                    is_sender: false,
-                    asked: 0,
-                    pending: VecDeque::new(),
-                    closes_when_sent: false,
-                    lone_fins: 0,
-                    read_interval,
-                    read_at: None,
-                };
+                let mut endpoint = Endpoint::new(connection, flow, host, (local, remote));
+                endpoint.read_interval = read_interval;
                 let slot = self.sockets.add(endpoint, fabric);
                 self.sockets.insert(key, Socket::Tcp(slot));
                 slot
@@ -360,20 +347,10 @@ impl Hosts {
             return;
         };
         state.counts.connections += 1;
-        let endpoint = Endpoint {
-            connection: Connection::connect(&state.tcp, local, remote, iss, now),
-            flow,
-            host: state.from,
-            local,
-            remote,
-            is_sender: true,
-            asked: 0,
-            pending: VecDeque::new(),
-            closes_when_sent: then_close == Close::Sent,
-            lone_fins: 0,
-            read_interval: 0,
-            read_at: None,
-        };
+        let connection = Connection::connect(&state.tcp, local, remote, iss, now);
+        let mut endpoint = Endpoint::new(connection, flow, state.from, (local, remote));
+        endpoint.is_sender = true;
+        endpoint.closes_when_sent = then_close == Close::Sent;
         let slot = self.sockets.add(endpoint, fabric);
         self.sockets.insert(key, Socket::Tcp(slot));
         let peer = SocketKey::new(remote, local, PROTOCOL_TCP);

@@ -3,6 +3,7 @@
 
 use device::Nanos;
 use serde::Serialize;
+use traffic::link::LinkStats;
 
 /// Counts of a flow, over all its connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -82,17 +83,8 @@ pub struct LinkReport {
     pub link: String,
     /// `a_to_b` or `b_to_a`.
     pub direction: &'static str,
-    pub offered_packets: u64,
-    pub offered_bytes: u64,
-    pub delivered_packets: u64,
-    pub delivered_bytes: u64,
-    pub dropped_queue_full: u64,
-    pub dropped_loss: u64,
-    pub dropped_outage: u64,
-    pub corrupted_packets: u64,
-    pub flipped_bits: u64,
-    /// Met the bad state of the Gilbert–Elliott chain.
-    pub bad_state_packets: u64,
+    #[serde(flatten)]
+    pub stats: LinkStats,
     /// Waiting, on the line or on the medium now.
     pub on_link_packets: u64,
 }
@@ -154,20 +146,10 @@ impl LinkReport {
         direction: &'static str,
         link: &traffic::link::Link<T>,
     ) -> LinkReport {
-        let stats = link.stats();
         LinkReport {
             link: name.to_owned(),
             direction,
-            offered_packets: stats.offered_packets,
-            offered_bytes: stats.offered_bytes,
-            delivered_packets: stats.delivered_packets,
-            delivered_bytes: stats.delivered_bytes,
-            dropped_queue_full: stats.dropped_queue_full,
-            dropped_loss: stats.dropped_loss,
-            dropped_outage: stats.dropped_outage,
-            corrupted_packets: stats.corrupted_packets,
-            flipped_bits: stats.flipped_bits,
-            bad_state_packets: stats.bad_state_packets,
+            stats: *link.stats(),
             on_link_packets: (link.queued() + link.in_flight()) as u64,
         }
     }

@@ -6,11 +6,13 @@ use crate::calendar::EntityId;
 use crate::config::{Change, Config, Direction, LinkSettings};
 use crate::error::{listed, ConfigError, RequestError};
 use crate::fabric::{Actor, Fabric, Sink};
+use crate::frames::FrameId;
 use crate::hosts::Hosts;
 use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 use crate::series::Sampler;
 use crate::switch::Switch;
 use device::{Device, Nanos, PortChange};
+use traffic::link::Link;
 
 /// A network in virtual time.
 pub struct Simulation {
@@ -224,13 +226,7 @@ impl Simulation {
         direction: Direction,
         duration: Nanos,
     ) -> Result<(), RequestError> {
-        for wire in self.wires(link, direction)? {
-            self.fabric.wires[wire as usize]
-                .link
-                .spike(self.now, duration);
-            self.fabric.refresh_wire(wire);
-        }
-        Ok(())
+        self.each_wire(link, direction, |wire, now| wire.spike(now, duration))
     }
 
     /// An outage: what enters the medium for `duration` is lost.
@@ -243,13 +239,7 @@ impl Simulation {
         direction: Direction,
         duration: Nanos,
     ) -> Result<(), RequestError> {
-        for wire in self.wires(link, direction)? {
-            self.fabric.wires[wire as usize]
-                .link
-                .outage(self.now, duration);
-            self.fabric.refresh_wire(wire);
-        }
-        Ok(())
+        self.each_wire(link, direction, |wire, now| wire.outage(now, duration))
     }
 
     /// Changes options of a switch port from now on; those that are None stay.
@@ -282,6 +272,19 @@ impl Simulation {
             .set_port(now, port, config)
             .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
         self.refresh();
+        Ok(())
+    }
+
+    fn each_wire(
+        &mut self,
+        link: &str,
+        direction: Direction,
+        change: impl Fn(&mut Link<FrameId>, Nanos),
+    ) -> Result<(), RequestError> {
+        for wire in self.wires(link, direction)? {
+            change(&mut self.fabric.wires[wire as usize].link, self.now);
+            self.fabric.refresh_wire(wire);
+        }
         Ok(())
     }
 
@@ -389,11 +392,6 @@ impl Simulation {
     /// Columns of samples by name, all of the same length; the first is `t_ns`. None without `sample`.
     pub fn series(&self) -> impl Iterator<Item = (&str, &[u64])> {
         self.sampler.iter().flat_map(Sampler::columns)
-    }
-
-    /// Frames that are on links now.
-    pub fn frames_under_way(&self) -> usize {
-        self.fabric.frames.in_use()
     }
 }
 

@@ -74,6 +74,29 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
+    /// The receiving end at `host` of a connection of a flow, between local and remote end.
+    pub(crate) fn new(
+        connection: Connection,
+        flow: u32,
+        host: u32,
+        ends: (Addr, Addr),
+    ) -> Endpoint {
+        Endpoint {
+            connection,
+            flow,
+            host,
+            local: ends.0,
+            remote: ends.1,
+            is_sender: false,
+            asked: 0,
+            pending: VecDeque::new(),
+            closes_when_sent: false,
+            lone_fins: 0,
+            read_interval: 0,
+            read_at: None,
+        }
+    }
+
     /// When something is due: a timer of the connection, or the application reads.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         match (self.connection.next_timer(), self.read_at) {

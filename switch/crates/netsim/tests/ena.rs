@@ -64,7 +64,7 @@ fn every_corrupted_segment_is_dropped_somewhere_and_most_are_named() {
     let hit = |direction| {
         let mut links = links.iter();
         let found = links.find(|l| l.link == "s1-s2" && l.direction == direction);
-        found.unwrap().corrupted_packets
+        found.unwrap().stats.corrupted_packets
     };
     // What a bit in the IPv4 header hits s2 refuses; the rest arrives with a wrong TCP checksum.
     let refused = sim.switches()[1].drops.values().sum::<u64>();

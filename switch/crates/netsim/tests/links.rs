@@ -34,12 +34,15 @@ fn bursts_begin_and_end_at_their_instants() {
         {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"ge_enter": 1.0, "ge_leave": 1e-6}},
         {"at_ns": 2 * S, "link": "s1-s2", "set": {"ge_enter": 0.0}}]));
     sim.run_until(S - 1);
-    assert_eq!(way(&sim, "a_to_b").dropped_loss, 0);
+    assert_eq!(way(&sim, "a_to_b").stats.dropped_loss, 0);
     sim.run_until(4 * S);
     let (there, back) = (way(&sim, "a_to_b"), way(&sim, "b_to_a"));
-    assert_eq!(there.dropped_loss, 250, "one second of them");
-    assert_eq!(there.bad_state_packets, 250);
-    assert_eq!((back.dropped_loss, back.bad_state_packets), (0, 0));
+    assert_eq!(there.stats.dropped_loss, 250, "one second of them");
+    assert_eq!(there.stats.bad_state_packets, 250);
+    assert_eq!(
+        (back.stats.dropped_loss, back.stats.bad_state_packets),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -49,16 +52,16 @@ fn bit_errors_of_a_burst_reach_the_receiver_and_are_found_there() {
          "set": {"ge_enter": 0.02, "ge_leave": 0.2, "ge_loss": 0.0, "ge_ber": 1e-3}}]));
     sim.run_until(60 * S);
     let back = way(&sim, "b_to_a");
-    assert_eq!(back.dropped_loss, 0);
+    assert_eq!(back.stats.dropped_loss, 0);
     // 7,900 bits at 1e-3: all but one in 2,700 of the bad state's frames are hit.
-    assert!(back.bad_state_packets > 1_000);
-    assert!(back.corrupted_packets + 10 > back.bad_state_packets);
-    assert!(back.corrupted_packets <= back.bad_state_packets);
+    assert!(back.stats.bad_state_packets > 1_000);
+    assert!(back.stats.corrupted_packets + 10 > back.stats.bad_state_packets);
+    assert!(back.stats.corrupted_packets <= back.stats.bad_state_packets);
     let hosts = sim.hosts();
     let h2 = hosts.iter().find(|host| host.host == "h2").unwrap();
     // Eight flips a frame: one in seven has one in its IP header, which is the switch's to find.
-    assert!(h2.bad_transport_checksum * 10 > back.corrupted_packets * 8);
-    assert_eq!(way(&sim, "a_to_b").corrupted_packets, 0);
+    assert!(h2.bad_transport_checksum * 10 > back.stats.corrupted_packets * 8);
+    assert_eq!(way(&sim, "a_to_b").stats.corrupted_packets, 0);
 }
 
 #[test]
@@ -68,25 +71,25 @@ fn a_trace_is_the_rate_of_its_direction_until_it_is_taken_away() {
         {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"trace": [10], "queue_packets": 5}},
         {"at_ns": 3 * S, "link": "s1-s2", "direction": "a_to_b", "set": {"trace": null}}]));
     sim.run_until(S);
-    let before = way(&sim, "a_to_b").delivered_packets;
+    let before = way(&sim, "a_to_b").stats.delivered_packets;
     sim.run_until(3 * S - 1);
     let there = way(&sim, "a_to_b");
     assert!(
-        (300..=308).contains(&(there.delivered_packets - before)),
+        (300..=308).contains(&(there.stats.delivered_packets - before)),
         "{}",
-        there.delivered_packets - before
+        there.stats.delivered_packets - before
     );
     assert!(
-        (185..=197).contains(&there.dropped_queue_full),
+        (185..=197).contains(&there.stats.dropped_queue_full),
         "{}",
-        there.dropped_queue_full
+        there.stats.dropped_queue_full
     );
     sim.run_until(5 * S);
     assert_eq!(
-        way(&sim, "a_to_b").dropped_queue_full,
-        there.dropped_queue_full
+        way(&sim, "a_to_b").stats.dropped_queue_full,
+        there.stats.dropped_queue_full
     );
-    assert_eq!(way(&sim, "b_to_a").dropped_queue_full, 0);
+    assert_eq!(way(&sim, "b_to_a").stats.dropped_queue_full, 0);
 }
 
 #[test]
@@ -95,17 +98,17 @@ fn a_spike_and_an_outage_are_scripted_beside_settings() {
         {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "spike_ns": S, "set": {"delay_ns": 100_000_000}},
         {"at_ns": 3 * S, "link": "s1-s2", "direction": "b_to_a", "outage_ns": S}]));
     sim.run_until(S);
-    let before = way(&sim, "a_to_b").delivered_packets;
+    let before = way(&sim, "a_to_b").stats.delivered_packets;
     sim.run_until(2 * S - 1);
-    assert_eq!(way(&sim, "a_to_b").delivered_packets, before, "held");
+    assert_eq!(way(&sim, "a_to_b").stats.delivered_packets, before, "held");
     sim.run_until(2 * S);
     assert!(
-        way(&sim, "a_to_b").delivered_packets >= before + 220,
+        way(&sim, "a_to_b").stats.delivered_packets >= before + 220,
         "released at once, those that are due"
     );
     sim.run_until(6 * S);
-    assert_eq!(way(&sim, "b_to_a").dropped_outage, 250);
-    assert_eq!(way(&sim, "a_to_b").dropped_outage, 0);
+    assert_eq!(way(&sim, "b_to_a").stats.dropped_outage, 250);
+    assert_eq!(way(&sim, "a_to_b").stats.dropped_outage, 0);
 }
 
 /// What a satellite link damages reaches the receiver through a switch whose program looks at TCP: it verifies the sum
@@ -118,7 +121,7 @@ fn a_switch_behind_the_link_passes_damaged_segments_on() {
     config["links"][4]["a_to_b"]["ber"] = json!(1e-5);
     let mut sim = routed(&config);
     sim.run_until(120 * S);
-    let damaged = way(&sim, "a_to_b").corrupted_packets;
+    let damaged = way(&sim, "a_to_b").stats.corrupted_packets;
     assert!(damaged > 200, "{damaged}");
     let hosts = sim.hosts();
     let h3 = hosts.iter().find(|host| host.host == "h3").unwrap();

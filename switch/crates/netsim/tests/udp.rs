@@ -128,7 +128,7 @@ fn loss_and_bit_errors_are_counted_where_they_are_found() {
     sim.run_until(60_000 * MS);
     let link = sim.links().into_iter().find(|l| l.link == "s1-s2").unwrap();
     assert!(
-        link.dropped_loss > 200 && link.corrupted_packets > 200,
+        link.stats.dropped_loss > 200 && link.stats.corrupted_packets > 200,
         "{link:?}"
     );
     let h3 = &sim.hosts()[2];
@@ -168,7 +168,11 @@ fn an_outage_loses_and_a_spike_holds() {
     sim.run_until(1_000 * MS);
     sim.outage("s1-s2", Direction::Both, 100 * MS).unwrap();
     sim.run_until(1_100 * MS);
-    let lost = sim.links().iter().map(|l| l.dropped_outage).sum::<u64>();
+    let lost = sim
+        .links()
+        .iter()
+        .map(|l| l.stats.dropped_outage)
+        .sum::<u64>();
     assert!((12..=14).contains(&lost), "{lost}");
     sim.spike("s1-s2", Direction::AToB, 500 * MS).unwrap();
     let before = received(&sim);

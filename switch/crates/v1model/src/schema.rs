@@ -54,6 +54,27 @@ pub enum MatchKind {
     Optional,
 }
 
+impl MatchKind {
+    /// Its name in P4.
+    pub fn name(self) -> &'static str {
+        match self {
+            MatchKind::Exact => "exact",
+            MatchKind::Lpm => "lpm",
+            MatchKind::Ternary => "ternary",
+            MatchKind::Range => "range",
+            MatchKind::Optional => "optional",
+        }
+    }
+
+    /// True where entries of a table with such a field have priorities.
+    pub fn has_priority(self) -> bool {
+        matches!(
+            self,
+            MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
+        )
+    }
+}
+
 /// One field of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySchema {
@@ -145,12 +166,7 @@ pub struct TableSchema {
 impl TableSchema {
     /// True when entries need a priority (a ternary, range or optional field is present).
     pub fn needs_priority(&self) -> bool {
-        self.keys.iter().any(|k| {
-            matches!(
-                k.kind,
-                MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
-            )
-        })
+        self.keys.iter().any(|k| k.kind.has_priority())
     }
 
     /// Limbs of a lookup key.

@@ -10,26 +10,17 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Change {
     pub at_ns: Nanos,
-    #[serde(default)]
     pub link: Option<String>,
-    #[serde(default)]
     pub direction: Option<Direction>,
     /// New settings; those that are not named stay.
-    #[serde(default)]
     pub set: Option<LinkSettings>,
     /// Hold everything for this time, then release it.
-    #[serde(default)]
     pub spike_ns: Option<Nanos>,
     /// Lose everything for this time.
-    #[serde(default)]
     pub outage_ns: Option<Nanos>,
-    #[serde(default)]
     pub switch: Option<String>,
-    #[serde(default)]
     pub port: Option<u32>,
-    #[serde(default)]
     pub rate_bps: Option<u64>,
-    #[serde(default)]
     pub queue_packets: Option<u64>,
 }
 

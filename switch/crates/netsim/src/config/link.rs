@@ -28,7 +28,6 @@ pub struct LinkConfig {
 pub struct End {
     pub node: String,
     /// Of a switch; a host has none.
-    #[serde(default)]
     pub port: Option<u32>,
 }
 
@@ -69,7 +68,7 @@ impl Direction {
 pub struct LinkSettings {
     pub delay_ns: Option<Nanos>,
     pub jitter_ns: Option<Nanos>,
-    pub jitter_distribution: Option<Jitter>,
+    pub jitter_distribution: Option<JitterDistribution>,
     pub reorder: Option<bool>,
     /// 0: unlimited.
     pub rate_bps: Option<u64>,
@@ -112,25 +111,15 @@ fn trace<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<Arc<Trace>
     Ok(Some(Some(Arc::new(trace))))
 }
 
-/// How the delay deviates from its mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Jitter {
-    Uniform,
-    Normal,
-}
-
 impl LinkSettings {
     /// `options` with these settings.
     pub fn applied_to(&self, options: &LinkOptions) -> LinkOptions {
         LinkOptions {
             delay_ns: self.delay_ns.unwrap_or(options.delay_ns),
             jitter_ns: self.jitter_ns.unwrap_or(options.jitter_ns),
-            jitter_distribution: match self.jitter_distribution {
-                Some(Jitter::Uniform) => JitterDistribution::Uniform,
-                Some(Jitter::Normal) => JitterDistribution::Normal,
-                None => options.jitter_distribution,
-            },
+            jitter_distribution: self
+                .jitter_distribution
+                .unwrap_or(options.jitter_distribution),
             reorder: self.reorder.unwrap_or(options.reorder),
             rate_bps: self.rate_bps.unwrap_or(options.rate_bps),
             loss: self.loss.unwrap_or(options.loss),

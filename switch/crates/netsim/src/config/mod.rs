@@ -9,7 +9,7 @@ mod node;
 
 pub use app::{App, Bytes, CbrUdp, Distribution, Interactive, OnOff, Web};
 pub use change::{Change, PortSample, RegisterSample, Sample};
-pub use link::{Direction, End, Jitter, LinkConfig, LinkSettings};
+pub use link::{Direction, End, LinkConfig, LinkSettings};
 pub use node::{HostConfig, Mac, PortSettings, Program, SwitchConfig};
 
 use crate::error::ConfigError;
@@ -40,7 +40,6 @@ pub struct Config {
     #[serde(default)]
     pub changes: Vec<Change>,
     /// What is sampled; nothing without it.
-    #[serde(default)]
     pub sample: Option<Sample>,
 }
 
@@ -57,10 +56,8 @@ pub struct FlowConfig {
     #[serde(default)]
     pub start_ns: Nanos,
     /// When the application stops; null: never.
-    #[serde(default)]
     pub stop_ns: Option<Nanos>,
     /// Source port of the first connection; default: 10000 + the flow's index.
-    #[serde(default)]
     pub from_port: Option<u16>,
     #[serde(default = "default_to_port")]
     pub to_port: u16,

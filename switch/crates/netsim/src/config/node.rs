@@ -22,7 +22,6 @@ pub struct SwitchConfig {
     /// Unique among switches and hosts.
     pub name: String,
     /// Key of `programs`; null: the switch starts without a program, P4Runtime loads it.
-    #[serde(default)]
     pub program: Option<String>,
     /// Port of packet-in and packet-out; null: none.
     #[serde(default = "default_cpu_port")]
@@ -52,17 +51,12 @@ pub struct PortSettings {
     #[serde(default = "default_queue_packets")]
     pub queue_packets: u64,
     /// Bytes that may wait in each queue; null: no limit.
-    #[serde(default)]
     pub queue_bytes: Option<u64>,
     /// Cells that may wait in each queue; null: no limit.
-    #[serde(default)]
     pub queue_cells: Option<u64>,
     /// Packets, bytes and cells that may wait in all queues together; null: no limit.
-    #[serde(default)]
     pub port_packets: Option<u64>,
-    #[serde(default)]
     pub port_bytes: Option<u64>,
-    #[serde(default)]
     pub port_cells: Option<u64>,
     #[serde(default = "default_queues")]
     pub queues: usize,

@@ -157,9 +157,7 @@ pub fn add_flow(device: &mut Device, src: ([u8; 4], u16), dst: ([u8; 4], u16), f
 pub fn assert_conserved(sim: &Simulation) {
     let sent: u64 = sim.hosts().iter().map(|h| h.tx_packets).sum();
     let arrived: u64 = sim.hosts().iter().map(|h| h.rx_packets).sum();
-    let of_links = |l: &LinkReport| {
-        l.dropped_queue_full + l.dropped_loss + l.dropped_outage + l.on_link_packets
-    };
+    let of_links = |l: &LinkReport| l.stats.dropped_packets() + l.on_link_packets;
     let links: u64 = sim.links().iter().map(of_links).sum();
     let switches: u64 = sim
         .switches()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A TCP segment: its header as values, its payload as a length (the bytes are zeros).
 //!
-//! [`flags`]: control bits; [`options`]: what may follow the header; [`checksum`]: the sum over both and the payload.
+//! [`flags`]: control bits; [`options`]: what may follow the header.
 
-pub mod checksum;
 pub mod flags;
 pub mod options;
 
@@ -11,6 +10,7 @@ use checksum::Sum;
 use flags::Flags;
 use options::Options;
 
+const PROTOCOL_TCP: u8 = 6;
 /// The length of a header without options, bytes.
 pub const BASE_HEADER_LEN: usize = 20;
 
@@ -126,9 +126,8 @@ impl Segment {
         out[field::CHECKSUM].fill(0);
         out[field::URGENT].fill(0);
         self.options.encode(&mut out[BASE_HEADER_LEN..]);
-        let checksum = Sum::pseudo_header(src, dst, self.wire_len())
-            .plus(out)
-            .checksum();
+        let sum = Sum::pseudo_header(src, dst, PROTOCOL_TCP, self.wire_len());
+        let checksum = sum.plus(out).finish();
         out[field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     }
 
@@ -140,9 +139,8 @@ impl Segment {
         if bytes.len() < BASE_HEADER_LEN {
             return Err(ParseError::TooShort { len: bytes.len() });
         }
-        let remainder = Sum::pseudo_header(src, dst, bytes.len())
-            .plus(bytes)
-            .checksum();
+        let sum = Sum::pseudo_header(src, dst, PROTOCOL_TCP, bytes.len());
+        let remainder = sum.plus(bytes).finish();
         if remainder != 0 {
             return Err(ParseError::BadChecksum { remainder });
         }

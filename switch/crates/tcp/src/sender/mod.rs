@@ -264,10 +264,6 @@ impl Sender {
         }
     }
 
-    pub fn fin_sent(&self) -> bool {
-        self.fin == Fin::Sent
-    }
-
     pub fn fin_acknowledged(&self) -> bool {
         self.fin == Fin::Sent && self.tcp.snd_una == self.tcp.snd_nxt
     }

@@ -3,17 +3,19 @@
 
 use super::streams::{draw, unit, unit_above_zero};
 use super::{LinkOptions, Nanos};
+use crate::names::named;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::TAU;
 
-/// How the delay deviates from its mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum JitterDistribution {
-    /// Evenly within ± `jitter_ns`.
-    #[default]
-    Uniform,
-    /// Normal with standard deviation `jitter_ns`; a negative delay becomes 0.
-    Normal,
+named! {
+    /// How the delay deviates from its mean.
+    pub enum JitterDistribution ("jitter_distribution") {
+        /// Evenly within ± `jitter_ns`.
+        #[default]
+        Uniform = "uniform",
+        /// Normal with standard deviation `jitter_ns`; a negative delay becomes 0.
+        Normal = "normal",
+    }
 }
 
 /// The draws of one frame: always two, whatever the distribution, made when the frame is offered.

@@ -12,8 +12,8 @@ pub enum DropReason {
     Outage,
 }
 
-/// Counts since the link was made. `offered = delivered + all drops + frames still on the link`, always.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Counts since the link was made, as they are shown by name. `offered = delivered + all drops + frames still on the link`, always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct LinkStats {
     pub offered_packets: u64,
     pub offered_bytes: u64,

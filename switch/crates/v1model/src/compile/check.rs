@@ -121,10 +121,9 @@ impl Program {
                 let end = usize::from(offset) + usize::from(limbs);
                 inside("the field's end", end, usize::from(slots_of(e)) + 1)
             }
-            Op::SetValid { header } | Op::SetInvalid { header } | Op::Extract { header } => {
+            Op::SetValid { header } | Op::SetInvalid { header } | Op::Extract { header, .. } => {
                 element(header)
             }
-            Op::ExtractVarbit { header, .. } => element(header),
             Op::CopyHeader { d, a } | Op::SetHeadersEqual { a, b: d, .. } => {
                 element(d)?;
                 element(a)?;
@@ -134,8 +133,7 @@ impl Program {
                 }
             }
             Op::Push { stack: s, .. } | Op::Pop { stack: s, .. } => stack(s),
-            Op::ExtractNext { stack, member: m } => member(stack, m),
-            Op::ExtractNextVarbit {
+            Op::ExtractNext {
                 stack, member: m, ..
             } => member(stack, m),
             Op::Count { counter, .. } => inside("counter", counter.into(), schema.counters.len()),

@@ -162,22 +162,15 @@ pub(crate) enum Op {
         message: u16,
     },
     // Parser.
+    /// `bits`: length of the varbit field, where the header has one.
     Extract {
         header: u16,
+        bits: Option<Slot>,
     },
     ExtractNext {
         stack: u16,
         member: u16,
-    },
-    /// `bits`: length of the varbit field.
-    ExtractVarbit {
-        header: u16,
-        bits: Slot,
-    },
-    ExtractNextVarbit {
-        stack: u16,
-        member: u16,
-        bits: Slot,
+        bits: Option<Slot>,
     },
     Lookahead {
         d: Slot,
@@ -218,6 +211,29 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    /// The slots of one limb that it reads as numbers: others with the same number will do as well.
+    pub(crate) fn operands(&mut self) -> impl Iterator<Item = &mut Slot> {
+        let (first, second) = match self {
+            Op::Move { a, .. } | Op::Truncate { a } | Op::Assert { a, .. } => (Some(a), None),
+            Op::Alu { a, b, .. } | Op::Br { a, b, .. } => (Some(a), Some(b)),
+            Op::Push { n, .. } | Op::Pop { n, .. } => (Some(n), None),
+            Op::Count { index, .. }
+            | Op::Meter { index, .. }
+            | Op::RegisterRead { index, .. }
+            | Op::RegisterReadWide { index, .. }
+            | Op::RegisterWriteWide { index, .. } => (Some(index), None),
+            Op::RegisterWrite { index, a, .. } => (Some(index), Some(a)),
+            Op::Hash { base, size, .. } => (Some(base), Some(size)),
+            Op::Random { low, high, .. } => (Some(low), Some(high)),
+            Op::Clone { session, .. } => (Some(session), None),
+            Op::Extract { bits, .. } | Op::ExtractNext { bits, .. } => (bits.as_mut(), None),
+            Op::Advance { bits } => (Some(bits), None),
+            Op::ParserError { code } => (Some(code), None),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
     /// Where the operation may jump, to be changed.
     pub(crate) fn target(&mut self) -> Option<&mut Pc> {
         match self {

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use super::names::find;
 use crate::bits::limbs_for;
 use crate::json::{Json, Load, Unique};
 use crate::pipeline::Std;
@@ -403,29 +404,17 @@ impl Layout {
 
     /// The header named by the string `json`.
     pub fn header(&self, json: &Json) -> Load<usize> {
-        let name = json.str()?;
-        match self.header_names.get(name) {
-            Some(&index) => Ok(index),
-            None => json.fail(format!("there is no header `{name}`")),
-        }
+        find(&self.header_names, json, "header")
     }
 
     /// The header stack (or stack of unions) named by the string `json`.
     pub fn stack(&self, json: &Json) -> Load<usize> {
-        let name = json.str()?;
-        match self.stack_names.get(name) {
-            Some(&index) => Ok(index),
-            None => json.fail(format!("there is no header stack `{name}`")),
-        }
+        find(&self.stack_names, json, "header stack")
     }
 
     /// The header union named by the string `json`.
     pub fn union(&self, json: &Json) -> Load<usize> {
-        let name = json.str()?;
-        match self.union_names.get(name) {
-            Some(&index) => Ok(index),
-            None => json.fail(format!("there is no header union `{name}`")),
-        }
+        find(&self.union_names, json, "header union")
     }
 
     /// The field that a `[header, field]` pair names; `$valid$` is a field of width 1.

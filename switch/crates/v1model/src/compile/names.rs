@@ -48,7 +48,8 @@ pub(crate) struct Names {
     pub field_lists: HashMap<u64, u32>,
 }
 
-fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
+/// What `map` has under the name `json`.
+pub(super) fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
     let name = json.str()?;
     map.get(name)
         .copied()

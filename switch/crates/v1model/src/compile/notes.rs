@@ -108,9 +108,7 @@ pub(crate) fn touches(op: &Op) -> bool {
             | Op::Truncate { .. }
             | Op::Exit
             | Op::Extract { .. }
-            | Op::ExtractVarbit { .. }
             | Op::ExtractNext { .. }
-            | Op::ExtractNextVarbit { .. }
             | Op::ParserError { .. }
     )
 }

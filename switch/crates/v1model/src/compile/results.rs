@@ -41,11 +41,7 @@ pub(super) fn narrow(
 fn zeroed(e: &mut Emitter, limbs: usize) -> Emit<Slot> {
     let temp = e.temp(limbs)?;
     let zero = e.wide_constant(&vec![0; limbs])?;
-    e.op(Op::MoveWide {
-        d: temp,
-        a: zero,
-        limbs: limbs as u16,
-    });
+    e.copy(temp, zero, limbs);
     Ok(temp)
 }
 

@@ -313,12 +313,15 @@ impl Machine<'_> {
                         self.fx.log.message(message, slots);
                     }
                 }
-                Op::Extract { header } => {
+                Op::Extract { header, bits: None } => {
                     if !self.extract(packet, slots, usize::from(header)) {
                         return;
                     }
                 }
-                Op::ExtractVarbit { header, bits } => {
+                Op::Extract {
+                    header,
+                    bits: Some(bits),
+                } => {
                     let element = &program.elements[usize::from(header)];
                     let (bits, base) = (s!(bits), usize::from(element.base));
                     if !self.extract_varbit(packet, slots, element.header, base, bits) {
@@ -326,18 +329,13 @@ impl Machine<'_> {
                     }
                     headers::mark_valid(slots, base, &element.siblings);
                 }
-                Op::ExtractNext { stack, member } => {
-                    if !self.extract_next(packet, slots, stack, member, None) {
-                        return;
-                    }
-                }
-                Op::ExtractNextVarbit {
+                Op::ExtractNext {
                     stack,
                     member,
                     bits,
                 } => {
-                    let bits = s!(bits);
-                    if !self.extract_next(packet, slots, stack, member, Some(bits)) {
+                    let bits = bits.map(|bits| s!(bits));
+                    if !self.extract_next(packet, slots, stack, member, bits) {
                         return;
                     }
                 }

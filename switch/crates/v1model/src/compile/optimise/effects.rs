@@ -92,9 +92,7 @@ pub(super) fn may_leave(op: &Op) -> bool {
     matches!(
         op,
         Op::Extract { .. }
-            | Op::ExtractVarbit { .. }
             | Op::ExtractNext { .. }
-            | Op::ExtractNextVarbit { .. }
             | Op::Lookahead { .. }
             | Op::Advance { .. }
             | Op::ParserError { .. }

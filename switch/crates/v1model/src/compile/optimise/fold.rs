@@ -26,29 +26,6 @@ pub(super) fn arithmetic(op: &Op) -> Option<Arithmetic> {
     Some(Arithmetic { kind, d, a, b, w })
 }
 
-/// The slots of one limb that `op` reads as numbers.
-pub(super) fn operands(op: &mut Op) -> Vec<&mut Slot> {
-    match op {
-        Op::Move { a, .. } | Op::Truncate { a } | Op::Assert { a, .. } => vec![a],
-        Op::Alu { a, b, .. } => vec![a, b],
-        Op::Push { n, .. } | Op::Pop { n, .. } => vec![n],
-        Op::Count { index, .. }
-        | Op::Meter { index, .. }
-        | Op::RegisterRead { index, .. }
-        | Op::RegisterReadWide { index, .. }
-        | Op::RegisterWriteWide { index, .. } => vec![index],
-        Op::RegisterWrite { index, a, .. } => vec![index, a],
-        Op::Hash { base, size, .. } => vec![base, size],
-        Op::Random { low, high, .. } => vec![low, high],
-        Op::Clone { session, .. } => vec![session],
-        Op::ExtractVarbit { bits, .. }
-        | Op::ExtractNextVarbit { bits, .. }
-        | Op::Advance { bits } => vec![bits],
-        Op::ParserError { code } => vec![code],
-        _ => Vec::new(),
-    }
-}
-
 /// The largest result of an operation, cut to `w` bits, on operands of at most `a` and `b`; `constant` is the second one
 /// where it is known.
 pub(super) fn most(kind: Alu, w: u8, a: u64, b: u64, constant: Option<u64>) -> u64 {

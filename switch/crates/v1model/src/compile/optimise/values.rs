@@ -144,7 +144,7 @@ impl Pass<'_> {
 
     /// The operation in better words; None when it does nothing.
     fn rewrite(&mut self, mut op: Op) -> Option<Op> {
-        for slot in fold::operands(&mut op) {
+        for slot in op.operands() {
             *slot = self.instead(*slot);
         }
         if let Some(arithmetic) = fold::arithmetic(&op) {

@@ -10,9 +10,30 @@ pub struct Sum {
 }
 
 impl Sum {
+    /// An empty sum.
     #[inline]
     pub fn new() -> Self {
         Sum::default()
+    }
+
+    /// The pseudo header of TCP and UDP over IPv4 (RFC 9293 §3.1, RFC 768): addresses, protocol, bytes of header and
+    /// payload.
+    #[inline]
+    pub fn pseudo_header(src: [u8; 4], dst: [u8; 4], protocol: u8, len: usize) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&src);
+        bytes[4..8].copy_from_slice(&dst);
+        bytes[9] = protocol;
+        bytes[12..].copy_from_slice(&(len as u32).to_be_bytes());
+        Sum::new().plus(&bytes)
+    }
+
+    /// The sum with a further piece of the message.
+    #[inline]
+    #[must_use]
+    pub fn plus(mut self, data: &[u8]) -> Self {
+        self.add(data);
+        self
     }
 
     /// Adds a piece of the message.
@@ -115,6 +136,13 @@ mod tests {
         assert_eq!(csum16(&h), 0xb861);
         h[10..12].copy_from_slice(&0xb861u16.to_be_bytes());
         assert_eq!(csum16(&h), 0);
+    }
+
+    #[test]
+    fn a_pseudo_header_is_the_words_of_the_rfc() {
+        let sum = Sum::pseudo_header([10, 0, 0, 1], [10, 0, 3, 2], 6, 0x1_0203);
+        let words = [10, 0, 0, 1, 10, 0, 3, 2, 0, 6, 0, 1, 2, 3];
+        assert_eq!(sum.finish(), naive(&words));
     }
 
     #[test]
