@@ -7,7 +7,7 @@ use crate::events::{Event, EventBuffer, MissedEvents};
 use crate::live_trace::LiveTrace;
 use crate::pool::Pool;
 use crate::ports::{Item, Port};
-use crate::pre::{CloneSession, MulticastGroup, Replication};
+use crate::pre::Replication;
 use crate::replace::{Before, Next};
 use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
 use traffic::{QueueStats, SharedBuffer, Usage};
@@ -313,11 +313,6 @@ impl Device {
         }
     }
 
-    /// What waits in the shared buffer now, and the most that ever did.
-    pub fn buffer_usage(&self) -> (Usage, Usage) {
-        (self.core.buffer.usage, self.core.buffer.high_water)
-    }
-
     /// Lines of `log_msg` and failed assertions are kept when on; read them by `take_log`.
     pub fn set_logging(&mut self, on: bool) {
         self.core.effects.log.enabled = on;
@@ -508,73 +503,13 @@ impl Device {
         self.core.stats.drop_many(reason, packets);
     }
 
-    // ---- replication --------------------------------------------------------------------------------------
-
-    /// Adds a multicast group.
-    ///
-    /// # Errors
-    /// AlreadyExists, or InvalidArgument for a bad number or a replica that is there twice.
-    pub fn mcast_group_insert(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
-        self.core.pre.put_group(group, false)
+    /// Multicast groups and clone sessions.
+    pub fn replication(&self) -> &Replication {
+        &self.core.pre
     }
 
-    /// Replaces a multicast group.
-    ///
-    /// # Errors
-    /// NotFound, or InvalidArgument for a replica that is there twice.
-    pub fn mcast_group_modify(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
-        self.core.pre.put_group(group, true)
-    }
-
-    /// Removes a multicast group.
-    ///
-    /// # Errors
-    /// NotFound.
-    pub fn mcast_group_delete(&mut self, id: u32) -> Result<(), ControlError> {
-        self.core.pre.delete_group(id)
-    }
-
-    /// A multicast group.
-    pub fn mcast_group(&self, id: u32) -> Option<&MulticastGroup> {
-        self.core.pre.group(id)
-    }
-
-    /// All multicast groups, ascending.
-    pub fn mcast_groups(&self) -> impl Iterator<Item = &MulticastGroup> {
-        self.core.pre.groups()
-    }
-
-    /// Adds a clone session.
-    ///
-    /// # Errors
-    /// AlreadyExists, or InvalidArgument for a bad number or a replica that is there twice.
-    pub fn clone_session_insert(&mut self, session: CloneSession) -> Result<(), ControlError> {
-        self.core.pre.put_session(session, false)
-    }
-
-    /// Replaces a clone session.
-    ///
-    /// # Errors
-    /// NotFound, or InvalidArgument for a replica that is there twice.
-    pub fn clone_session_modify(&mut self, session: CloneSession) -> Result<(), ControlError> {
-        self.core.pre.put_session(session, true)
-    }
-
-    /// Removes a clone session.
-    ///
-    /// # Errors
-    /// NotFound.
-    pub fn clone_session_delete(&mut self, id: u32) -> Result<(), ControlError> {
-        self.core.pre.delete_session(id)
-    }
-
-    /// A clone session.
-    pub fn clone_session(&self, id: u32) -> Option<&CloneSession> {
-        self.core.pre.session(id)
-    }
-
-    /// All clone sessions, ascending.
-    pub fn clone_sessions(&self) -> impl Iterator<Item = &CloneSession> {
-        self.core.pre.sessions()
+    /// The same, to be changed.
+    pub fn replication_mut(&mut self) -> &mut Replication {
+        &mut self.core.pre
     }
 }

@@ -24,7 +24,7 @@ use crate::ports::{Item, Port};
 use crate::pre::Replica;
 use crate::stats::DropReason;
 use v1model::{
-    CloneRequest, ControlError, Effects, ErrorKind, FieldRef, Nanos, Packet, Pipeline, Std,
+    Again, CloneRequest, ControlError, Effects, ErrorKind, FieldRef, Nanos, Packet, Pipeline, Std,
 };
 
 /// Most rounds (resubmit, recirculate, clone) of one packet and its copies.
@@ -40,8 +40,8 @@ const LOG_BYTES_MAX: usize = 64 * 1024;
 
 // Values of `instance_type`, as simple_switch.md lists them.
 pub(crate) const NORMAL: u64 = 0;
-pub(crate) const INGRESS_CLONE: u64 = 1;
-pub(crate) const EGRESS_CLONE: u64 = 2;
+const INGRESS_CLONE: u64 = 1;
+const EGRESS_CLONE: u64 = 2;
 pub(crate) const RECIRCULATED: u64 = 4;
 pub(crate) const REPLICATION: u64 = 5;
 pub(crate) const RESUBMITTED: u64 = 6;
@@ -80,6 +80,106 @@ pub(crate) fn prepare_told(
     pipeline.field_set(packet, queue_drop, reason.queue_drop());
     pipeline.std_set(packet, Std::EgressGlobalTimestamp, micros(now));
     pipeline.std_set(packet, Std::EgressPort, port.into());
+    pipeline.std_set(packet, Std::EgressSpec, 0);
+    let len = packet.length_bytes();
+    pipeline.std_set(packet, Std::PacketLength, len.into());
+}
+
+/// A frame that came in, before the parser.
+#[inline]
+pub(crate) fn arrive(
+    pipeline: &Pipeline,
+    packet: &mut Packet,
+    port: u32,
+    frame: &[u8],
+    now: Nanos,
+) {
+    packet.load(frame);
+    pipeline.reset(packet);
+    pipeline.std_set(packet, Std::IngressPort, u64::from(port));
+    pipeline.std_set(packet, Std::PacketLength, frame.len() as u64);
+    pipeline.std_set(packet, Std::IngressGlobalTimestamp, micros(now));
+}
+
+/// Makes `fresh` the frame of `packet` as if received anew: metadata zero but length, time and what `again` keeps.
+pub(crate) fn start_again(
+    pipeline: &Pipeline,
+    fresh: &mut Packet,
+    packet: &Packet,
+    again: Again,
+    instance_type: u64,
+    now: Nanos,
+) {
+    fresh.copy_frame_from(packet);
+    pipeline.reset(fresh);
+    let len = fresh.frame_len() as u64;
+    pipeline.std_set(fresh, Std::PacketLength, len);
+    pipeline.std_set(fresh, Std::IngressGlobalTimestamp, micros(now));
+    if let Some(list) = again.field_list {
+        pipeline.copy_field_list(packet, fresh, list);
+    }
+    pipeline.std_set(fresh, Std::InstanceType, instance_type);
+}
+
+/// Ingress to egress: the frame as received is parsed again; only listed fields are kept.
+pub(crate) fn clone_of_ingress(
+    pipeline: &mut Pipeline,
+    copy: &mut Packet,
+    packet: &Packet,
+    ingress_port: u64,
+    request: CloneRequest,
+    effects: &mut Effects,
+) {
+    copy.copy_frame_from(packet);
+    pipeline.reset(copy);
+    // The parser may branch on the port.
+    pipeline.std_set(copy, Std::IngressPort, ingress_port);
+    pipeline.parse(copy, effects);
+    keep_listed(pipeline, copy, packet, request, INGRESS_CLONE);
+}
+
+/// Egress to egress: headers as egress left them; only listed metadata is kept.
+pub(crate) fn clone_of_egress(
+    pipeline: &Pipeline,
+    copy: &mut Packet,
+    packet: &Packet,
+    request: CloneRequest,
+) {
+    copy.copy_from(packet);
+    copy.truncate(u32::MAX);
+    keep_listed(pipeline, copy, packet, request, EGRESS_CLONE);
+}
+
+fn keep_listed(
+    pipeline: &Pipeline,
+    copy: &mut Packet,
+    packet: &Packet,
+    request: CloneRequest,
+    instance_type: u64,
+) {
+    pipeline.reset_metadata(copy);
+    if let Some(list) = request.field_list {
+        pipeline.copy_field_list(packet, copy, list);
+    }
+    pipeline.std_set(copy, Std::InstanceType, instance_type);
+}
+
+/// What egress sees of a packet that left `queue` of `port` after `waited_us`.
+#[inline]
+pub(crate) fn leave_queue(
+    pipeline: &Pipeline,
+    packet: &mut Packet,
+    now: Nanos,
+    waited_us: u64,
+    depth_now: u32,
+    (port, queue): (u32, usize),
+) {
+    pipeline.std_set(packet, Std::EgressGlobalTimestamp, micros(now));
+    pipeline.std_set(packet, Std::DeqTimedelta, waited_us);
+    pipeline.std_set(packet, Std::DeqQdepth, depth_now.into());
+    pipeline.std_set(packet, Std::Qid, queue as u64);
+    pipeline.std_set(packet, Std::EgressPort, port.into());
+    // Anything but the drop port; simple_switch: drop port + 1, which is 0 in 9 bits.
     pipeline.std_set(packet, Std::EgressSpec, 0);
     let len = packet.length_bytes();
     pipeline.std_set(packet, Std::PacketLength, len.into());
@@ -185,12 +285,7 @@ impl Core {
     pub(crate) fn receive(&mut self, pipeline: &mut Pipeline, port: u32, frame: &[u8]) {
         self.begin();
         let mut packet = self.pool.get(pipeline);
-        packet.load(frame);
-        pipeline.reset(&mut packet);
-        pipeline.std_set(&mut packet, Std::IngressPort, u64::from(port));
-        pipeline.std_set(&mut packet, Std::PacketLength, frame.len() as u64);
-        let now = micros(self.now);
-        pipeline.std_set(&mut packet, Std::IngressGlobalTimestamp, now);
+        arrive(pipeline, &mut packet, port, frame, self.now);
         self.ingress(pipeline, packet, 0);
     }
 
@@ -219,12 +314,9 @@ impl Core {
             };
             rounds = next;
             self.stats.again += 1;
-            let mut fresh = self.fresh_from(pipeline, &packet);
-            if let Some(list) = again.field_list {
-                pipeline.copy_field_list(&packet, &mut fresh, list);
-            }
+            let mut fresh = self.pool.get(pipeline);
+            start_again(pipeline, &mut fresh, &packet, again, RESUBMITTED, self.now);
             pipeline.std_set(&mut fresh, Std::IngressPort, ingress_port);
-            pipeline.std_set(&mut fresh, Std::InstanceType, RESUBMITTED);
             self.pool.put(std::mem::replace(&mut packet, fresh));
         }
 
@@ -241,19 +333,6 @@ impl Core {
         self.enqueue(pipeline, packet, rounds, egress_spec, 0);
     }
 
-    /// The frame of `packet` as if received anew, metadata zero but length and time.
-    fn fresh_from(&mut self, pipeline: &Pipeline, packet: &Packet) -> Box<Packet> {
-        let mut fresh = self.pool.get(pipeline);
-        fresh.copy_frame_from(packet);
-        pipeline.reset(&mut fresh);
-        let len = fresh.frame_len() as u64;
-        pipeline.std_set(&mut fresh, Std::PacketLength, len);
-        let now = micros(self.now);
-        pipeline.std_set(&mut fresh, Std::IngressGlobalTimestamp, now);
-        fresh
-    }
-
-    /// Ingress to egress: the frame as received is parsed again; only listed fields are kept.
     fn clone_i2e(
         &mut self,
         pipeline: &mut Pipeline,
@@ -266,21 +345,12 @@ impl Core {
             return;
         };
         let mut copy = self.pool.get(pipeline);
-        copy.copy_frame_from(packet);
-        pipeline.reset(&mut copy);
-        // The parser may branch on the port.
-        pipeline.std_set(&mut copy, Std::IngressPort, ingress_port);
         self.clone_effects.clear();
-        pipeline.parse(&mut copy, &mut self.clone_effects);
-        pipeline.reset_metadata(&mut copy);
-        if let Some(list) = request.field_list {
-            pipeline.copy_field_list(packet, &mut copy, list);
-        }
-        pipeline.std_set(&mut copy, Std::InstanceType, INGRESS_CLONE);
+        let effects = &mut self.clone_effects;
+        clone_of_ingress(pipeline, &mut copy, packet, ingress_port, request, effects);
         self.send_clone(pipeline, copy, rounds, request.session);
     }
 
-    /// Egress to egress: headers as egress left them; only listed metadata is kept.
     fn clone_e2e(
         &mut self,
         pipeline: &mut Pipeline,
@@ -292,13 +362,7 @@ impl Core {
             return;
         };
         let mut copy = self.pool.get(pipeline);
-        copy.copy_from(packet);
-        copy.truncate(u32::MAX);
-        pipeline.reset_metadata(&mut copy);
-        if let Some(list) = request.field_list {
-            pipeline.copy_field_list(packet, &mut copy, list);
-        }
-        pipeline.std_set(&mut copy, Std::InstanceType, EGRESS_CLONE);
+        clone_of_egress(pipeline, &mut copy, packet, request);
         self.send_clone(pipeline, copy, rounds, request.session);
     }
 
@@ -446,15 +510,8 @@ impl Core {
             let Item { mut packet, rounds } = due.item;
             let enq = pipeline.std_get(&packet, Std::EnqTimestamp);
             let waited = micros(now).wrapping_sub(enq) & 0xffff_ffff;
-            pipeline.std_set(&mut packet, Std::EgressGlobalTimestamp, micros(now));
-            pipeline.std_set(&mut packet, Std::DeqTimedelta, waited);
-            pipeline.std_set(&mut packet, Std::DeqQdepth, due.depth_now.into());
-            pipeline.std_set(&mut packet, Std::Qid, due.queue as u64);
-            pipeline.std_set(&mut packet, Std::EgressPort, port.into());
-            // Anything but the drop port; simple_switch: drop port + 1, which is 0 in 9 bits.
-            pipeline.std_set(&mut packet, Std::EgressSpec, 0);
-            let len = packet.length_bytes();
-            pipeline.std_set(&mut packet, Std::PacketLength, len.into());
+            let place = (port, due.queue);
+            leave_queue(pipeline, &mut packet, now, waited, due.depth_now, place);
             let Some(packet) = self.egress(pipeline, packet, rounds) else {
                 continue;
             };
@@ -507,11 +564,8 @@ impl Core {
         };
         if let Some(next) = self.next_round(rounds) {
             self.stats.again += 1;
-            let mut fresh = self.fresh_from(pipeline, &packet);
-            if let Some(list) = again.field_list {
-                pipeline.copy_field_list(&packet, &mut fresh, list);
-            }
-            pipeline.std_set(&mut fresh, Std::InstanceType, RECIRCULATED);
+            let mut fresh = self.pool.get(pipeline);
+            start_again(pipeline, &mut fresh, &packet, again, RECIRCULATED, self.now);
             self.ingress(pipeline, fresh, next);
         }
         self.pool.put(packet);

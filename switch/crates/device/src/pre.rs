@@ -2,6 +2,7 @@
 //! Packet replication engine: multicast groups and clone sessions (P4Runtime 1.5 §9.5).
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use v1model::{ControlError, ErrorKind};
 
 /// Most replicas of a group or session: all of them are made of one packet before the next one gets its turn.
@@ -42,6 +43,37 @@ pub struct CloneSession {
     pub packet_length_bytes: u32,
 }
 
+/// A multicast group or a clone session.
+trait Copies {
+    const KIND: &'static str;
+    /// Numbers that it may have.
+    const IDS: RangeInclusive<u32>;
+    fn id(&self) -> u32;
+    fn replicas(&self) -> &[Replica];
+}
+
+impl Copies for MulticastGroup {
+    const KIND: &'static str = "multicast group";
+    const IDS: RangeInclusive<u32> = 1..=0xffff;
+    fn id(&self) -> u32 {
+        self.id
+    }
+    fn replicas(&self) -> &[Replica] {
+        &self.replicas
+    }
+}
+
+impl Copies for CloneSession {
+    const KIND: &'static str = "clone session";
+    const IDS: RangeInclusive<u32> = 0..=0x7fff;
+    fn id(&self) -> u32 {
+        self.id
+    }
+    fn replicas(&self) -> &[Replica] {
+        &self.replicas
+    }
+}
+
 fn error(kind: ErrorKind, message: String) -> ControlError {
     ControlError::new(kind, message)
 }
@@ -79,129 +111,135 @@ pub struct Replication {
     replicas: usize,
 }
 
+/// How something is put in its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Put {
+    /// It must be new.
+    Insert,
+    /// It must be there.
+    Modify,
+    /// It may be there.
+    Set,
+}
+
+/// Puts `new` among `all`; `total` is the number of all replicas.
+fn put<T: Copies>(
+    all: &mut BTreeMap<u32, T>,
+    total: &mut usize,
+    new: T,
+    put: Put,
+) -> Result<(), ControlError> {
+    let name = format!("{} {}", T::KIND, new.id());
+    if !T::IDS.contains(&new.id()) {
+        let (first, last) = (T::IDS.start(), T::IDS.end());
+        let text = format!("{name}: the number must be {first} to {last}");
+        return Err(error(ErrorKind::InvalidArgument, text));
+    }
+    check_replicas(&name, new.replicas())?;
+    let before = all.get(&new.id());
+    match (before, put) {
+        (Some(_), Put::Insert) => {
+            let text = format!("{name} exists already");
+            return Err(error(ErrorKind::AlreadyExists, text));
+        }
+        (None, Put::Modify) => return Err(absent(&name)),
+        _ => {}
+    }
+    let others = *total - before.map_or(0, |before| before.replicas().len());
+    let after = new.replicas().len();
+    if others + after > REPLICAS_ALL_MAX {
+        return Err(error(
+            ErrorKind::ResourceExhausted,
+            format!(
+                "{name}: {after} replicas; all groups and sessions together have at most {REPLICAS_ALL_MAX}, and the \
+                 others have {others}"
+            ),
+        ));
+    }
+    *total = others + after;
+    all.insert(new.id(), new);
+    Ok(())
+}
+
+fn delete<T: Copies>(
+    all: &mut BTreeMap<u32, T>,
+    total: &mut usize,
+    id: u32,
+) -> Result<(), ControlError> {
+    let before = all.remove(&id);
+    let before = before.ok_or_else(|| absent(&format!("{} {id}", T::KIND)))?;
+    *total -= before.replicas().len();
+    Ok(())
+}
+
+fn absent(name: &str) -> ControlError {
+    error(ErrorKind::NotFound, format!("{name} does not exist"))
+}
+
 impl Replication {
-    /// Adds a group, as [`crate::Device::mcast_group_insert`] does.
-    ///
-    /// # Errors
-    /// As it.
-    pub fn insert_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
-        self.put_group(group, false)
-    }
-
-    /// Adds a session, as [`crate::Device::clone_session_insert`] does.
-    ///
-    /// # Errors
-    /// As it.
-    pub fn insert_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
-        self.put_session(session, false)
-    }
-
-    pub(crate) fn group(&self, id: u32) -> Option<&MulticastGroup> {
+    /// A multicast group.
+    pub fn group(&self, id: u32) -> Option<&MulticastGroup> {
         self.groups.get(&id)
     }
 
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &MulticastGroup> {
-        self.groups.values()
+    /// Adds a multicast group.
+    ///
+    /// # Errors
+    /// AlreadyExists, InvalidArgument for a bad number or a replica that is there twice, or ResourceExhausted.
+    pub fn insert_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+        put(&mut self.groups, &mut self.replicas, group, Put::Insert)
     }
 
-    pub(crate) fn put_group(
-        &mut self,
-        g: MulticastGroup,
-        modify: bool,
-    ) -> Result<(), ControlError> {
-        let name = format!("multicast group {}", g.id);
-        if g.id == 0 || g.id > 0xffff {
-            return Err(error(
-                ErrorKind::InvalidArgument,
-                format!("{name}: the number must be 1 to 65535"),
-            ));
-        }
-        check_replicas(&name, &g.replicas)?;
-        check_presence(&name, self.groups.contains_key(&g.id), modify)?;
-        let before = self.groups.get(&g.id).map_or(0, |g| g.replicas.len());
-        self.make_room(&name, before, g.replicas.len())?;
-        self.groups.insert(g.id, g);
-        Ok(())
+    /// Replaces a multicast group.
+    ///
+    /// # Errors
+    /// As `insert_group`, but NotFound.
+    pub fn modify_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+        put(&mut self.groups, &mut self.replicas, group, Put::Modify)
     }
 
-    pub(crate) fn delete_group(&mut self, id: u32) -> Result<(), ControlError> {
-        match self.groups.remove(&id) {
-            Some(group) => {
-                self.replicas -= group.replicas.len();
-                Ok(())
-            }
-            None => Err(error(
-                ErrorKind::NotFound,
-                format!("multicast group {id} does not exist"),
-            )),
-        }
+    /// Adds or replaces a multicast group.
+    ///
+    /// # Errors
+    /// As `insert_group`, but AlreadyExists.
+    pub fn set_group(&mut self, group: MulticastGroup) -> Result<(), ControlError> {
+        put(&mut self.groups, &mut self.replicas, group, Put::Set)
     }
 
-    pub(crate) fn session(&self, id: u32) -> Option<&CloneSession> {
+    /// Removes a multicast group.
+    ///
+    /// # Errors
+    /// NotFound.
+    pub fn delete_group(&mut self, id: u32) -> Result<(), ControlError> {
+        delete(&mut self.groups, &mut self.replicas, id)
+    }
+
+    /// A clone session.
+    pub fn session(&self, id: u32) -> Option<&CloneSession> {
         self.sessions.get(&id)
     }
 
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = &CloneSession> {
-        self.sessions.values()
+    /// Adds a clone session.
+    ///
+    /// # Errors
+    /// As `insert_group`.
+    pub fn insert_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
+        put(&mut self.sessions, &mut self.replicas, session, Put::Insert)
     }
 
-    pub(crate) fn put_session(
-        &mut self,
-        s: CloneSession,
-        modify: bool,
-    ) -> Result<(), ControlError> {
-        let name = format!("clone session {}", s.id);
-        if s.id > 0x7fff {
-            return Err(error(
-                ErrorKind::InvalidArgument,
-                format!("{name}: the number must be 0 to 32767"),
-            ));
-        }
-        check_replicas(&name, &s.replicas)?;
-        check_presence(&name, self.sessions.contains_key(&s.id), modify)?;
-        let before = self.sessions.get(&s.id).map_or(0, |s| s.replicas.len());
-        self.make_room(&name, before, s.replicas.len())?;
-        self.sessions.insert(s.id, s);
-        Ok(())
+    /// Adds or replaces a clone session.
+    ///
+    /// # Errors
+    /// As `set_group`.
+    pub fn set_session(&mut self, session: CloneSession) -> Result<(), ControlError> {
+        put(&mut self.sessions, &mut self.replicas, session, Put::Set)
     }
 
-    pub(crate) fn delete_session(&mut self, id: u32) -> Result<(), ControlError> {
-        match self.sessions.remove(&id) {
-            Some(session) => {
-                self.replicas -= session.replicas.len();
-                Ok(())
-            }
-            None => Err(error(
-                ErrorKind::NotFound,
-                format!("clone session {id} does not exist"),
-            )),
-        }
-    }
-
-    /// `before` replicas become `after`.
-    fn make_room(&mut self, name: &str, before: usize, after: usize) -> Result<(), ControlError> {
-        let others = self.replicas - before;
-        if others + after > REPLICAS_ALL_MAX {
-            return Err(error(
-                ErrorKind::ResourceExhausted,
-                format!(
-                    "{name}: {after} replicas; all groups and sessions together have at most {REPLICAS_ALL_MAX}, and the \
-                     others have {others}"
-                ),
-            ));
-        }
-        self.replicas = others + after;
-        Ok(())
-    }
-}
-
-fn check_presence(name: &str, present: bool, modify: bool) -> Result<(), ControlError> {
-    match (present, modify) {
-        (true, false) => Err(error(
-            ErrorKind::AlreadyExists,
-            format!("{name} exists already"),
-        )),
-        (false, true) => Err(error(ErrorKind::NotFound, format!("{name} does not exist"))),
-        _ => Ok(()),
+    /// Removes a clone session.
+    ///
+    /// # Errors
+    /// NotFound.
+    pub fn delete_session(&mut self, id: u32) -> Result<(), ControlError> {
+        delete(&mut self.sessions, &mut self.replicas, id)
     }
 }

@@ -13,8 +13,8 @@ use v1model::{CloneRequest, Effects, Packet, Pipeline, Std};
 use crate::config::PORT_MAX;
 use crate::device::{Core, Device};
 use crate::path::{
-    broken_off, micros, prepare_told, EGRESS_CLONE, INGRESS_CLONE, NORMAL, RECIRCULATED,
-    REPLICATION, RESUBMITTED,
+    arrive, broken_off, clone_of_egress, clone_of_ingress, leave_queue, micros, prepare_told,
+    start_again, NORMAL, RECIRCULATED, REPLICATION, RESUBMITTED,
 };
 use crate::stats::DropReason;
 
@@ -175,13 +175,7 @@ impl Walk<'_> {
     fn walk(mut self, port: u32, frame: &[u8]) -> Trace {
         self.effects.log.enabled = true;
         let mut packet = self.pipeline.new_packet();
-        packet.load(frame);
-        let pipeline = &*self.pipeline;
-        pipeline.reset(&mut packet);
-        pipeline.std_set(&mut packet, Std::IngressPort, port.into());
-        pipeline.std_set(&mut packet, Std::PacketLength, frame.len() as u64);
-        let now = micros(self.core.now);
-        pipeline.std_set(&mut packet, Std::IngressGlobalTimestamp, now);
+        arrive(self.pipeline, &mut packet, port, frame, self.core.now);
         self.ingress(packet, "receive");
         // First in, first out: as they would stand in their queues.
         while !self.pending.is_empty() {
@@ -243,13 +237,9 @@ impl Walk<'_> {
             } else if let Some(again) = resubmit {
                 round.fate = "resubmit";
                 self.trace.rounds.push(round);
-                let mut fresh = self.fresh_from(&packet);
-                let pipeline = &*self.pipeline;
-                if let Some(list) = again.field_list {
-                    pipeline.copy_field_list(&packet, &mut fresh, list);
-                }
+                let mut fresh = pipeline.new_packet();
+                start_again(pipeline, &mut fresh, &packet, again, RESUBMITTED, now);
                 pipeline.std_set(&mut fresh, Std::IngressPort, ingress_port);
-                pipeline.std_set(&mut fresh, Std::InstanceType, RESUBMITTED);
                 (packet, why) = (fresh, "resubmit");
                 continue;
             } else {
@@ -282,32 +272,11 @@ impl Walk<'_> {
         self.effects.log.text().lines().map(String::from).collect()
     }
 
-    fn fresh_from(&self, packet: &Packet) -> Box<Packet> {
-        let mut fresh = self.pipeline.new_packet();
-        fresh.copy_frame_from(packet);
-        self.pipeline.reset(&mut fresh);
-        let len = fresh.frame_len() as u64;
-        self.pipeline.std_set(&mut fresh, Std::PacketLength, len);
-        let now = micros(self.core.now);
-        self.pipeline
-            .std_set(&mut fresh, Std::IngressGlobalTimestamp, now);
-        fresh
-    }
-
     fn clone_i2e(&mut self, packet: &Packet, ingress_port: u64, request: CloneRequest) {
         let mut copy = self.pipeline.new_packet();
-        copy.copy_frame_from(packet);
-        self.pipeline.reset(&mut copy);
-        self.pipeline
-            .std_set(&mut copy, Std::IngressPort, ingress_port);
-        self.pipeline.parse(&mut copy, &mut Effects::new());
-        self.pipeline.take_steps(); // the same as the original's
-        self.pipeline.reset_metadata(&mut copy);
-        if let Some(list) = request.field_list {
-            self.pipeline.copy_field_list(packet, &mut copy, list);
-        }
-        self.pipeline
-            .std_set(&mut copy, Std::InstanceType, INGRESS_CLONE);
+        let (pipeline, effects) = (&mut *self.pipeline, &mut Effects::new());
+        clone_of_ingress(pipeline, &mut copy, packet, ingress_port, request, effects);
+        pipeline.take_steps(); // the same as the original's
         self.send_clone(&copy, request.session, "clone of ingress");
     }
 
@@ -439,20 +408,10 @@ impl Walk<'_> {
         if let Some(reason) = refused {
             return self.refuse(packet, copy, "queue", reason.into());
         }
-        let (now, depth) = (micros(self.core.now), p.queues.depth(queue));
-        for (field, value) in [
-            (Std::EnqTimestamp, now),
-            (Std::EnqQdepth, depth.into()),
-            (Std::EgressGlobalTimestamp, now),
-            (Std::DeqTimedelta, 0),
-            (Std::DeqQdepth, depth.into()),
-            (Std::Qid, queue as u64),
-            (Std::EgressPort, port.into()),
-            (Std::EgressSpec, 0),
-            (Std::PacketLength, bytes.into()),
-        ] {
-            pipeline.std_set(&mut packet, field, value);
-        }
+        let (now, depth) = (self.core.now, p.queues.depth(queue));
+        pipeline.std_set(&mut packet, Std::EnqTimestamp, micros(now));
+        pipeline.std_set(&mut packet, Std::EnqQdepth, depth.into());
+        leave_queue(pipeline, &mut packet, now, 0, depth, (port, queue));
         self.effects.clear();
         pipeline.egress(&mut packet, self.core.now, &mut self.effects);
         copy.egress = pipeline.take_steps().0;
@@ -490,25 +449,16 @@ impl Walk<'_> {
             self.send_clone(&clone, session, "clone of egress");
         }
         if let (Some(again), false) = (again, dropped) {
-            let mut fresh = self.fresh_from(&packet);
-            if let Some(list) = again.field_list {
-                self.pipeline.copy_field_list(&packet, &mut fresh, list);
-            }
-            self.pipeline
-                .std_set(&mut fresh, Std::InstanceType, RECIRCULATED);
+            let (pipeline, now) = (&*self.pipeline, self.core.now);
+            let mut fresh = pipeline.new_packet();
+            start_again(pipeline, &mut fresh, &packet, again, RECIRCULATED, now);
             self.ingress(fresh, "recirculate");
         }
     }
 
     fn clone_e2e(&self, packet: &Packet, request: CloneRequest) -> Box<Packet> {
-        let mut copy = self.copy_of(packet);
-        copy.truncate(u32::MAX);
-        self.pipeline.reset_metadata(&mut copy);
-        if let Some(list) = request.field_list {
-            self.pipeline.copy_field_list(packet, &mut copy, list);
-        }
-        self.pipeline
-            .std_set(&mut copy, Std::InstanceType, EGRESS_CLONE);
+        let mut copy = self.pipeline.new_packet();
+        clone_of_egress(self.pipeline, &mut copy, packet, request);
         copy
     }
 }

@@ -34,14 +34,14 @@ fn steady_state_allocates_nothing() {
         replicas: replicas.clone(),
         metadata: vec![],
     };
-    device.mcast_group_insert(group).unwrap();
+    device.replication_mut().insert_group(group).unwrap();
     let session = device::CloneSession {
         id: 3,
         replicas,
         class_of_service: 0,
         packet_length_bytes: 0,
     };
-    device.clone_session_insert(session).unwrap();
+    device.replication_mut().insert_session(session).unwrap();
     let ops = [
         FORWARD,
         DROP,

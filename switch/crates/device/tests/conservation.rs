@@ -93,14 +93,14 @@ fn received_and_copied_are_sent_dropped_or_waiting() {
         replicas: replicas.clone(),
         metadata: vec![],
     };
-    device.mcast_group_insert(group).unwrap();
+    device.replication_mut().insert_group(group).unwrap();
     let session = device::CloneSession {
         id: 3,
         replicas,
         class_of_service: 0,
         packet_length_bytes: 0,
     };
-    device.clone_session_insert(session).unwrap();
+    device.replication_mut().insert_session(session).unwrap();
     let mut interface = Interface::default();
     let (mut seed, mut now) = (1u64, 0u64);
     let mut random = || {

@@ -84,7 +84,10 @@ fn a_group_sends_one_copy_to_each_replica() {
         replicas: replicas.to_vec(),
         metadata: vec![],
     };
-    device.mcast_group_insert(group.clone()).unwrap();
+    device
+        .replication_mut()
+        .insert_group(group.clone())
+        .unwrap();
     let sent = one(&mut device, 0, &frame(MULTICAST, 6, 64));
     let mut got: Vec<_> = sent
         .iter()
@@ -96,11 +99,15 @@ fn a_group_sends_one_copy_to_each_replica() {
         .collect();
     got.sort_unstable();
     assert_eq!(got, [(1, 10), (1, 11), (4, 12)]);
-    let error = device.mcast_group_insert(group).unwrap_err();
+    let error = device.replication_mut().insert_group(group).unwrap_err();
     assert_eq!(error.message, "multicast group 6 exists already");
-    device.mcast_group_delete(6).unwrap();
+    device.replication_mut().delete_group(6).unwrap();
     assert_eq!(
-        device.mcast_group_delete(6).unwrap_err().message,
+        device
+            .replication_mut()
+            .delete_group(6)
+            .unwrap_err()
+            .message,
         "multicast group 6 does not exist"
     );
 }
@@ -108,7 +115,10 @@ fn a_group_sends_one_copy_to_each_replica() {
 #[test]
 fn an_ingress_clone_is_the_frame_as_received_with_listed_fields() {
     let mut device = device(PortConfig::default());
-    device.clone_session_insert(session(9, &[(2, 3)])).unwrap();
+    device
+        .replication_mut()
+        .insert_session(session(9, &[(2, 3)]))
+        .unwrap();
     let sent = one(&mut device, 0, &frame(CLONE_I2E, 9, 64));
     let clone = seen(&sent.iter().find(|(port, ..)| *port == 2).unwrap().1);
     assert_eq!((clone.instance_type, clone.egress_rid), (1, 3));
@@ -129,7 +139,8 @@ fn an_ingress_clone_is_the_frame_as_received_with_listed_fields() {
 fn an_egress_clone_goes_through_egress_again() {
     let mut device = device(PortConfig::default());
     device
-        .clone_session_insert(session(4, &[(2, 7), (3, 8)]))
+        .replication_mut()
+        .insert_session(session(4, &[(2, 7), (3, 8)]))
         .unwrap();
     let sent = one(&mut device, 0, &frame(CLONE_E2E, 4, 64));
     assert_eq!(sent.len(), 3);
@@ -147,7 +158,7 @@ fn a_clone_session_cuts_its_copies_and_a_missing_one_harms_nothing() {
     let mut device = device(PortConfig::default());
     let mut cut = session(9, &[(2, 0)]);
     cut.packet_length_bytes = 40;
-    device.clone_session_insert(cut).unwrap();
+    device.replication_mut().insert_session(cut).unwrap();
     let sent = one(&mut device, 0, &frame(CLONE_I2E, 9, 64));
     assert_eq!(
         sent.iter().find(|(port, ..)| *port == 2).unwrap().1.len(),
@@ -181,7 +192,8 @@ fn resubmit_and_recirculate_go_round_as_often_as_the_program_says() {
 fn a_storm_of_clones_ends() {
     let mut device = device(PortConfig::default());
     device
-        .clone_session_insert(session(1, &[(1, 1), (1, 2)]))
+        .replication_mut()
+        .insert_session(session(1, &[(1, 1), (1, 2)]))
         .unwrap();
     one(&mut device, 0, &frame(STORM, 1, 64));
     assert!(device.stats().dropped(DropReason::LoopLimit) > 0);

@@ -131,7 +131,7 @@ fn nothing_is_done_for_a_packet_that_ends() {
         class_of_service: 0,
         packet_length_bytes: 0,
     };
-    device.clone_session_insert(session).unwrap();
+    device.replication_mut().insert_session(session).unwrap();
     device.set_port_up(1, false);
     for op in [CLONE_E2E, STORM, RECIRCULATE, DIGEST] {
         assert!(one(&mut device, 0, &frame(op, 3, 64)).is_empty());
@@ -151,7 +151,7 @@ fn each_copy_is_told_of_for_itself() {
         replicas,
         metadata: vec![],
     };
-    device.mcast_group_insert(group).unwrap();
+    device.replication_mut().insert_group(group).unwrap();
     device.set_port_up(2, false);
     assert!(one(&mut device, 0, &frame(MULTICAST, 3, 64)).is_empty());
     let told = [(DropReason::PortDown, 1), (DropReason::NoSuchPort, 1)];

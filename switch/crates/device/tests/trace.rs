@@ -27,14 +27,14 @@ fn switch(config: PortConfig) -> Device {
         replicas: replicas(&[1, 2, 4]),
         metadata: Vec::new(),
     };
-    device.mcast_group_insert(group).unwrap();
+    device.replication_mut().insert_group(group).unwrap();
     let session = CloneSession {
         id: 1,
         replicas: replicas(&[4]),
         class_of_service: 0,
         packet_length_bytes: 60,
     };
-    device.clone_session_insert(session).unwrap();
+    device.replication_mut().insert_session(session).unwrap();
     let mut sent = Sent::default();
     device.advance(NOW, &mut sent);
     device

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The leaves that are served, one row each; names are OpenConfig's, and those of `fairlane-port` (switch/yang) where it has none.
 
+use self::{Leaf::*, Row::*};
 use crate::value::Type;
 use std::sync::OnceLock;
 
@@ -117,7 +118,6 @@ pub enum Leaf {
 impl Leaf {
     /// Its value is the kernel's word on the interface ([`netio::Ethernet`]).
     pub fn is_ethernet(self) -> bool {
-        use Leaf::*;
         matches!(
             self,
             MacAddress
@@ -174,6 +174,7 @@ pub const MODELS: [(&str, &str, &str); 6] = [
 ];
 
 /// How a row's `{}` is filled.
+#[derive(Clone, Copy)]
 enum Row {
     /// A list's key leaf: no `{}`.
     Key,
@@ -204,270 +205,156 @@ const INPUT: &str = "qos/scheduler-policies/scheduler-policy[name=port]/schedule
 const SWITCH: &str = "fairlane-port:switch/drops/drop[reason=switch-reason]";
 const PACKETS: &str = "fairlane-port:switch/packets";
 
-const ROWS: &[(&str, &str, Row, Leaf)] = &[
-    (INTERFACE, "name", Row::Key, Leaf::Name),
-    (INTERFACE, "{}/name", Row::Fixed, Leaf::Name),
-    (INTERFACE, "{}/type", Row::Fixed, Leaf::InterfaceType),
-    (INTERFACE, "{}/enabled", Row::Writable, Leaf::Enabled),
-    (INTERFACE, "{}/ifindex", Row::Watched, Leaf::Ifindex),
+/// Rows by the place where they stand.
+const ROWS: &[(&str, &[(Row, &str, Leaf)])] = &[
     (
         INTERFACE,
-        "{}/openconfig-p4rt:id",
-        Row::Watched,
-        Leaf::Ifindex,
-    ),
-    (
-        INTERFACE,
-        "{}/admin-status",
-        Row::Watched,
-        Leaf::AdminStatus,
-    ),
-    (INTERFACE, "{}/oper-status", Row::Watched, Leaf::OperStatus),
-    (INTERFACE, "{}/cpu", Row::Watched, Leaf::Cpu),
-    (
-        INTERFACE,
-        "{}/openconfig-if-sdn-ext:forwarding-viable",
-        Row::Fixed,
-        Leaf::ForwardingViable,
-    ),
-    (INTERFACE, "{}/counters/in-pkts", Row::Sampled, Leaf::InPkts),
-    (
-        INTERFACE,
-        "{}/counters/in-octets",
-        Row::Sampled,
-        Leaf::InOctets,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/in-unicast-pkts",
-        Row::Sampled,
-        Leaf::InUnicastPkts,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/in-multicast-pkts",
-        Row::Sampled,
-        Leaf::InMulticastPkts,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/in-broadcast-pkts",
-        Row::Sampled,
-        Leaf::InBroadcastPkts,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/in-discards",
-        Row::Sampled,
-        Leaf::InDiscards,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/in-errors",
-        Row::Sampled,
-        Leaf::InErrors,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/in-unknown-protos",
-        Row::Sampled,
-        Leaf::InUnknownProtos,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/in-fcs-errors",
-        Row::Sampled,
-        Leaf::InFcsErrors,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/out-pkts",
-        Row::Sampled,
-        Leaf::OutPkts,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/out-octets",
-        Row::Sampled,
-        Leaf::OutOctets,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/out-unicast-pkts",
-        Row::Sampled,
-        Leaf::OutUnicastPkts,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/out-multicast-pkts",
-        Row::Sampled,
-        Leaf::OutMulticastPkts,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/out-broadcast-pkts",
-        Row::Sampled,
-        Leaf::OutBroadcastPkts,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/out-discards",
-        Row::Sampled,
-        Leaf::OutDiscards,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/out-errors",
-        Row::Sampled,
-        Leaf::OutErrors,
-    ),
-    (
-        INTERFACE,
-        "{}/counters/last-clear",
-        Row::Watched,
-        Leaf::LastClear,
-    ),
-    (ETHERNET, "{}/mac-address", Row::Watched, Leaf::MacAddress),
-    (
-        ETHERNET,
-        "{}/hw-mac-address",
-        Row::Watched,
-        Leaf::MacAddress,
+        &[
+            (Key, "name", Name),
+            (Fixed, "{}/name", Name),
+            (Fixed, "{}/type", InterfaceType),
+            (Writable, "{}/enabled", Enabled),
+            (Watched, "{}/ifindex", Ifindex),
+            (Watched, "{}/openconfig-p4rt:id", Ifindex),
+            (Watched, "{}/admin-status", AdminStatus),
+            (Watched, "{}/oper-status", OperStatus),
+            (Watched, "{}/cpu", Cpu),
+            (
+                Fixed,
+                "{}/openconfig-if-sdn-ext:forwarding-viable",
+                ForwardingViable,
+            ),
+            (Sampled, "{}/counters/in-pkts", InPkts),
+            (Sampled, "{}/counters/in-octets", InOctets),
+            (Sampled, "{}/counters/in-unicast-pkts", InUnicastPkts),
+            (Sampled, "{}/counters/in-multicast-pkts", InMulticastPkts),
+            (Sampled, "{}/counters/in-broadcast-pkts", InBroadcastPkts),
+            (Sampled, "{}/counters/in-discards", InDiscards),
+            (Sampled, "{}/counters/in-errors", InErrors),
+            (Sampled, "{}/counters/in-unknown-protos", InUnknownProtos),
+            (Sampled, "{}/counters/in-fcs-errors", InFcsErrors),
+            (Sampled, "{}/counters/out-pkts", OutPkts),
+            (Sampled, "{}/counters/out-octets", OutOctets),
+            (Sampled, "{}/counters/out-unicast-pkts", OutUnicastPkts),
+            (Sampled, "{}/counters/out-multicast-pkts", OutMulticastPkts),
+            (Sampled, "{}/counters/out-broadcast-pkts", OutBroadcastPkts),
+            (Sampled, "{}/counters/out-discards", OutDiscards),
+            (Sampled, "{}/counters/out-errors", OutErrors),
+            (Watched, "{}/counters/last-clear", LastClear),
+        ],
     ),
     (
         ETHERNET,
-        "{}/auto-negotiate",
-        Row::Fixed,
-        Leaf::AutoNegotiate,
+        &[
+            (Watched, "{}/mac-address", MacAddress),
+            (Watched, "{}/hw-mac-address", MacAddress),
+            (Fixed, "{}/auto-negotiate", AutoNegotiate),
+            (Fixed, "{}/port-speed", PortSpeed),
+            (Fixed, "{}/duplex-mode", DuplexMode),
+            (Watched, "{}/negotiated-port-speed", NegotiatedPortSpeed),
+            (Watched, "{}/negotiated-duplex-mode", NegotiatedDuplexMode),
+        ],
     ),
-    (ETHERNET, "{}/port-speed", Row::Fixed, Leaf::PortSpeed),
-    (ETHERNET, "{}/duplex-mode", Row::Fixed, Leaf::DuplexMode),
-    (
-        ETHERNET,
-        "{}/negotiated-port-speed",
-        Row::Watched,
-        Leaf::NegotiatedPortSpeed,
-    ),
-    (
-        ETHERNET,
-        "{}/negotiated-duplex-mode",
-        Row::Watched,
-        Leaf::NegotiatedDuplexMode,
-    ),
-    (PORT, "{}/link-layer", Row::Writable, Leaf::LinkLayer),
-    (PORT, "{}/scheduler", Row::Writable, Leaf::Scheduler),
-    (PORT, "{}/queues", Row::Writable, Leaf::Queues),
-    (PORT, "{}/queue-cells", Row::Writable, Leaf::QueueCells),
-    (PORT, "{}/port-packets", Row::Writable, Leaf::PortPackets),
-    (PORT, "{}/port-bytes", Row::Writable, Leaf::PortBytes),
-    (PORT, "{}/port-cells", Row::Writable, Leaf::PortCells),
     (
         PORT,
-        "{}/waiting-packets",
-        Row::Sampled,
-        Leaf::WaitingPackets,
+        &[
+            (Writable, "{}/link-layer", LinkLayer),
+            (Writable, "{}/scheduler", Scheduler),
+            (Writable, "{}/queues", Queues),
+            (Writable, "{}/queue-cells", QueueCells),
+            (Writable, "{}/port-packets", PortPackets),
+            (Writable, "{}/port-bytes", PortBytes),
+            (Writable, "{}/port-cells", PortCells),
+            (Sampled, "{}/waiting-packets", WaitingPackets),
+            (Sampled, "{}/waiting-bytes", WaitingBytes),
+            (Sampled, "{}/waiting-cells", WaitingCells),
+        ],
     ),
-    (PORT, "{}/waiting-bytes", Row::Sampled, Leaf::WaitingBytes),
-    (PORT, "{}/waiting-cells", Row::Sampled, Leaf::WaitingCells),
-    (DROPS, "reason", Row::Key, Leaf::Reason),
-    (DROPS, "{}/reason", Row::Watched, Leaf::Reason),
-    (DROPS, "{}/packets", Row::Sampled, Leaf::ReasonPackets),
-    (OUTPUT, "interface-id", Row::Key, Leaf::Name),
-    (OUTPUT, "{}/interface-id", Row::Fixed, Leaf::Name),
+    (
+        DROPS,
+        &[
+            (Key, "reason", Reason),
+            (Watched, "{}/reason", Reason),
+            (Sampled, "{}/packets", ReasonPackets),
+        ],
+    ),
     (
         OUTPUT,
-        "output/scheduler-policy/{}/name",
-        Row::Fixed,
-        Leaf::Name,
-    ),
-    (QUEUE, "name", Row::Key, Leaf::Queue),
-    (QUEUE, "{}/name", Row::Fixed, Leaf::Queue),
-    (
-        QUEUE,
-        "{}/transmit-pkts",
-        Row::Sampled,
-        Leaf::QueueTransmitPkts,
+        &[
+            (Key, "interface-id", Name),
+            (Fixed, "{}/interface-id", Name),
+            (Fixed, "output/scheduler-policy/{}/name", Name),
+        ],
     ),
     (
         QUEUE,
-        "{}/transmit-octets",
-        Row::Sampled,
-        Leaf::QueueTransmitOctets,
+        &[
+            (Key, "name", Queue),
+            (Fixed, "{}/name", Queue),
+            (Sampled, "{}/transmit-pkts", QueueTransmitPkts),
+            (Sampled, "{}/transmit-octets", QueueTransmitOctets),
+            (Sampled, "{}/dropped-pkts", QueueDroppedPkts),
+            (Sampled, "{}/dropped-octets", QueueDroppedOctets),
+            (Sampled, "{}/max-queue-len", QueueMaxLen),
+            (
+                Sampled,
+                "{}/fairlane-port:waiting-packets",
+                QueueWaitingPackets,
+            ),
+            (Sampled, "{}/fairlane-port:waiting-bytes", QueueWaitingBytes),
+            (Sampled, "{}/fairlane-port:waiting-cells", QueueWaitingCells),
+        ],
     ),
-    (
-        QUEUE,
-        "{}/dropped-pkts",
-        Row::Sampled,
-        Leaf::QueueDroppedPkts,
-    ),
-    (
-        QUEUE,
-        "{}/dropped-octets",
-        Row::Sampled,
-        Leaf::QueueDroppedOctets,
-    ),
-    (QUEUE, "{}/max-queue-len", Row::Sampled, Leaf::QueueMaxLen),
-    (
-        QUEUE,
-        "{}/fairlane-port:waiting-packets",
-        Row::Sampled,
-        Leaf::QueueWaitingPackets,
-    ),
-    (
-        QUEUE,
-        "{}/fairlane-port:waiting-bytes",
-        Row::Sampled,
-        Leaf::QueueWaitingBytes,
-    ),
-    (
-        QUEUE,
-        "{}/fairlane-port:waiting-cells",
-        Row::Sampled,
-        Leaf::QueueWaitingCells,
-    ),
-    (POLICY, "name", Row::Key, Leaf::Name),
-    (POLICY, "{}/name", Row::Fixed, Leaf::Name),
-    (SCHEDULER, "sequence", Row::Key, Leaf::Sequence),
-    (SCHEDULER, "{}/sequence", Row::Fixed, Leaf::Sequence),
-    (SCHEDULER, "{}/priority", Row::Fixed, Leaf::Priority),
+    (POLICY, &[(Key, "name", Name), (Fixed, "{}/name", Name)]),
     (
         SCHEDULER,
-        "one-rate-two-color/{}/cir",
-        Row::Writable,
-        Leaf::Cir,
+        &[
+            (Key, "sequence", Sequence),
+            (Fixed, "{}/sequence", Sequence),
+            (Fixed, "{}/priority", Priority),
+            (Writable, "one-rate-two-color/{}/cir", Cir),
+            (
+                Writable,
+                "one-rate-two-color/{}/max-queue-depth-packets",
+                DepthPackets,
+            ),
+            (
+                Writable,
+                "one-rate-two-color/{}/max-queue-depth-bytes",
+                DepthBytes,
+            ),
+        ],
     ),
     (
-        SCHEDULER,
-        "one-rate-two-color/{}/max-queue-depth-packets",
-        Row::Writable,
-        Leaf::DepthPackets,
+        INPUT,
+        &[
+            (Key, "id", Queue),
+            (Fixed, "{}/id", Queue),
+            (Fixed, "{}/input-type", InputType),
+            (Fixed, "{}/queue", Queue),
+            (Writable, "{}/weight", Weight),
+        ],
     ),
-    (
-        SCHEDULER,
-        "one-rate-two-color/{}/max-queue-depth-bytes",
-        Row::Writable,
-        Leaf::DepthBytes,
-    ),
-    (INPUT, "id", Row::Key, Leaf::Queue),
-    (INPUT, "{}/id", Row::Fixed, Leaf::Queue),
-    (INPUT, "{}/input-type", Row::Fixed, Leaf::InputType),
-    (INPUT, "{}/queue", Row::Fixed, Leaf::Queue),
-    (INPUT, "{}/weight", Row::Writable, Leaf::Weight),
-    (SWITCH, "reason", Row::Key, Leaf::SwitchReason),
-    (SWITCH, "{}/reason", Row::Watched, Leaf::SwitchReason),
     (
         SWITCH,
-        "{}/packets",
-        Row::Sampled,
-        Leaf::SwitchReasonPackets,
+        &[
+            (Key, "reason", SwitchReason),
+            (Watched, "{}/reason", SwitchReason),
+            (Sampled, "{}/packets", SwitchReasonPackets),
+        ],
     ),
-    (PACKETS, "{}/received", Row::Sampled, Leaf::Received),
-    (PACKETS, "{}/copied", Row::Sampled, Leaf::Copied),
-    (PACKETS, "{}/transmitted", Row::Sampled, Leaf::Transmitted),
-    (PACKETS, "{}/packet-ins", Row::Sampled, Leaf::PacketIns),
-    (PACKETS, "{}/dropped", Row::Sampled, Leaf::Dropped),
-    (PACKETS, "{}/waiting", Row::Sampled, Leaf::Waiting),
-    (PACKETS, "{}/on-line", Row::Sampled, Leaf::OnLine),
+    (
+        PACKETS,
+        &[
+            (Sampled, "{}/received", Received),
+            (Sampled, "{}/copied", Copied),
+            (Sampled, "{}/transmitted", Transmitted),
+            (Sampled, "{}/packet-ins", PacketIns),
+            (Sampled, "{}/dropped", Dropped),
+            (Sampled, "{}/waiting", Waiting),
+            (Sampled, "{}/on-line", OnLine),
+        ],
+    ),
 ];
 
 fn kind_of(leaf: Leaf) -> Type {
@@ -533,7 +420,7 @@ fn steps_of(path: &'static str) -> Vec<Step> {
     steps
 }
 
-fn nodes_of(parent: &'static str, rest: &'static str, row: &Row, leaf: Leaf) -> Vec<Node> {
+fn nodes_of(parent: &'static str, rest: &'static str, row: Row, leaf: Leaf) -> Vec<Node> {
     let node = |container: &str, part, writable, on_change| {
         let path: &'static str =
             Box::leak(format!("{parent}/{}", rest.replace("{}", container)).into_boxed_str());
@@ -560,9 +447,12 @@ fn nodes_of(parent: &'static str, rest: &'static str, row: &Row, leaf: Leaf) -> 
 pub fn nodes() -> &'static [Node] {
     static NODES: OnceLock<Vec<Node>> = OnceLock::new();
     NODES.get_or_init(|| {
-        let rows = ROWS.iter();
-        rows.flat_map(|(parent, rest, row, leaf)| nodes_of(parent, rest, row, *leaf))
-            .collect()
+        let rows = ROWS.iter().flat_map(|(parent, rows)| {
+            let nodes =
+                |&(row, rest, leaf): &(Row, &'static str, Leaf)| nodes_of(parent, rest, row, leaf);
+            rows.iter().flat_map(nodes)
+        });
+        rows.collect()
     })
 }
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use device::{CloneSession, MulticastGroup};
 
 use crate::binding::Binding;
 use crate::entity::one_shot::OneShot;
-use crate::entity::pre::{CloneSession, Copy};
 use crate::entity::profile::WatchedGroup;
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::{
@@ -51,7 +51,7 @@ pub struct Soft {
     /// Members that clients made by themselves, by P4Info action profile id.
     pub members: HashMap<u32, usize>,
     /// As written, and what it means for the device.
-    pub multicast: BTreeMap<u32, (MulticastGroupEntry, Vec<Copy>)>,
+    pub multicast: BTreeMap<u32, (MulticastGroupEntry, MulticastGroup)>,
     pub clones: BTreeMap<u32, (CloneSessionEntry, CloneSession)>,
     /// By P4Info value set id.
     pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,

@@ -4,11 +4,10 @@
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
-use device::{CloneSession, Device, MulticastGroup, Replica};
-use v1model::Pipeline;
+use device::{Device, Replication};
+use v1model::{ControlError, Pipeline};
 
 use crate::digests::Digests;
-use crate::entity::pre;
 use crate::error::{Refusal, NO_PIPELINE};
 use crate::proto::p4rt::digest_entry::Config;
 
@@ -60,75 +59,17 @@ impl Target<'_> {
         }
     }
 
-    /// Puts a multicast group in place, or takes it away.
+    /// Changes multicast groups and clone sessions of the running device.
     ///
     /// # Errors
     /// The device's refusal.
-    pub fn set_multicast(&mut self, id: u32, copies: Option<&[pre::Copy]>) -> Result<(), Refusal> {
-        let Self::Running { device, .. } = self else {
-            return Ok(());
-        };
-        let Some(copies) = copies else {
-            return Ok(device.mcast_group_delete(id)?);
-        };
-        let group = group(id, copies);
-        match device.mcast_group(id) {
-            Some(_) => device.mcast_group_modify(group)?,
-            None => device.mcast_group_insert(group)?,
-        }
-        Ok(())
-    }
-
-    /// Puts a clone session in place, or takes it away.
-    ///
-    /// # Errors
-    /// The device's refusal.
-    pub fn set_clone(
+    pub fn replicate(
         &mut self,
-        id: u32,
-        session: Option<&pre::CloneSession>,
+        change: impl FnOnce(&mut Replication) -> Result<(), ControlError>,
     ) -> Result<(), Refusal> {
-        let Self::Running { device, .. } = self else {
-            return Ok(());
-        };
-        let Some(session) = session else {
-            return Ok(device.clone_session_delete(id)?);
-        };
-        let own = clone_session(id, session);
-        match device.clone_session(id) {
-            Some(_) => device.clone_session_modify(own)?,
-            None => device.clone_session_insert(own)?,
+        match self {
+            Self::Running { device, .. } => Ok(change(device.replication_mut())?),
+            Self::Saved { .. } => Ok(()),
         }
-        Ok(())
     }
-}
-
-/// A multicast group as the device takes it.
-pub fn group(id: u32, copies: &[pre::Copy]) -> MulticastGroup {
-    MulticastGroup {
-        id,
-        replicas: replicas(copies),
-        metadata: Vec::new(),
-    }
-}
-
-/// A clone session as the device takes it.
-pub fn clone_session(id: u32, session: &pre::CloneSession) -> CloneSession {
-    CloneSession {
-        id,
-        replicas: replicas(&session.copies),
-        class_of_service: session.class_of_service,
-        packet_length_bytes: session.truncate_bytes,
-    }
-}
-
-fn replicas(copies: &[pre::Copy]) -> Vec<Replica> {
-    // `plan` has checked that an instance has at most 16 bits.
-    copies
-        .iter()
-        .map(|c| Replica {
-            port: c.port,
-            instance: c.instance as u16,
-        })
-        .collect()
 }

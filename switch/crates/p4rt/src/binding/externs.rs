@@ -14,7 +14,10 @@ use super::{
 };
 use crate::error::Refusal;
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
-use crate::proto::p4info::{meter_spec, P4Info, P4NamedType};
+use crate::proto::p4info::{
+    meter_spec, ActionProfile, Counter, Digest, Meter, P4Info, P4NamedType, Preamble, Register,
+    ValueSet,
+};
 
 /// Most members of a value set, whatever P4Info says: a packet's value is compared with one after the other.
 const VALUES_MAX: u32 = 1024;
@@ -114,69 +117,82 @@ macro_rules! names {
     };
 }
 
+/// Binds each of P4Info's `objects` of one kind that the compiler did not leave out: `make` gets its preamble, and the
+/// place of its name among the pipeline's `own`.
+fn bind<'a, O, B: super::Named>(
+    kind: &'static str,
+    objects: &'a [O],
+    preamble_of: impl Fn(&'a O) -> &'a Option<Preamble>,
+    own: &[&str],
+    mut make: impl FnMut(&'a O, &'a Preamble, usize) -> Result<B, Refusal>,
+) -> Result<ById<B>, Refusal> {
+    let left_out = left_out(kind, objects.iter().map(&preamble_of), own)?;
+    // Of two with one name the first.
+    let places: HashMap<&str, usize> = own.iter().copied().zip(0..own.len()).rev().collect();
+    let mut items = Vec::with_capacity(objects.len());
+    for object in objects {
+        let preamble = preamble(kind, preamble_of(object))?;
+        if left_out.contains_key(&preamble.id) {
+            continue;
+        }
+        let place = places.get(preamble.name.as_str());
+        let place = *place.ok_or_else(|| absent(kind, &preamble.name, own))?;
+        let item = make(object, preamble, place);
+        items.push(item.map_err(|e| e.at(&format!("{kind} {}", preamble.name)))?);
+    }
+    ById::new(kind, items, left_out)
+}
+
 pub(super) fn bind_profiles(
     info: &P4Info,
     tables: &ById<TableBinding>,
     pipeline: &Pipeline,
 ) -> Result<ById<ProfileBinding>, Refusal> {
     let own = names!(pipeline, profiles);
-    let left_out = left_out(
-        "action profile",
-        info.action_profiles.iter().map(|o| &o.preamble),
-        &own,
-    )?;
-    let mut items = Vec::new();
-    for profile in &info.action_profiles {
-        let preamble = preamble("action profile", &profile.preamble)?;
-        if left_out.contains_key(&preamble.id) {
-            continue;
-        }
-        let id = pipeline
-            .find_action_profile(&preamble.name)
-            .ok_or_else(|| absent("action profile", &preamble.name, &own))?;
-        let place = format!("action profile {}", preamble.name);
-        let schema = &pipeline.schema().profiles[id.index()];
+    let make = |profile: &ActionProfile, preamble: &Preamble, place: usize| {
+        let schema = &pipeline.schema().profiles[place];
         if schema.selector != profile.with_selector {
-            return Err(Refusal::invalid(format!(
-                "{place}: P4Info and the device config differ about a selector"
-            )));
+            return Err(Refusal::invalid(
+                "P4Info and the device config differ about a selector",
+            ));
         }
-        let most = |what, given, most| number(what, given, most).map_err(|e| e.at(&place));
-        most("size", profile.size, schema.max_size)?;
-        let max_group_size = most("max_group_size", profile.max_group_size.into(), MAX)?;
-        for table in profile
-            .table_ids
-            .iter()
-            .filter(|id| !tables.left_out.contains_key(id))
-        {
-            tables
-                .get(*table)
-                .map_err(|e| Refusal::invalid(e.message).at(&place))?;
-        }
-        let mut bound = profile
-            .table_ids
-            .iter()
-            .copied()
-            .filter(|id| tables.get(*id).is_ok());
-        let members = match &profile.selector_size_semantics {
-            Some(SelectorSizeSemantics::SumOfMembers(m)) => {
-                Some(most("max_member_weight", m.max_member_weight.into(), MAX)?)
+        number("size", profile.size, schema.max_size)?;
+        let max_group_size = number("max_group_size", profile.max_group_size.into(), MAX)?;
+        let mut used = profile.table_ids.iter();
+        for table in used.clone() {
+            if !tables.left_out.contains_key(table) {
+                tables
+                    .get(*table)
+                    .map_err(|e| Refusal::invalid(e.message))?;
             }
+        }
+        let members = match &profile.selector_size_semantics {
+            Some(SelectorSizeSemantics::SumOfMembers(m)) => Some(number(
+                "max_member_weight",
+                m.max_member_weight.into(),
+                MAX,
+            )?),
             _ => None,
         };
-        items.push(ProfileBinding {
+        Ok(ProfileBinding {
             id: preamble.id,
             name: preamble.name.clone(),
-            profile: id,
-            table_id: bound.next().unwrap_or(0),
+            profile: schema.id,
+            table_id: *used.find(|id| tables.get(**id).is_ok()).unwrap_or(&0),
             selector: profile.with_selector,
             max_group_size,
             max_member_weight: members.unwrap_or(0),
             size_counts_members: members.is_some(),
             weights_disallowed: profile.weights_disallowed,
-        });
-    }
-    ById::new("action profile", items, left_out)
+        })
+    };
+    bind(
+        "action profile",
+        &info.action_profiles,
+        |p| &p.preamble,
+        &own,
+        make,
+    )
 }
 
 /// Index types translated to strings cannot be used: an index is a number.
@@ -190,12 +206,12 @@ fn check_index(info: &P4Info, name: Option<&P4NamedType>) -> Result<(), Refusal>
     }
 }
 
-fn check_size(place: &str, size: i64, own: u32) -> Result<(), Refusal> {
+fn check_size(size: i64, own: u32) -> Result<(), Refusal> {
     if size == i64::from(own) {
         return Ok(());
     }
     Err(Refusal::invalid(format!(
-        "{place}: {size} cells in P4Info, {own} in the device config"
+        "{size} cells in P4Info, {own} in the device config"
     )))
 }
 
@@ -204,28 +220,18 @@ pub(super) fn bind_counters(
     pipeline: &Pipeline,
 ) -> Result<ById<CounterBinding>, Refusal> {
     let own = names!(pipeline, counters);
-    let left_out = left_out("counter", info.counters.iter().map(|o| &o.preamble), &own)?;
-    let mut items = Vec::new();
-    for counter in &info.counters {
-        let preamble = preamble("counter", &counter.preamble)?;
-        if left_out.contains_key(&preamble.id) {
-            continue;
-        }
-        let id = pipeline
-            .find_counter(&preamble.name)
-            .ok_or_else(|| absent("counter", &preamble.name, &own))?;
-        let place = format!("counter {}", preamble.name);
-        let size = pipeline.schema().counters[id.index()].size;
-        check_size(&place, counter.size, size)?;
-        check_index(info, counter.index_type_name.as_ref()).map_err(|e| e.at(&place))?;
-        items.push(CounterBinding {
+    let make = |counter: &Counter, preamble: &Preamble, place: usize| {
+        let schema = &pipeline.schema().counters[place];
+        check_size(counter.size, schema.size)?;
+        check_index(info, counter.index_type_name.as_ref())?;
+        Ok(CounterBinding {
             id: preamble.id,
             name: preamble.name.clone(),
-            counter: id,
-            size,
-        });
-    }
-    ById::new("counter", items, left_out)
+            counter: schema.id,
+            size: schema.size,
+        })
+    };
+    bind("counter", &info.counters, |c| &c.preamble, &own, make)
 }
 
 pub(super) fn bind_meters(
@@ -233,33 +239,19 @@ pub(super) fn bind_meters(
     pipeline: &Pipeline,
 ) -> Result<ById<MeterBinding>, Refusal> {
     let own = names!(pipeline, meters);
-    let left_out = left_out("meter", info.meters.iter().map(|o| &o.preamble), &own)?;
-    let mut items = Vec::new();
-    for meter in &info.meters {
-        let preamble = preamble("meter", &meter.preamble)?;
-        if left_out.contains_key(&preamble.id) {
-            continue;
-        }
-        let id = pipeline
-            .find_meter(&preamble.name)
-            .ok_or_else(|| absent("meter", &preamble.name, &own))?;
-        let place = format!("meter {}", preamble.name);
-        let size = pipeline.schema().meters[id.index()].size;
-        check_size(&place, meter.size, size)?;
-        check_index(info, meter.index_type_name.as_ref()).map_err(|e| e.at(&place))?;
-        let kind = meter
-            .spec
-            .as_ref()
-            .map_or_else(Default::default, |s| s.r#type());
-        items.push(MeterBinding {
+    let make = |meter: &Meter, preamble: &Preamble, place: usize| {
+        let schema = &pipeline.schema().meters[place];
+        check_size(meter.size, schema.size)?;
+        check_index(info, meter.index_type_name.as_ref())?;
+        Ok(MeterBinding {
             id: preamble.id,
             name: preamble.name.clone(),
-            meter: id,
-            size,
-            kind,
-        });
-    }
-    ById::new("meter", items, left_out)
+            meter: schema.id,
+            size: schema.size,
+            kind: meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default(),
+        })
+    };
+    bind("meter", &info.meters, |m| &m.preamble, &own, make)
 }
 
 pub(super) fn bind_registers(
@@ -268,36 +260,22 @@ pub(super) fn bind_registers(
     pipeline: &Pipeline,
 ) -> Result<ById<RegisterBinding>, Refusal> {
     let own = names!(pipeline, registers);
-    let left_out = left_out("register", info.registers.iter().map(|o| &o.preamble), &own)?;
-    let mut items = Vec::new();
-    for register in &info.registers {
-        let preamble = preamble("register", &register.preamble)?;
-        if left_out.contains_key(&preamble.id) {
-            continue;
-        }
-        let id = pipeline
-            .find_register(&preamble.name)
-            .ok_or_else(|| absent("register", &preamble.name, &own))?;
-        let place = format!("register {}", preamble.name);
-        let schema = &pipeline.schema().registers[id.index()];
-        check_size(&place, i64::from(register.size), schema.size)?;
-        check_index(info, register.index_type_name.as_ref()).map_err(|e| e.at(&place))?;
-        let shape = types
-            .shape(register.type_spec.as_ref())
-            .map_err(|e| e.at(&place))?;
-        shape
-            .check_leaves(&[schema.width])
-            .map_err(|e| e.at(&place))?;
-        items.push(RegisterBinding {
+    let make = |register: &Register, preamble: &Preamble, place: usize| {
+        let schema = &pipeline.schema().registers[place];
+        check_size(register.size.into(), schema.size)?;
+        check_index(info, register.index_type_name.as_ref())?;
+        let shape = types.shape(register.type_spec.as_ref())?;
+        shape.check_leaves(&[schema.width])?;
+        Ok(RegisterBinding {
             id: preamble.id,
             name: preamble.name.clone(),
-            register: id,
+            register: schema.id,
             size: schema.size,
             width: schema.width,
             shape,
-        });
-    }
-    ById::new("register", items, left_out)
+        })
+    };
+    bind("register", &info.registers, |r| &r.preamble, &own, make)
 }
 
 pub(super) fn bind_digests(
@@ -306,46 +284,29 @@ pub(super) fn bind_digests(
     pipeline: &Pipeline,
 ) -> Result<ById<DigestBinding>, Refusal> {
     let names = digest_names(info, pipeline);
-    let by_shown: HashMap<&str, &str> = names.iter().copied().collect();
     let mut all: HashMap<&str, Vec<&DigestSchema>> = HashMap::new();
     for digest in &pipeline.schema().digests {
         all.entry(&digest.name).or_default().push(digest);
     }
-    let own_names: Vec<&str> = names.iter().map(|(shown, _)| *shown).collect();
-    let left_out = left_out(
-        "digest",
-        info.digests.iter().map(|d| &d.preamble),
-        &own_names,
-    )?;
-    let mut items = Vec::new();
-    for digest in &info.digests {
-        let preamble = preamble("digest", &digest.preamble)?;
-        let Some(name) = by_shown.get(preamble.name.as_str()) else {
-            continue; // left out
-        };
-        let own = all.get(name).map_or(&[][..], |own| own);
+    let shown: Vec<&str> = names.iter().map(|(shown, _)| *shown).collect();
+    let make = |digest: &Digest, preamble: &Preamble, place: usize| {
+        let own = all.get(names[place].1).map_or(&[][..], |own| own);
         let first = own
             .first()
-            .ok_or_else(|| absent("digest", &preamble.name, &own_names))?;
-        let place = format!("digest {}", preamble.name);
-        let shape = types
-            .shape(digest.type_spec.as_ref())
-            .map_err(|e| e.at(&place))?;
+            .ok_or_else(|| absent("digest", &preamble.name, &shown))?;
+        let shape = types.shape(digest.type_spec.as_ref())?;
         for schema in own {
-            shape
-                .check_leaves(&schema.widths)
-                .map_err(|e| e.at(&place))?;
+            shape.check_leaves(&schema.widths)?;
         }
-        let (digests, widths) = (own.iter().map(|d| d.id).collect(), first.widths.clone());
-        items.push(DigestBinding {
+        Ok(DigestBinding {
             id: preamble.id,
             name: preamble.name.clone(),
-            digests,
-            widths,
+            digests: own.iter().map(|d| d.id).collect(),
+            widths: first.widths.clone(),
             shape,
-        });
-    }
-    ById::new("digest", items, left_out)
+        })
+    };
+    bind("digest", &info.digests, |d| &d.preamble, &shown, make)
 }
 
 /// Names of the pipeline's digests as P4Info has them, and as the device config has them. A digest of an unnamed type
@@ -379,53 +340,35 @@ pub(super) fn bind_value_sets(
     pipeline: &Pipeline,
 ) -> Result<ById<ValueSetBinding>, Refusal> {
     let own = names!(pipeline, value_sets);
-    let left_out = left_out(
-        "value set",
-        info.value_sets.iter().map(|o| &o.preamble),
-        &own,
-    )?;
-    let mut items = Vec::new();
-    for set in &info.value_sets {
-        let preamble = preamble("value set", &set.preamble)?;
-        if left_out.contains_key(&preamble.id) {
-            continue;
-        }
-        let id = pipeline
-            .find_value_set(&preamble.name)
-            .ok_or_else(|| absent("value set", &preamble.name, &own))?;
-        let place = format!("value set {}", preamble.name);
-        let schema = &pipeline.schema().value_sets[id.index()];
-        unique(set.r#match.iter().map(|f| f.id)).map_err(|e| e.at(&place))?;
+    let make = |set: &ValueSet, preamble: &Preamble, place: usize| {
+        let schema = &pipeline.schema().value_sets[place];
+        unique(set.r#match.iter().map(|f| f.id))?;
         let mut fields = Vec::new();
         for field in &set.r#match {
-            let kind = table::field_kind(field).map_err(|e| e.at(&place))?;
-            let width = width(field.bitwidth).map_err(|e| e.at(&place))?;
-            check_index(info, field.type_name.as_ref()).map_err(|e| e.at(&place))?;
+            check_index(info, field.type_name.as_ref())?;
             fields.push(FieldBinding {
                 id: field.id,
                 name: field.name.clone(),
-                kind,
+                kind: table::field_kind(field)?,
                 optional_as_ternary: false,
-                width,
+                width: width(field.bitwidth)?,
             });
         }
         let width: u64 = fields.iter().map(|f| u64::from(f.width)).sum();
         if width != u64::from(schema.width) {
             return Err(Refusal::invalid(format!(
-                "{place}: {width} bits in P4Info, {} bits in the device config",
+                "{width} bits in P4Info, {} bits in the device config",
                 schema.width
             )));
         }
-        items.push(ValueSetBinding {
+        Ok(ValueSetBinding {
             id: preamble.id,
             name: preamble.name.clone(),
-            value_set: id,
-            size: number("size", set.size.into(), schema.max_size)
-                .map_err(|e| e.at(&place))?
-                .min(VALUES_MAX),
+            value_set: schema.id,
+            size: number("size", set.size.into(), schema.max_size)?.min(VALUES_MAX),
             fields,
             schema: schema.clone(),
-        });
-    }
-    ById::new("value set", items, left_out)
+        })
+    };
+    bind("value set", &info.value_sets, |s| &s.preamble, &own, make)
 }

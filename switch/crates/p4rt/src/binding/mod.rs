@@ -136,6 +136,31 @@ impl<T: Named> ById<T> {
         })
     }
 
+    /// How an error names an object.
+    pub fn place(&self, item: &T) -> String {
+        format!("{} {}", self.kind, item.name())
+    }
+
+    /// Sees that an object has this id, unless it is 0, which means all.
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn check(&self, id: u32) -> Result<(), Refusal> {
+        match id {
+            0 => Ok(()),
+            _ => self.get(id).map(drop),
+        }
+    }
+
+    /// Those that a read asks for: the one with this id, or all for 0.
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn wanted(&self, id: u32) -> Result<impl Iterator<Item = &T>, Refusal> {
+        self.check(id)?;
+        Ok(self.items.iter().filter(move |t| id == 0 || t.id() == id))
+    }
+
     /// # Errors
     /// NOT_FOUND with the id and what there is.
     pub fn get(&self, id: u32) -> Result<&T, Refusal> {
@@ -166,6 +191,15 @@ impl<T: Named> ById<T> {
             Code::NotFound,
             format!("{} id {id:#010x} is unknown; known: {known}", self.kind),
         ))
+    }
+}
+
+/// Ids and names of fields for an error text.
+pub fn known<'a>(fields: impl Iterator<Item = (u32, &'a str)>) -> String {
+    let known: Vec<String> = fields.map(|(id, name)| format!("{id} {name}")).collect();
+    match known.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("known: {}", known.join(", ")),
     }
 }
 

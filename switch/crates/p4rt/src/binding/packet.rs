@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use v1model::Bits;
 
-use super::preamble;
+use super::{known, preamble};
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4info::P4Info;
@@ -103,10 +103,10 @@ impl PacketHeader {
         let mut frame = vec![0; self.len_bytes];
         for (i, given) in metadata.iter().enumerate() {
             let Some(field) = self.fields.iter().find(|f| f.id == given.metadata_id) else {
+                let known = known(self.fields.iter().map(|f| (f.id, f.name.as_str())));
                 return Err(Refusal::invalid(format!(
-                    "metadata id {} is unknown; known: {}",
-                    given.metadata_id,
-                    self.known()
+                    "metadata id {} is unknown; {known}",
+                    given.metadata_id
                 )));
             };
             if metadata[..i]
@@ -140,14 +140,6 @@ impl PacketHeader {
             })
             .collect();
         Some((metadata, frame.slice(self.len_bytes..)))
-    }
-
-    fn known(&self) -> String {
-        self.fields
-            .iter()
-            .map(|f| format!("{} {}", f.id, f.name))
-            .collect::<Vec<_>>()
-            .join(", ")
     }
 }
 

@@ -193,7 +193,7 @@ fn bind_table(
         id: preamble.id,
         name: preamble.name.clone(),
         table: id,
-        needs_priority: fields.iter().any(|f| has_priority(f.kind)),
+        needs_priority: fields.iter().any(|f| f.kind.has_priority()),
         fields,
         actions: bound,
         profile: schema.profile,
@@ -214,13 +214,6 @@ fn bind_table(
 /// p4c does not always mark `support_timeout` in P4Info, so either side may.
 fn idle_timeout(table: &Table, schema: &TableSchema) -> bool {
     table.idle_timeout_behavior != 0 || schema.support_timeout
-}
-
-fn has_priority(kind: MatchKind) -> bool {
-    matches!(
-        kind,
-        MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
-    )
 }
 
 fn bind_fields(

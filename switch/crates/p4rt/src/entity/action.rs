@@ -3,7 +3,7 @@
 
 use v1model::ActionCall;
 
-use crate::binding::TableBinding;
+use crate::binding::{known, TableBinding};
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4info::action_ref::Scope;
@@ -41,16 +41,7 @@ pub fn decode(table: &TableBinding, action: &Action, place: Place) -> Result<Act
     let mut args = vec![None; bound.params.len()];
     for param in &action.params {
         let Some(index) = bound.params.iter().position(|p| p.id == param.param_id) else {
-            let known: Vec<String> = bound
-                .params
-                .iter()
-                .map(|p| format!("{} {}", p.id, p.name))
-                .collect();
-            let known = if known.is_empty() {
-                "it has none".to_owned()
-            } else {
-                format!("known: {}", known.join(", "))
-            };
+            let known = known(bound.params.iter().map(|p| (p.id, p.name.as_str())));
             return Err(Refusal::invalid(format!(
                 "action {}: parameter id {} is unknown; {known}",
                 bound.name, param.param_id

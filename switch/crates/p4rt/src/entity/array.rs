@@ -46,14 +46,17 @@ pub fn cells(index: Option<&Index>, size: u32) -> Result<Range<u32>, Refusal> {
     }
 }
 
+/// # Errors
+/// INVALID_ARGUMENT for a negative number.
+pub(super) fn number(name: &str, value: i64) -> Result<u64, Refusal> {
+    u64::try_from(value).map_err(|_| Refusal::invalid(format!("{name} {value} is negative")))
+}
+
 /// (packets, bytes)
 ///
 /// # Errors
 /// INVALID_ARGUMENT for a negative number.
 pub fn counter_data(data: &CounterData) -> Result<(u64, u64), Refusal> {
-    let number = |name: &str, value: i64| {
-        u64::try_from(value).map_err(|_| Refusal::invalid(format!("{name} {value} is negative")))
-    };
     Ok((
         number("packet_count", data.packet_count)?,
         number("byte_count", data.byte_count)?,
@@ -64,9 +67,6 @@ pub fn counter_data(data: &CounterData) -> Result<(u64, u64), Refusal> {
 /// INVALID_ARGUMENT for negative numbers and for fields that the meter's type does not take,
 /// UNIMPLEMENTED for an excess burst.
 pub fn meter_config(config: &p4rt::MeterConfig, kind: MeterType) -> Result<MeterConfig, Refusal> {
-    let number = |name: &str, value: i64| {
-        u64::try_from(value).map_err(|_| Refusal::invalid(format!("{name} {value} is negative")))
-    };
     let own = MeterConfig {
         cir: number("cir", config.cir)?,
         cburst: number("cburst", config.cburst)?,
@@ -93,6 +93,13 @@ pub fn meter_config(config: &p4rt::MeterConfig, kind: MeterType) -> Result<Meter
         ));
     }
     Ok(own)
+}
+
+/// The refusal of counters per colour in this field.
+pub fn no_meter_counters(field: &str) -> Refusal {
+    Refusal::unimplemented(format!(
+        "meters keep no counters per colour: {field} must be unset"
+    ))
 }
 
 pub fn encode_meter(config: &MeterConfig) -> p4rt::MeterConfig {
@@ -133,9 +140,7 @@ pub fn plan_meter(binding: &Binding, verb: Verb, entry: &MeterEntry) -> Result<A
     let meter = binding.meters.get(entry.meter_id)?;
     let place = format!("meter {}", meter.name);
     if entry.counter_data.is_some() {
-        return Err(Refusal::unimplemented(format!(
-            "{place}: meters keep no counters per colour: counter_data must be unset"
-        )));
+        return Err(no_meter_counters("counter_data").at(&place));
     }
     let cells = cells(entry.index.as_ref(), meter.size).map_err(|e| e.at(&place))?;
     let config = entry

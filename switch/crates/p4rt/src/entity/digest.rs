@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Switching digests on and off (P4Runtime 1.5 §9.8); the lists themselves are made in `digests`.
 
+use super::array::number;
 use super::Verb;
 use crate::binding::Binding;
 use crate::error::Refusal;
@@ -39,11 +40,7 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &DigestEntry) -> Result<Digest
         ("max_list_size", i64::from(config.max_list_size)),
         ("ack_timeout_ns", config.ack_timeout_ns),
     ] {
-        if value < 0 {
-            return Err(Refusal::invalid(format!(
-                "{place}: {field} {value} is negative"
-            )));
-        }
+        number(field, value).map_err(|e| e.at(&place))?;
     }
     Ok(DigestOp {
         verb,

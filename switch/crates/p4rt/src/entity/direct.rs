@@ -94,9 +94,7 @@ pub fn plan_meter(
 ) -> Result<DirectOp, Refusal> {
     modify_only(verb, "direct meter")?;
     if entry.counter_data.is_some() {
-        return Err(Refusal::unimplemented(
-            "meters keep no counters per colour: counter_data must be unset",
-        ));
+        return Err(array::no_meter_counters("counter_data"));
     }
     let (table, target) = table_of(binding, entry.table_entry.as_ref(), false)?;
     let Some(key) = key(table, target)? else {

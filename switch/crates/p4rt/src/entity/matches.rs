@@ -3,7 +3,7 @@
 
 use v1model::{Bits, EntryKey, KeyMatch, MatchKind};
 
-use crate::binding::{FieldBinding, TableBinding};
+use crate::binding::{known, FieldBinding, TableBinding};
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4rt::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
@@ -49,14 +49,10 @@ pub fn decode_fields(
             _ => fields.iter().position(|f| f.id == m.field_id),
         };
         let Some(position) = position else {
-            let known: Vec<String> = fields
-                .iter()
-                .map(|f| format!("{} {}", f.id, f.name))
-                .collect();
+            let known = known(fields.iter().map(|f| (f.id, f.name.as_str())));
             return Err(Refusal::invalid(format!(
-                "match field id {} is unknown; known: {}",
-                m.field_id,
-                known.join(", ")
+                "match field id {} is unknown; {known}",
+                m.field_id
             )));
         };
         let field = &fields[position];
@@ -155,7 +151,7 @@ fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMat
         }
         (kind, Some(other)) => Err(Refusal::invalid(format!(
             "it is matched as {}, not as {}",
-            kind_name(kind),
+            kind.name(),
             given_name(other)
         ))),
     }
@@ -235,16 +231,6 @@ fn trailing_zeros(value: &Bits) -> u32 {
     match bytes.iter().rev().nth(zeros) {
         Some(byte) => zeros as u32 * 8 + byte.trailing_zeros(),
         None => value.width(),
-    }
-}
-
-fn kind_name(kind: MatchKind) -> &'static str {
-    match kind {
-        MatchKind::Exact => "exact",
-        MatchKind::Lpm => "lpm",
-        MatchKind::Ternary => "ternary",
-        MatchKind::Range => "range",
-        MatchKind::Optional => "optional",
     }
 }
 

@@ -41,8 +41,7 @@ pub enum Op {
     Array(array::ArrayOp),
     Member(profile::MemberOp),
     Group(profile::GroupOp),
-    Multicast(pre::MulticastOp),
-    Clone(pre::CloneOp),
+    Replication(pre::ReplicationOp),
     ValueSet(value_set::ValueSetOp),
     Digest(digest::DigestOp),
 }
@@ -54,8 +53,7 @@ impl Op {
             Op::Table(op) => op.work(),
             Op::Array(op) => op.work(),
             Op::Group(op) => op.work(),
-            Op::Multicast(op) => op.work(),
-            Op::Clone(op) => op.work(),
+            Op::Replication(op) => op.work(),
             Op::Direct(_) | Op::Member(_) | Op::ValueSet(_) | Op::Digest(_) => 1,
         }
     }
@@ -92,8 +90,8 @@ pub fn plan(binding: &Binding, update: &Update) -> Result<Op, Refusal> {
         Kind::ActionProfileMember(e) => profile::plan_member(binding, verb, e).map(Op::Member),
         Kind::ActionProfileGroup(e) => profile::plan_group(binding, verb, e).map(Op::Group),
         Kind::PacketReplicationEngineEntry(e) => match &e.r#type {
-            Some(PreType::MulticastGroupEntry(e)) => pre::plan_multicast(binding, verb, e).map(Op::Multicast),
-            Some(PreType::CloneSessionEntry(e)) => pre::plan_clone(binding, verb, e).map(Op::Clone),
+            Some(PreType::MulticastGroupEntry(e)) => pre::plan_multicast(binding, verb, e).map(Op::Replication),
+            Some(PreType::CloneSessionEntry(e)) => pre::plan_clone(binding, verb, e).map(Op::Replication),
             None => Err(Refusal::invalid("the packet replication entry has neither a multicast group nor a clone session")),
         },
         Kind::ValueSetEntry(e) => value_set::plan(binding, verb, e).map(Op::ValueSet),
@@ -116,8 +114,7 @@ pub fn apply(op: Op, target: &mut Target, soft: &mut Soft, now: Nanos) -> Result
         Op::Array(op) => op.apply(target),
         Op::Member(op) => op.apply(target, soft),
         Op::Group(op) => op.apply(target, soft),
-        Op::Multicast(op) => op.apply(target, soft),
-        Op::Clone(op) => op.apply(target, soft),
+        Op::Replication(op) => op.apply(target, soft),
         Op::ValueSet(op) => op.apply(target, soft),
         Op::Digest(op) => op.apply(target, soft),
     }

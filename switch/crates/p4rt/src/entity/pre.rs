@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use device::{Replication, REPLICAS_MAX};
+use device::{CloneSession, MulticastGroup, Replica, Replication, REPLICAS_MAX};
 use tonic::Code;
 
 use super::Verb;
@@ -11,9 +11,9 @@ use crate::binding::Binding;
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4rt::replica::PortKind;
-use crate::proto::p4rt::{CloneSessionEntry, MulticastGroupEntry, Replica};
+use crate::proto::p4rt::{self, CloneSessionEntry, MulticastGroupEntry};
 use crate::soft::Soft;
-use crate::target::{self, Target};
+use crate::target::Target;
 
 /// `mcast_grp` and `egress_rid` are 16 bits wide in v1model.
 const MAX_ID: u32 = 0xffff;
@@ -22,29 +22,20 @@ const MAX_SESSION: u32 = 0x7fff;
 /// The port to the controller as P4Runtime names it (§18.1.1), beside its number in the data plane.
 const SDN_PORT_CPU: u32 = 0xffff_fffd;
 
-/// A copy: egress port and replica id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Copy {
-    pub port: u32,
-    pub instance: u32,
+/// A checked update of a multicast group or clone session.
+pub struct ReplicationOp {
+    verb: Verb,
+    entry: Entry,
 }
 
-/// A checked update of a multicast group.
-pub struct MulticastOp {
-    verb: Verb,
-    message: MulticastGroupEntry,
-    copies: Vec<Copy>,
-}
-
-/// A checked update of a clone session.
-pub struct CloneOp {
-    verb: Verb,
-    message: CloneSessionEntry,
-    copies: Vec<Copy>,
+/// As written, and what it means for the device.
+enum Entry {
+    Group(MulticastGroupEntry, MulticastGroup),
+    Session(CloneSessionEntry, CloneSession),
 }
 
 #[allow(deprecated)]
-fn copies(binding: &Binding, replicas: &[Replica]) -> Result<Vec<Copy>, Refusal> {
+fn replicas(binding: &Binding, replicas: &[p4rt::Replica]) -> Result<Vec<Replica>, Refusal> {
     if replicas.len() > REPLICAS_MAX {
         return Err(Refusal::new(
             Code::ResourceExhausted,
@@ -86,9 +77,9 @@ fn copies(binding: &Binding, replicas: &[Replica]) -> Result<Vec<Copy>, Refusal>
                 "{place}: backup replicas are not supported"
             )));
         }
-        let copy = Copy {
+        let copy = Replica {
             port,
-            instance: replica.instance,
+            instance: replica.instance as u16,
         };
         if !seen.insert(copy) {
             return Err(Refusal::invalid(format!(
@@ -107,24 +98,25 @@ pub fn plan_multicast(
     binding: &Binding,
     verb: Verb,
     entry: &MulticastGroupEntry,
-) -> Result<MulticastOp, Refusal> {
+) -> Result<ReplicationOp, Refusal> {
     let id = entry.multicast_group_id;
     if !(1..=MAX_ID).contains(&id) {
         return Err(Refusal::invalid(format!(
             "multicast group id {id} is not within 1 to {MAX_ID}"
         )));
     }
-    let copies = match verb {
+    let replicas = match verb {
         Verb::Delete => Vec::new(),
-        _ => {
-            copies(binding, &entry.replicas).map_err(|e| e.at(&format!("multicast group {id}")))?
-        }
+        _ => replicas(binding, &entry.replicas)
+            .map_err(|e| e.at(&format!("multicast group {id}")))?,
     };
-    Ok(MulticastOp {
-        verb,
-        message: entry.clone(),
-        copies,
-    })
+    let group = MulticastGroup {
+        id,
+        replicas,
+        metadata: Vec::new(),
+    };
+    let entry = Entry::Group(entry.clone(), group);
+    Ok(ReplicationOp { verb, entry })
 }
 
 /// # Errors
@@ -133,7 +125,7 @@ pub fn plan_clone(
     binding: &Binding,
     verb: Verb,
     entry: &CloneSessionEntry,
-) -> Result<CloneOp, Refusal> {
+) -> Result<ReplicationOp, Refusal> {
     let id = entry.session_id;
     if !(1..=MAX_SESSION).contains(&id) {
         return Err(Refusal::invalid(format!(
@@ -143,7 +135,7 @@ pub fn plan_clone(
     let place = format!("clone session {id}");
     let mut own = Vec::new();
     if verb != Verb::Delete {
-        own = copies(binding, &entry.replicas).map_err(|e| e.at(&place))?;
+        own = replicas(binding, &entry.replicas).map_err(|e| e.at(&place))?;
         if entry.class_of_service > 7 {
             return Err(Refusal::invalid(format!(
                 "{place}: class of service {} is not within 0 to 7",
@@ -157,11 +149,14 @@ pub fn plan_clone(
             )));
         }
     }
-    Ok(CloneOp {
-        verb,
-        message: entry.clone(),
-        copies: own,
-    })
+    let session = CloneSession {
+        id,
+        replicas: own,
+        class_of_service: entry.class_of_service,
+        packet_length_bytes: entry.packet_length_bytes as u32,
+    };
+    let entry = Entry::Session(entry.clone(), session);
+    Ok(ReplicationOp { verb, entry })
 }
 
 /// # Errors
@@ -176,74 +171,49 @@ fn check(verb: Verb, exists: bool, place: &str) -> Result<(), Refusal> {
     }
 }
 
-impl MulticastOp {
+impl ReplicationOp {
     pub fn work(&self) -> usize {
-        1 + self.copies.len() / 16
+        let replicas = match &self.entry {
+            Entry::Group(_, group) => &group.replicas,
+            Entry::Session(_, session) => &session.replicas,
+        };
+        1 + replicas.len() / 16
     }
 
     /// # Errors
     /// ALREADY_EXISTS, NOT_FOUND and the device's refusal.
     pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let id = self.message.multicast_group_id;
-        check(
-            self.verb,
-            soft.multicast.contains_key(&id),
-            &format!("multicast group {id}"),
-        )?;
-        match self.verb {
-            Verb::Delete => {
-                target.set_multicast(id, None)?;
-                target.discard(soft.multicast.remove(&id));
-            }
-            Verb::Insert | Verb::Modify => {
-                target.set_multicast(id, Some(&self.copies))?;
-                target.discard(soft.multicast.insert(id, (self.message, self.copies)));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl CloneOp {
-    pub fn work(&self) -> usize {
-        1 + self.copies.len() / 16
-    }
-
-    /// # Errors
-    /// ALREADY_EXISTS, NOT_FOUND and the device's refusal.
-    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let id = self.message.session_id;
-        check(
-            self.verb,
-            soft.clones.contains_key(&id),
-            &format!("clone session {id}"),
-        )?;
-        match self.verb {
-            Verb::Delete => {
-                target.set_clone(id, None)?;
-                target.discard(soft.clones.remove(&id));
-            }
-            Verb::Insert | Verb::Modify => {
-                let session = CloneSession {
-                    copies: self.copies,
-                    class_of_service: self.message.class_of_service,
-                    truncate_bytes: self.message.packet_length_bytes as u32,
+        let delete = self.verb == Verb::Delete;
+        match self.entry {
+            Entry::Group(message, group) => {
+                let id = group.id;
+                let exists = soft.multicast.contains_key(&id);
+                check(self.verb, exists, &format!("multicast group {id}"))?;
+                let before = if delete {
+                    target.replicate(|all| all.delete_group(id))?;
+                    soft.multicast.remove(&id)
+                } else {
+                    target.replicate(|all| all.set_group(group.clone()))?;
+                    soft.multicast.insert(id, (message, group))
                 };
-                target.set_clone(id, Some(&session))?;
-                target.discard(soft.clones.insert(id, (self.message, session)));
+                target.discard(before);
+            }
+            Entry::Session(message, session) => {
+                let id = session.id;
+                let exists = soft.clones.contains_key(&id);
+                check(self.verb, exists, &format!("clone session {id}"))?;
+                let before = if delete {
+                    target.replicate(|all| all.delete_session(id))?;
+                    soft.clones.remove(&id)
+                } else {
+                    target.replicate(|all| all.set_session(session.clone()))?;
+                    soft.clones.insert(id, (message, session))
+                };
+                target.discard(before);
             }
         }
         Ok(())
     }
-}
-
-/// What a clone session does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CloneSession {
-    pub copies: Vec<Copy>,
-    pub class_of_service: u32,
-    /// 0: the whole packet.
-    pub truncate_bytes: u32,
 }
 
 /// Everything that a saved config holds, for the device.
@@ -252,11 +222,11 @@ pub struct CloneSession {
 /// The device's refusal.
 pub fn replication(soft: &Soft) -> Result<Replication, Refusal> {
     let mut all = Replication::default();
-    for (id, (_, copies)) in &soft.multicast {
-        all.insert_group(target::group(*id, copies))?;
+    for (_, group) in soft.multicast.values() {
+        all.insert_group(group.clone())?;
     }
-    for (id, (_, session)) in &soft.clones {
-        all.insert_session(target::clone_session(*id, session))?;
+    for (_, session) in soft.clones.values() {
+        all.insert_session(session.clone())?;
     }
     Ok(all)
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Updates of table entries, default entries and the direct resources that travel with them (P4Runtime 1.5 §9.1).
 
-use bytes::Bytes;
-use v1model::{Entry, EntryAction, EntryKey, MeterConfig, Nanos, TableId};
+use v1model::{Entry, EntryAction, EntryKey, MeterConfig, Nanos, Pipeline, TableId};
 
 use super::action::{self, Place};
 use super::{array, matches, one_shot, profile, Verb};
@@ -29,8 +28,8 @@ pub struct TableOp {
     profile: Option<u32>,
     action: Option<Act>,
     idle_timeout: Nanos,
-    metadata: Bytes,
-    controller_metadata: u64,
+    /// What the entry carries for its client alone.
+    extra: Extra,
     counter: Option<(u64, u64)>,
     /// Some: the table has a direct meter, which gets this configuration.
     meter: Option<Option<MeterConfig>>,
@@ -39,6 +38,27 @@ pub struct TableOp {
 enum Act {
     Existing(EntryAction),
     OneShot(one_shot::OneShotPlan),
+}
+
+impl Act {
+    /// What the pipeline's entry does; a one-shot is installed before, and kept in `extra`.
+    ///
+    /// # Errors
+    /// As `OneShotPlan::install`.
+    fn install(
+        self,
+        pipeline: &mut Pipeline,
+        soft: &mut Soft,
+        extra: &mut Extra,
+    ) -> Result<EntryAction, Refusal> {
+        match self {
+            Act::Existing(action) => Ok(action),
+            Act::OneShot(plan) => {
+                let one_shot = extra.one_shot.insert(plan.install(pipeline, soft)?);
+                Ok(EntryAction::Group(one_shot.group_id))
+            }
+        }
+    }
 }
 
 /// # Errors
@@ -80,8 +100,7 @@ fn plan_in(
         profile: profile_of(binding, table).map(|p| p.id),
         action: None,
         idle_timeout: 0,
-        metadata: Bytes::new(),
-        controller_metadata: 0,
+        extra: Extra::default(),
         counter: None,
         meter: None,
     };
@@ -92,20 +111,20 @@ fn plan_in(
     if verb == Verb::Insert && op.action.is_none() {
         return Err(Refusal::invalid("the action is unset; an INSERT needs one"));
     }
-    op.idle_timeout = idle_timeout(entry)?;
+    op.idle_timeout = array::number("idle_timeout_ns", entry.idle_timeout_ns)?;
     if entry.metadata.len() > METADATA_MAX {
         return Err(Refusal::invalid(format!(
             "metadata of {} bytes; at most {METADATA_MAX} are allowed",
             entry.metadata.len()
         )));
     }
-    op.metadata = entry.metadata.clone();
-    op.controller_metadata = entry.controller_metadata;
+    op.extra.metadata = entry.metadata.clone();
+    op.extra.controller_metadata = entry.controller_metadata;
     op.counter = plan_counter(table, entry)?;
     op.meter = plan_meter(table, entry)?;
     if table.is_const
         && op.key.is_some()
-        && (op.action.is_some() || op.idle_timeout != 0 || !op.metadata.is_empty())
+        && (op.action.is_some() || op.idle_timeout != 0 || !op.extra.metadata.is_empty())
     {
         return Err(Refusal::denied(
             "its entries are const: only their direct counters and meters can be modified",
@@ -227,15 +246,6 @@ fn in_pis_words(table: &TableBinding, entry: &TableEntry) -> Result<(), Refusal>
     Ok(())
 }
 
-fn idle_timeout(entry: &TableEntry) -> Result<Nanos, Refusal> {
-    Nanos::try_from(entry.idle_timeout_ns).map_err(|_| {
-        Refusal::invalid(format!(
-            "idle_timeout_ns {} is negative",
-            entry.idle_timeout_ns
-        ))
-    })
-}
-
 fn plan_counter(table: &TableBinding, entry: &TableEntry) -> Result<Option<(u64, u64)>, Refusal> {
     match &entry.counter_data {
         None => Ok(None),
@@ -251,9 +261,7 @@ fn plan_meter(
     entry: &TableEntry,
 ) -> Result<Option<Option<MeterConfig>>, Refusal> {
     if entry.meter_counter_data.is_some() {
-        return Err(Refusal::unimplemented(
-            "meters keep no counters per colour: meter_counter_data must be unset",
-        ));
+        return Err(array::no_meter_counters("meter_counter_data"));
     }
     match (&entry.meter_config, &table.direct_meter) {
         (None, None) => Ok(None),
@@ -322,15 +330,10 @@ impl TableOp {
         if let Some((packets, bytes)) = counter {
             pipeline.table_set_default_stats(self.table, packets, bytes);
         }
-        let extra = Extra {
-            metadata: self.metadata,
-            controller_metadata: self.controller_metadata,
-            one_shot: None,
-        };
-        if reset || extra.is_empty() {
+        if reset || self.extra.is_empty() {
             soft.defaults.remove(&self.id);
         } else {
-            soft.defaults.insert(self.id, extra.into());
+            soft.defaults.insert(self.id, self.extra.into());
         }
         Ok(())
     }
@@ -343,19 +346,9 @@ impl TableOp {
         now: Nanos,
     ) -> Result<(), Refusal> {
         let pipeline = target.pipeline()?;
-        let mut extra = Extra {
-            metadata: self.metadata,
-            controller_metadata: self.controller_metadata,
-            one_shot: None,
-        };
+        let mut extra = self.extra;
         let action = match self.action {
-            Some(Act::Existing(action)) => action,
-            Some(Act::OneShot(plan)) => {
-                let one_shot = plan.install(pipeline, soft)?;
-                let group = one_shot.group_id;
-                extra.one_shot = Some(one_shot);
-                EntryAction::Group(group)
-            }
+            Some(act) => act.install(pipeline, soft, &mut extra)?,
             None => return Err(Refusal::invalid("the action is unset; an INSERT needs one")),
         };
         let cookie = soft.keep(extra);
@@ -395,11 +388,7 @@ impl TableOp {
         now: Nanos,
     ) -> Result<(), Refusal> {
         let pipeline = target.pipeline()?;
-        let extra = Extra {
-            metadata: self.metadata,
-            controller_metadata: self.controller_metadata,
-            one_shot: None,
-        };
+        let mut extra = self.extra;
         let plain = extra.is_empty() && !soft.has_extras();
         if let (true, Some(Act::Existing(action))) = (plain, &self.action) {
             let entry = Entry {
@@ -417,15 +406,8 @@ impl TableOp {
         if pipeline.table_schema(self.table).const_entries.is_some() {
             return set_direct(pipeline, self.table, &key, self.counter, self.meter);
         }
-        let mut extra = extra;
         let action = match self.action {
-            Some(Act::Existing(action)) => action,
-            Some(Act::OneShot(plan)) => {
-                let one_shot = plan.install(pipeline, soft)?;
-                let group = one_shot.group_id;
-                extra.one_shot = Some(one_shot);
-                EntryAction::Group(group)
-            }
+            Some(act) => act.install(pipeline, soft, &mut extra)?,
             None => {
                 extra.one_shot = soft.extra(old.cookie).and_then(|e| e.one_shot.clone());
                 old.action
@@ -477,7 +459,7 @@ impl TableOp {
 }
 
 fn set_direct(
-    pipeline: &mut v1model::Pipeline,
+    pipeline: &mut Pipeline,
     table: TableId,
     key: &EntryKey,
     counter: Option<(u64, u64)>,

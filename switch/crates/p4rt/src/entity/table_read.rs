@@ -42,9 +42,7 @@ impl TableFilter {
             }
         };
         if request.meter_counter_data.is_some() {
-            return Err(Refusal::unimplemented(
-                "meters keep no counters per colour: meter_counter_data must be unset",
-            ));
+            return Err(array::no_meter_counters("meter_counter_data"));
         }
         Ok(Self {
             action_id,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads of indexed counters, meters and registers: one cell, all cells, all arrays.
 
-use super::{wild, Reader, Stop};
+use v1model::{Bits, ControlError, MeterConfig, Pipeline};
+
+use super::{Reader, Stop};
+use crate::binding::{ById, CounterBinding, MeterBinding, Named, RegisterBinding};
 use crate::entity::array;
 use crate::error::Refusal;
 use crate::proto::p4rt::entity::Entity as Kind;
@@ -13,134 +16,107 @@ const SLICE_CELLS: u32 = 1024;
 impl Reader {
     pub(super) async fn counters(&mut self, request: &CounterEntry) -> Result<(), Stop> {
         let loaded = self.loaded()?;
-        let counters = &loaded.binding.counters;
-        if request.counter_id != 0 {
-            counters.get(request.counter_id)?;
-        }
-        for counter in counters
-            .items
-            .iter()
-            .filter(|c| wild(request.counter_id, c.id))
-        {
-            let index = if request.counter_id == 0 {
-                None
-            } else {
-                request.index.as_ref()
-            };
-            let cells = array::cells(index, counter.size)
-                .map_err(|e| e.at(&format!("counter {}", counter.name)))?;
+        let (id, index) = (request.counter_id, request.index.as_ref());
+        let read = |counter: &CounterBinding| {
             let id = counter.counter;
-            for cells in pieces(cells) {
-                let first = cells.start;
-                let values = self
-                    .shared
-                    .read(self.context()?, move |p, _| {
-                        cells.map(|i| p.counter_get(id, i)).collect::<Vec<_>>()
-                    })
-                    .await?;
-                for (index, value) in (i64::from(first)..).zip(values) {
-                    let (packets, bytes) = value.map_err(Refusal::from)?;
-                    let data = CounterData {
-                        packet_count: packets as i64,
-                        byte_count: bytes as i64,
-                    };
-                    let entry = CounterEntry {
-                        counter_id: counter.id,
-                        index: Some(Index { index }),
-                        data: Some(data),
-                    };
-                    self.push(Kind::CounterEntry(entry));
-                }
-                self.breathe().await?;
-            }
-        }
-        Ok(())
+            move |p: &Pipeline, index| p.counter_get(id, index)
+        };
+        let encode = |counter: &CounterBinding, index, (packets, bytes): (u64, u64)| {
+            Kind::CounterEntry(CounterEntry {
+                counter_id: counter.id,
+                index,
+                data: Some(CounterData {
+                    packet_count: packets as i64,
+                    byte_count: bytes as i64,
+                }),
+            })
+        };
+        self.cells(
+            &loaded.binding.counters,
+            id,
+            index,
+            |c| c.size,
+            read,
+            encode,
+        )
+        .await
     }
 
     pub(super) async fn meters(&mut self, request: &MeterEntry) -> Result<(), Stop> {
         if request.counter_data.is_some() {
-            return Err(Refusal::unimplemented(
-                "meters keep no counters per colour: counter_data must be unset",
-            )
-            .into());
+            return Err(array::no_meter_counters("counter_data").into());
         }
         let loaded = self.loaded()?;
-        let meters = &loaded.binding.meters;
-        if request.meter_id != 0 {
-            meters.get(request.meter_id)?;
-        }
-        for meter in meters.items.iter().filter(|m| wild(request.meter_id, m.id)) {
-            let index = if request.meter_id == 0 {
-                None
-            } else {
-                request.index.as_ref()
-            };
-            let cells = array::cells(index, meter.size)
-                .map_err(|e| e.at(&format!("meter {}", meter.name)))?;
+        let (id, index) = (request.meter_id, request.index.as_ref());
+        let read = |meter: &MeterBinding| {
             let id = meter.meter;
-            for cells in pieces(cells) {
-                let first = cells.start;
-                let values = self
-                    .shared
-                    .read(self.context()?, move |p, _| {
-                        cells.map(|i| p.meter_get(id, i)).collect::<Vec<_>>()
-                    })
-                    .await?;
-                for (index, value) in (i64::from(first)..).zip(values) {
-                    let config = value
-                        .map_err(Refusal::from)?
-                        .as_ref()
-                        .map(array::encode_meter);
-                    let entry = MeterEntry {
-                        meter_id: meter.id,
-                        index: Some(Index { index }),
-                        config,
-                        counter_data: None,
-                    };
-                    self.push(Kind::MeterEntry(entry));
-                }
-                self.breathe().await?;
-            }
-        }
-        Ok(())
+            move |p: &Pipeline, index| p.meter_get(id, index)
+        };
+        let encode = |meter: &MeterBinding, index, config: Option<MeterConfig>| {
+            Kind::MeterEntry(MeterEntry {
+                meter_id: meter.id,
+                index,
+                config: config.as_ref().map(array::encode_meter),
+                counter_data: None,
+            })
+        };
+        self.cells(&loaded.binding.meters, id, index, |m| m.size, read, encode)
+            .await
     }
 
     pub(super) async fn registers(&mut self, request: &RegisterEntry) -> Result<(), Stop> {
         let loaded = self.loaded()?;
-        let registers = &loaded.binding.registers;
-        if request.register_id != 0 {
-            registers.get(request.register_id)?;
-        }
-        for register in registers
-            .items
-            .iter()
-            .filter(|r| wild(request.register_id, r.id))
-        {
-            let index = if request.register_id == 0 {
-                None
-            } else {
-                request.index.as_ref()
-            };
-            let cells = array::cells(index, register.size)
-                .map_err(|e| e.at(&format!("register {}", register.name)))?;
+        let (id, index) = (request.register_id, request.index.as_ref());
+        let read = |register: &RegisterBinding| {
             let id = register.register;
+            move |p: &Pipeline, index| p.register_get(id, index)
+        };
+        let encode = |register: &RegisterBinding, index, value: Bits| {
+            Kind::RegisterEntry(RegisterEntry {
+                register_id: register.id,
+                index,
+                data: Some(register.shape.encode(&mut std::iter::once(&value))),
+            })
+        };
+        self.cells(
+            &loaded.binding.registers,
+            id,
+            index,
+            |r| r.size,
+            read,
+            encode,
+        )
+        .await
+    }
+
+    /// The cells of one kind of array: of array `id`, 0 for all; of one index, None for all.
+    async fn cells<B: Named, V, R>(
+        &mut self,
+        arrays: &ById<B>,
+        id: u32,
+        index: Option<&Index>,
+        size: impl Fn(&B) -> u32,
+        read: impl Fn(&B) -> R,
+        encode: impl Fn(&B, Option<Index>, V) -> Kind,
+    ) -> Result<(), Stop>
+    where
+        V: Send + 'static,
+        R: Fn(&Pipeline, u32) -> Result<V, ControlError> + Send + 'static,
+    {
+        for array in arrays.wanted(id)? {
+            let index = index.filter(|_| id != 0);
+            let cells = array::cells(index, size(array)).map_err(|e| e.at(&arrays.place(array)))?;
             for cells in pieces(cells) {
-                let first = cells.start;
+                let (first, read) = (cells.start, read(array));
                 let values = self
                     .shared
                     .read(self.context()?, move |p, _| {
-                        cells.map(|i| p.register_get(id, i)).collect::<Vec<_>>()
+                        cells.map(|i| read(p, i)).collect::<Vec<_>>()
                     })
                     .await?;
                 for (index, value) in (i64::from(first)..).zip(values) {
                     let value = value.map_err(Refusal::from)?;
-                    let data = Some(register.shape.encode(&mut std::iter::once(&value)));
-                    let entry = RegisterEntry {
-                        register_id: register.id,
-                        index: Some(Index { index }),
-                        data,
-                    };
-                    self.push(Kind::RegisterEntry(entry));
+                    self.push(encode(array, Some(Index { index }), value));
                 }
                 self.breathe().await?;
             }

@@ -20,7 +20,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 use tonic::Status;
 
 use crate::config::{Context, Loaded, State};
-use crate::entity::action;
+use crate::entity::{action, array};
 use crate::error::{batch_status, short, MetadataRoom, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
@@ -238,7 +238,7 @@ impl Reader {
             Some(Kind::DirectCounterEntry(e)) => self.tables(&e.table_entry.clone().unwrap_or_default(), Wanted::Counter).await,
             Some(Kind::DirectMeterEntry(e)) => {
                 if e.counter_data.is_some() {
-                    return Err(Refusal::unimplemented("meters keep no counters per colour: counter_data must be unset").into());
+                    return Err(array::no_meter_counters("counter_data").into());
                 }
                 self.tables(&e.table_entry.clone().unwrap_or_default(), Wanted::Meter).await
             }
@@ -247,18 +247,13 @@ impl Reader {
             Some(Kind::RegisterEntry(e)) => self.registers(e).await,
             Some(Kind::ActionProfileMember(e)) => self.members(e).await,
             Some(Kind::ActionProfileGroup(e)) => {
-                if e.action_profile_id != 0 {
-                    binding.profiles.get(e.action_profile_id)?;
-                }
+                binding.profiles.check(e.action_profile_id)?;
                 let wanted = |(profile, group): (u32, u32)| wild(e.action_profile_id, profile) && wild(e.group_id, group);
                 self.kept((0, 0), |c| &c.soft.groups, wanted, |value| Kind::ActionProfileGroup(value.message.clone())).await
             }
             Some(Kind::PacketReplicationEngineEntry(e)) => self.replication(e).await,
             Some(Kind::ValueSetEntry(e)) => {
-                if e.value_set_id != 0 {
-                    binding.value_sets.get(e.value_set_id)?;
-                }
-                for set in binding.value_sets.items.iter().filter(|s| wild(e.value_set_id, s.id)) {
+                for set in binding.value_sets.wanted(e.value_set_id)? {
                     let members = self.context()?.soft.value_sets.get(&set.id).cloned().unwrap_or_default();
                     self.push(Kind::ValueSetEntry(ValueSetEntry { value_set_id: set.id, members }));
                     self.breathe().await?;
@@ -266,9 +261,7 @@ impl Reader {
                 Ok(())
             }
             Some(Kind::DigestEntry(e)) => {
-                if e.digest_id != 0 {
-                    binding.digests.get(e.digest_id)?;
-                }
+                binding.digests.check(e.digest_id)?;
                 let wanted = self.context()?.soft.digests.iter().filter(|(id, _)| wild(e.digest_id, **id));
                 let entries: Vec<_> = wanted.map(|(id, config)| DigestEntry { digest_id: *id, config: Some(*config) }).collect();
                 entries.into_iter().for_each(|entry| self.push(Kind::DigestEntry(entry)));
@@ -286,11 +279,7 @@ impl Reader {
     async fn members(&mut self, request: &ActionProfileMember) -> Result<(), Stop> {
         let loaded = self.loaded()?;
         let binding = &loaded.binding;
-        if request.action_profile_id != 0 {
-            binding.profiles.get(request.action_profile_id)?;
-        }
-        let profiles = binding.profiles.items.iter();
-        for own in profiles.filter(|p| wild(request.action_profile_id, p.id)) {
+        for own in binding.profiles.wanted(request.action_profile_id)? {
             // Then its members are those of the one-shots.
             if self.context()?.soft.takes_one_shots(own.id) {
                 continue;

@@ -61,7 +61,8 @@ async fn multicast_groups_and_clone_sessions() {
     let ports = switch
         .handle
         .call(|d, _| {
-            d.mcast_group(5)
+            d.replication()
+                .group(5)
                 .unwrap()
                 .replicas
                 .iter()
@@ -115,7 +116,7 @@ async fn multicast_groups_and_clone_sessions() {
     assert_eq!(a.read(vec![all(None)]).await.unwrap(), []);
     assert!(switch
         .handle
-        .call(|d, _| d.mcast_group(5).is_none() && d.clone_session(9).is_none())
+        .call(|d, _| d.replication().group(5).is_none() && d.replication().session(9).is_none())
         .await
         .unwrap());
     // The controller's port has a number of its own in P4Runtime.
@@ -130,7 +131,7 @@ async fn multicast_groups_and_clone_sessions() {
     assert_eq!(a.read(vec![all(None)]).await.unwrap(), [cpu]);
     let port = switch
         .handle
-        .call(|d, _| d.clone_session(3).unwrap().replicas[0].port)
+        .call(|d, _| d.replication().session(3).unwrap().replicas[0].port)
         .await
         .unwrap();
     assert_eq!(port, 510);
