@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one clock, `CLOCK_MONOTONIC` in nanoseconds, and the way from the kernel's packet stamps to it.
 
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{clock_gettime, ClockId, Timespec};
+
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 pub type Nanos = u64;
 
-fn read(clock: libc::clockid_t) -> Nanos {
-    // SAFETY: clock_gettime fills the struct; both clocks exist on every Linux.
-    unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(clock, &mut time);
-        time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+fn read(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
+    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+}
+
+/// Nanoseconds as the system takes them.
+pub(crate) fn timespec(time: Nanos) -> Timespec {
+    Timespec {
+        tv_sec: (time / 1_000_000_000) as i64,
+        tv_nsec: (time % 1_000_000_000) as i64,
     }
 }
 
 /// Now, in nanoseconds of `CLOCK_MONOTONIC`.
 pub fn monotonic_now() -> Nanos {
-    read(libc::CLOCK_MONOTONIC)
+    read(ClockId::Monotonic)
 }
 
 /// Sleeps until an instant, or a signal.
 pub fn sleep_until(instant: Nanos) {
-    let time = libc::timespec {
-        tv_sec: (instant / 1_000_000_000) as libc::time_t,
-        tv_nsec: (instant % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: plain system call with a valid struct; the time left is not asked for.
-    unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &time,
-            std::ptr::null_mut(),
-        )
-    };
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(instant));
 }
 
 /// Both clocks read together: turns packet stamps (`CLOCK_REALTIME`) into `CLOCK_MONOTONIC`.
@@ -55,7 +50,7 @@ impl ClockPair {
         let mut before = monotonic_now();
         let mut tries = 0;
         loop {
-            let realtime = read(libc::CLOCK_REALTIME);
+            let realtime = read(ClockId::Realtime);
             let after = monotonic_now();
             tries += 1;
             if after - before <= READ_GAP_MAX || tries == READ_TRIES {

@@ -5,7 +5,7 @@
 //! - [`poll`]: waiting for descriptors or an instant; an event descriptor to end the wait from elsewhere.
 //! - [`socket`]: packet sockets on interfaces.
 //! - [`link_watch`]: the kernel's word that an interface came, went or changed.
-//! - [`own_socket`]: a unix-domain socket that only its owner may connect to.
+//! - [`own_socket`]: a unix-domain socket that only its owner may connect to, JSON line by line.
 //! - [`panics`]: what a binary does at a panic.
 //! - [`moderation`]: pausing where frames come densely.
 //! - [`tx_batch`]: frames gathered for one system call.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many files and sockets the process may have open.
 
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use std::io;
 
 /// Raises the limit as far as this process may do it by itself; returns the limit then.
@@ -8,20 +9,13 @@ use std::io;
 /// # Errors
 /// The system's error.
 pub fn raise_limit() -> io::Result<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
     };
-    // SAFETY: `limit` is a valid place for the answer.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: `limit` is a valid limit, and lives through the call.
-    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(limit.rlim_cur)
+    setrlimit(Resource::Nofile, limit)?;
+    Ok(maximum.unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A unix-domain socket that only its owner may connect to, and that is removed at the end.
+//! A unix-domain socket that only its owner may connect to, with one JSON object a line each way; removed at the end.
 
-use std::io::{self, ErrorKind};
+use rustix::fs::Mode;
+use rustix::process::umask;
+use serde_json::{json, Value};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Clients that are served at a time.
+const CLIENTS_MAX: usize = 64;
 
 /// Removes the socket when it is dropped.
 #[derive(Debug)]
@@ -15,25 +22,106 @@ impl Drop for Removal {
     }
 }
 
+/// The bound socket, before it is served.
+pub struct OwnSocket {
+    listener: UnixListener,
+    removal: Removal,
+}
+
 /// Binds the socket with mode 0600; call it before other threads run, as the process's file mode mask is changed for a
 /// moment. A socket that a dead process left is replaced.
 ///
 /// # Errors
 /// The system's error; AddrInUse when another process listens there.
-pub fn bind(path: &Path) -> io::Result<(UnixListener, Removal)> {
+pub fn bind(path: &Path) -> io::Result<OwnSocket> {
     match UnixStream::connect(path) {
         Ok(_) => return Err(io::Error::from(ErrorKind::AddrInUse)),
         Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
         Err(_) => {}
     }
-    // SAFETY: plain system call; the mask is put back at once.
-    let listener = unsafe {
-        let mask = libc::umask(0o177);
-        let listener = UnixListener::bind(path);
-        libc::umask(mask);
-        listener?
-    };
-    Ok((listener, Removal(path.to_owned())))
+    let mask = umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    umask(mask);
+    Ok(OwnSocket {
+        listener: listener?,
+        removal: Removal(path.to_owned()),
+    })
+}
+
+/// The answer to a request that is refused.
+pub fn refusal(error: &str) -> Value {
+    json!({"ok": false, "error": error})
+}
+
+impl OwnSocket {
+    /// Serves until the process ends, on threads of its own: what `answer` makes of a line, which has at most `line_max`
+    /// bytes, is sent back. The socket is removed with the value returned.
+    ///
+    /// # Errors
+    /// The system's error when a thread cannot be started.
+    pub fn serve(
+        self,
+        line_max: u64,
+        answer: impl Fn(&str) -> Value + Send + Sync + 'static,
+    ) -> io::Result<Removal> {
+        let (listener, answer) = (self.listener, Arc::new(answer));
+        let serve = move || {
+            let clients = Arc::new(());
+            for stream in listener.incoming().flatten() {
+                if Arc::strong_count(&clients) > CLIENTS_MAX {
+                    let _ = send(
+                        &stream,
+                        &refusal(&format!("more than {CLIENTS_MAX} clients")),
+                    );
+                    continue;
+                }
+                let (client, answer) = (clients.clone(), answer.clone());
+                // A client that cannot be served (no thread, or it went away) is closed.
+                let _ = std::thread::Builder::new()
+                    .name("control-client".to_owned())
+                    .spawn(move || {
+                        let _ = serve_client(&stream, line_max, &*answer);
+                        drop(client);
+                    });
+            }
+        };
+        let thread = std::thread::Builder::new().name("control".to_owned());
+        thread.spawn(serve)?;
+        Ok(self.removal)
+    }
+}
+
+fn serve_client(
+    stream: &UnixStream,
+    line_max: u64,
+    answer: &dyn Fn(&str) -> Value,
+) -> io::Result<()> {
+    let mut input = BufReader::new(stream);
+    loop {
+        let mut line = Vec::new();
+        (&mut input).take(line_max).read_until(b'\n', &mut line)?;
+        if line.last() != Some(&b'\n') {
+            return match line.is_empty() {
+                true => Ok(()),
+                false => {
+                    let text = format!("a request is one line of at most {line_max} bytes");
+                    send(stream, &refusal(&text))
+                }
+            };
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let reply = match std::str::from_utf8(&line) {
+            Ok(line) => answer(line),
+            Err(_) => refusal("a request is UTF-8 text"),
+        };
+        send(stream, &reply)?;
+    }
+}
+
+fn send(mut stream: &UnixStream, reply: &Value) -> io::Result<()> {
+    stream.write_all(format!("{reply}\n").as_bytes())
 }
 
 #[cfg(test)]
@@ -44,14 +132,38 @@ mod tests {
     #[test]
     fn it_is_its_owners_and_goes_with_it() {
         let path = std::env::temp_dir().join(format!("fairlane-own-{}", std::process::id()));
-        let (listener, removal) = bind(&path).unwrap();
+        let socket = bind(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
-        drop(listener);
-        // What a dead process left.
-        let (_listener, _removal) = bind(&path).unwrap();
-        drop(removal);
+        assert_eq!(
+            bind(&path).err().map(|e| e.kind()),
+            Some(ErrorKind::AddrInUse)
+        );
+        drop(socket);
         assert!(!path.exists());
+        // What a dead process left.
+        drop(UnixListener::bind(&path).unwrap());
+        drop(bind(&path).unwrap());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn every_line_is_answered_by_one() {
+        let path = std::env::temp_dir().join(format!("fairlane-lines-{}", std::process::id()));
+        let removal = bind(&path).unwrap().serve(16, |line| json!(line.len()));
+        let mut client = UnixStream::connect(&path).unwrap();
+        client
+            .write_all(b"abc\n\n \n\xff\n01234567890123456789\n")
+            .unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "4");
+        assert_eq!(
+            lines[1],
+            r#"{"ok":false,"error":"a request is UTF-8 text"}"#
+        );
+        assert!(lines[2].contains("at most 16 bytes") && lines.len() == 3);
+        drop(removal);
     }
 }

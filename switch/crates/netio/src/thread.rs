@@ -2,11 +2,11 @@
 //! What the packet thread asks of the kernel so that it wakes in time.
 
 use std::io;
+use std::num::NonZeroU64;
 
 /// Timers of this thread fire at their instant, not up to 50 µs later.
 pub fn no_timer_slack() {
-    // SAFETY: plain system call; it cannot fail for the calling thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// SCHED_FIFO at the lowest real-time priority: before all ordinary processes. The kernel's real-time

@@ -6,12 +6,10 @@
 
 use crate::port_report::{PortReport, SwitchReport};
 use device::{Device, DeviceHandle, Nanos, PortChange};
-use netio::own_socket::{self, Removal};
+use netio::own_socket::{self, OwnSocket, Removal};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::io;
 
 /// Longest request, bytes.
 const LINE_MAX: u64 = 4096;
@@ -45,76 +43,20 @@ struct Ports {
     switch: SwitchReport,
 }
 
-/// The bound socket; only its owner may connect. It is removed with this value.
-pub struct Control {
-    listener: UnixListener,
-    removal: Removal,
-}
-
-impl Control {
-    /// Binds the socket as [`own_socket::bind`] does, before other threads run.
-    ///
-    /// # Errors
-    /// The system's error; AddrInUse when another process listens there.
-    pub fn bind(path: &Path) -> io::Result<Control> {
-        let (listener, removal) = own_socket::bind(path)?;
-        Ok(Control { listener, removal })
-    }
-
-    /// Serves until the process ends, on threads of its own. The socket is removed with the value returned.
-    ///
-    /// # Errors
-    /// The system's error when a thread cannot be started.
-    pub fn serve(self, handle: DeviceHandle) -> io::Result<Removal> {
-        let Control { listener, removal } = self;
-        std::thread::Builder::new()
-            .name("control".to_owned())
-            .spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    let handle = handle.clone();
-                    // A client that cannot be served (no thread, or it went away) is closed.
-                    let _ = std::thread::Builder::new()
-                        .name("control-client".to_owned())
-                        .spawn(move || serve_client(stream, &handle));
-                }
-            })?;
-        Ok(removal)
-    }
-}
-
-fn serve_client(stream: UnixStream, handle: &DeviceHandle) -> io::Result<()> {
-    let mut output = stream.try_clone()?;
-    let mut input = BufReader::new(stream);
-    loop {
-        let mut line = Vec::new();
-        (&mut input).take(LINE_MAX).read_until(b'\n', &mut line)?;
-        let Some(b'\n') = line.last() else {
-            if !line.is_empty() {
-                let text = format!("a request is one line of at most {LINE_MAX} bytes");
-                answer(&mut output, &refusal(&text))?;
-            }
-            return Ok(());
-        };
-        let reply = match std::str::from_utf8(&line)
-            .map_err(|_| "not UTF-8".to_owned())
-            .and_then(parse)
-        {
-            Ok(request) => {
-                match handle.call_blocking(move |device, now| apply(device, now, request)) {
-                    Ok(reply) => reply,
-                    Err(gone) => refusal(&gone.to_string()),
-                }
-            }
+/// Serves the socket until the process ends, on threads of its own. It is removed with the value returned.
+///
+/// # Errors
+/// The system's error when a thread cannot be started.
+pub fn serve(socket: OwnSocket, handle: DeviceHandle) -> io::Result<Removal> {
+    socket.serve(LINE_MAX, move |line| {
+        let reply = match parse(line) {
+            Ok(request) => handle
+                .call_blocking(move |device, now| apply(device, now, request))
+                .unwrap_or_else(|gone| refusal(&gone.to_string())),
             Err(text) => refusal(&text),
         };
-        answer(&mut output, &reply)?;
-    }
-}
-
-fn answer(output: &mut UnixStream, reply: &Reply) -> io::Result<()> {
-    let mut text = serde_json::to_vec(reply)?;
-    text.push(b'\n');
-    output.write_all(&text)
+        serde_json::to_value(reply).unwrap_or_else(|e| own_socket::refusal(&e.to_string()))
+    })
 }
 
 fn refusal(error: &str) -> Reply {
@@ -188,6 +130,8 @@ mod tests {
     use super::*;
     use device::{DeviceConfig, PortConfig};
     use serde_json::json;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
 
     fn device() -> Device {
         let mut device = Device::new(DeviceConfig::default());
@@ -302,10 +246,9 @@ mod tests {
     #[test]
     fn a_client_is_answered_line_by_line_and_the_socket_is_removed() {
         let path = std::env::temp_dir().join(format!("fairlane-control-{}", std::process::id()));
-        let control = Control::bind(&path).unwrap();
-        assert!(Control::bind(&path).is_err());
+        let control = own_socket::bind(&path).unwrap();
         let (handle, mut calls) = DeviceHandle::new(|| {});
-        let removal = control.serve(handle).unwrap();
+        let removal = serve(control, handle).unwrap();
         let mut client = UnixStream::connect(&path).unwrap();
         client
             .set_read_timeout(Some(std::time::Duration::from_secs(10)))
@@ -328,9 +271,6 @@ mod tests {
         assert!(refused.starts_with(r#"{"error""#) || refused.starts_with(r#"{"ok":false"#));
         assert!(ports.contains(r#""ok":true"#));
         drop(removal);
-        assert!(!path.exists());
-        // Also of a start that fails before anybody is served.
-        drop(Control::bind(&path).unwrap());
         assert!(!path.exists());
     }
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Start-up and end: interfaces and device first, then the server, then "ready"; a signal stops both.
 
-use crate::control::Control;
 use crate::options::{Options, Realtime};
 use crate::port_options::PortOptions;
-use crate::{ready, security, stats_log};
+use crate::{control, ready, security, stats_log};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
 use gnmi::{Gnmi, Interface, KernelLinks};
 use netio::socket::RingOptions;
-use netio::{open_files, thread, LoopOptions, SwitchLoop};
+use netio::{open_files, own_socket, thread, LoopOptions, SwitchLoop};
 use p4rt::{Server, ServerOptions, Tls};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -46,7 +45,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
     let program = read_program(&options).map_err(Failure::Start)?;
     let device = make_device(&options).map_err(Failure::Start)?;
     let control = match &options.control {
-        Some(path) => Some(Control::bind(path).map_err(|e| {
+        Some(path) => Some(own_socket::bind(path).map_err(|e| {
             Failure::Start(format!("--control {}: cannot listen: {e}", path.display()))
         })?),
         None => None,
@@ -64,8 +63,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
     // Until the end, when it removes the socket.
     let _control = match control {
         Some(control) => Some(
-            control
-                .serve(handle.clone())
+            control::serve(control, handle.clone())
                 .map_err(|e| Failure::Start(format!("cannot start a thread: {e}")))?,
         ),
         None => None,

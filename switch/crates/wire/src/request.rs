@@ -4,6 +4,7 @@
 
 use crate::emulator::{Emulator, DIRECTIONS};
 use crate::settings::{self, microseconds, SettingError};
+use netio::own_socket::refusal;
 use serde_json::{json, Map, Value};
 use traffic::Nanos;
 
@@ -38,11 +39,6 @@ pub fn handle(line: &str, now: Nanos, emulator: &mut Emulator, ports: &mut dyn P
         }
         Err(error) => refusal(&error),
     }
-}
-
-/// The answer to a request that is refused.
-pub fn refusal(error: &str) -> Value {
-    json!({"ok": false, "error": error})
 }
 
 type Fields = Map<String, Value>;
@@ -255,29 +251,20 @@ fn stats(emulator: &Emulator, link: usize, ports: &mut dyn Ports) -> Fields {
     }
     for (i, name) in DIRECTIONS.into_iter().enumerate() {
         let state = emulator.direction(2 * link + i);
-        let stats = state.link.stats();
-        fields.insert(
-            name.to_owned(),
-            json!({
-                "offered_packets": stats.offered_packets,
-                "offered_bytes": stats.offered_bytes,
-                "delivered_packets": stats.delivered_packets,
-                "delivered_bytes": stats.delivered_bytes,
-                "corrupted_packets": stats.corrupted_packets,
-                "flipped_bits": stats.flipped_bits,
-                "bad_state_packets": stats.bad_state_packets,
-                "dropped_queue_full": stats.dropped_queue_full,
-                "dropped_loss": stats.dropped_loss,
-                "dropped_outage": stats.dropped_outage,
-                "dropped_no_memory": state.dropped_no_memory,
-                "dropped_unsent": state.dropped_unsent,
-                "queued_packets": state.link.queued(),
-                "in_flight_packets": state.link.in_flight(),
-                "late_us_p50": microseconds(state.lateness.quantile(0.5)),
-                "late_us_p99": microseconds(state.lateness.quantile(0.99)),
-                "late_us_max": microseconds(state.lateness.max()),
-            }),
-        );
+        let mut counts = json!(state.link.stats());
+        let more = json!({
+            "dropped_no_memory": state.dropped_no_memory,
+            "dropped_unsent": state.dropped_unsent,
+            "queued_packets": state.link.queued(),
+            "in_flight_packets": state.link.in_flight(),
+            "late_us_p50": microseconds(state.lateness.quantile(0.5)),
+            "late_us_p99": microseconds(state.lateness.quantile(0.99)),
+            "late_us_max": microseconds(state.lateness.max()),
+        });
+        if let (Value::Object(counts), Value::Object(more)) = (&mut counts, more) {
+            counts.extend(more);
+        }
+        fields.insert(name.to_owned(), counts);
     }
     fields
 }

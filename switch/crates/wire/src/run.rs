@@ -12,9 +12,9 @@ use netio::socket::{TxSocket, TX_BATCH};
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
-/// Event token of the signals; ports have their number, the control socket all from [`CONTROL_TOKEN`] on.
+/// Event token of the signals; ports have their number.
 const SIGNAL_TOKEN: u64 = u64::MAX;
-/// First token of the control socket.
+/// Event token of the control socket.
 pub const CONTROL_TOKEN: u64 = 1 << 32;
 /// Frames taken from a ring before others get their turn.
 const RX_BATCH: usize = 64;
@@ -114,12 +114,11 @@ impl Wire {
             for event in &events {
                 if event.token == SIGNAL_TOKEN {
                     return Ok(());
-                } else if self.control.owns(event.token) {
+                } else if event.token == CONTROL_TOKEN {
                     let emulator = &mut self.emulator;
                     let ports = &mut PortList(&mut self.ports);
-                    self.control.ready(*event, &self.poller, |line| {
-                        request::handle(line, monotonic_now(), emulator, ports)
-                    });
+                    self.control
+                        .answer_all(|line| request::handle(line, monotonic_now(), emulator, ports));
                 } else {
                     self.receive(*event, &clock);
                 }

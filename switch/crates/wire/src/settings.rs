@@ -4,7 +4,7 @@
 use crate::traces;
 use serde_json::{json, Map, Value};
 use std::sync::Arc;
-use traffic::link::{JitterDistribution, LinkOptions, Trace};
+use traffic::link::{LinkOptions, Trace};
 
 /// All keys, in the order that `get` shows them.
 pub const KEYS: [&str; 13] = [
@@ -115,16 +115,11 @@ fn put(options: &mut LinkOptions, key: &str, value: &Value) -> Result<(), Settin
         "delay_us" => options.delay_ns = nanoseconds(key, value)?,
         "jitter_us" => options.jitter_ns = nanoseconds(key, value)?,
         "jitter_distribution" => {
-            options.jitter_distribution = match value.as_str() {
-                Some("uniform") => JitterDistribution::Uniform,
-                Some("normal") => JitterDistribution::Normal,
-                _ => {
-                    return Err(SettingError::new(
-                        key,
-                        format!("{value} is not known; allowed: \"uniform\", \"normal\""),
-                    ))
-                }
-            };
+            let named = value.as_str().and_then(|word| word.parse().ok());
+            options.jitter_distribution = named.ok_or_else(|| {
+                let text = format!("{value} is not known; allowed: \"uniform\", \"normal\"");
+                SettingError::new(key, text)
+            })?;
         }
         "reorder" => {
             options.reorder = value.as_bool().ok_or_else(|| {
@@ -232,14 +227,10 @@ pub fn microseconds(ns: u64) -> Value {
 
 /// The options as JSON; `changed(default, shown(o)) == o`.
 pub fn shown(options: &LinkOptions) -> Map<String, Value> {
-    let distribution = match options.jitter_distribution {
-        JitterDistribution::Uniform => "uniform",
-        JitterDistribution::Normal => "normal",
-    };
     let values = [
         microseconds(options.delay_ns),
         microseconds(options.jitter_ns),
-        json!(distribution),
+        json!(options.jitter_distribution),
         json!(options.reorder),
         json!(options.rate_bps),
         json!(options.loss),
@@ -257,6 +248,7 @@ pub fn shown(options: &LinkOptions) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use traffic::link::JitterDistribution;
 
     fn error(object: Value) -> String {
         let object = object.as_object().unwrap().clone();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Completion of a transport checksum that the sender's stack left to the device (CHECKSUM_PARTIAL).
 
+use checksum::csum16;
+
 /// Writes the Internet checksum (RFC 1071) over `frame[start..]` to `frame[start + offset..]`, where the
 /// sum of the pseudo header already stands, as in `struct virtio_net_hdr`. A sum of 0 is sent as 0xffff.
 /// Returns false, and changes nothing, when the two offsets do not lie inside the frame.
@@ -9,18 +11,7 @@ pub fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool 
     if field + 2 > frame.len() {
         return false;
     }
-    let mut sum: u64 = 0;
-    let mut words = frame[start..].chunks_exact(2);
-    for word in &mut words {
-        sum += u64::from(u16::from_be_bytes([word[0], word[1]]));
-    }
-    if let [last] = words.remainder() {
-        sum += u64::from(*last) << 8;
-    }
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
-    let checksum = match !(sum as u16) {
+    let checksum = match csum16(&frame[start..]) {
         0 => 0xffff,
         other => other,
     };
