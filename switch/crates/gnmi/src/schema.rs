@@ -205,8 +205,11 @@ const INPUT: &str = "qos/scheduler-policies/scheduler-policy[name=port]/schedule
 const SWITCH: &str = "fairlane-port:switch/drops/drop[reason=switch-reason]";
 const PACKETS: &str = "fairlane-port:switch/packets";
 
+/// The rows of one place: what kind, the path below it, the leaf.
+type Rows = &'static [(Row, &'static str, Leaf)];
+
 /// Rows by the place where they stand.
-const ROWS: &[(&str, &[(Row, &str, Leaf)])] = &[
+const ROWS: &[(&str, Rows)] = &[
     (
         INTERFACE,
         &[

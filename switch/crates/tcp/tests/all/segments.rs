@@ -6,6 +6,7 @@ use tcp::{reset_for, Flags, Options, ParseError, SackBlocks, Segment};
 
 const SRC: [u8; 4] = [10, 0, 1, 1];
 const DST: [u8; 4] = [10, 0, 3, 3];
+const PROTOCOL_TCP: u8 = 6;
 
 fn encoded(segment: &Segment) -> Vec<u8> {
     let mut bytes = vec![0xaa; segment.wire_len()];
@@ -116,7 +117,7 @@ proptest! {
         let _ = Segment::parse(SRC, DST, &bytes);
         if bytes.len() >= 20 { // the same with a checksum that is right
             bytes[16..18].fill(0);
-            let checksum = tcp::segment::checksum::Sum::pseudo_header(SRC, DST, bytes.len()).plus(&bytes).checksum();
+            let checksum = checksum::Sum::pseudo_header(SRC, DST, PROTOCOL_TCP, bytes.len()).plus(&bytes).finish();
             bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
             let _ = Segment::parse(SRC, DST, &bytes);
         }
@@ -131,9 +132,9 @@ fn refusals_give_their_reason() {
     );
     let fixed = |mut bytes: Vec<u8>| {
         bytes[16..18].fill(0);
-        let checksum = tcp::segment::checksum::Sum::pseudo_header(SRC, DST, bytes.len())
+        let checksum = checksum::Sum::pseudo_header(SRC, DST, PROTOCOL_TCP, bytes.len())
             .plus(&bytes)
-            .checksum();
+            .finish();
         bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
         Segment::parse(SRC, DST, &bytes)
     };
