@@ -2,7 +2,7 @@
 //! The two programs: what they say, their exit codes, and our P4 programs against BMv2 where it is on the PATH.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const CONFORMANCE: &str = env!("CARGO_BIN_EXE_fairlane-conformance");
@@ -18,14 +18,18 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
 }
 
-/// A folder with one program (qthresh.p4, compiled) and one test of it.
+/// A folder with one program and one test of it.
 struct Folder(PathBuf);
 
 impl Folder {
+    /// Of qthresh.p4.
     fn new(name: &str, stf: &str) -> Folder {
+        Folder::of(&p4src("compiled/qthresh.json"), name, stf)
+    }
+
+    fn of(compiled: &Path, name: &str, stf: &str) -> Folder {
         let folder = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let compiled = p4src("compiled").join("qthresh.json");
         std::fs::copy(compiled, folder.join("one.json")).unwrap();
         std::fs::write(folder.join("one_1.stf"), stf).unwrap();
         Folder(folder)
@@ -61,6 +65,63 @@ fn a_folder_of_tests_passes_and_fails_by_its_expectations() {
     assert_eq!(output.status.code(), Some(1));
     let wanted = "FAILED        one_1: port 3: expected 0 packets, got 1";
     assert!(text(&output).contains(wanted), "{}", text(&output));
+}
+
+/// Where the verdict of `stf` for one of v1model's programs is `wanted`.
+fn verdict(program: &str, name: &str, stf: &str, wanted: &str) {
+    let compiled = format!(
+        "{}/../v1model/tests/p4/compiled/{program}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let output = Folder::of(Path::new(&compiled), name, stf).conformance();
+    let passed = wanted.contains("1 of 1 passed");
+    assert_eq!(output.status.code(), Some(i32::from(!passed)));
+    assert!(text(&output).contains(wanted), "{}", text(&output));
+}
+
+/// p4c's driver makes a member for each entry of a table with an action profile.
+#[test]
+fn entries_of_a_table_with_a_profile_get_members() {
+    let entries = "add MyIngress.first hdr.p.key:1 MyIngress.set_x(value:7)\n\
+        add MyIngress.first hdr.p.key:2 MyIngress.set_both(x:8, c:0x99)\n";
+    // key, a, b; c, x, y, z, hit.
+    let packet = |key: u8, rest: &str| format!("0000000{key} 00000000 00000000 {rest}");
+    let sent = |key| format!("packet 3 {}\n", packet(key, "0000 00 00 00 00"));
+    let got = |key, rest| format!("expect 1 {}$\n", packet(key, rest));
+    let stf = [
+        entries,
+        &sent(1),
+        &got(1, "0000 07 00 00 09"),
+        &sent(2),
+        &got(2, "0099 08 00 00 09"),
+        &sent(3),
+        &got(3, "0000 00 00 00 00"),
+    ];
+    verdict("profiles", "members", &stf.concat(), "1 of 1 passed");
+}
+
+#[test]
+fn a_direct_counter_is_looked_at_by_the_name_of_its_entry() {
+    let packet = |key: u8| format!("packet 3 0a0000{key:02} 00000000 0000000a 0000 00 00 00 00\n");
+    let stf = |name: &str, packets: u8| {
+        let entry = |key: u8| format!("add by_key hdr.p.key:0x0a0000{key:02} tag(value:1)");
+        [
+            &format!("{} = A\n{} = B\n", entry(1), entry(2)),
+            packet(1).as_str(),
+            &packet(2),
+            &packet(1),
+            &packet(3),
+            &format!("check_counter by_entry({name}) packets == {packets}\n"),
+            &format!("check_counter by_entry({name}) bytes == {}\n", 18 * packets),
+        ]
+        .concat()
+    };
+    verdict("state", "counter-a", &stf("$A", 2), "1 of 1 passed");
+    verdict("state", "counter-b", &stf("$B", 1), "1 of 1 passed");
+    let wanted = "counter by_entry($A) is 2, expected == 3";
+    verdict("state", "counter-wrong", &stf("$A", 3), wanted);
+    let wanted = "no entry has the name `C`";
+    verdict("state", "counter-none", &stf("$C", 3), wanted);
 }
 
 #[test]

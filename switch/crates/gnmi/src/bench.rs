@@ -6,7 +6,7 @@ use crate::view::{Interface, Viewer};
 use device::{Device, DeviceConfig, DeviceHandle, PortConfig};
 use netio::Ethernet;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
 use std::time::Duration;
 
@@ -62,6 +62,8 @@ impl Links for Told {
 /// A device on a thread of its own, for as long as this lives.
 pub struct Bench {
     pub viewer: Arc<Viewer>,
+    /// Queues that one call of the device added, at most.
+    pub queues_a_call: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -82,15 +84,23 @@ pub fn bench(links: Told) -> Bench {
     let stop = Arc::new(AtomicBool::new(false));
     let (handle, mut calls) = DeviceHandle::new(|| {});
     let ended = stop.clone();
+    let queues_a_call = Arc::new(AtomicUsize::new(0));
+    let added = queues_a_call.clone();
     let thread = std::thread::spawn(move || {
         let mut device = Device::new(DeviceConfig::default());
         for port in [1, 2] {
             device.add_port(port, PortConfig::default()).unwrap();
         }
+        let queues = |device: &Device| -> usize {
+            let all = [1, 2].into_iter().filter_map(|port| device.port(port));
+            all.map(|config| config.queues).sum()
+        };
         while !ended.load(Ordering::Acquire) {
+            let before = queues(&device);
             if !calls.run_one(&mut device, |_| 0) {
                 std::thread::yield_now();
             }
+            added.fetch_max(queues(&device).saturating_sub(before), Ordering::Relaxed);
         }
     });
     let named = |port, name: &str| Interface {
@@ -101,6 +111,7 @@ pub fn bench(links: Told) -> Bench {
     let interfaces = vec![named(1, "a"), named(2, "b"), named(CPU_PORT, "cpu")];
     Bench {
         viewer: Arc::new(Viewer::new(handle, Arc::new(links), interfaces)),
+        queues_a_call,
         stop,
         thread: Some(thread),
     }

@@ -200,3 +200,50 @@ impl Stream for Outgoing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_streams_are_refused_and_one_that_ends_makes_room() {
+        let mut clients = Clients::new(1);
+        let open: Vec<_> = (0..MAX_STREAMS).map(|_| clients.open().unwrap()).collect();
+        let refused = clients.open().err().unwrap();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        assert_eq!(refused.message(), "512 streams are open; no more are taken");
+        clients.close(open[0].0, None);
+        assert!(clients.open().is_ok());
+        assert!(clients.open().is_err());
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_keeps_so_many_bytes_and_no_more() {
+        use crate::proto::p4rt::{PacketIn, StreamError};
+        let mut clients = Clients::new(1);
+        let (id, mut outgoing) = clients.open().unwrap();
+        let packet = || {
+            Update::Packet(PacketIn {
+                payload: vec![0; 100_000].into(),
+                ..PacketIn::default()
+            })
+        };
+        let error = || {
+            Update::Error(StreamError {
+                message: "x".repeat(10_000),
+                ..StreamError::default()
+            })
+        };
+        let errors = (0..100).take_while(|_| clients.send(id, error())).count();
+        assert!((1..=ERROR_BYTES / 10_000).contains(&errors), "{errors}");
+        let packets = (0..200).take_while(|_| clients.send(id, packet())).count();
+        let room = DATA_BYTES - errors * 10_000;
+        assert!((1..=room / 100_000).contains(&packets), "{packets}");
+        assert_eq!(clients.dropped.load(Ordering::Relaxed), 2);
+        // What was read makes room.
+        let mut out = VecDeque::new();
+        outgoing.take(&mut out);
+        assert_eq!(out.len(), errors + packets);
+        assert!(clients.send(id, packet()));
+    }
+}

@@ -12,6 +12,10 @@ pub struct Limits {
     pub first_call: Duration,
     /// Without a call it stays open for so long.
     pub idle: Duration,
+    /// A client that was silent for so long is asked whether it is there, and is taken for gone after as long again.
+    pub keepalive: Duration,
+    /// How long one read may take.
+    pub read: Duration,
     /// Bytes of a read that are kept for a client that does not take them: some 200,000 entries.
     pub unread_bytes: usize,
 }
@@ -22,6 +26,8 @@ impl Default for Limits {
             connections: 512,
             first_call: Duration::from_secs(20),
             idle: Duration::from_secs(300),
+            keepalive: Duration::from_secs(20),
+            read: Duration::from_secs(120),
             unread_bytes: 16 << 20,
         }
     }

@@ -184,6 +184,7 @@ impl Server {
         let service = P4RuntimeServer::new(Service {
             shared: self.shared.clone(),
             answers: Answers::default(),
+            read_limit: self.limits.read,
         })
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -196,8 +197,8 @@ impl Server {
         }
         let server = builder
             .layer(Gate::default())
-            .http2_keepalive_interval(Some(Duration::from_secs(20)))
-            .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+            .http2_keepalive_interval(Some(self.limits.keepalive))
+            .http2_keepalive_timeout(Some(self.limits.keepalive))
             .initial_stream_window_size(Some(STREAM_WINDOW))
             .initial_connection_window_size(Some(CONNECTION_WINDOW))
             .max_concurrent_streams(Some(STREAMS_A_CONNECTION))
@@ -242,6 +243,7 @@ pub async fn serve(
 struct Service {
     shared: Arc<Shared>,
     answers: Answers,
+    read_limit: Duration,
 }
 
 /// What the client takes of metadata, as `gate` found it.
@@ -290,7 +292,8 @@ impl P4Runtime for Service {
         self.shared.state.read().await.current()?;
         let place = self.shared.reads.place().await?;
         let (out, stream) = mpsc::channel(read::QUEUE);
-        tokio::spawn(read::read(self.shared.clone(), request, out, place, room));
+        let reader = read::Reader::of_client(self.shared.clone(), &out, room);
+        tokio::spawn(read::read(reader, request, out, place, self.read_limit));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 

@@ -6,16 +6,20 @@ mod common;
 use std::time::Duration;
 
 use common::*;
+use p4rt::proto::p4rt::action_profile_group::Member;
 use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::p4_runtime_client::P4RuntimeClient;
 use p4rt::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use p4rt::proto::p4rt::replica::PortKind;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action as ConfigAction;
 use p4rt::proto::p4rt::update::Type as Verb;
-use p4rt::proto::p4rt::{Entity, ReadRequest, ReadResponse, TableEntry, WriteRequest};
-use p4rt::proto::p4rt::{MulticastGroupEntry, PacketReplicationEngineEntry, Replica};
+use p4rt::proto::p4rt::{
+    ActionProfileGroup, ActionProfileMember, CounterData, CounterEntry, Entity,
+    ForwardingPipelineConfig, MulticastGroupEntry, PacketReplicationEngineEntry, ReadRequest,
+    ReadResponse, Replica, TableEntry, ValueSetEntry, ValueSetMember, WriteRequest,
+};
 use p4rt::Limits;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status, Streaming};
@@ -123,6 +127,28 @@ async fn a_read_that_is_too_long_to_keep_ends_when_something_is_written() {
     assert_eq!(status.code(), Code::Aborted, "{status}");
     assert!(status.message().starts_with("something was written while"));
     assert!(first + count < 3 * MANY as usize);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_has_an_end() {
+    let limits = Limits {
+        read: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    let switch = Switch::start_with(limits).await;
+    let (mut primary, ids) = fill(&switch).await;
+    let mut reader = narrow(&switch).await;
+    let stream = reader.read(all_entries(&ids, 1)).await.unwrap();
+    tokio::time::sleep(2 * limits.read).await;
+    let (count, status) = rest(stream.into_inner()).await;
+    let status = status.expect("it took nothing in time");
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+    assert!(status
+        .message()
+        .starts_with("the read was not done after 0.5 s"));
+    assert!(count < MANY as usize);
+    let entry = Kind::TableEntry(ids.exact(&[0, 0, 0, 1], 2));
+    assert_eq!(primary.read(vec![entry]).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -253,6 +279,56 @@ async fn connections_without_a_call_are_closed() {
         .unwrap();
 }
 
+/// What a client sends that opens a stream channel: its greeting, settings, and the headers of the call (RFC 7541, 9113).
+fn stream_channel() -> Vec<u8> {
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        let head = [0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream];
+        [&head, payload].concat()
+    };
+    let text = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
+    let headers = [
+        vec![0x83, 0x86, 0x04], // :method POST, :scheme http, :path
+        text("/p4.v1.P4Runtime/StreamChannel"),
+        vec![0x01], // :authority
+        text("switch"),
+        vec![0x0f, 0x10], // content-type
+        text("application/grpc"),
+        vec![0x00],
+        text("te"),
+        text("trailers"),
+    ];
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[]),
+        frame(1, 4, 1, &headers.concat()),
+    ]
+    .concat()
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_with_its_call_open_is_noticed() {
+    let limits = Limits {
+        keepalive: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let switch = Switch::start_with(limits).await;
+    let mut there = switch.primary().await;
+    let mut gone = TcpStream::connect(switch.addr).await.unwrap();
+    gone.write_all(&stream_channel()).await.unwrap();
+    let mut bytes = Vec::new();
+    let end = gone.read_to_end(&mut bytes);
+    let _ = soon("the end of a connection without answers", end).await; // it may be a reset
+    let ping: &[u8] = &[0, 0, 8, 6, 0];
+    assert!(bytes.windows(5).any(|some| some == ping), "{bytes:?}");
+    assert!(there.write(vec![]).await.is_ok());
+    // By its call alone it could stay.
+    let switch = Switch::start().await;
+    let mut kept = TcpStream::connect(switch.addr).await.unwrap();
+    kept.write_all(&stream_channel()).await.unwrap();
+    let end = tokio::time::timeout(Duration::from_millis(500), end_of(&mut kept));
+    assert!(end.await.is_err(), "the call was no call");
+}
+
 #[tokio::test]
 async fn roles_are_bounded_in_length_and_in_number() {
     let switch = Switch::start().await;
@@ -348,6 +424,117 @@ async fn packets_do_not_wait_for_clients() {
         let of_programs = switch.longest_call();
         let took = [of_groups, of_entries, of_reads, of_programs];
         println!("groups, entries, reads, programs: {took:?}");
+        shortest
+            .iter_mut()
+            .zip(took)
+            .for_each(|(s, t)| *s = t.min(*s));
+    }
+    assert!(shortest.iter().all(|t| *t < LONGEST_CALL), "{shortest:?}");
+}
+
+const MEMBERS: u32 = 4_000;
+const VALUES: u16 = 1_000;
+const CELLS: u32 = 1 << 20;
+
+/// The test's program with a profile, a value set and a counter that hold as much as a client may put into one of them.
+fn large_config() -> ForwardingPipelineConfig {
+    let mut json: serde_json::Value = serde_json::from_slice(JSON).unwrap();
+    json["pipelines"][0]["action_profiles"][1]["max_size"] = MEMBERS.into();
+    json["parse_vsets"][0]["max_size"] = VALUES.into();
+    json["counter_arrays"][1]["size"] = CELLS.into();
+    let mut config = ForwardingPipelineConfig {
+        p4_device_config: json.to_string().into_bytes().into(),
+        ..config()
+    };
+    let info = config.p4info.as_mut().unwrap();
+    info.action_profiles[1].size = MEMBERS.into();
+    info.action_profiles[1].max_group_size = 0;
+    info.value_sets[0].size = VALUES.into();
+    info.counters[0].size = CELLS.into();
+    config
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_do_not_wait_for_profiles_value_sets_and_counters() {
+    let switch = Switch::start().await;
+    let (ids, mut primary) = (Ids::default(), switch.session().await);
+    primary.become_primary(1).await;
+    let done = primary.configure(ConfigAction::VerifyAndCommit, Some(large_config()));
+    done.await.unwrap();
+    let profile = ids.action_profiles("spread");
+    let member = |id: u32| {
+        Kind::ActionProfileMember(ActionProfileMember {
+            action_profile_id: profile,
+            member_id: id,
+            action: Some(ids.call("forward", &[&[(id % 4) as u8 + 1]])),
+        })
+    };
+    let group = |id: u32| {
+        let members = (0..512).map(|n| Member {
+            member_id: (id * 500 + n) % MEMBERS + 1,
+            weight: 1 + n as i32 % 3,
+            watch_kind: None,
+        });
+        Kind::ActionProfileGroup(ActionProfileGroup {
+            action_profile_id: profile,
+            group_id: id,
+            members: members.collect(),
+            max_size: 0,
+        })
+    };
+    let values = |first: u16| {
+        let members = (0..VALUES).map(|n| ValueSetMember {
+            r#match: vec![exact(1, &(first + n).to_be_bytes())],
+        });
+        Kind::ValueSetEntry(ValueSetEntry {
+            value_set_id: ids.value_sets("label_types"),
+            members: members.collect(),
+        })
+    };
+    let counters = || {
+        Kind::CounterEntry(CounterEntry {
+            counter_id: ids.counters("port_counter"),
+            index: None,
+            data: Some(CounterData {
+                packet_count: 1,
+                byte_count: 1,
+            }),
+        })
+    };
+    let mut shortest = [Duration::MAX; 4];
+    for round in 0..5 {
+        switch.longest_call();
+        let all = (1..=MEMBERS).map(|id| update(Verb::Insert, member(id)));
+        primary.write(all.collect()).await.unwrap();
+        let of_members = switch.longest_call();
+        for verb in [Verb::Insert, Verb::Modify] {
+            let all = (1..64).map(|id| update(verb, group(id)));
+            primary.write(all.collect()).await.unwrap();
+        }
+        let all = vec![
+            Kind::ActionProfileMember(ActionProfileMember::default()),
+            Kind::ActionProfileGroup(ActionProfileGroup::default()),
+        ];
+        let read = primary.read(all).await.unwrap();
+        assert_eq!(read.len(), MEMBERS as usize + 63);
+        let all = (1..64).map(|id| update(Verb::Delete, group(id)));
+        primary.write(all.collect()).await.unwrap();
+        let all = (1..=MEMBERS).map(|id| update(Verb::Delete, member(id)));
+        primary.write(all.collect()).await.unwrap();
+        let of_groups = switch.longest_call();
+        let all = (0..8).map(|n| update(Verb::Modify, values(0x1000 + round * 8 + n)));
+        primary.write(all.collect()).await.unwrap();
+        let all = vec![Kind::ValueSetEntry(ValueSetEntry::default())];
+        assert_eq!(
+            primary.read(all).await.unwrap(),
+            [values(0x1000 + round * 8 + 7)]
+        );
+        let of_values = switch.longest_call();
+        let all = vec![update(Verb::Modify, counters())];
+        primary.write(all).await.unwrap();
+        let of_counters = switch.longest_call();
+        let took = [of_members, of_groups, of_values, of_counters];
+        println!("members, groups, value sets, counters: {took:?}");
         shortest
             .iter_mut()
             .zip(took)

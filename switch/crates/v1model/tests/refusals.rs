@@ -359,6 +359,31 @@ fn short_texts_of_huge_programs_are_refused() {
     assert!(error.message.starts_with("its code would take"), "{error}");
 }
 
+/// Operations name arrays by 16 bits: the array behind the last number is not the first one.
+#[test]
+fn more_arrays_than_numbers_are_refused() {
+    // One of the counters and one of the meters are direct ones, which have no number here.
+    for (name, list, others) in [
+        ("state", "counter_arrays", 1),
+        ("state", "register_arrays", 0),
+        ("meters", "meter_arrays", 1),
+    ] {
+        let mut many = program(name);
+        let arrays = many[list].as_array_mut().unwrap();
+        let mut array = arrays[0].clone();
+        let most = (1 << 16) + others;
+        for i in arrays.len()..=most {
+            (array["name"], array["size"]) = (json!(format!("a{i}")), json!(1));
+            arrays.push(array.clone());
+        }
+        let kind = list.replace('_', " ");
+        let text = format!("the program has more than 65536 {kind}");
+        refused(&many, &format!("/{list}/{most}"), &text);
+        many[list].as_array_mut().unwrap().pop();
+        assert!(load(&many).is_ok(), "{list}");
+    }
+}
+
 /// A chain of 60,000 parser states and one of as many conditions: no step of the loader is quadratic.
 #[test]
 fn long_chains_load_in_no_time() {

@@ -4,6 +4,7 @@
 use super::*;
 use crate::bench::{bench, Bench, Told};
 use crate::path::of_text;
+use device::{Device, DropReason};
 use netio::Ethernet;
 use p4rt::proto::gnmi::typed_value::Value as Wire;
 
@@ -143,6 +144,46 @@ fn an_interface_is_described_as_the_kernel_does() {
         ])
     );
     assert_eq!(of(Ethernet::default()), []);
+}
+
+#[test]
+fn frames_that_go_no_further_are_discards_or_errors() {
+    let bench = bench(Told {
+        ethernet: Ethernet {
+            fcs_errors: Some(5),
+            ..Ethernet::default()
+        },
+        ..Told::default()
+    });
+    let happen = |device: &mut Device, now| {
+        device.count_reception_losses(1, DropReason::RingFull, 3);
+        device.receive(now, 1, &[2; 60]); // there is no program
+        device.receive(now, 1, &vec![2; 70_000]); // too long
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let done = runtime.block_on(bench.viewer.handle().call(happen));
+    assert!(done.is_ok());
+    for (name, leaf, count) in [
+        ("a", "in-discards", 4),
+        ("a", "in-errors", 6),
+        ("a", "in-fcs-errors", 5),
+        ("a", "in-unknown-protos", 0),
+        ("a", "out-discards", 0),
+        ("a", "out-errors", 0),
+        ("b", "in-discards", 0),
+        ("b", "in-errors", 5),
+    ] {
+        let found = get(&bench, &format!(".../interface[name={name}]/.../{leaf}")).unwrap();
+        assert_eq!(found.len(), 1, "{leaf}");
+        assert_eq!(found[0].1, Wire::UintVal(count), "{name}: {leaf}");
+    }
+    let viable = get(
+        &bench,
+        "/interfaces/interface[name=a]/state/forwarding-viable",
+    );
+    assert_eq!(viable.unwrap()[0].1, Wire::BoolVal(true));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::bench::{bench, Bench, Gate, Told, WAIT};
 use crate::links::LinkStatus;
 use crate::path::of_text;
 use device::PortConfig;
+use std::sync::atomic::Ordering;
 use std::sync::{mpsc, Mutex as StdMutex};
 use std::time::Duration;
 
@@ -391,6 +392,8 @@ fn a_set_of_many_deletes_is_bounded_and_done_in_short_calls() {
     .unwrap();
     assert_eq!(ports(&bench)[0].0.queues, 4_096);
     assert_eq!(ports(&bench)[0].0.rate_bps, 1_000_000);
+    let longest = bench.queues_a_call.load(Ordering::Relaxed);
+    assert_eq!(longest, QUEUES_A_CALL, "packets wait for more of them");
     // A leaf 10,000 times is as good as once.
     let done = run(&bench, delete(CIR, OPERATIONS_MAX)).unwrap();
     assert_eq!(done.response.len(), OPERATIONS_MAX);

@@ -43,8 +43,6 @@ pub const QUEUE: usize = 2;
 const MESSAGE_ENTITIES: usize = 512;
 /// Bytes in one message, unless a single entity is longer.
 const MESSAGE_BYTES: usize = 64 << 10;
-/// How long a read may take.
-const WHOLE: Duration = Duration::from_secs(120);
 /// How long the status of a read waits for a client that takes nothing.
 const LAST: Duration = Duration::from_secs(10);
 /// Groups and sessions that are copied at once.
@@ -52,24 +50,22 @@ const PIECE: usize = 32;
 /// Members read between two packets: about 50 µs of work.
 const SLICE_MEMBERS: usize = 256;
 
-/// Serves one request; what goes wrong is sent as the last item.
+/// Serves one request within `limit`; what goes wrong is sent as the last item.
 pub async fn read(
-    shared: Arc<Shared>,
+    mut reader: Reader,
     request: ReadRequest,
     out: Sender<Result<ReadResponse, Status>>,
     place: OwnedSemaphorePermit,
-    metadata: MetadataRoom,
+    limit: Duration,
 ) {
-    let sink = Sink::Client(Backlog::new(out.clone(), shared.reads.clone()));
-    let mut reader = Reader::new(shared, sink, metadata);
-    let done = tokio::time::timeout(WHOLE, reader.all(&request)).await;
+    let done = tokio::time::timeout(limit, reader.all(&request)).await;
     drop((reader, place));
     let status = match done {
         Ok(Ok(Ok(()))) => return,
         Ok(Ok(Err(status)) | Err(status)) => status,
         Err(_) => Status::deadline_exceeded(format!(
             "the read was not done after {} s: read less at a time, or faster",
-            WHOLE.as_secs()
+            limit.as_secs_f64()
         )),
     };
     // A client that left, or takes nothing, needs no status.
@@ -134,7 +130,8 @@ enum Sink {
 /// The state, and the right to hold it while others may want to write.
 type Held = (OwnedRwLockReadGuard<State>, OwnedSemaphorePermit);
 
-struct Reader {
+/// Reads for one request.
+pub struct Reader {
     shared: Arc<Shared>,
     /// None while the client has its turn.
     held: Option<Held>,
@@ -147,6 +144,16 @@ struct Reader {
 }
 
 impl Reader {
+    /// For a client, who takes the messages as fast as it likes.
+    pub fn of_client(
+        shared: Arc<Shared>,
+        out: &Sender<Result<ReadResponse, Status>>,
+        metadata: MetadataRoom,
+    ) -> Self {
+        let sink = Sink::Client(Backlog::new(out.clone(), shared.reads.clone()));
+        Self::new(shared, sink, metadata)
+    }
+
     fn new(shared: Arc<Shared>, sink: Sink, metadata: MetadataRoom) -> Self {
         Self {
             shared,

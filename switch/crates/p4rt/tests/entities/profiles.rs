@@ -236,6 +236,11 @@ async fn bad_members_and_groups_say_what_is_wrong() {
             "action profile id 0x00000003 is unknown",
         ),
         (group(&ids, 1, &[(5, 1)]), Code::NotFound, ""),
+        (
+            group(&ids, 1, &vec![(1, 1); 513]),
+            Code::ResourceExhausted,
+            "513 members of a group; at most 512 are possible",
+        ),
     ];
     for (group, code, text) in bad {
         let (got, message) = a.insert(Kind::ActionProfileGroup(group)).await.unwrap_err();
@@ -245,6 +250,13 @@ async fn bad_members_and_groups_say_what_is_wrong() {
     a.insert(Kind::ActionProfileGroup(group(&ids, 1, &[(1, 1)])))
         .await
         .unwrap();
+    let many = points_to(&ids, "selector_table", 4, one_shot(&ids, &[2; 257]));
+    let (code, text) = a.insert(many).await.unwrap_err();
+    assert_eq!(code, Code::ResourceExhausted);
+    assert!(
+        text.contains("257 actions of an action set; at most 256 are possible"),
+        "{text}"
+    );
     let resized = ActionProfileGroup {
         max_size: 4,
         ..group(&ids, 1, &[(1, 1)])

@@ -83,6 +83,7 @@ async fn bad_entries_say_what_is_wrong() {
         (TableEntry { action: ids.action("measure", &[&[2, 0]]), ..good.clone() }, Code::OutOfRange, "parameter port: the value 0x0200 needs 10 bits, but the field is bit<9>"),
         (TableEntry { is_const: true, ..good.clone() }, invalid, "is_const must be false"),
         (TableEntry { time_since_last_hit: Some(IdleTimeout::default()), ..good.clone() }, invalid, "has_time_since_last_hit must not be set in WriteRequest"),
+        (TableEntry { metadata: vec![0; 4097].into(), ..good.clone() }, invalid, "metadata of 4097 bytes; at most 4096 are allowed"),
         (TableEntry { idle_timeout_ns: -1, ..good.clone() }, invalid, "idle_timeout_ns -1 is negative"),
         (TableEntry { idle_timeout_ns: 5, ..tern.clone() }, invalid, "idle_timeout_ns must be set to 0 for tables which do not support idle timeout"),
         (TableEntry { counter_data: Some(CounterData::default()), ..tern.clone() }, invalid, "it has no direct counter"),
