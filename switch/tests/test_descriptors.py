@@ -8,7 +8,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-SCRIPT = Path(__file__).resolve().parents[1] / "crates" / "p4rt" / "descriptors.py"
+SCRIPT = Path(__file__).resolve().parents[1] / "crates" / "proto" / "descriptors.py"
 
 
 def test_the_descriptors_of_the_build_are_those_of_finsy() -> None:

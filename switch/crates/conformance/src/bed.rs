@@ -242,16 +242,22 @@ impl Bed {
             }
             "mirroring_add_mc" => {
                 let group = number(2)?;
-                let replicas = self.device.mcast_group(group).map(|g| g.replicas.clone());
+                let replicas = self
+                    .device
+                    .replication()
+                    .group(group)
+                    .map(|g| g.replicas.clone());
                 let replicas = replicas.ok_or(format!("there is no multicast group {group}"))?;
                 self.session(number(1)?, replicas)
             }
-            "mirroring_delete" => control(self.device.clone_session_delete(number(1)?)),
-            "mc_mgrp_create" => control(self.device.mcast_group_insert(MulticastGroup {
-                id: number(1)?,
-                replicas: Vec::new(),
-                metadata: Vec::new(),
-            })),
+            "mirroring_delete" => control(self.device.replication_mut().delete_session(number(1)?)),
+            "mc_mgrp_create" => {
+                control(self.device.replication_mut().insert_group(MulticastGroup {
+                    id: number(1)?,
+                    replicas: Vec::new(),
+                    metadata: Vec::new(),
+                }))
+            }
             "mc_node_create" => {
                 let instance = number(1)? as u16;
                 let ports: Result<Vec<u32>, String> = (2..words.len()).map(number).collect();
@@ -261,13 +267,13 @@ impl Bed {
             }
             "mc_node_associate" => {
                 let (id, node) = (number(1)?, number(2)? as usize);
-                let group = self.device.mcast_group(id).cloned();
+                let group = self.device.replication().group(id).cloned();
                 let mut group = group.ok_or(format!("there is no multicast group {id}"))?;
                 let node = self.nodes.get(node);
                 group
                     .replicas
                     .extend(node.ok_or(format!("there is no node {}", words[2]))?);
-                control(self.device.mcast_group_modify(group))
+                control(self.device.replication_mut().modify_group(group))
             }
             "register_write" => {
                 let (index, value) = (number(2)?, text(3)?);
@@ -317,7 +323,7 @@ impl Bed {
             class_of_service: 0,
             packet_length_bytes: 0,
         };
-        let done = self.device.clone_session_insert(session);
+        let done = self.device.replication_mut().insert_session(session);
         done.map_err(|e| e.to_string())
     }
 }

@@ -13,9 +13,11 @@
 //! | `connections`, `gate`, `answers`, `limits` | the TCP connections; what every request passes before it is read; long answers |
 //! | `access`, `tls` | what a client may do by its certificate; certificates |
 //! | `trace`, `structs` | the service `fairlane.v1.Switch`; JSON as messages |
-//! | `bytestring`, `error`, `proto` | values, errors and messages |
+//! | `bytestring`, `error` | values and errors; the messages are of the crate `proto` |
 
 #![forbid(unsafe_code)]
+
+pub use proto;
 
 mod access;
 mod answers;
@@ -34,7 +36,6 @@ mod gate;
 mod limits;
 pub mod local;
 mod pipeline;
-pub mod proto;
 mod read;
 mod server;
 mod shared;

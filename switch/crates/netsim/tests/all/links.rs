@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Links like satellites and wireless hops in a whole network: every setting by a change at its instant, each direction on its own.
+
+use crate::common::{dumbbell, routed};
+use netsim::{LinkReport, Simulation};
+use serde_json::{json, Value};
+
+const S: u64 = 1_000_000_000;
+
+/// 250 packets a second of 1000 bytes on the line from h1 to h3, and as many from h4 to h2; `changes` as in the file.
+fn network(changes: &Value) -> Simulation {
+    let cbr = |name: &str, from: &str, to: &str| {
+        json!({"name": name, "from": from, "to": to,
+               "app": {"kind": "cbr_udp", "rate_bps": 1_916_000, "payload_bytes": 958}})
+    };
+    let flows = json!([cbr("there", "h1", "h3"), cbr("back", "h4", "h2")]);
+    let mut config = dumbbell(0, 50, 10_000_000, flows);
+    config["changes"] = changes.clone();
+    routed(&config)
+}
+
+fn way(sim: &Simulation, direction: &str) -> LinkReport {
+    let mut links = sim.links().into_iter();
+    links
+        .find(|link| link.link == "s1-s2" && link.direction == direction)
+        .unwrap()
+}
+
+#[test]
+fn bursts_begin_and_end_at_their_instants() {
+    let mut sim = network(&json!([
+        {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"ge_enter": 1.0, "ge_leave": 1e-6}},
+        {"at_ns": 2 * S, "link": "s1-s2", "set": {"ge_enter": 0.0}}]));
+    sim.run_until(S - 1);
+    assert_eq!(way(&sim, "a_to_b").stats.dropped_loss, 0);
+    sim.run_until(4 * S);
+    let (there, back) = (way(&sim, "a_to_b"), way(&sim, "b_to_a"));
+    assert_eq!(there.stats.dropped_loss, 250, "one second of them");
+    assert_eq!(there.stats.bad_state_packets, 250);
+    assert_eq!(
+        (back.stats.dropped_loss, back.stats.bad_state_packets),
+        (0, 0)
+    );
+}
+
+#[test]
+fn bit_errors_of_a_burst_reach_the_receiver_and_are_found_there() {
+    let mut sim = network(&json!([
+        {"at_ns": S, "link": "s1-s2", "direction": "b_to_a",
+         "set": {"ge_enter": 0.02, "ge_leave": 0.2, "ge_loss": 0.0, "ge_ber": 1e-3}}]));
+    sim.run_until(60 * S);
+    let back = way(&sim, "b_to_a");
+    assert_eq!(back.stats.dropped_loss, 0);
+    // 7,900 bits at 1e-3: all but one in 2,700 of the bad state's frames are hit.
+    assert!(back.stats.bad_state_packets > 1_000);
+    assert!(back.stats.corrupted_packets + 10 > back.stats.bad_state_packets);
+    assert!(back.stats.corrupted_packets <= back.stats.bad_state_packets);
+    let hosts = sim.hosts();
+    let h2 = hosts.iter().find(|host| host.host == "h2").unwrap();
+    // Eight flips a frame: one in seven has one in its IP header, which is the switch's to find.
+    assert!(h2.bad_transport_checksum * 10 > back.stats.corrupted_packets * 8);
+    assert_eq!(way(&sim, "a_to_b").stats.corrupted_packets, 0);
+}
+
+#[test]
+fn a_trace_is_the_rate_of_its_direction_until_it_is_taken_away() {
+    // 100 opportunities of 1500 bytes a second for 250 packets a second of 986 behind the Ethernet header: 152 fit.
+    let mut sim = network(&json!([
+        {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"trace": [10], "queue_packets": 5}},
+        {"at_ns": 3 * S, "link": "s1-s2", "direction": "a_to_b", "set": {"trace": null}}]));
+    sim.run_until(S);
+    let before = way(&sim, "a_to_b").stats.delivered_packets;
+    sim.run_until(3 * S - 1);
+    let there = way(&sim, "a_to_b");
+    assert!(
+        (300..=308).contains(&(there.stats.delivered_packets - before)),
+        "{}",
+        there.stats.delivered_packets - before
+    );
+    assert!(
+        (185..=197).contains(&there.stats.dropped_queue_full),
+        "{}",
+        there.stats.dropped_queue_full
+    );
+    sim.run_until(5 * S);
+    assert_eq!(
+        way(&sim, "a_to_b").stats.dropped_queue_full,
+        there.stats.dropped_queue_full
+    );
+    assert_eq!(way(&sim, "b_to_a").stats.dropped_queue_full, 0);
+}
+
+#[test]
+fn a_spike_and_an_outage_are_scripted_beside_settings() {
+    let mut sim = network(&json!([
+        {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "spike_ns": S, "set": {"delay_ns": 100_000_000}},
+        {"at_ns": 3 * S, "link": "s1-s2", "direction": "b_to_a", "outage_ns": S}]));
+    sim.run_until(S);
+    let before = way(&sim, "a_to_b").stats.delivered_packets;
+    sim.run_until(2 * S - 1);
+    assert_eq!(way(&sim, "a_to_b").stats.delivered_packets, before, "held");
+    sim.run_until(2 * S);
+    assert!(
+        way(&sim, "a_to_b").stats.delivered_packets >= before + 220,
+        "released at once, those that are due"
+    );
+    sim.run_until(6 * S);
+    assert_eq!(way(&sim, "b_to_a").stats.dropped_outage, 250);
+    assert_eq!(way(&sim, "a_to_b").stats.dropped_outage, 0);
+}
+
+/// What a satellite link damages reaches the receiver through a switch whose program looks at TCP: it verifies the sum
+/// of the IP header only, and refuses a header that cannot be read.
+#[test]
+fn a_switch_behind_the_link_passes_damaged_segments_on() {
+    let flows = json!([{"name": "a", "from": "h1", "to": "h3", "app": {"kind": "greedy"},
+                        "tcp": {"cc": "reno", "recovery": "sack", "mss_bytes": 512}}]);
+    let mut config = dumbbell(1_544_000, 100, 5_000_000, flows);
+    config["links"][4]["a_to_b"]["ber"] = json!(1e-5);
+    let mut sim = routed(&config);
+    sim.run_until(120 * S);
+    let damaged = way(&sim, "a_to_b").stats.corrupted_packets;
+    assert!(damaged > 200, "{damaged}");
+    let hosts = sim.hosts();
+    let h3 = hosts.iter().find(|host| host.host == "h3").unwrap();
+    // 164 of 4,416 bits are the IP header and the length of TCP's: 4 % of the damaged ones, no more than twice as many.
+    let found = h3.bad_transport_checksum;
+    assert!(
+        found <= damaged && found * 100 >= damaged * 92,
+        "{found} of {damaged}"
+    );
+}

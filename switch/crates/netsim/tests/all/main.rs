@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whole topologies in virtual time. One binary, as each one more is linked anew; what counts allocations is apart.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod config;
+mod ena;
+mod fast;
+mod handover;
+mod links;
+mod occupancy;
+mod tcp;
+mod udp;

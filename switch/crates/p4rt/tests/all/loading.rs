@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Configs that are refused: the program that runs goes on, nothing takes more memory than it may; and tables with entries
+//! of the program's own that are not const.
+
+use crate::common::*;
+use p4rt::proto::p4info::{
+    p4_data_type_spec::TypeSpec, P4DataTypeSpec, P4NamedType, P4StructTypeSpec, P4TypeInfo,
+};
+use p4rt::proto::p4rt::entity::Entity as Kind;
+use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
+use p4rt::proto::p4rt::{ForwardingPipelineConfig, TableEntry};
+use tonic::Code;
+
+/// A config whose JSON is that of the test's program after `change`.
+fn with_json(change: impl FnOnce(&mut serde_json::Value)) -> ForwardingPipelineConfig {
+    let mut json = serde_json::from_slice(JSON).unwrap();
+    change(&mut json);
+    ForwardingPipelineConfig {
+        p4_device_config: json.to_string().into_bytes().into(),
+        ..config()
+    }
+}
+
+/// A config with the test's P4Info after `change`.
+fn with_info(change: impl FnOnce(&mut p4rt::proto::p4info::P4Info)) -> ForwardingPipelineConfig {
+    let mut config = config();
+    change(config.p4info.as_mut().unwrap());
+    config
+}
+
+/// A forwarding switch on which configs are tried.
+struct Running {
+    switch: Switch,
+    primary: Session,
+}
+
+impl Running {
+    async fn start() -> Running {
+        let switch = Switch::start().await;
+        let mut primary = switch.primary().await;
+        let entry = Ids::default().exact(&[2, 0, 0, 0, 0, 5], 2);
+        primary.insert(Kind::TableEntry(entry)).await.unwrap();
+        Running { switch, primary }
+    }
+
+    /// Every action refuses the config with this text, and what ran before runs on.
+    async fn refuses(&mut self, config: ForwardingPipelineConfig, text: &str) {
+        for action in [
+            Action::Verify,
+            Action::VerifyAndSave,
+            Action::VerifyAndCommit,
+            Action::ReconcileAndCommit,
+        ] {
+            let answer = self.primary.configure(action, Some(config.clone())).await;
+            let status = answer.expect_err(text);
+            assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+            assert!(status.message().contains(text), "{}", status.message());
+            assert!(status.message().len() < 1000, "{}", status.message());
+        }
+        let packet = frame([2, 0, 0, 0, 0, 5], 0x800, b"");
+        self.switch.receive(1, packet).await;
+        assert_eq!(self.switch.sent().await.0, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_program_leaves_the_old_one_running() {
+    let mut running = Running::start().await;
+    for json in ["null", "0", "[]", "{}", "\"x\"", "[[[["] {
+        let config = ForwardingPipelineConfig {
+            p4_device_config: json.as_bytes().to_vec().into(),
+            p4info: Some(Default::default()),
+            ..config()
+        };
+        running.refuses(config, "p4_device_config: /").await;
+    }
+    let twice = with_json(|json| {
+        let states = json["parsers"][0]["parse_states"].as_array_mut().unwrap();
+        states.push(states[0].clone());
+    });
+    let text = "/name: parser state start is declared a second time; the first is /parsers/0/parse_states/0/name";
+    running.refuses(twice, text).await;
+    let large = with_json(|json| json["counter_arrays"][1]["size"] = u32::MAX.into());
+    let text = "/counter_arrays/1/size: counter array of 4294967295 cells would take 64.0 GiB";
+    running.refuses(large, text).await;
+}
+
+#[tokio::test]
+async fn numbers_of_p4info_that_are_none_are_refused() {
+    let mut running = Running::start().await;
+    for size in [-1, 65_537, i64::MAX] {
+        let wrong = with_info(|info| {
+            let name = "EntitiesIngress.exact_table";
+            let table = info
+                .tables
+                .iter_mut()
+                .find(|t| t.preamble.as_ref().unwrap().name == name);
+            table.unwrap().size = size;
+        });
+        let text = format!(
+            "table EntitiesIngress.exact_table: size: {size} in P4Info; allowed: 0 to 65536"
+        );
+        running.refuses(wrong, &text).await;
+    }
+    let wrong = with_info(|info| info.action_profiles[0].size = -1);
+    running
+        .refuses(wrong, "size: -1 in P4Info; allowed: 0 to")
+        .await;
+    let wrong = with_info(|info| info.action_profiles[0].max_group_size = -5);
+    running
+        .refuses(wrong, "max_group_size: -5 in P4Info; allowed: 0 to")
+        .await;
+    let wrong = with_info(|info| info.value_sets[0].size = -1);
+    running
+        .refuses(wrong, "size: -1 in P4Info; allowed: 0 to")
+        .await;
+    let twice = with_info(|info| {
+        let mut twin = info.counters[0].clone();
+        twin.preamble.as_mut().unwrap().id += 1;
+        info.counters.push(twin);
+    });
+    running
+        .refuses(
+            twice,
+            "P4Info: there are two counters EntitiesIngress.port_counter",
+        )
+        .await;
+    let twice = with_info(|info| {
+        let action = info
+            .actions
+            .iter_mut()
+            .find(|a| a.params.len() > 1)
+            .unwrap();
+        action.params[1].id = action.params[0].id;
+    });
+    running
+        .refuses(twice, "parameters: id 1 is 0 or used twice")
+        .await;
+    let twice = with_info(|info| {
+        let table = &mut info.tables[0];
+        table.action_refs.push(table.action_refs[0].clone());
+    });
+    running.refuses(twice, "is 0 or used twice").await;
+    let twice = with_info(|info| {
+        let metadata = &mut info.controller_packet_metadata;
+        metadata.push(metadata[0].clone());
+    });
+    running
+        .refuses(twice, "there are two controller packet metadata")
+        .await;
+}
+
+/// 16 structs, each of 10 members of the next: 10^16 values.
+#[tokio::test]
+async fn nested_types_of_p4info_have_a_budget() {
+    let named = |i: usize| {
+        TypeSpec::Struct(P4NamedType {
+            name: format!("s{i}"),
+        })
+    };
+    let nested = |last: usize| {
+        let mut types = P4TypeInfo::default();
+        for i in 0..=last {
+            // The last one is the first again where there is a cycle, or empty.
+            let next = if i == 16 { 0 } else { i + 1 };
+            let member = p4rt::proto::p4info::p4_struct_type_spec::Member {
+                name: "m".into(),
+                type_spec: Some(P4DataTypeSpec {
+                    type_spec: Some(named(next)),
+                }),
+            };
+            let members = if i == last && i < 16 {
+                vec![]
+            } else {
+                vec![member; 10]
+            };
+            types.structs.insert(
+                format!("s{i}"),
+                P4StructTypeSpec {
+                    members,
+                    ..Default::default()
+                },
+            );
+        }
+        types
+    };
+    let mut running = Running::start().await;
+    let of = |types: P4TypeInfo| {
+        with_info(|info| {
+            info.digests[0].type_spec = Some(P4DataTypeSpec {
+                type_spec: Some(named(0)),
+            });
+            info.type_info = Some(types);
+        })
+    };
+    running
+        .refuses(of(nested(15)), "have more than 1048576 parts")
+        .await;
+    running.refuses(of(nested(16)), "P4Info").await;
+    running
+        .refuses(of(nested(2)), "P4Info gives values of [] bits")
+        .await;
+}
+
+fn entry(ids: &Ids, ether_type: &[u8], priority: i32, action: &str) -> TableEntry {
+    TableEntry {
+        table_id: ids.tables("const_table"),
+        r#match: vec![ternary(1, ether_type, &[0xff, 0xff])],
+        priority,
+        action: ids.action(action, &[]),
+        ..Default::default()
+    }
+}
+
+async fn entries(session: &mut Session, ids: &Ids) -> Vec<TableEntry> {
+    let all = Kind::TableEntry(TableEntry {
+        table_id: ids.tables("const_table"),
+        ..Default::default()
+    });
+    let read = session.read(vec![all]).await.unwrap();
+    let entries = read.into_iter().map(|kind| match kind {
+        Kind::TableEntry(entry) => entry,
+        other => panic!("{other:?}"),
+    });
+    entries.collect()
+}
+
+/// P4_16: `entries` without `const` are there at the start, and are the control plane's from then on.
+#[tokio::test]
+async fn entries_that_are_not_const_can_be_changed() {
+    let open = || {
+        with_info(|info| {
+            let mut tables = info.tables.iter_mut();
+            tables.find(|t| t.is_const_table).unwrap().is_const_table = false;
+        })
+    };
+    let switch = Switch::start().await;
+    let (ids, mut a) = (Ids::default(), switch.session().await);
+    a.become_primary(1).await;
+    a.configure(Action::VerifyAndCommit, Some(open()))
+        .await
+        .unwrap();
+    let first = entries(&mut a, &ids).await;
+    assert_eq!(first.len(), 2);
+    assert!(
+        first.iter().all(|e| !e.is_const && e.action.is_some()),
+        "{first:?}"
+    );
+    // The JSON's size is the number of these entries; P4Info has the program's own size.
+    for port in 0..10 {
+        let more = entry(&ids, &[0x12, port], 5, "to_cpu");
+        a.insert(Kind::TableEntry(more)).await.unwrap();
+    }
+    let mut changed = first[0].clone();
+    changed.action = first[1].action.clone();
+    a.modify(Kind::TableEntry(changed.clone())).await.unwrap();
+    a.delete(Kind::TableEntry(first[1].clone())).await.unwrap();
+    let now = entries(&mut a, &ids).await;
+    assert_eq!(now.len(), 11);
+    assert!(now.contains(&changed) && !now.contains(&first[1]));
+    // What clients made of them is kept by RECONCILE; COMMIT starts anew.
+    a.configure(Action::ReconcileAndCommit, Some(open()))
+        .await
+        .unwrap();
+    let kept = entries(&mut a, &ids).await;
+    assert!(kept.len() == 11 && now.iter().all(|e| kept.contains(e)));
+    a.configure(Action::VerifyAndCommit, Some(open()))
+        .await
+        .unwrap();
+    assert_eq!(entries(&mut a, &ids).await, first);
+    // The same program with `const entries`: the program's, and no others.
+    a.insert(Kind::TableEntry(entry(&ids, &[0x12, 0], 5, "to_cpu")))
+        .await
+        .unwrap();
+    a.configure(Action::ReconcileAndCommit, Some(config()))
+        .await
+        .unwrap();
+    let constant = entries(&mut a, &ids).await;
+    assert!(
+        constant.len() == 2 && constant.iter().all(|e| e.is_const),
+        "{constant:?}"
+    );
+    let (code, _) = a
+        .delete(Kind::TableEntry(first[0].clone()))
+        .await
+        .unwrap_err();
+    assert_eq!(code, Code::PermissionDenied);
+    // And a size that no memory has.
+    let huge = with_info(|info| {
+        let table = info.tables.iter_mut().find(|t| t.is_const_table).unwrap();
+        (table.is_const_table, table.size) = (false, u32::MAX.into());
+    });
+    let status = a.configure(Action::Verify, Some(huge)).await.unwrap_err();
+    let text = "P4Info: table EntitiesIngress.const_table of 4294967295 entries would take";
+    assert!(status.message().starts_with(text), "{}", status.message());
+}
+
+const ERRORS_JSON: &[u8] = include_bytes!("../p4/errors.json");
+const ERRORS_P4INFO: &str = include_str!("../p4/errors.p4info.txtpb");
+
+/// What p4c makes of `entries`, of keys of type `error` (to which P4Info gives no width), and of `log_msg("text")`.
+#[tokio::test]
+async fn errors_are_keys_and_entries_are_there_at_the_start() {
+    let switch = Switch::start().await;
+    let info = p4rt::proto::p4info_from_text(ERRORS_P4INFO).unwrap();
+    let (ids, mut a) = (Ids(info.clone()), switch.session().await);
+    a.become_primary(1).await;
+    let config = ForwardingPipelineConfig {
+        p4info: Some(info),
+        p4_device_config: ERRORS_JSON.into(),
+        cookie: None,
+    };
+    a.configure(Action::VerifyAndCommit, Some(config))
+        .await
+        .unwrap();
+    switch.receive(1, vec![2, 0, 0, 0, 7]).await;
+    assert_eq!(switch.sent().await.0, 2);
+    switch.receive(1, vec![3, 0, 0, 0, 7]).await;
+    assert!(switch.sent_nothing().await);
+    let forward = |table: &str, key, port: u8, priority| {
+        Kind::TableEntry(TableEntry {
+            table_id: ids.tables(table),
+            r#match: vec![key],
+            priority,
+            action: ids.action("forward", &[&[port]]),
+            ..Default::default()
+        })
+    };
+    a.insert(forward("by_kind", exact(1, &[3]), 3, 0))
+        .await
+        .unwrap();
+    switch.receive(1, vec![3, 0, 0, 0, 7]).await;
+    assert_eq!(switch.sent().await.0, 3);
+    // PacketTooShort is 1, HeaderTooShort 4; NoError is 0.
+    let by_mask = forward(
+        "by_error_mask",
+        ternary(1, &[1], &[0xff, 0xff, 0xff, 0xff]),
+        3,
+        7,
+    );
+    a.insert(by_mask).await.unwrap();
+    switch.receive(1, vec![2, 0]).await;
+    assert_eq!(switch.sent().await.0, 3);
+    let by_value = forward("by_error", exact(1, &[1]), 4, 0);
+    a.insert(by_value.clone()).await.unwrap();
+    switch.receive(1, vec![2, 0]).await;
+    assert_eq!(switch.sent().await.0, 4);
+    switch.receive(1, vec![2, 0, 0, 0, 7]).await;
+    assert_eq!(switch.sent().await.0, 2);
+    let table = Kind::TableEntry(TableEntry {
+        table_id: ids.tables("by_error"),
+        ..Default::default()
+    });
+    assert_eq!(a.read(vec![table]).await.unwrap(), [by_value]);
+}

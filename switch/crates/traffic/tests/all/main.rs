@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queues and links. One binary, as each one more is linked anew; what counts allocations is apart.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod link_behaviour;
+mod link_bursts;
+mod link_chance;
+mod link_properties;
+mod port_queues;
+mod round_robin_properties;
+mod shares;
