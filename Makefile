@@ -37,9 +37,9 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
 	@$(ROOT) .venv/bin/fairlane lab demo
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena, CONTROLLER=fairlane|none, FOLDER=of the commands)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
 	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
-		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER))
+		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER)) $(if $(PLAIN),--plain)
 
 stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py

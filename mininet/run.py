@@ -66,9 +66,14 @@ def options() -> argparse.Namespace:
         action="store_true",
         help="leave the switches without program and entries to a controller of yours, and hosts of one subnet to ARP",
     )
-    parser.add_argument(
-        "--tls", action="store_true", help="mutual TLS between controller and switches, with certificates of this run"
+    access = parser.add_mutually_exclusive_group()
+    access.add_argument(
+        "--plain",
+        action="store_true",
+        help="P4Runtime on loopback without TLS, where every user of this machine may become the primary controller; "
+        "left out: mutual TLS with certificates of this run, but with --no-controller or a runtime_json plain, as others' controllers expect it",
     )
+    access.add_argument("--tls", action="store_true", help="mutual TLS with --no-controller or a runtime_json, too")
     parser.add_argument(
         "--first-device-id",
         type=int,
@@ -96,6 +101,11 @@ def _close(lease: Lease | None) -> None:
             lease.close()
 
 
+def wants_tls(chosen: argparse.Namespace, runtimes: Mapping[str, object]) -> bool:
+    """Whether only controllers with a certificate of this run are let in."""
+    return chosen.tls or not (chosen.plain or runtimes or chosen.no_controller)
+
+
 def first_device_id(chosen: argparse.Namespace, runtimes: Mapping[str, object]) -> int:
     """Device id of s1: 0 where other people's programs and clients rule, as in p4lang/tutorials and with BMv2; else 1."""
     if chosen.first_device_id is not None:
@@ -112,7 +122,7 @@ def run(chosen: argparse.Namespace) -> None:
         chosen.target,
         chosen.program,
         chosen.seed,
-        chosen.tls,
+        wants_tls(chosen, runtimes),
         first_device_id(chosen, runtimes),
         routed=not chosen.no_controller,
     )

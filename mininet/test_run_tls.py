@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real run with `--tls`: the run's own certificates open the switches to the controller, and nobody gets in without. Needs root."""
+"""A real run: its own certificates open the switches to the controller, and nobody gets in without. Needs root."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The run-state folder of the dumbbell, that runs with TLS."""
+    """The run-state folder of the dumbbell, which runs with TLS unless told otherwise."""
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
     output = tmp_path / "output"
-    command = [sys.executable, str(HERE / "run.py"), "--instance", INSTANCE, "--tls"]
+    command = [sys.executable, str(HERE / "run.py"), "--instance", INSTANCE]
     with output.open("wb") as said:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True)
     try:

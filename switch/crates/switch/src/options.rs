@@ -27,6 +27,9 @@ pub struct Options {
     /// CA of the clients, PEM: a client without a certificate that it signed is refused
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
+    /// Beyond loopback too, serve clients without a certificate: TLS then encrypts, and whoever reaches the port may write
+    #[arg(long, requires = "tls_cert", conflicts_with = "tls_client_ca")]
+    pub any_client: bool,
     /// Port of packet-in and packet-out
     #[arg(long, default_value_t = 510, value_parser = clap::value_parser!(u32).range(0..=PORT_MAX as i64))]
     pub cpu_port: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whom the server talks to: TLS by the files of the command line, and no address but loopback without it.
+//! Whom the server talks to: TLS by the files of the command line, and beyond loopback only clients with a certificate.
 
 use std::path::Path;
 
@@ -10,10 +10,11 @@ use crate::options::Options;
 /// The TLS that the options ask for.
 ///
 /// # Errors
-/// A sentence: a file that cannot be read or used; an address that others can reach without TLS.
+/// A sentence: a file that cannot be read or used; an address that others can reach without TLS, or without a client CA.
 pub fn tls(options: &Options) -> Result<Option<Tls>, String> {
+    let loopback = options.grpc.ip().is_loopback();
     let (Some(cert), Some(key)) = (&options.tls_cert, &options.tls_key) else {
-        return match options.grpc.ip().is_loopback() {
+        return match loopback {
             true => Ok(None),
             false => Err(format!(
                 "--grpc {}: without TLS only loopback addresses are served, such as 127.0.0.1:{}; give --tls-cert and \
@@ -24,6 +25,13 @@ pub fn tls(options: &Options) -> Result<Option<Tls>, String> {
         };
     };
     let client_ca = options.tls_client_ca.as_deref();
+    if !loopback && client_ca.is_none() && !options.any_client {
+        return Err(format!(
+            "--grpc {}: without --tls-client-ca whoever reaches this address may change the switch; give the CA of your \
+             clients, or --any-client if that is what you want",
+            options.grpc
+        ));
+    }
     let ca = client_ca.map(|path| read("--tls-client-ca", path));
     Tls::new(
         &read("--tls-cert", cert)?,
@@ -71,6 +79,19 @@ mod tests {
             ),
             "{error}"
         );
+    }
+
+    #[test]
+    fn beyond_loopback_a_client_ca_is_asked_for() {
+        let beyond = "fairlane-switch --grpc 0.0.0.0:50051 --tls-cert /nowhere/c.pem --tls-key /nowhere/k.pem";
+        let error = tls(&options(beyond)).unwrap_err();
+        assert!(error.starts_with("--grpc 0.0.0.0:50051: without --tls-client-ca "), "{error}");
+        for chosen in ["--tls-client-ca /nowhere/ca.pem", "--any-client"] {
+            let error = tls(&options(&format!("{beyond} {chosen}"))).unwrap_err();
+            assert!(error.contains(": cannot read /nowhere/"), "{error}");
+        }
+        let both = format!("{beyond} --any-client --tls-client-ca /nowhere/ca.pem");
+        assert!(Options::try_parse_from(both.split_whitespace()).is_err());
     }
 
     #[test]
