@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def _clean_hosts() -> int:
-    """What a killed holder left in the kernel: names of congestion controls, cgroup folders. Others' running ones stay."""
+    """What killed runs left in the kernel: names of congestion controls, cgroup folders. Others' running ones stay."""
     if os.geteuid() != 0:
         return 0  # who may not make them has not made them
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real runs of the launcher with modified senders: hosts have their programs, and nothing is left, also after kill -9. Needs root.
 
-Names, objects, socket and cgroups are the test's own, so that a run beside it is not disturbed.
+Names, objects, registry and cgroups are the test's own, so that a run beside it is not disturbed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import fl_state
 import pytest
-from fairlane_hosts import cgroups, loader
+from fairlane_hosts import loader, registry
 
 HERE = Path(__file__).parent
 INSTANCE = "91"
@@ -45,7 +45,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: dict[str, str]) -> Iterator[None]:
     for name, value in {**build, "FAIRLANE_STATE_DIR": str(tmp_path / "state")}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("FAIRLANE_CC_SOCKET", str(tmp_path / "cc.sock"))
+    monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     yield
     fl_state.clean(INSTANCE)
 
@@ -67,7 +67,7 @@ def launcher(topology: Path, *arguments: str) -> list[str]:
 
 
 def folder() -> Path:
-    return cgroups.our_folder(loader.socket_path(), loader.DEFAULT_SOCKET)
+    return registry.cgroup_folder()
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -79,7 +79,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 def nothing_is_left() -> bool:
     registered = [name for name in loader.available() if name.startswith(PREFIX)]
-    return not registered and not folder().exists() and loader.status() is None
+    return not registered and not folder().exists() and loader.status() == loader.Status({})
 
 
 def test_sender_and_receiver_have_the_program_and_commands_run_in_their_cgroups(topology: Path, tmp_path: Path) -> None:
@@ -104,8 +104,7 @@ def test_after_kill_9_and_make_stop_nothing_is_left(topology: Path) -> None:
 
     def attached() -> int:
         assert process.poll() is None, "the launcher has ended"
-        status = loader.status()
-        return len(status.attached) if status else 0
+        return len(loader.status().attached)
 
     try:
         wait_until(lambda: attached() == 2, "both hosts to have their program")

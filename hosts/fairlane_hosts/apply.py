@@ -96,12 +96,12 @@ def _read_sysctls() -> dict[str, int]:
     names = {name for variant in VARIANTS.values() for name in variant.sysctls}
     optional = {name for variant in VARIANTS.values() for name in variant.optional_sysctls}
     names |= {name for name in optional if (_SYSCTL / name).exists()}
-    return {name: int((_SYSCTL / name).read_text().split()[0]) for name in sorted(names)}
+    return {name: int(read_sysctl(name).split()[0]) for name in sorted(names)}
 
 
 def read_host(path: Path | None = None) -> HostTcp:
     """How TCP is set in a namespace (ours by default)."""
-    return in_namespace(path, lambda: HostTcp((_SYSCTL / _DEFAULT_CC).read_text().strip(), _read_sysctls()))
+    return in_namespace(path, lambda: HostTcp(read_sysctl(_DEFAULT_CC), _read_sysctls()))
 
 
 def _hint(name: str, value: str, error: OSError) -> str:
@@ -115,18 +115,19 @@ def _hint(name: str, value: str, error: OSError) -> str:
     return "run it as root"
 
 
-def _write(name: str, value: str) -> None:
-    try:
-        (_SYSCTL / name).write_text(value)
-    except OSError as error:
-        hint = _hint(name, value, error)
-        raise HostsError("sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}", hint) from error
+def read_sysctl(name: str) -> str:
+    """`net.ipv4.<name>` of the caller's namespace."""
+    return (_SYSCTL / name).read_text().strip()
 
 
-def _write_all(values: Mapping[str, int], congestion_control: str) -> None:
+def write_sysctls(values: Mapping[str, int | str]) -> None:
+    """Set `net.ipv4.*` of the caller's namespace, in this order. Raises HostsError `sysctl`."""
     for name, value in values.items():
-        _write(name, str(value))
-    _write(_DEFAULT_CC, congestion_control)
+        try:
+            (_SYSCTL / name).write_text(str(value))
+        except OSError as error:
+            hint = _hint(name, str(value), error)
+            raise HostsError("sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}", hint) from error
 
 
 def _use_here(variant: Variant) -> HostTcp:
@@ -141,14 +142,14 @@ def _use_here(variant: Variant) -> HostTcp:
         )
     wanted = wanted_sysctls(variant, before.sysctls)
     try:
-        _write_all(wanted, variant.congestion_control)
+        write_sysctls({**wanted, _DEFAULT_CC: variant.congestion_control})
         after = read_host()
         wrong = differing(variant, after.sysctls)
         if wrong or after.congestion_control != variant.congestion_control:
             raise HostsError("sysctl", f"the kernel did not take all of variant {variant.name}: {wrong or after}")
     except HostsError:
         ordered = {name: before.sysctls[name] for name in wanted}
-        _write_all(ordered, before.congestion_control)
+        write_sysctls({**ordered, _DEFAULT_CC: before.congestion_control})
         raise
     return after
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -28,14 +27,6 @@ def mount_point(mounts: Path = MOUNTS) -> Path:
             "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified",
         )
     return Path(min(found, key=lambda path: (not path.startswith("/sys/fs/cgroup"), len(path))))
-
-
-def our_folder(socket: Path, default_socket: Path) -> Path:
-    """The folder that holds all hosts' folders: `fairlane`; beside another holder's socket (tests) one of its own."""
-    name = "fairlane"
-    if socket != default_socket:
-        name += "-" + hashlib.sha256(str(socket).encode()).hexdigest()[:8]
-    return mount_point() / name
 
 
 def make(folder: Path, name: str) -> Path:
@@ -95,25 +86,32 @@ def processes_in_netns(netns: Path) -> list[int]:
     return found
 
 
-def remove(cgroup: Path, back_to: Path) -> bool:
-    """Move what runs in a folder away and remove it; True when it is gone."""
-    for _ in range(MOVE_ROUNDS):
-        if not move(processes(cgroup), back_to):
-            break
+def _remove(cgroup: Path, targets: Iterable[Path]) -> bool:
+    """Move what runs in a folder to the first target that takes it, and remove it; True when it is gone."""
+    for target in targets:
+        with contextlib.suppress(HostsError):
+            for _ in range(MOVE_ROUNDS):
+                if not move(processes(cgroup), target):
+                    break
     with contextlib.suppress(OSError):
         cgroup.rmdir()
     return not cgroup.exists()
 
 
-def remove_left(folder: Path, in_use: Sequence[Path]) -> list[str]:
-    """Remove the folders below `folder`, and itself, that are not among (nor above) those in use; returns what was removed."""
+def remove_left(folder: Path, in_use: Sequence[Path], back_to: Path | None = None) -> list[str]:
+    """Remove the folders below `folder`, and itself, that are not among (nor above) those in use; returns what was removed.
+
+    Processes in them go to `back_to`, or to the root of cgroup v2 where that does not take them.
+    """
     if not folder.is_dir():
         return []
+    root = mount_point()
+    targets = [root] if back_to is None else [back_to, root]
     removed = list[str]()
     for path in sorted([folder, *(p for p in folder.rglob("*") if p.is_dir())], key=lambda p: -len(p.parts)):
         used = any(path == other or path in other.parents for other in in_use)
-        if not used and remove(path, folder.parent):
-            removed.append(f"cgroup {path.relative_to(folder.parent)}")
+        if not used and _remove(path, targets):
+            removed.append(f"cgroup {path.relative_to(root)}")
     return removed
 
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,10 +36,15 @@ Run = Annotated[
 ]
 
 
-def _fail(error: HostsError) -> typer.Exit:
-    _err.print(f"fairlane hosts: {error}", markup=False, highlight=False, soft_wrap=True)
-    codes = {code.value: code.exit_code for code in ErrorCode}
-    return typer.Exit(codes.get(error.code, 2))
+@contextlib.contextmanager
+def _reported() -> Generator[None]:
+    """Report a HostsError, and end with its exit code."""
+    try:
+        yield
+    except HostsError as error:
+        _err.print(f"fairlane hosts: {error}", markup=False, highlight=False, soft_wrap=True)
+        codes = {code.value: code.exit_code for code in ErrorCode}
+        raise typer.Exit(codes.get(error.code, 2)) from error
 
 
 def _print_json(value: object) -> None:
@@ -128,24 +135,19 @@ app.command("check")(check_command)
 def build_objects(
     force: Annotated[bool, typer.Option("--force", help="Compile also what is up to date.")] = False,
 ) -> None:
-    """Compile the BPF programs and the holder."""
-    try:
+    """Compile the BPF programs."""
+    with _reported():
         made = build.build_all(force)
-    except HostsError as error:
-        raise _fail(error) from error
     _out.print(f"built {', '.join(made)}" if made else "everything is up to date", highlight=False)
 
 
 @app.command("show")
 def show(run: Run = None, json_output: Json = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
-    try:
+    with _reported():
         rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(run).items()}
-        holder = loader.status()
-    except HostsError as error:
-        raise _fail(error) from error
-    running = _folder(run).name
-    programs = _programs_by_host(running, holder)
+        loaded, running = loader.status(), _folder(run).name
+    programs = _programs_by_host(running, loaded)
     if json_output:
         hosts = [
             {
@@ -157,7 +159,7 @@ def show(run: Run = None, json_output: Json = False) -> None:
             }
             for name, (pid, tcp) in rows.items()
         ]
-        _print_json({"hosts": hosts, "loaded": dict(holder.tags) if holder else {}})
+        _print_json({"hosts": hosts, "loaded": dict(loaded.tags)})
         return
     table = Table("host", "variant", "congestion control", "host programs", "differs", title="TCP of the hosts")
     for name, (_, tcp) in rows.items():
@@ -168,10 +170,10 @@ def show(run: Run = None, json_output: Json = False) -> None:
     _out.print(table)
 
 
-def _programs_by_host(running: str, holder: loader.HolderStatus | None) -> dict[str, list[str]]:
+def _programs_by_host(running: str, loaded: loader.Status) -> dict[str, list[str]]:
     """Names of the programs on each host of a topology, by host name."""
     found = dict[str, list[str]]()
-    for item in holder.attached if holder else ():
+    for item in loaded.attached:
         if item.cgroup.parent.name == running:
             found.setdefault(item.cgroup.name, []).append(item.program)
     return {host: sorted(set(names)) for host, names in found.items()}
@@ -214,7 +216,7 @@ def use(
 
     One that failed its check on this kernel (`fairlane hosts check`) is refused, unless --instead names another.
     """
-    try:
+    with _reported():
         chosen = _chosen(variant, instead)
         pid = _find_pid(host, run)
         namespace = apply.namespace_of(pid=pid)
@@ -229,8 +231,6 @@ def use(
                         attach(_host(other, other_pid, run), ("ena",), lease)
                 tcp = apply.use_on_host(chosen, namespace)
                 lease.hold_process(pid)  # until the host's shell ends; what is attached, too
-    except HostsError as error:
-        raise _fail(error) from error
     if json_output:
         _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **dataclasses.asdict(tcp)})
     else:
@@ -244,8 +244,6 @@ def cleanup(
     force: Annotated[bool, typer.Option("--force", help="Also when something still uses them.")] = False,
 ) -> None:
     """Unregister what a killed run left in the kernel."""
-    try:
+    with _reported():
         removed = loader.cleanup(force)
-    except HostsError as error:
-        raise _fail(error) from error
     _out.print(f"removed {', '.join(removed)}" if removed else "nothing was left", highlight=False)

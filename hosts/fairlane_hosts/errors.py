@@ -5,10 +5,10 @@ from __future__ import annotations
 
 
 class HostsError(Exception):
-    """Raised at every boundary of the package (kernel, files, holder process, network, options).
+    """Raised at every boundary of the package (kernel, files, network, options).
 
-    `code` is stable and for programs (`kernel-unsupported`, `not-built`, `not-root`, `holder`, `holder-gone`,
-    `name-taken`, `unknown-variant`, `unknown-program`, `cgroup`, `sysctl`, `wrong-congestion-control`, `option`,
+    `code` is stable and for programs (`kernel-unsupported`, `not-built`, `not-root`, `refused`, `lease`, `in-use`,
+    `name-taken`, `other-build`, `unknown-variant`, `unknown-program`, `cgroup`, `sysctl`, `wrong-congestion-control`, `option`,
     `connect`, `namespace`, `check`; of a running topology `no_topology` and `bad_file`); the text may change.
     """
 

@@ -1,42 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers the BPF congestion controls with the kernel and keeps them, and hosts' programs, for as long as somebody holds a lease.
+"""Registers the BPF congestion controls with the kernel, for as long as somebody holds a lease.
 
-Names of congestion controls are global to the machine, so there is one holder process (`build/fairlane-cc`) for all
-instances of fairlane. A `Lease` is a connection to it; it ends with the process that has it, however that dies. With
-the last lease the holder unregisters everything and exits. Sockets that run an algorithm keep it to their end.
+Their names are global to the machine and shared by all instances of fairlane. A `Lease` has the kernel's links open, of
+congestion controls and of hosts' programs; the kernel takes away what no process has open any more, however they died.
+Sockets that run an algorithm keep it to their end.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import re
-import select
-import signal
-import socket
 import subprocess
+import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
-from . import build, cgroups, filters
+from . import bpf, build, cgroups, registry
+from .bpf import kernel_version
 from .check import results as check_results
 from .errors import HostsError
 from .programs import PROGRAMS, HostProgram
 from .variants import bpf_variants
 
-DEFAULT_SOCKET = Path("/run/fairlane/cc.sock")
-START_TIMEOUT_S = 20.0
-ANSWER_TIMEOUT_S = 30.0
-"""The kernel verifies a program while it is attached; on a busy machine that takes its time, and whoever else asks waits for it."""
-END_TIMEOUT_S = 5.0
-"""How long a holder that was told to end may take."""
 ENDING_TIMEOUT_S = 1.0
+"""How long a name may stay after its link has ended."""
 MINIMUM_KERNEL = (5, 15)
+SHARED_MAPS = ("shared_ena", "shared_count")
+"""Maps that all objects have in common: a congestion control and a host program read the same socket's storage."""
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_keepers: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Program:
-    """A congestion control that the holder will register."""
+    """A congestion control that is to be registered."""
 
     name: str
     path: Path
@@ -68,33 +64,18 @@ class AttachedProgram:
 
 
 @dataclass(frozen=True)
-class HolderStatus:
-    """What the running holder has registered."""
+class Status:
+    """What is registered and attached now, by whichever instance."""
 
-    pid: int
     tags: Mapping[str, str]
-    survives_kill: bool
-    """True where the kernel has no struct_ops links (before 6.4): a killed holder leaves its names behind."""
+    """Build of each congestion control, by name."""
     attached: tuple[AttachedProgram, ...] = ()
     """Programs on hosts."""
-
-
-def socket_path() -> Path:
-    """The holder's socket: one for the machine; `$FAIRLANE_CC_SOCKET` is for tests."""
-    return Path(os.environ.get("FAIRLANE_CC_SOCKET") or DEFAULT_SOCKET)
 
 
 def available() -> list[str]:
     """Names of the congestion controls that the kernel has now."""
     return _AVAILABLE.read_text().split()
-
-
-def kernel_version(release: str) -> tuple[int, int]:
-    """(major, minor) of a `uname -r`. Raises HostsError `kernel-unsupported` when it cannot be read."""
-    match = re.match(r"(\d+)\.(\d+)", release)
-    if not match:
-        raise HostsError("kernel-unsupported", f"cannot read a kernel version out of {release!r}")
-    return int(match[1]), int(match[2])
 
 
 def check(
@@ -106,7 +87,7 @@ def check(
     release = release or os.uname().release
     directory, wanted = build.build_dir(), [v.object_name for v in bpf_variants() if v.object_name]
     wanted += [program.object_name for program in PROGRAMS.values()]
-    missing = [name for name in ["fairlane-cc", *wanted] if not (directory / name).is_file()]
+    missing = [name for name in wanted if not (directory / name).is_file()]
     return [
         Check(
             "kernel",
@@ -195,25 +176,53 @@ def programs(*, refused_too: bool = False) -> list[Program]:
 class Lease:
     """Keeps the congestion controls registered until it is closed or its process ends; a context manager."""
 
-    def __init__(self, connection: socket.socket, status: HolderStatus) -> None:
-        self._connection = connection
-        self.status = status
+    def __init__(self) -> None:
+        self.tags = dict[str, str]()
+        """Build of each congestion control that it keeps, by name."""
         self.closed = False
+        self._descriptors = {registry.use()}
+        self._keeper: IO[bytes] | None = None
 
     def hold_process(self, pid: int) -> None:
-        """Keep them until process `pid` ends as well, for example a host's shell. Raises HostsError `holder`.
+        """Keep them until process `pid` ends as well, for example a host's shell. Raises HostsError `lease`.
 
         What this lease has attached until now stays until then, too.
         """
-        self.ask(f"hold {pid}")
+        try:
+            process = os.pidfd_open(pid)
+        except OSError as error:
+            raise HostsError("lease", f"cannot keep the TCP variants for process {pid}: {error.strerror}") from error
+        try:
+            _start_keeper(process, self._descriptors)
+        finally:
+            os.close(process)
 
-    def ask(self, request: str) -> list[str]:
-        """The holder's answer to one line (hosts/loader/main.c). Raises HostsError `holder`, `holder-gone`."""
-        return _ask(self._connection, request)
+    def undo_when_killed(self) -> None:
+        """Have another process undo, when this one is killed, what the kernel does not take away by itself."""
+        if self._keeper is None:
+            self._keeper = _start_keeper(subprocess.PIPE).stdin
+
+    def add(self, descriptor: int) -> None:
+        """Keep a link or map open."""
+        self._descriptors.add(descriptor)
+
+    def release(self, descriptors: Iterable[int]) -> None:
+        """Close links and maps, and undo what has ended with them. Raises HostsError `lease`."""
+        for descriptor in self._descriptors.intersection(descriptors):
+            self._descriptors.remove(descriptor)
+            os.close(descriptor)
+        registry.undo_ended()
 
     def close(self) -> None:
+        """End it; safe to call twice. Raises HostsError `lease`."""
+        if self.closed:
+            return
         self.closed = True
-        self._connection.close()
+        try:
+            self.release(set(self._descriptors))
+        finally:
+            if self._keeper is not None:
+                self._keeper.close()
 
     def __enter__(self) -> Lease:
         return self
@@ -224,221 +233,138 @@ class Lease:
         self.close()
 
 
-def _ask(connection: socket.socket, request: str) -> list[str]:
-    what = " ".join(request.split("\t")[0].split()[:2])
-    connection.settimeout(ANSWER_TIMEOUT_S)
-    try:
-        connection.sendall(request.encode() + b"\n")
-        answer = b""
-        while not re.search(rb"(^|\n)(ok|error [^\n]*)\n$", answer):
-            piece = connection.recv(65536)
-            if not piece:
-                raise ConnectionResetError("it went away")
-            answer += piece
-    except (ConnectionResetError, BrokenPipeError) as error:
-        raise HostsError("holder-gone", f"the holder of the TCP variants went away while asked to {what!r}") from error
-    except OSError as error:
-        raise HostsError("holder", f"the holder of the TCP variants does not answer to {what!r}: {error}") from error
-    lines = answer.decode().splitlines()
-    if lines[-1] != "ok":
-        raise HostsError("holder", f"the holder of the TCP variants refuses {what!r}: {lines[-1]}")
-    return lines[:-1]
-
-
-def _connect() -> socket.socket | None:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(ANSWER_TIMEOUT_S)
-    try:
-        connection.connect(str(socket_path()))
-    except (FileNotFoundError, ConnectionRefusedError):
-        connection.close()
-        return None
-    except OSError as error:
-        connection.close()
-        raise HostsError(
-            "holder", f"cannot reach the holder of the TCP variants at {socket_path()}: {error}"
-        ) from error
-    return connection
-
-
-def _status(connection: socket.socket) -> HolderStatus:
-    pid, tags, nolink, attached = 0, dict[str, str](), False, list[AttachedProgram]()
-    for line in _ask(connection, "list"):
-        words = line.split()
-        if words[0] == "pid":
-            pid = int(words[1])
-        elif words[0] == "attached":
-            attached.append(AttachedProgram(words[2], Path(" ".join(words[3:-2])), words[-2]))
-        else:
-            tags[words[0]] = words[1]
-            nolink = nolink or words[2] == "nolink"
-    return HolderStatus(pid, tags, nolink, tuple(attached))
-
-
-@contextlib.contextmanager
-def locked() -> Generator[None]:
-    """One process at a time starts, ends or cleans up; HostsError `holder` when another one does not come to an end."""
-    path = socket_path().with_suffix(".lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + START_TIMEOUT_S
-    with path.open("w") as lock:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise HostsError(
-                        "holder", f"another process keeps {path} locked for {START_TIMEOUT_S:.0f} s"
-                    ) from None
-                time.sleep(0.02)
-        yield
-
-
-def _start(wanted: list[Program]) -> None:
-    """Start the holder and wait for its "ready". Raises HostsError `holder` with what it said."""
-    specs = [f"{program.name}={program.path}={program.tag}" for program in wanted]
+def _start_keeper(until: int, descriptors: Iterable[int] = ()) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
-        [str(build.holder_path()), "serve", str(socket_path()), *specs],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [sys.executable, "-m", "fairlane_hosts.keeper"],
+        stdin=until,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=tuple(descriptors),
         start_new_session=True,
         cwd="/",
+        env={**os.environ, "PYTHONPATH": str(build.ROOT)},
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with process.stdout, process.stderr:
-        readable, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_S)
-        if readable and process.stdout.readline() == b"ready\n":
-            return
-        if not readable:
-            process.kill()
-        process.wait(timeout=END_TIMEOUT_S)
-        said = process.stderr.read().decode(errors="replace").strip()
-    if not readable:
-        raise HostsError("holder", f"the kernel took longer than {START_TIMEOUT_S:.0f} s to load the TCP variants")
-    taken = "registered already" in said
-    hint = "`fairlane hosts cleanup` removes what a killed run left" if taken else ""
-    raise HostsError("name-taken" if taken else "holder", f"the TCP variants cannot be loaded: {said}", hint)
+    _keepers[:] = [process, *(keeper for keeper in _keepers if keeper.poll() is None)]
+    return process
 
 
-def _connect_or_start(wanted: list[Program]) -> tuple[socket.socket, HolderStatus]:
-    """A connection to a holder that has answered. A holder that is just ending is waited for and replaced."""
+def load(opened: registry.Registry, program: bpf.BpfObject) -> None:
+    """Load an object, with the maps that other objects brought; those that it brings are for others. Raises OSError."""
+    for name in SHARED_MAPS:
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = bpf.open_map(opened.maps.get(name, 0))
+            try:
+                program.share_map(name, descriptor)
+            finally:
+                os.close(descriptor)
+    program.load()
+    for name in SHARED_MAPS:
+        with contextlib.suppress(FileNotFoundError):
+            opened.maps[name] = bpf.id_of(program.map(name))
+
+
+def _register_once(opened: registry.Registry, program: Program) -> int | None:
+    """Descriptor of the link, None without. Raises HostsError `refused`; FileExistsError when the name is taken."""
+    with_link, doing = bpf.kernel_has(bpf.STRUCT_OPS_LINK_KERNEL), "cannot open the BPF object"
+    try:
+        with bpf.BpfObject(program.path) as loaded:
+            doing = "the kernel refuses the BPF object"
+            if with_link:
+                loaded.expect_link(program.name)
+            load(opened, loaded)
+            doing = "cannot register"
+            return loaded.register(program.name, with_link)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise HostsError(
+            "refused", f"the TCP variants cannot be loaded: {program.name}: {doing}: {error.strerror}"
+        ) from error
+
+
+def _register(opened: registry.Registry, program: Program) -> int | None:
+    """Descriptor of the link, None without. Raises HostsError `refused`, `name-taken`, `other-build`."""
+    there = opened.names.get(program.name)
+    if there is not None and there.tag != program.tag:
+        raise HostsError(
+            "other-build",
+            f"{program.name} is in use from another build (which is {there.tag}, this build is {program.tag})",
+            "end the run that uses it (`make stop` there), or rebuild both from the same sources",
+        )
+    if there is not None:
+        with contextlib.suppress(FileNotFoundError):  # it ended just now
+            return None if there.link is None else bpf.open_link(there.link)
     deadline = time.monotonic() + ENDING_TIMEOUT_S
     while True:
         try:
-            connection = _connect()
-            if connection is None:
-                _start(wanted)
-                connection = _connect()
-            if connection is None:
-                raise HostsError("holder", "the holder of the TCP variants ended at once")
-            try:
-                return connection, _status(connection)
-            except BaseException:
-                connection.close()
-                raise
-        except HostsError as error:
-            if error.code not in ("holder-gone", "name-taken") or time.monotonic() > deadline:
-                raise
+            link = _register_once(opened, program)
+            break
+        except FileExistsError as error:
+            if time.monotonic() > deadline:
+                raise HostsError(
+                    "name-taken",
+                    f"the TCP variants cannot be loaded: {program.name}: the name is registered already",
+                    "`fairlane hosts cleanup` removes what a killed run left",
+                ) from error
             time.sleep(0.05)
+    opened.names[program.name] = registry.Name(program.tag, None if link is None else bpf.id_of(link))
+    return link
 
 
-def acquire(wanted: list[Program] | None = None) -> Lease:
+def acquire(wanted: list[Program] | None = None, refused: dict[str, str] | None = None) -> Lease:
     """Have the congestion controls registered; shares them with every other instance on the machine.
 
-    `wanted` defaults to all variants that need a program. Raises HostsError (`kernel-unsupported`, `not-root`,
-    `not-built`, `holder`); nothing is registered then. Nothing falls back to another congestion control.
+    `wanted` defaults to all variants that need a program. Those that the kernel refuses are left out where `refused` is
+    given, and are in it by name with why. Raises HostsError (`kernel-unsupported`, `not-root`, `not-built`, `refused`,
+    `name-taken`, `other-build`, `lease`); nothing is registered then. Nothing falls back to another congestion control.
     """
     if wanted is None:
         require(check())
         wanted = programs()
-    with locked():
-        connection, status = _connect_or_start(wanted)
+    lease: Lease | None = None
     try:
-        for program in wanted:
-            if status.tags.get(program.name) != program.tag:
-                raise HostsError(
-                    "holder",
-                    f"{program.name} is in use from another build (holder pid {status.pid} has "
-                    f"{status.tags.get(program.name, 'none')}, this build is {program.tag})",
-                    "end the run that uses it (`make stop` there), or rebuild both from the same sources",
-                )
+        with registry.opened() as opened:
+            lease = Lease()
+            if not bpf.kernel_has(bpf.STRUCT_OPS_LINK_KERNEL):
+                lease.undo_when_killed()
+            for program in wanted:
+                try:
+                    link = _register(opened, program)
+                except HostsError as error:
+                    if refused is None or error.code != "refused":
+                        raise
+                    refused[program.name] = error.message
+                    continue
+                lease.tags[program.name] = program.tag
+                if link is not None:
+                    lease.add(link)
     except BaseException:
-        connection.close()
+        if lease is not None:
+            with contextlib.suppress(HostsError):  # the first error is the one to report
+                lease.close()
         raise
-    return Lease(connection, status)
+    return lease
 
 
-def status() -> HolderStatus | None:
-    """What is registered now, or None when no holder runs. Raises HostsError `holder` when it does not answer."""
-    connection = _connect()
-    if connection is None:
-        return None
-    with connection:
-        try:
-            return _status(connection)
-        except HostsError as error:
-            if error.code != "holder-gone":
-                raise
-            return None  # it was just ending; its names went before it did
+def status() -> Status:
+    """What is registered and attached now."""
+    found = registry.read()
+    names = {name: entry.tag for name, entry in found.names.items() if entry.is_live()}
+    attached = [AttachedProgram(h.program, Path(h.cgroup), h.tag) for h in found.hosts if h.is_live()]
+    return Status(names, tuple(attached))
 
 
-def cleanup(force: bool = False, names: list[str] | None = None) -> list[str]:
-    """Remove what a killed holder left: congestion controls and hosts' cgroups; returns the names removed.
+def cleanup(force: bool = False, names: Sequence[str] | None = None) -> list[str]:
+    """Remove what killed processes left: congestion controls and hosts' cgroups; returns the names removed.
 
-    A running holder has users and is left alone, unless `force`: then it is told to end (its users' sockets go on).
-    `names` defaults to the congestion controls of the table. Raises HostsError `holder`.
+    What is in use is left alone, unless `force`: then it is taken away from its users (their sockets go on). `names`
+    defaults to the congestion controls of the table. Raises HostsError `lease`, `in-use`.
     """
     names = names if names is not None else [variant.congestion_control for variant in bpf_variants()]
-    with locked():
-        running = status()
-        if running is not None and not force:
-            return _remove_cgroups([item.cgroup for item in running.attached])
-        removed = list[str]()
-        if running is not None:
-            removed = _stop(running)
-        left = [name for name in names if name in available()]
-        if left:
-            require(check())
-            done = subprocess.run(
-                [str(build.holder_path()), "remove", *left], capture_output=True, text=True, timeout=30, check=False
-            )
-            if done.returncode:
-                raise HostsError("holder", f"cannot remove {', '.join(left)}: {done.stderr.strip()}")
-            removed += done.stdout.split()
-        socket_path().unlink(missing_ok=True)
-        removed += _remove_cgroups([])
+    removed = registry.undo_ended()
+    with registry.opened() as opened:
+        if force:
+            removed += opened.detach_all()
+        if force or not registry.in_use():
+            removed += [name for name in names if name in available() and bpf.unregister(name)]
     return removed
-
-
-def _remove_cgroups(in_use: list[Path]) -> list[str]:
-    """Folders of hosts that have no program any more, and on kernels without tcx links the filters of their namespaces."""
-    try:
-        folder = cgroups.our_folder(socket_path(), DEFAULT_SOCKET)
-    except HostsError:
-        return []  # no cgroup v2: then there is none of ours
-    left = list[str]()
-    if "FAIRLANE_CC_CLASSIC" in os.environ or kernel_version(os.uname().release) < filters.TCX_KERNEL:
-        idle = [path for path in folder.rglob("*") if path.is_dir() and path not in in_use]
-        left += filters.remove_left(pid for path in idle for pid in cgroups.processes(path))
-    return left + cgroups.remove_left(folder, in_use)
-
-
-def _stop(running: HolderStatus) -> list[str]:
-    executable = Path(f"/proc/{running.pid}/exe")
-    try:
-        if executable.readlink().name.removesuffix(" (deleted)") != "fairlane-cc":
-            raise HostsError("holder", f"process {running.pid} is not the holder: {executable.readlink()}")
-        pidfd = os.pidfd_open(running.pid)
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    try:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(pidfd, signal.SIGTERM)
-        if not select.select([pidfd], [], [], END_TIMEOUT_S)[0]:
-            raise HostsError("holder", f"the holder (process {running.pid}) does not end within {END_TIMEOUT_S:g} s")
-    finally:
-        os.close(pidfd)
-    return sorted(running.tags)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from .bpf import Hook
 from .errors import HostsError
 
 
 @dataclass(frozen=True)
 class HostProgram:
-    """One program of a host. Its parts are attached by their type: sockops and cgroup_skb to the cgroup, tc to the interface."""
+    """One program of a host: a BPF object whose parts are attached to its cgroup and its interface."""
 
     name: str
     """What a variant names in `programs`."""
@@ -20,6 +21,8 @@ class HostProgram:
     """File in `bpf/programs/`."""
     what: str
     """One sentence."""
+    parts: Mapping[str, Hook]
+    """Where each BPF program of the object runs, by its name; at least one at the cgroup."""
     counters: tuple[str, ...] = ()
     """Names of its counters, in the order of `shared_count` (bpf/programs/host_slot.bpf.h); at most 16."""
     sysctls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -42,6 +45,9 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="ena",
         source="ena.bpf.c",
         what="Error Notification ACK: finds and names corrupted segments as a receiver, takes the names as a sender",
+        parts=MappingProxyType(
+            {"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS}
+        ),
         counters=("ena_corrupted", "ena_notified", "ena_kept", "ena_reduced", "ena_allowed", "ena_restored"),
         sysctls=MappingProxyType({"tcp_invalid_ratelimit": 0}),  # every corrupted segment is answered at once
         kernel=(5, 17),  # bpf_loop
@@ -50,6 +56,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="erto",
         source="erto.bpf.c",
         what="E-RTO: the first three timeouts in a row of an E-RTO or BCR socket send new data instead of the head",
+        parts=MappingProxyType({"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS}),
         counters=("erto_probes", "erto_ordinary"),
         kernel=(6, 1),  # a sockops program that may set TCP_NODELAY
     ),
@@ -57,6 +64,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="mrto",
         source="mrto.bpf.c",
         what="sets the RTO floor of sockets whose congestion control is an MRTO one as low as the kernel goes",
+        parts=MappingProxyType({"mrto": Hook.SOCKET}),
         counters=("mrto_sockets",),
     ),
 )

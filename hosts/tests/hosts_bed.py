@@ -39,6 +39,10 @@ def wait_until(condition: object, timeout_s: float, what: str) -> None:
         time.sleep(0.02)
 
 
+def do_nothing(*_: object) -> None:
+    """Stands for what a killed process does not come to do."""
+
+
 @dataclass
 class Bed:
     """Namespace names by role; `start` runs the traffic tool in one of them."""

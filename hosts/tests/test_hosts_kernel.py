@@ -252,7 +252,7 @@ def test_a_loaded_algorithm_that_is_taken_away_breaks_no_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build.build_all()
-    monkeypatch.setenv("FAIRLANE_CC_SOCKET", str(tmp_path / "cc.sock"))
+    monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     name = f"hs_t{os.getpid() % 1000000}"
     build.compile_bpf("reno.bpf.c", name, find_variant("reno").defines, tmp_path / "object")
     program = loader.Program(name, tmp_path / "object", "x")

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loader: clear refusals, sharing between instances, and nothing left behind, whoever is killed.
 
-The real tests register algorithms of their own names at a socket of their own, so that they disturb no running instance.
+The real tests register algorithms of their own names, with a registry of their own, so that they disturb no running instance.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from fairlane_hosts import build, loader
+from fairlane_hosts import build, loader, registry
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import VARIANTS, bpf_variants, find_variant
-from hosts_bed import HOSTS_ROOT, wait_until
+from hosts_bed import HOSTS_ROOT, do_nothing, wait_until
 
 pytestmark = pytest.mark.kernel
 
@@ -26,9 +25,9 @@ GONE_TIMEOUT_S = 5
 
 @pytest.fixture
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[loader.Program]:
-    """A holder of our own with one algorithm of our own."""
+    """A registry of our own with one algorithm of our own."""
     build.build_all()
-    monkeypatch.setenv("FAIRLANE_CC_SOCKET", str(tmp_path / "cc.sock"))
+    monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     name = f"hs_v{os.getpid() % 1000000}"
     output = tmp_path / f"{name}.bpf.o"
     build.compile_bpf("vegas.bpf.c", name, find_variant("vegas").defines, output)
@@ -74,7 +73,7 @@ def test_what_is_not_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_missing_compiler_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_HOSTS_BUILD", str(tmp_path / "build"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(HostsError, match=r"no gcc on the PATH \(nor in \$CC\)\n  apt install clang"):
+    with pytest.raises(HostsError, match=r"no clang on the PATH \(nor in \$CLANG\)\n  apt install clang"):
         build.build_all()
 
 
@@ -99,8 +98,8 @@ def test_only_what_changed_is_compiled() -> None:
     build.build_all()
     assert build.build_all() == []
     parameters = dict(find_variant("vegas").defines)
-    first = build.variant_tag("vegas.bpf.c", "fl_vegas", parameters)
-    assert first != build.variant_tag("vegas.bpf.c", "fl_vegas", {**parameters, "FL_ALPHA": 2})
+    first = build.tag_of("vegas.bpf.c", "fl_vegas", parameters)
+    assert first != build.tag_of("vegas.bpf.c", "fl_vegas", {**parameters, "FL_ALPHA": 2})
 
 
 # --- the kernel -----------------------------------------------------------------------------------------------------
@@ -111,20 +110,20 @@ def test_a_lease_registers_and_its_end_unregisters(private: list[loader.Program]
     (program,) = private
     with loader.acquire(private) as lease:
         assert program.name in loader.available()
-        assert dict(lease.status.tags) == {program.name: "first"}
-    gone(program.name)
-    wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+        assert lease.tags == dict(loader.status().tags) == {program.name: "first"}
+    assert program.name not in loader.available()
+    assert loader.status() == loader.Status({})
+    lease.close()
 
 
 @needs_root
 def test_two_instances_share_one_registration(private: list[loader.Program]) -> None:
     (program,) = private
-    with loader.acquire(private) as first:
-        with loader.acquire(private) as second:
-            assert first.status.pid == second.status.pid
-        assert loader.status() is not None
-        assert program.name in loader.available()
-    gone(program.name)
+    first = loader.acquire(private)
+    with loader.acquire(private):
+        first.close()
+        assert program.name in loader.available(), "the second one keeps it, though the first one made it"
+    assert program.name not in loader.available()
 
 
 @needs_root
@@ -140,18 +139,39 @@ def test_another_build_is_refused_and_the_first_stays(private: list[loader.Progr
     (program,) = private
     other = [loader.Program(program.name, program.path, "second")]
     with loader.acquire(private):
-        with pytest.raises(HostsError, match=r"in use from another build .* has first, this build is second"):
+        with pytest.raises(HostsError, match=r"in use from another build .* is first, this build is second") as caught:
             loader.acquire(other)
+        assert caught.value.code == "other-build"
         assert program.name in loader.available()
-    gone(program.name)
+    with loader.acquire(other) as lease:
+        assert lease.tags == {program.name: "second"}
 
 
 @needs_root
-def test_a_process_can_be_the_reference(private: list[loader.Program]) -> None:
+def test_a_name_of_somebody_else_is_said(private: list[loader.Program], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "ENDING_TIMEOUT_S", 0)
+    with loader.acquire(private), monkeypatch.context() as elsewhere:
+        elsewhere.setenv("FAIRLANE_CC_STATE", str(private[0].path.with_name("other.json")))
+        with pytest.raises(HostsError, match=r"the name is registered already\n  `fairlane hosts cleanup`") as caught:
+            loader.acquire(private)
+        assert caught.value.code == "name-taken"
+
+
+@needs_root
+@pytest.mark.parametrize("classic", [False, True])
+def test_a_process_can_be_the_reference(
+    private: list[loader.Program], monkeypatch: pytest.MonkeyPatch, classic: bool
+) -> None:
+    if classic:
+        monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
     process = subprocess.Popen(["sleep", "60"])
     try:
         with loader.acquire(private) as lease:
             lease.hold_process(process.pid)
+        assert private[0].name in loader.available()
+        with loader.acquire(private):
+            pass
+        assert loader.cleanup(names=[private[0].name]) == []
         assert private[0].name in loader.available()
     finally:
         process.kill()
@@ -163,13 +183,14 @@ def test_a_process_can_be_the_reference(private: list[loader.Program]) -> None:
 def test_holding_a_process_that_is_not_there_is_refused(private: list[loader.Program]) -> None:
     with (
         loader.acquire(private) as lease,
-        pytest.raises(HostsError, match="error hold: process 4194000: No such process"),
+        pytest.raises(HostsError, match="cannot keep the TCP variants for process 4194000: No such process"),
     ):
         lease.hold_process(4194000)
     gone(private[0].name)
 
 
-def killed_user(program: loader.Program) -> subprocess.Popen[str]:
+def user_of(program: loader.Program) -> subprocess.Popen[str]:
+    """Another process that has a lease; it is there."""
     code = (
         "import sys, time; from pathlib import Path; from fairlane_hosts import loader;"
         f"lease = loader.acquire([loader.Program({program.name!r}, Path({str(program.path)!r}), {program.tag!r})]);"
@@ -186,61 +207,80 @@ def killed_user(program: loader.Program) -> subprocess.Popen[str]:
     return process
 
 
+def kill(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate(timeout=5)
+
+
 @needs_root
 def test_a_killed_user_leaves_nothing(private: list[loader.Program]) -> None:
-    user = killed_user(private[0])
-    user.send_signal(signal.SIGKILL)
-    user.wait(timeout=5)
+    kill(user_of(private[0]))
     gone(private[0].name)
-    wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+    assert loader.status() == loader.Status({})
 
 
 @needs_root
-def test_a_killed_holder_leaves_nothing_after_cleanup(private: list[loader.Program]) -> None:
-    (program,) = private
-    with loader.acquire(private) as lease:
-        os.kill(lease.status.pid, signal.SIGKILL)
-        if not lease.status.survives_kill:
-            gone(program.name)
-        loader.cleanup(names=[program.name])
-        assert program.name not in loader.available()
-        with pytest.raises(HostsError, match=r"went away|does not answer"):
-            lease.hold_process(os.getpid())
+def test_a_killed_user_takes_nothing_from_the_other(private: list[loader.Program]) -> None:
+    user = user_of(private[0])
     with loader.acquire(private):
-        assert program.name in loader.available()
-    gone(program.name)
+        kill(user)
+        assert private[0].name in loader.available()
+    gone(private[0].name)
 
 
 @needs_root
-def test_without_struct_ops_links_a_killed_holder_leaves_names_until_cleanup(
+def test_without_struct_ops_links_a_killed_user_leaves_nothing(
     private: list[loader.Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The way of kernels before 6.4, taken here on purpose."""
     (program,) = private
     monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
-    with loader.acquire(private) as lease:
-        assert lease.status.survives_kill
-    gone(program.name)
-    with loader.acquire(private) as lease:
-        os.kill(lease.status.pid, signal.SIGKILL)
-        wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+    with loader.acquire(private), loader.acquire(private):
         assert program.name in loader.available()
-        with pytest.raises(HostsError, match=r"the name is registered already.*\n  `fairlane hosts cleanup`") as caught:
-            loader.acquire(private)
-        assert caught.value.code == "name-taken"
-        assert loader.cleanup(names=[program.name]) == [program.name]
-        assert program.name not in loader.available()
-        assert loader.cleanup(names=[program.name]) == []
+    assert program.name not in loader.available()
+    kill(user_of(program))
+    gone(program.name)
 
 
 @needs_root
-def test_cleanup_spares_what_is_in_use_unless_forced(private: list[loader.Program]) -> None:
+@pytest.mark.parametrize("cleanup", [True, False], ids=["cleanup", "the next run"])
+def test_without_struct_ops_links_names_that_were_left_are_removed(
+    private: list[loader.Program], monkeypatch: pytest.MonkeyPatch, cleanup: bool
+) -> None:
+    """The user and its keeper were killed."""
+    (program,) = private
+    monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
+    monkeypatch.setattr(loader.Lease, "undo_when_killed", do_nothing)
+    monkeypatch.setattr(registry, "undo_ended", list[str])
+    loader.acquire(private).close()
+    monkeypatch.undo()
+    monkeypatch.setenv("FAIRLANE_CC_STATE", str(program.path.with_name("cc.json")))
+    assert program.name in loader.available()
+    if cleanup:
+        assert loader.cleanup(names=[program.name]) == [program.name]
+        assert loader.cleanup(names=[program.name]) == []
+    else:
+        with loader.acquire(private):
+            assert program.name in loader.available()
+    assert program.name not in loader.available()
+
+
+@needs_root
+@pytest.mark.parametrize("classic", [False, True])
+def test_cleanup_spares_what_is_in_use_unless_forced(
+    private: list[loader.Program], monkeypatch: pytest.MonkeyPatch, classic: bool
+) -> None:
+    if classic:
+        monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
     (program,) = private
     with loader.acquire(private):
         assert loader.cleanup(names=[program.name]) == []
         assert program.name in loader.available()
         assert loader.cleanup(force=True, names=[program.name]) == [program.name]
-        gone(program.name)
+        assert program.name not in loader.available()
+        with loader.acquire(private):
+            assert program.name in loader.available()
+    gone(program.name)
 
 
 @needs_root
@@ -249,8 +289,32 @@ def test_an_object_that_the_kernel_refuses_registers_nothing(private: list[loade
     broken = tmp_path / "broken.o"
     broken.write_bytes(b"not an ELF file")
     before = loader.available()
-    with pytest.raises(HostsError, match="cannot open the BPF object"):
+    with pytest.raises(HostsError, match=r"hs_broken: cannot open the BPF object: .*\(libbpf: ") as caught:
         loader.acquire([program, loader.Program("hs_broken", broken, "x")])
-    with pytest.raises(HostsError, match="holds no congestion control of this name"):
-        loader.acquire([program, loader.Program("hs_other", program.path, "x")])
-    wait_until(lambda: loader.available() == before, GONE_TIMEOUT_S, "the first program to be unregistered again")
+    assert caught.value.code == "refused"
+    assert loader.available() == before
+    other = loader.Program("hs_other", program.path, "x")
+    with pytest.raises(HostsError, match="the BPF object holds no congestion control hs_other"):
+        loader.acquire([program, other])
+    assert loader.available() == before
+    refused = dict[str, str]()
+    with loader.acquire([other, program], refused) as lease:
+        assert (list(lease.tags), list(refused)) == ([program.name], ["hs_other"])
+
+
+@needs_root
+def test_a_broken_registry_is_begun_anew(private: list[loader.Program]) -> None:
+    registry.path().write_text('{"names": [')
+    with loader.acquire(private):
+        assert list(loader.status().tags) == [private[0].name]
+
+
+@needs_root
+def test_a_lock_that_does_not_come_is_said(private: list[loader.Program], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "LOCK_TIMEOUT_S", 0.05)
+    with (
+        registry.opened(),
+        pytest.raises(HostsError, match=r"another process keeps .*cc\.lock locked") as caught,
+    ):
+        loader.acquire(private)
+    assert caught.value.code == "lease"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host programs: attached to one host, shared, counted, and gone with everything they set, whoever is killed.
 
-One namespace whose lo is the interface; a holder of our own at a socket of our own, so that no running instance is disturbed.
+One namespace whose lo is the interface; a registry of our own, so that no running instance is disturbed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -17,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from bpf_objects import link_exists, programs_of_cgroup
-from fairlane_hosts import build, cgroups, loader
+from bpf_objects import closing, programs_of_cgroup
+from fairlane_hosts import bpf, build, cgroups, loader, registry
 from fairlane_hosts.apply import in_namespace
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.host import Attachment, Host, attach, host_of
 from fairlane_hosts.programs import PROGRAMS, find_program
 from fairlane_hosts.variants import VARIANTS, find_variant
-from hosts_bed import HOSTS_ROOT, run, wait_until
+from hosts_bed import HOSTS_ROOT, do_nothing, run, wait_until
 
 pytestmark = pytest.mark.kernel
 
@@ -52,27 +51,24 @@ class Place:
         return in_namespace(self.host.netns, RATELIMIT.read_text).strip()
 
     def tc_links(self) -> list[int]:
-        """Ids of the kernel's tcx links that the holder has; they are remembered."""
-        holder = loader.status()
-        assert holder is not None
+        """Ids of the kernel's tcx links of the programs; they are remembered."""
         found = list[int]()
-        for entry in Path(f"/proc/{holder.pid}/fdinfo").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # the connection of the question above
-                words = dict(line.split(":\t", 1) for line in entry.read_text().splitlines() if ":\t" in line)
-                if words.get("link_type") == "tcx":
-                    found.append(int(words["link_id"]))
+        for number in {link for host in registry.read().hosts for link in host.links}:
+            with contextlib.suppress(FileNotFoundError), closing(bpf.open_link(number)) as link:
+                if "link_type:\ttcx\n" in Path(f"/proc/self/fdinfo/{link}").read_text():
+                    found.append(number)
         self.links.update(found)
         return found
 
     def links_are_gone(self) -> bool:
-        return not any(map(link_exists, self.links))
+        return not any(map(bpf.link_exists, self.links))
 
     def attached(self) -> str:
         return " ".join(programs_of_cgroup(self.host.cgroup))
 
     def is_clean(self) -> bool:
         """Nothing of ours is left of the host, and its process is back."""
-        folder = cgroups.our_folder(loader.socket_path(), loader.DEFAULT_SOCKET)
+        folder = registry.cgroup_folder()
         return (
             not folder.exists()
             and self.links_are_gone()
@@ -87,7 +83,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
     build.build_all()
-    monkeypatch.setenv("FAIRLANE_CC_SOCKET", str(tmp_path / "cc.sock"))
+    monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     algorithm = f"hp{os.getpid() % 1000000}"
     build.compile_bpf("newreno.bpf.c", algorithm, find_variant("newreno").defines, tmp_path / "object")
     name = f"hp{os.getpid()}x{next(_counter)}"
@@ -148,7 +144,7 @@ def test_a_host_elsewhere_and_an_interface_that_is_not_there_are_refused(place: 
     with loader.acquire(place.algorithms) as lease:
         with pytest.raises(HostsError, match=r"is not below .*\n  host_of\(\) names the right one"):
             attach(Host(place.host.netns, cgroups.mount_point() / "other"), ["ena"], lease)
-        with pytest.raises(HostsError, match="error there is no interface eth7 in /run/netns/"):
+        with pytest.raises(HostsError, match="there is no interface eth7 in /run/netns/"):
             attach(Host(place.host.netns, place.host.cgroup, "eth7"), ["ena"], lease)
         with pytest.raises(HostsError, match="there is no network namespace /run/netns/nobody"):
             attach(Host(Path("/run/netns/nobody"), place.host.cgroup), ["ena"], lease)
@@ -199,7 +195,7 @@ def test_attached_while_it_lives_and_gone_when_closed(place: Place) -> None:
 def test_two_users_share_a_program_and_the_last_one_takes_it_away(place: Place) -> None:
     with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
         with loader.acquire(place.algorithms) as other, attach(place.host, ["ena"], other):
-            assert len(other.ask("list")) == 3  # the algorithm, one attachment, the pid
+            assert len(loader.status().attached) == 1
         assert len(place.tc_links()) == 2
         with attach(place.host, ["ena"], lease):
             pass
@@ -248,31 +244,57 @@ def user_of(place: Place) -> subprocess.Popen[str]:
 def test_a_killed_user_leaves_nothing(place: Place) -> None:
     user = user_of(place)
     assert len(place.tc_links()) == 2
-    user.send_signal(signal.SIGKILL)
-    user.wait(timeout=5)
+    user.kill()
+    user.communicate(timeout=5)
     place.wait_clean()
-    wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
+    assert loader.status() == loader.Status({})
 
 
 @needs_root
-def test_a_killed_holder_leaves_folders_and_sysctls_at_most_until_cleanup(place: Place) -> None:
-    with loader.acquire(place.algorithms) as lease:
-        attachment = attach(place.host, ["ena"], lease)
-        assert len(place.tc_links()) == 2
-        os.kill(lease.status.pid, signal.SIGKILL)
-        wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
-        wait_until(place.links_are_gone, GONE_TIMEOUT_S, "the links to end")
-        assert place.host.cgroup.exists()
+@pytest.mark.parametrize("cleanup", [True, False], ids=["cleanup", "the next run"])
+def test_a_killed_user_without_keeper_leaves_folders_and_sysctls_until(
+    place: Place, monkeypatch: pytest.MonkeyPatch, cleanup: bool
+) -> None:
+    user = without_keeper(place, monkeypatch)
+    wait_until(place.links_are_gone, GONE_TIMEOUT_S, "the links to end")
+    assert place.host.cgroup.exists()
+    assert place.ratelimit() == "0"
+    if cleanup:
         assert any("cgroup" in removed for removed in loader.cleanup(names=[place.algorithms[0].name]))
+    else:
+        loader.acquire(place.algorithms).close()
+    assert place.is_clean()
+    user.close()  # nothing to give back any more, and no error
+
+
+def without_keeper(place: Place, monkeypatch: pytest.MonkeyPatch) -> Attachment:
+    """What is left when a lease with `ena` on the place ends and nobody undoes anything."""
+    with monkeypatch.context() as killed:
+        killed.setattr(loader.Lease, "undo_when_killed", do_nothing)
+        lease = loader.acquire(place.algorithms)
+        attachment = attach(place.host, ["ena"], lease)
+        place.tc_links()
+        killed.setattr(registry, "undo_ended", list[str])
+        lease.close()
+    return attachment
+
+
+@needs_root
+def test_a_forced_cleanup_takes_programs_away_from_their_users(place: Place) -> None:
+    with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease) as attachment:
+        removed = loader.cleanup(force=True, names=[place.algorithms[0].name])
+        assert removed[0] == place.algorithms[0].name
+        assert place.attached() == ""
         assert not place.host.cgroup.exists()
-        assert cgroups.cgroup_of(place.process.pid) == cgroups.mount_point()
-        attachment.close()  # nothing to give back any more, and no error
+        assert place.ratelimit() != "0"
+        assert attachment.counters()["ena_kept"] == 0
+    place.wait_clean()
 
 
 @needs_root
 def test_cleanup_spares_what_is_attached(place: Place) -> None:
     with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
-        (cgroups.our_folder(loader.socket_path(), loader.DEFAULT_SOCKET) / "left" / "h1").mkdir(parents=True)
+        (registry.cgroup_folder() / "left" / "h1").mkdir(parents=True)
         removed = loader.cleanup(names=[place.algorithms[0].name])
         assert [name.partition("/")[2] for name in removed] == ["left/h1", "left"]
         assert len(place.tc_links()) == 2
@@ -291,15 +313,10 @@ def test_without_tcx_a_filter_does_and_goes(place: Place, monkeypatch: pytest.Mo
 
 
 @needs_root
-def test_without_tcx_a_killed_holder_leaves_filters_until_cleanup(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_tcx_filters_that_were_left_are_removed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
-    with loader.acquire(place.algorithms) as lease:
-        attach(place.host, ["ena"], lease)
-        os.kill(lease.status.pid, signal.SIGKILL)
-        wait_until(lambda: loader.status() is None, GONE_TIMEOUT_S, "the holder to end")
-        removed = loader.cleanup(names=[place.algorithms[0].name])
+    without_keeper(place, monkeypatch)
+    removed = loader.cleanup(names=[place.algorithms[0].name])
     assert {"filter lo ingress", "filter lo egress", place.algorithms[0].name} <= set(removed)
     assert "clsact" not in run("tc", "-n", place.netns, "qdisc", "show", "dev", "lo")
     assert not place.host.cgroup.exists()

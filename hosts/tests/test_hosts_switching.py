@@ -89,9 +89,9 @@ def bed() -> Generator[PacketBed]:
 
 @pytest.fixture
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Variant], list[loader.Program]]:
-    """Every BPF variant under a name of our own, at a holder of our own."""
+    """Every BPF variant under a name of our own, with a registry of our own."""
     build.build_all()
-    monkeypatch.setenv("FAIRLANE_CC_SOCKET", str(tmp_path / "cc.sock"))
+    monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     # Another name of the same length, wherever it stands in the object: quicker than compiling all of them again.
     own = f"{chr(97 + os.getpid() % 26)}{os.getpid() // 26 % 10}_"
     variants, programs = list[Variant](), list[loader.Program]()

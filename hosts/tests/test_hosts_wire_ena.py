@@ -278,7 +278,7 @@ LONG_RATE_BPS, LONG_DELAY_S = 4_180_000, 0.1
 @pytest.fixture(scope="module")
 def long_way(ena: EnaBed) -> Generator[PacketBed]:
     """RTT 0.2 s, and cwnd clamped as in the lab."""
-    del ena  # its holder serves this bed too
+    del ena  # its registrations serve this bed too
     with PacketBed(rate_bps=LONG_RATE_BPS, delay_s=LONG_DELAY_S, queue_packets=1000) as bed:
         bed.lease()
         bed.attach(bed.receiver, "ena")
@@ -360,7 +360,7 @@ def test_drops_alone_reduce_as_often_as_there_are_recoveries(ena: EnaBed, varian
 
 
 def test_jumbo_frames(ena: EnaBed) -> None:
-    del ena  # its holder serves this bed too
+    del ena  # its registrations serve this bed too
     with PacketBed(rate_bps=50_000_000, delay_s=0.01, queue_packets=1000, mtu=9000) as bed:
         bed.sysctl(bed.receiver, "tcp_rmem", "4096 4000000 8000000")
         bed.lease()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-// The place of a host's counters: one map for the machine, sixteen numbers a host (../../loader/host_programs.c).
+// The place of a host's counters: one map for the machine, sixteen numbers a host (fairlane_hosts/host.py).
 //
-// Every host has its own copy of a program; the loader writes its number into `host_slot`. A congestion control, which
+// Every host has its own copy of a program; who attaches it writes its number into `host_slot`. A congestion control, which
 // is one for the machine, counts for the host whose number it finds in the socket's storage.
 #ifndef FAIRLANE_HOST_SLOT_BPF_H
 #define FAIRLANE_HOST_SLOT_BPF_H
@@ -10,7 +10,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#define HOST_SLOTS 256 // MAX_ATTACHMENTS
+#define HOST_SLOTS 256 // SLOTS of fairlane_hosts/host.py
 #define HOST_COUNTERS 16
 
 struct {

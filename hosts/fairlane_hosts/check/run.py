@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -15,42 +14,8 @@ from .bed import CheckBed
 from .probes import is_absent, probes_of
 from .results import Result
 
-HOLDER_END_S = 5.0
 TRIES = 2
 """A trial that fails is tried once more: a busy machine can be late for a timer."""
-
-
-def _acquire() -> tuple[loader.Lease, dict[str, str]]:
-    """A lease on what the kernel takes, and by kernel name why it refuses the others. Raises HostsError."""
-    loader.require(loader.check())
-    wanted = loader.programs(refused_too=True)
-    try:
-        return loader.acquire(wanted), {}
-    except HostsError as error:
-        if error.code != "holder":
-            raise
-        first = error
-    if loader.status() is not None:  # somebody uses variants now: what was refused before is not tried again
-        return loader.acquire(), {
-            p.name: "this kernel refused its program" for p in wanted if p not in loader.programs()
-        }
-    refused = dict[str, str]()
-    for program in wanted:
-        try:
-            loader.acquire([program]).close()
-            _wait_for_the_holders_end()
-        except HostsError as error:
-            refused[program.name] = error.message
-    taken = [program for program in wanted if program.name not in refused]
-    if not refused or not taken:
-        raise first
-    return loader.acquire(taken), refused
-
-
-def _wait_for_the_holders_end() -> None:
-    deadline = time.monotonic() + HOLDER_END_S
-    while loader.status() is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def _try(bed: CheckBed, variant: Variant, refused: Mapping[str, str]) -> Result:
@@ -77,11 +42,11 @@ def check_variants(variants: Sequence[Variant], progress: Callable[[Variant, int
     """Try each variant on the running kernel; a few seconds in all. The results are kept for `use`.
 
     `progress` is told each variant and its number from 0 before it is tried. Raises HostsError when nothing can be tried at
-    all (`kernel-unsupported`, `not-root`, `not-built`, `holder`, `check`).
+    all (`kernel-unsupported`, `not-root`, `not-built`, `name-taken`, `other-build`, `check`, …).
     """
-    found = list[Result]()
-    lease, refused = _acquire()
-    with lease, CheckBed(lease) as bed:
+    found, refused = list[Result](), dict[str, str]()
+    loader.require(loader.check())
+    with loader.acquire(loader.programs(refused_too=True), refused) as lease, CheckBed(lease) as bed:
         for number, variant in enumerate(variants):
             if progress is not None:
                 progress(variant, number)

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane_hosts.apply import in_namespace, namespace_of, use_on_host
-from fairlane_hosts.errors import HostsError
+from fairlane_hosts.apply import in_namespace, namespace_of, use_on_host, write_sysctls
 from fairlane_hosts.host import Attachment, attach, host_of
 from fairlane_hosts.loader import Lease
 from fairlane_hosts.variants import Variant, find_variant
@@ -148,7 +147,7 @@ class HostSettings:
             namespace = self._namespace(name)
             use_on_host(wish.variant, namespace)
             if wish.sysctls:
-                in_namespace(namespace, lambda wish=wish: _write(wish.sysctls))
+                in_namespace(namespace, lambda wish=wish: write_sysctls(wish.sysctls))
             if wish.programs:
                 if self._lease is None:
                     raise RunError(f"{name} needs host programs {', '.join(wish.programs)}, and there is no lease")
@@ -210,14 +209,6 @@ class HostSettings:
 
     def _namespace(self, host: str) -> Path | None:
         return namespace_of(pid=self._pids[host])
-
-
-def _write(values: dict[str, int]) -> None:
-    for name, value in values.items():
-        try:
-            (Path("/proc/sys/net/ipv4") / name).write_text(str(value))
-        except OSError as error:
-            raise HostsError("sysctl", f"cannot set net.ipv4.{name} to {value}: {error.strerror}") from error
 
 
 @contextlib.contextmanager
