@@ -7,13 +7,17 @@ argparse and not typer: an experiment starts this in many namespaces at once, an
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from ..errors import HostsError
 from .options import ACK_POLICIES, DISTRIBUTIONS, SendOptions, SinkOptions, parse_endpoint
 from .records import Record
+
+T = TypeVar("T")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,19 +47,20 @@ def _parser() -> argparse.ArgumentParser:
 
     onoff = ends.add_parser("onoff", help="greedy while on, silent while off")
     _tcp_source(onoff)
-    onoff.add_argument("--on-s", type=float, required=True, metavar="SECONDS", help="mean length of on")
-    onoff.add_argument("--off-s", type=float, required=True, metavar="SECONDS", help="mean length of off")
+    length: dict[str, Any] = {"type": float, "required": True, "metavar": "SECONDS"}
+    onoff.add_argument("--on-s", dest="on_mean_s", **length, help="mean length of on")
+    onoff.add_argument("--off-s", dest="off_mean_s", **length, help="mean length of off")
     _chance(onoff)
 
     interactive = ends.add_parser("interactive", help="a message of N bytes at a fixed interval")
     _tcp_source(interactive)
-    interactive.add_argument("--bytes", type=int, required=True, help="of a message")
+    interactive.add_argument("--bytes", dest="message_bytes", type=int, required=True, help="of a message")
     interactive.add_argument("--interval-s", type=float, required=True, metavar="SECONDS")
 
     udp = ends.add_parser("udp", help="datagrams at a constant rate")
     _source(udp)
     udp.add_argument("--rate-bps", type=int, required=True, help="of payload, each flow")
-    udp.add_argument("--payload", type=int, required=True, metavar="BYTES")
+    udp.add_argument("--payload", dest="payload_bytes", type=int, required=True, metavar="BYTES")
 
     sink = ends.add_parser("sink", help="receive, discard and count")
     sink.add_argument("--port", type=int, required=True, help="0: any free one, see --ready-file")
@@ -79,59 +84,42 @@ def _source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--flows", type=int, default=1)
     parser.add_argument("--sample-ms", type=int, default=100)
     parser.add_argument("--out", default="-", help="file of JSON lines (default: standard output)")
-    parser.add_argument("--start-at", type=int, metavar="MONOTONIC_NS", help="CLOCK_MONOTONIC instant of the start")
+    start = "CLOCK_MONOTONIC instant of the start"
+    parser.add_argument("--start-at", dest="start_at_ns", type=int, metavar="MONOTONIC_NS", help=start)
 
 
 def _tcp_source(parser: argparse.ArgumentParser) -> None:
     _source(parser)
-    parser.add_argument("--cc", default="", help="variant or kernel name; several with commas: each flow's in turn")
+    several = "variant or kernel name; several with commas: each flow's in turn"
+    parser.add_argument("--cc", type=_split, default=(), help=several)
     parser.add_argument("--mss", type=int, help="payload bytes of a packet (TCP_MAXSEG)")
     parser.add_argument("--bind", metavar="ADDRESS")
-    parser.add_argument("--connect-timeout", type=float, default=15.0, metavar="SECONDS")
-    parser.add_argument("--no-sysctl-check", action="store_true", help="allow a variant on a host set for another")
+    timeout: dict[str, Any] = {"type": float, "default": 15.0, "metavar": "SECONDS"}
+    parser.add_argument("--connect-timeout", dest="connect_timeout_s", **timeout)
+    allow = "allow a variant on a host set for another"
+    parser.add_argument("--no-sysctl-check", dest="check_sysctls", action="store_false", help=allow)
 
 
 def _chance(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--distribution", default="exponential", help=f"one of {', '.join(DISTRIBUTIONS)}")
     parser.add_argument("--shape", type=float, default=1.2, help="of pareto, above 1")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--names", default="flow", help="the flows' names, from which their chance follows too")
+    names = "the flows' names, from which their chance follows too"
+    parser.add_argument("--names", type=_split, default=("flow",), help=names)
 
 
-def _send_options(arguments: argparse.Namespace, **more: Any) -> SendOptions:
-    address, port = parse_endpoint(arguments.to)
-    return SendOptions(
-        address=address,
-        port=port,
-        seconds=arguments.seconds,
-        flows=arguments.flows,
-        cc=tuple(name for name in arguments.cc.split(",") if name),
-        mss=arguments.mss,
-        sample_ms=arguments.sample_ms,
-        out=arguments.out,
-        start_at_ns=arguments.start_at,
-        bind=arguments.bind,
-        check_sysctls=not arguments.no_sysctl_check,
-        connect_timeout_s=arguments.connect_timeout,
-        **more,
-    )
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name)
+
+
+def _make(kind: Callable[..., T], arguments: argparse.Namespace, **more: Any) -> T:
+    """A dataclass from the arguments that have its fields' names."""
+    found = {name: value for name, value in vars(arguments).items() if name in inspect.signature(kind).parameters}
+    return kind(**found | more)
 
 
 def _run_sink(arguments: argparse.Namespace) -> None:
-    options = SinkOptions(
-        port=arguments.port,
-        bind=arguments.bind,
-        seconds=arguments.seconds,
-        connections=arguments.connections,
-        sample_ms=arguments.sample_ms,
-        out=arguments.out,
-        ack=arguments.ack,
-        mss=arguments.mss,
-        ready_file=arguments.ready_file,
-        window=arguments.window,
-        read_after_ms=arguments.read_after_ms,
-        udp=arguments.udp,
-    )
+    options = _make(SinkOptions, arguments)
     if options.udp:
         from .udp import udp_sink
 
@@ -143,47 +131,35 @@ def _run_sink(arguments: argparse.Namespace) -> None:
 
 
 def _run_source(arguments: argparse.Namespace) -> Record:
-    names = tuple(getattr(arguments, "names", "").split(","))
+    address, port = parse_endpoint(arguments.to)
+    options = _make(SendOptions, arguments, address=address, port=port)
     match arguments.end:
         case "send":
             from .send import send
 
-            return send(_send_options(arguments, bytes=arguments.bytes, stagger_ms=arguments.stagger_ms))
+            return send(options)
         case "transfer":
             from .transfers import FileOptions, transfers
 
-            files = FileOptions(arguments.times, arguments.interval_s, arguments.nodelay)
-            return transfers(_send_options(arguments, bytes=arguments.bytes), None, files)
+            return transfers(options, None, _make(FileOptions, arguments))
         case "web":
             from .transfers import WebOptions, transfers
 
-            web = WebOptions(
-                arrivals_per_s=arguments.arrivals_per_s,
-                mean_bytes=arguments.mean_bytes,
-                max_bytes=arguments.max_bytes,
-                distribution=arguments.distribution,
-                shape=arguments.shape,
-                seed=arguments.seed,
-                names=names,
-            )
-            return transfers(_send_options(arguments), web)
+            return transfers(options, _make(WebOptions, arguments))
         case "onoff":
             from .onoff import UNSENT_BYTES, OnOffOptions, onoff
 
-            options = _send_options(arguments, unsent_bytes=UNSENT_BYTES)
-            chance = (arguments.distribution, arguments.shape, arguments.seed, names)
-            return onoff(OnOffOptions(options, arguments.on_s, arguments.off_s, *chance))
+            options = replace(options, unsent_bytes=UNSENT_BYTES)
+            return onoff(_make(OnOffOptions, arguments, send=options))
         case "interactive":
             from .interactive import InteractiveOptions, interactive
 
-            return interactive(InteractiveOptions(_send_options(arguments), arguments.bytes, arguments.interval_s))
+            return interactive(_make(InteractiveOptions, arguments, send=options))
         case _:
             from .udp import UdpOptions, udp
 
-            address, port = parse_endpoint(arguments.to)
-            rate, payload, seconds = arguments.rate_bps, arguments.payload, arguments.seconds or 0.0
-            rest = (arguments.flows, arguments.out, arguments.start_at)
-            return udp(UdpOptions(address, port, rate, payload, seconds, *rest))
+            seconds = arguments.seconds or 0.0
+            return udp(_make(UdpOptions, arguments, address=address, port=port, seconds=seconds))
 
 
 def _run(arguments: argparse.Namespace) -> bool:

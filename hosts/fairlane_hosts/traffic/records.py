@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +43,20 @@ class RecordWriter:
         self._file.flush()
         if not self._to_stdout:
             self._file.close()
+
+
+def name_of(connection: socket.socket) -> str:
+    """`address:port` of our end."""
+    host, port = connection.getsockname()[:2]
+    return f"{host}:{port}"
+
+
+def write_ready(file: str | None, port: int) -> None:
+    """Say in a file, where one is wanted, that something listens at a port: whole from its first instant on."""
+    if file:
+        partial = Path(f"{file}.{os.getpid()}")
+        partial.write_text(f"{port}\n")
+        partial.replace(file)
 
 
 def read_records(path: Path) -> Iterator[Record]:

@@ -16,13 +16,12 @@ from .. import apply, tcpinfo
 from ..errors import HostsError
 from ..variants import VARIANTS
 from .options import SendOptions
-from .records import Record, RecordWriter
+from .records import Record, RecordWriter, name_of
 from .signals import StopSignal
 
 CHUNK = memoryview(bytes(256 * 1024))
 CHUNKS_PER_TURN = 2  # then the other flows and the samples have their turn, however fast the path is
 TCP_NOTSENT_LOWAT = 25
-RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 @dataclass
@@ -45,6 +44,12 @@ class Flow:
     error: str = ""
     last: tcpinfo.TcpInfo | None = None
     extra: Record = field(default_factory=dict[str, object])
+
+
+def reset(connection: socket.socket) -> None:
+    """Close it, with a reset: what was not sent yet is not sent."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def kernel_name(cc: str, options: SendOptions) -> str:
@@ -114,8 +119,7 @@ def connect_all(options: SendOptions, stop: StopSignal) -> list[Flow]:
                 flow.connected = True
                 apply.check_socket(flow.connection, flow.cc)
                 flow.acked_base = tcpinfo.read(flow.connection).bytes_acked
-                host, port = flow.connection.getsockname()[:2]
-                flow.local = f"{host}:{port}"
+                flow.local = name_of(flow.connection)
     return flows
 
 
@@ -310,6 +314,5 @@ def run_sender(options: SendOptions, make: MakeSender) -> Record:
             writer.summary(summary)
         finally:
             for flow in flows:
-                flow.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-                flow.connection.close()
+                reset(flow.connection)
     return summary

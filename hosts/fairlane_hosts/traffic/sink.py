@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from .. import tcpinfo
 from ..errors import HostsError
 from .options import SinkOptions
-from .records import Record, RecordWriter
+from .records import Record, RecordWriter, write_ready
 from .signals import StopSignal
 
 _BUFFER = bytearray(256 * 1024)
@@ -195,10 +193,7 @@ def sink(options: SinkOptions) -> Record:
     with RecordWriter(options.out) as writer:
         receiver = _Sink(options, writer, stop)
         try:
-            if options.ready_file:
-                partial = Path(f"{options.ready_file}.{os.getpid()}")
-                partial.write_text(f"{receiver.port}\n")
-                partial.replace(options.ready_file)
+            write_ready(options.ready_file, receiver.port)
             receiver.run()
             summary = receiver.summary()
             writer.summary(summary)

@@ -19,8 +19,8 @@ from .. import apply, tcpinfo
 from .chance import Chance
 from .onoff import check_chance, check_names
 from .options import SendOptions, in_range
-from .records import Record, RecordWriter
-from .send import CHUNK, RESET_ON_CLOSE, Flow, kernel_name, open_flow, sample
+from .records import Record, RecordWriter, name_of
+from .send import CHUNK, Flow, kernel_name, open_flow, reset, sample
 from .signals import StopSignal
 
 OPEN_MAX = 1000
@@ -188,8 +188,7 @@ class _Engine:
         apply.check_socket(flow.connection, flow.cc)
         info = tcpinfo.read(flow.connection)
         flow.acked_base, transfer.segments_base = info.bytes_acked, info.segs_out
-        host, port = flow.connection.getsockname()[:2]
-        flow.local = f"{host}:{port}"
+        flow.local = name_of(flow.connection)
         self.peers.append({"flow": flow.index, "local": flow.local})
 
     def _write(self, transfer: _Transfer) -> None:
@@ -242,8 +241,7 @@ class _Engine:
             self.writer.write(last)
             self.rows[flow.index] = self._row(flow)
         del self.open[flow.connection.fileno()]
-        flow.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-        flow.connection.close()
+        reset(flow.connection)
 
     def _row(self, flow: Flow) -> Record:
         return {"flow": flow.index, "cc": flow.cc, "local": flow.local, "error": flow.error}

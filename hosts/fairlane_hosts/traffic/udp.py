@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..errors import HostsError
 from .options import FLOWS_RANGE, SinkOptions, in_range
-from .records import Record, RecordWriter
+from .records import Record, RecordWriter, name_of, write_ready
 from .signals import StopSignal
 
 PAYLOAD_RANGE = (1, 1472)
@@ -74,8 +72,7 @@ def udp(options: UdpOptions) -> Record:
                     except OSError:  # a full queue, or the sink's port is closed: a datagram is lost, as on the way
                         refused += 1
                 step += 1
-            names = [f"{host}:{port}" for host, port, *_ in (one.getsockname() for one in sockets)]
-            peers: list[Record] = [{"flow": index, "local": name} for index, name in enumerate(names)]
+            peers: list[Record] = [{"flow": index, "local": name_of(one)} for index, one in enumerate(sockets)]
             summary: Record = {
                 "to": f"{options.address}:{options.port}",
                 "start_ns": start_ns,
@@ -108,10 +105,7 @@ def udp_sink(options: SinkOptions) -> Record:
             raise HostsError("option", f"cannot receive at {where}: {error.strerror}") from error
         one.setblocking(False)
         port: int = one.getsockname()[1]
-        if options.ready_file:
-            partial = Path(f"{options.ready_file}.{os.getpid()}")
-            partial.write_text(f"{port}\n")
-            partial.replace(options.ready_file)
+        write_ready(options.ready_file, port)
         start_ns = time.monotonic_ns()
         end_ns = None if options.seconds is None else start_ns + round(options.seconds * 1e9)
         period_ns = options.sample_ms * 1_000_000
