@@ -3,7 +3,7 @@
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Config, Documents, Place, Plan, PortPlan, Program, Wanted
-from fairlane_controller.program.control import SwitchContext, SwitchControl, every, on_digest, on_idle
+from fairlane_controller.program.control import Session, SwitchControl, TopologyControl, every, on_digest, on_idle
 from fairlane_controller.program.quantities import (
     CellLimit,
     Cells,
@@ -53,14 +53,15 @@ __all__ = [
     "Row",
     "RunState",
     "Section",
+    "Session",
     "Settings",
     "Size",
     "SizeLimit",
     "SwitchClient",
-    "SwitchContext",
     "SwitchControl",
     "SwitchName",
     "SwitchState",
+    "TopologyControl",
     "Wanted",
     "every",
     "load_program",

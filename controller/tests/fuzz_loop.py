@@ -12,10 +12,9 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
-from fairlane_controller.config.loop_options import agent_options, parse_loop
+from fairlane_controller.config.loop_options import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.policies import settings_of
-from fairlane_controller.loop.agent import AgentOptions
 from fairlane_controller.loop.control import SOCKET_FILE
 from fairlane_controller.loop.schema import REQUESTS, checked
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
@@ -23,6 +22,7 @@ from fairlane_controller.programs.gfr.deploy import make_plan
 from fairlane_controller.programs.gfr.edit import OPS, apply_edit
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
+from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from fairlane_controller.verbs.updates import from_text
 from finsy import P4Schema
@@ -103,7 +103,7 @@ def explore_requests(examples: int, seed: int) -> None:
                 case "flow_weights":
                     WeightRules.parse(request["rules"])
                 case "loop_put":
-                    agent_options(parse_loop(request["loop"]), AgentOptions())
+                    QthreshOptions().of_loop(parse_loop(request["loop"]))
                 case op if op in OPS:
                     for config in (GfrConfig(), held):
                         edit(config, request)

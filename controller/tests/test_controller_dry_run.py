@@ -9,15 +9,18 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
-from fairlane_controller.loop.dry_run import DryFollower, DryLog
+from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.loop.dry_run import DryLog
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.programs.qthresh.follower import DryFollower
+from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.programs.qthresh.shares import FlowCount, ShareOptions
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.dry import DryClient
@@ -91,9 +94,9 @@ async def test_a_follower_decides_as_the_loop_would(switch: LiveSwitch, tmp_path
             return [{"switch": "s1", "port": 3, **measured.to_json()}]
         return [{"switch": "s1", "policies": [policy]}]
 
-    monkeypatch.setattr("fairlane_controller.loop.dry_run.ask", ask)
+    monkeypatch.setattr("fairlane_controller.programs.qthresh.follower.ask", ask)
     events = tmp_path / "dry.jsonl"
-    follower = DryFollower(read_run_state(switch.folder), DryLog(events), AgentOptions())
+    follower = DryFollower(read_run_state(switch.folder), DryLog(events), QthreshOptions())
     for _ in range(6):
         await follower.look()
     told = [event for event in records(events) if event["event"] == "threshold"]
@@ -115,8 +118,10 @@ async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveS
 
 
 async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(switch: LiveSwitch) -> None:
-    options = AgentOptions(shares=ShareOptions(period_s=0.05))
-    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), LoopStore(None), EventLog(None), options)
+    topology = QthreshTopology(options=QthreshOptions(shares=ShareOptions(period_s=0.05)))
+    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), topology, EventLog(None))
+    control = agent.control
+    assert isinstance(control, QthreshControl)
     reading, go, tuned = asyncio.Event(), asyncio.Event(), list[Any]()
 
     async def counts(_client: SwitchClient) -> dict[FlowKey, FlowCount]:
@@ -130,17 +135,17 @@ async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(swit
     task = asyncio.create_task(agent.run())
     try:
         await asyncio.wait_for(agent.ready.wait(), 20)
-        agent._flows.counts, agent._tune = counts, tune  # type: ignore[method-assign]  # pyright: ignore[reportPrivateUsage]
+        control._flows.counts, control._tune = counts, tune  # type: ignore[method-assign]  # pyright: ignore[reportPrivateUsage]
         digest = {"ip_version": 4, "src": 0x0A000101, "dst": 0x0A000301, "protocol": 6, "dst_port": 5001}
         for port in (1000, 1001):
-            agent._flows.table.allocate(FlowKey.from_digest({**digest, "src_port": port}))  # pyright: ignore[reportPrivateUsage]
-        agent._planned[(3, 0)] = 6.0  # pyright: ignore[reportPrivateUsage]
+            control._flows.table.allocate(FlowKey.from_digest({**digest, "src_port": port}))  # pyright: ignore[reportPrivateUsage]
+        control._planned[(3, 0)] = 6.0  # pyright: ignore[reportPrivateUsage]
         await asyncio.wait_for(reading.wait(), 20)
-        await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 9})
+        await control.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 9})
         go.set()
         for _ in range(5):
             await asyncio.sleep(0)
-        async with agent._writes:  # pyright: ignore[reportPrivateUsage]  # whoever waited for it before has had it
+        async with agent.writes:  # whoever waited for it before has had it
             assert tuned == []
     finally:
         task.cancel()

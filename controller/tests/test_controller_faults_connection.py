@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from fairlane_controller.loop import session
-from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.agent import SessionOptions, SwitchAgent
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.session import SwitchSession
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fault_tools import cut_proxy
 from live_switch import LiveSwitch, wait_until
@@ -38,8 +39,8 @@ async def until(what: str, check: Callable[[], Any]) -> None:
 async def running_agent(folder: Path, port: int) -> AsyncGenerator[SwitchAgent, None]:
     """The loop of one switch in this process, events in `folder/controller-events.jsonl`."""
     log = EventLog(folder / "controller-events.jsonl")
-    options = AgentOptions(connect_timeout_s=0.5)
-    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{port}"), LoopStore(folder), log, options)
+    topology = QthreshTopology(store=LoopStore(folder))
+    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{port}"), topology, log, SessionOptions(connect_timeout_s=0.5))
     task = asyncio.create_task(agent.run())
     try:
         await until("the loop to serve the switch", lambda: agent.client is not None)
@@ -69,7 +70,10 @@ async def test_a_cut_connection_is_told_and_taken_up_again(
     monkeypatch.setattr(session, "PING_TIMEOUT_S", 0.5)
     with cut_proxy(switch.grpc_port) as proxy:
         async with running_agent(switch.folder, proxy.port) as agent:
-            await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 9, "weight": 1.5})
+            await agent.topology.handle(
+                {"s1": agent},
+                {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 9, "weight": 1.5},
+            )
             getattr(proxy, how)()
             await until("the loop to notice", lambda: agent.client is None)
             await asyncio.sleep(3.0)  # the cut itself, no readiness
@@ -81,7 +85,9 @@ async def test_a_cut_connection_is_told_and_taken_up_again(
             assert (held.scheme, held.qthresh_packets, held.weight) == (Scheme.QTHRESH, 9, 1.5)
             proxy.heal()
             await until("the loop to serve again", lambda: agent.client is not None)
-            await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 10})
+            await agent.topology.handle(
+                {"s1": agent}, {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 10}
+            )
     assert (await policy_of(switch)).qthresh_packets == 10
     # Told once for the whole cut, not with every attempt.
     assert 1 <= len(switch.events("error")) <= 3
@@ -189,7 +195,7 @@ async def test_a_connection_of_our_own_that_never_ended_is_outbid(switch: LiveSw
     """A cable was pulled: the switch still holds our old connection for the primary, and would for a minute."""
     log = EventLog(switch.folder / "controller-events.jsonl")
     endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
-    agent = SwitchAgent(endpoint, LoopStore(switch.folder), log, AgentOptions())
+    agent = SwitchAgent(endpoint, QthreshTopology(store=LoopStore(switch.folder)), log)
     ours = agent._election_id = 2**33  # pyright: ignore[reportPrivateUsage]
     async with SwitchClient(endpoint, write=True, election_id=ours) as ghost:
         task = asyncio.create_task(agent.run())
@@ -208,7 +214,7 @@ async def test_a_loop_without_a_topology_serves_a_switch_that_gets_its_program_l
     """It has no program to give; `fairlane init` of somebody else is what it waits for."""
     log = EventLog(bare_switch.folder / "controller-events.jsonl")
     endpoint = Endpoint("s1", f"127.0.0.1:{bare_switch.grpc_port}")
-    agent = SwitchAgent(endpoint, LoopStore(None), log, AgentOptions())
+    agent = SwitchAgent(endpoint, QthreshTopology(), log)
     task = asyncio.create_task(agent.run())
     try:
         await until("the loop to miss the program", lambda: waits_for_program(agent))
@@ -227,7 +233,7 @@ def waits_for_program(agent: SwitchAgent) -> bool:
 async def test_a_backup_sees_a_program_that_came_after_it_had_connected(bare_switch: LiveSwitch) -> None:
     log = EventLog(bare_switch.folder / "controller-events.jsonl")
     endpoint = Endpoint("s1", f"127.0.0.1:{bare_switch.grpc_port}")
-    agent = SwitchAgent(endpoint, LoopStore(None), log, AgentOptions())
+    agent = SwitchAgent(endpoint, QthreshTopology(), log)
     agent.stand_by()
     task = asyncio.create_task(agent.run())
     try:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from fairlane_controller.loop import retries
-from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh import flow_keeper, new_flows
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fault_tools import Refuses, RefusingSwitch, refusing_switch
@@ -59,7 +59,7 @@ async def agent_through(
     run = read_run_state(switch.folder)
     with refusing_switch(f"127.0.0.1:{switch.grpc_port}", refuses) as (server, port):
         endpoint = Endpoint("s1", f"127.0.0.1:{port}")
-        agent = SwitchAgent(endpoint, LoopStore(switch.folder), log, AgentOptions(), run, run.switch("s1"))
+        agent = SwitchAgent(endpoint, QthreshTopology(run), log, state=run.switch("s1"))
         task = asyncio.create_task(agent.run())
         try:
             await until("the loop to serve the switch", lambda: agent.client is not None)
@@ -156,7 +156,9 @@ async def test_what_waits_for_its_turn_outlives_the_connection_and_is_not_put_ov
         await until("another connection", lambda: agent.client not in (None, client))
         assert len(agent.status()["refused"]) == 2
         refusing.discard("policy")
-        await agent.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 12})
+        await agent.topology.handle(
+            {"s1": agent}, {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 12}
+        )
         refusing.clear()
         await until("both to be settled", lambda: not agent.status()["refused"])
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as reader:

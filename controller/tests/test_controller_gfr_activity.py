@@ -8,11 +8,13 @@ from typing import Any
 import gfr_configs as configs
 import pytest
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityTracker
 from fairlane_controller.programs.gfr.config import parse_config
+from fairlane_controller.programs.gfr.control import ActivityTracker, GfrControl
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
@@ -56,12 +58,19 @@ def test_a_counter_that_began_anew_is_an_arrival() -> None:
 # ---- the agent -------------------------------------------------------------------------------------------------------
 
 
-async def started() -> tuple[MemorySwitch, ActivityAgent, Plan, Log]:
+async def started() -> tuple[MemorySwitch, GfrControl, Plan, Log]:
     """A switch with five VCs, and an agent that has not looked yet."""
     switch, log = MemorySwitch(), Log()
     plan = make_plan(configs.config(), GfrState(), 0.0, None, "x")
     await deploy(plan, clients_of(switch))
-    return switch, ActivityAgent(Endpoint("s1", "memory"), plan, log), plan, log
+    return switch, control_of(plan, log), plan, log
+
+
+def control_of(plan: Plan, log: Log) -> GfrControl:
+    """What keeps s1."""
+    control = SwitchAgent(Endpoint("s1", "memory"), GfrTopology(plan=plan), log).control
+    assert isinstance(control, GfrControl)
+    return control
 
 
 def n_of(switch: MemorySwitch) -> int:
@@ -131,7 +140,9 @@ async def test_a_refused_batch_is_taken_back_and_tried_again() -> None:
 
 
 async def test_the_status_names_what_the_switch_refuses() -> None:
-    _, agent, _, _ = await started()
+    _, control, _, _ = await started()
+    agent = control.session
+    assert isinstance(agent, SwitchAgent)
     assert agent.status()["refused"] == []
     agent.retries.note("digest port_report_t", "no room", None)
     assert agent.status()["refused"] == ["digest port_report_t"]
@@ -147,7 +158,8 @@ async def test_a_new_configuration_while_it_runs() -> None:
         new = make_plan(parse_config(data, "x"), plan.state, 5.0, None, "x")
         await deploy(new, clients_of(switch), active=agent.active_places())
         assert n_of(switch) == 1
-        agent.use(new)
+        agent.topology.plan = new
+        agent.use_plan()
         assert await agent.keep(client, 6.0)  # gold is new: active until T_active says otherwise
         assert n_of(switch) == 1
         assert agent.status()["ports"][0]["active"] == ["gold"]

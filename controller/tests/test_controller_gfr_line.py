@@ -7,13 +7,15 @@ from typing import Any
 
 import gfr_configs as configs
 import pytest
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.activity import ActivityAgent
 from fairlane_controller.programs.gfr.config import parse_config
+from fairlane_controller.programs.gfr.control import GfrControl
 from fairlane_controller.programs.gfr.deploy import deploy, make_plan
 from fairlane_controller.programs.gfr.line import LineMeter, LineReport, at_capacity
 from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction
 from gfr_memory import MemorySwitch, clients_of
@@ -86,14 +88,15 @@ class Log:
         self.events.append({"event": event, **fields})
 
 
-async def run_on(rate_bps: float, **port: Any) -> tuple[MemorySwitch, ActivityAgent, Log]:
+async def run_on(rate_bps: float, **port: Any) -> tuple[MemorySwitch, GfrControl, Log]:
     """The peer-to-peer switch whose line really drains `rate_bps`, after 20 s in which all five VCs sent."""
     data = configs.data()
     data["ports"][0] |= port
     switch, log = MemorySwitch(), Log()
     plan = make_plan(parse_config(data, "gfr.toml"), GfrState(), 0.0, None, "x")
     await deploy(plan, clients_of(switch))
-    agent = ActivityAgent(Endpoint("s1", "memory"), plan, log)
+    agent = SwitchAgent(Endpoint("s1", "memory"), GfrTopology(plan=plan), log).control
+    assert isinstance(agent, GfrControl)
     line = agent.line(6)
     assert line is not None
     async with clients_of(switch)("s1") as client:

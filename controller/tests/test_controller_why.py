@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from fairlane_controller.loop import why
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.programs.gfr.control import of_activity
+from fairlane_controller.programs.qthresh import why
 from fairlane_controller.programs.qthresh.decide import DecideOptions, ThresholdDecider
 from fairlane_controller.programs.qthresh.shares import Share
 
@@ -57,7 +58,7 @@ def test_tuning_names_the_flow_farthest_from_its_share() -> None:
 
 
 def test_activity_of_vcs() -> None:
-    text = why.of_activity(["gold"], ["tin"], 2, {"gold": 6_000_000, "iron": 4_000_000}, 10e6, 2.0)
+    text = of_activity(["gold"], ["tin"], 2, {"gold": 6_000_000, "iron": 4_000_000}, 10e6, 2.0)
     assert text == (
         "frames of gold arrived and nothing of tin arrived for 2 s: N is 2, and (3) shares 10 Mbit/s as w_i = gold 6 Mbit/s, iron 4 Mbit/s"
     )

@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.activity import ActivityAgent
 from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
 from fairlane_controller.programs.gfr.deploy import Plan, apply_plan, make_plan
 from fairlane_controller.programs.gfr.reads import read_ports
 from fairlane_controller.programs.gfr.setup import set_up_gfr
 from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
 from fairlane_lab.sim.config import resolve
@@ -115,7 +116,7 @@ def test_n_and_w_follow_the_vcs_that_send() -> None:
 
     async def main() -> None:
         await set_up(world, plan)
-        agent = ActivityAgent(world.endpoint("s1"), plan, log, client_factory=world.client)
+        agent = SwitchAgent(world.endpoint("s1"), GfrTopology(plan=plan), log, client_factory=world.client)
         task = asyncio.create_task(agent.run())
         for t_s in (0.5, 2.5, 4.5, 9.5, 14.5):
             await until(t_s)

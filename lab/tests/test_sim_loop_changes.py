@@ -8,18 +8,18 @@ import asyncio
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
-from fairlane_controller.loop.dry_run import DryAgent
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.qthresh.model import DEFAULT_K, plan
-from fairlane_controller.switch.client import SwitchClient
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Change, Control
+from fairlane_lab.sim.client import SimSwitch
+from finsy import P4TableEntry
 from sim_scenarios import DUMBBELL, cbr, scenario
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
@@ -127,14 +127,15 @@ def test_probes_are_in_no_flows_count() -> None:
 
 def test_a_dry_run_decides_under_traffic_and_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Any] = []
-    write = SwitchClient.write
+    write = SimSwitch.write
 
-    async def record(self: SwitchClient, updates: Sequence[Any]) -> None:
-        written.extend(update for update in updates if asyncio.get_running_loop().time() > 0)
-        await write(self, updates)
+    async def record(self: SimSwitch, entities: Any) -> None:
+        entries = [entity for entity in entities if isinstance(entity, P4TableEntry)]
+        written.extend(entries if asyncio.get_running_loop().time() > 0 else ())
+        await write(self, entities)
 
-    monkeypatch.setattr("fairlane_controller.programs.qthresh.lab.sim.SwitchAgent", DryAgent)
-    monkeypatch.setattr(SwitchClient, "write", record)
+    monkeypatch.setattr("fairlane_controller.programs.qthresh.lab.sim.SwitchAgent", partial(SwitchAgent, dry_run=True))
+    monkeypatch.setattr(SimSwitch, "write", record)
     flows = (cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000))
     change = Change(6.0, "s1-s2", delay_ms=50)
     result = run(scenario(*flows, control=Control("qthresh", "model", probes=True), changes=(change,), duration_s=12.0))

@@ -20,11 +20,12 @@ from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.gfr.setup import is_gfr, plan_in_force, set_up_gfr
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.programs.qthresh.policies import Scheme
+from fairlane_controller.programs.qthresh.setup import set_up
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.many import in_one, of_each
-from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of, set_up
+from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
 from fairlane_controller.units import counted
 
 

@@ -13,21 +13,18 @@ import typer
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import SwitchOption, resolve
 from fairlane_controller.config.check import check
-from fairlane_controller.config.loop_options import agent_options
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.source import LiveTargets
-from fairlane_controller.loop.agent import AgentOptions
 from fairlane_controller.loop.dry_run import run_dry
 from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
-from fairlane_controller.programs.gfr.activity import ActivityOptions
-from fairlane_controller.programs.gfr.loop import run_gfr_loop
-from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.qthresh.names import FLOW_IDLE_TIMEOUT_S
+from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import parse_time
 from fairlane_controller.web.hub import LONELY
@@ -94,27 +91,22 @@ def run_command(
     targets: list[LoopTarget] = []
     for name in state or [None]:
         found = resolve(name, switch)
-        targets.append(LoopTarget(found.run, found.endpoints, event_log=events))
+        program = load_program(found.run.program if found.run is not None else RunState.model_fields["program"].default)
+        loop = LoopConfig.model_validate({"flow_idle": flow_idle})
+        targets.append(
+            LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)
+        )
     if config is not None:
         targets = [configured(targets, config, idle_s)]
 
+    for target in targets:
+        if target.program.topology_control() is None:
+            name = target.run.name if target.run is not None else ""
+            raise FairlaneError(
+                ErrorCode.BAD_INPUT, f"the topology {name!r} runs {target.program.name}, which needs no control loop"
+            )
     if backup and any(target.run is None for target in targets):
         raise FairlaneError(ErrorCode.BAD_INPUT, "--backup: primary and backup share a run state: name it by --state")
-    for target in targets:
-        if target.run is not None and target.run.program not in ("qthresh", "gfr"):
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT,
-                f"the topology {target.run.name!r} runs {target.run.program}, which needs no control loop",
-            )
-    gfr = [target.run for target in targets if target.run is not None and is_gfr(target.run)]
-    if gfr and len(targets) > 1:
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, "a topology of the program gfr has a loop of its own: name one --state"
-        )
-    if gfr and switch:
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, "--switch: VCs are the whole topology's; the loop takes all its switches"
-        )
 
     def on_ready() -> None:
         switches = ", ".join(e.name for t in targets for e in t.endpoints)
@@ -122,31 +114,16 @@ def run_command(
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
-    said = targets[0].loop_config
-    if dry_run or (said is not None and said.dry_run):
+    if dry_run or any(target.loop_config is not None and target.loop_config.dry_run for target in targets):
         if backup or metrics is not None:
             raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --metrics")
-        options = AgentOptions(flow_idle_timeout_s=idle_s, probes=probes)
         set_up(log_format, log_level)
-        asyncio.run(run_dry(targets, options if said is None else agent_options(said, options), on_ready))
+        asyncio.run(run_dry(targets, on_ready))
         return
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
     seen: dict[str, LiveTargets] = {target.run.name if target.run else LONELY: target for target in targets}
     set_up(log_format, log_level)
-    if gfr:
-        names, only = [e.name for e in targets[0].endpoints], targets[0]
-        work = run_gfr_loop(
-            gfr[0],
-            names,
-            on_ready,
-            events,
-            options=ActivityOptions(probes=probes),
-            backup=backup,
-            config=only.config,
-            loop_config=only.loop_config,
-        )
-    else:
-        work = run_loops(targets, AgentOptions(flow_idle_timeout_s=idle_s, probes=probes), on_ready, backup=backup)
+    work = run_loops(targets, on_ready, backup=backup)
     asyncio.run(beside(work, lambda: seen, listen, events))
 
 

@@ -1,126 +1,110 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live loop of one switch: listens to digests, keeps flow entries, tunes thresholds, survives lost connections."""
+"""The live loop of one switch, for every program: its session, and in it what the program's control does."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.loop import why
-from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.session import SwitchSession
-from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.measure.occupancy import OccupancyKeeper
-from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter
-from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.measure.source import listen_reports, listen_t_res
-from fairlane_controller.program.registry import runs_program
-from fairlane_controller.programs.qthresh import changes
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.decide import DecideOptions, Outcome, ThresholdDecider
-from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper, FlowWeight
-from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.programs.qthresh.hash_key import give_hash_key
-from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
-from fairlane_controller.programs.qthresh.shares import FlowCount, ShareOptions, ShareTuner
-from fairlane_controller.state.loop_state import Mode
-from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
+from fairlane_controller.loop.session import Log, SwitchSession
+from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient, entry_key
 from fairlane_controller.switch.faults import Refusal
-from fairlane_controller.switch.setup import pipeline_of, set_up
+from fairlane_controller.switch.setup import pipeline_of, route_entries
+from fairlane_controller.units import counted
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class AgentOptions:
-    """How one switch's loop works."""
+class SessionOptions:
+    """How a session reaches its switch."""
 
-    decide: DecideOptions = field(default_factory=DecideOptions)
-    measure: MeasureOptions = field(default_factory=MeasureOptions)
-    evaluate_period_s: float = 0.25
-    shares: ShareOptions = field(default_factory=ShareOptions)
-    sweep_period_s: float = 30.0
-    "Flow entries whose idle notification was lost are found in this time."
-    flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
     connect_timeout_s: float = 2.0
     retry_s: float = 0.2
     "Between two attempts to reach a switch that does not answer."
-    probes: bool = True
-    "Whether the links behind the managed ports are probed for τ."
-    keeps_counts: bool = True
-    "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`measure/occupancy.py`)."
-    flow_weight: FlowWeight | None = None
-    "The weight of a new flow's entry; without, every flow has its class's."
 
 
 class SwitchAgent(SwitchSession):
-    """Runs until cancelled. When it ends, whatever way, the switch keeps its thresholds and flows."""
+    """Runs until cancelled. When it ends, whatever way, the switch keeps what it has."""
 
     def __init__(
         self,
         endpoint: Endpoint,
-        store: LoopStore,
-        log: EventLog,
-        options: AgentOptions,
-        run: RunState | None = None,
+        topology: TopologyControl,
+        log: Log,
+        options: SessionOptions | None = None,
         state: SwitchState | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
+        *,
+        dry_run: bool = False,
     ) -> None:
-        super().__init__(endpoint, log, options.connect_timeout_s, options.retry_s, client_factory)
-        self._store = store
-        self._options = options
-        self._run_state = run
-        self._switch_state = state
-        self._limits: dict[int, PortLimit] = {}
-        self._policies: dict[tuple[int, int], Policy] = {}
-        self._deciders: dict[tuple[int, int], ThresholdDecider] = {}
-        self._outcomes: dict[tuple[int, int], Outcome] = {}
-        self._planned: dict[tuple[int, int], float] = {}
-        "(9) of each policy in packets, not rounded."
-        self._tuners: dict[tuple[int, int], ShareTuner[FlowKey]] = {}
-        self._tuned_s: dict[tuple[int, int], float] = {}
-        "When the flows' weights of a policy were last written."
-        self._waiting: set[tuple[int, int]] = set()
-        "Policies whose new threshold waits for its turn."
-        self._link_changed_s: dict[int, float] = {}
-        self._meters: dict[int, PortMeter] = {}
-        self._flows = FlowKeeper(log, options.flow_idle_timeout_s, options.flow_weight)
-        self._writes = asyncio.Lock()
+        """`dry_run`: with an election id below every writer's, and nothing is written."""
+        options = options or SessionOptions()
+
+        def dry_client(*arguments: Any, **keywords: Any) -> SwitchClient:
+            client = client_factory(*arguments, **keywords)
+            client.drops_entries = True
+            return client
+
+        factory = dry_client if dry_run else client_factory
+        super().__init__(endpoint, log, options.connect_timeout_s, options.retry_s, factory)
+        self.topology = topology
+        self.state = state
+        self.writes = asyncio.Lock()
+        "Held by whoever writes to the switch."
+        self.dry_run = dry_run
+        if dry_run:
+            self._election_id = LISTENER_ID
+        self.control = topology.control_type(self, topology)
+
+    @property
+    def log(self) -> Log:
+        """Where events go."""
+        return self._log
+
+    def event(self, event: str, **fields: Any) -> None:
+        """One line of the event log, of this switch."""
+        self._event(event, **fields)
+
+    async def attempt(
+        self, client: SwitchClient, what: str, act: Callable[[SwitchClient], Awaitable[Any]], *, keep: bool = True
+    ) -> bool:
+        """Write something now; what the switch refuses is tried again later (`Retries.attempt`)."""
+        return await self.retries.attempt(client, what, act, keep=keep)
 
     # ---- life ------------------------------------------------------------------------------------------------
 
     async def _restore(self, client: SwitchClient) -> None:
         """A switch without a program was restarted: give it back what the run state and our memory say."""
-        if self._run_state is None or self._switch_state is None:
+        if self.dry_run:
+            raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program, and a dry run loads none")
+        if self.state is None:
             raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: run `fairlane init`")
         await client.close()
         loader = self._client_factory(
             self.endpoint,
             write=True,
             election_id=self._election_id,
-            pipeline=pipeline_of(self._switch_state),
+            pipeline=pipeline_of(self.state),
             timeout_s=self._connect_timeout_s,
         )
-        policies = list(self._policies.values()) or self._store.held(self.endpoint.name)
+        entries = list(self.control.entries_after_restart())
         async with loader:
-            result = await set_up(
-                loader, self._run_state, self._switch_state, None, policies=policies, on_refused=self._put_later
-            )
+            await loader.put_entries([*route_entries(loader, self.state), *entries], self._put_later)
+        routes = len(self.state.routes)
         self._event(
             "restored",
-            routes=result.routes,
-            policies=len(policies),
-            why=why.of_restore(result.routes, len(policies)),
+            routes=routes,
+            entries=len(entries),
+            why=f"the switch had no program, so it has restarted: it got program, {counted(routes, 'route')} and "
+            f"{counted(len(entries), 'entry')} of the program again",
         )
         await client.__aenter__()
 
@@ -128,313 +112,33 @@ class SwitchAgent(SwitchSession):
         """The switch refused an entry that it should hold: the others are there, this one is tried again."""
 
         async def put(client: SwitchClient) -> None:
-            async with self._writes:
-                held = {entry_key(other) for other in await client.read_table(entry.table_id)}
-                if (
-                    entry_key(client.canonical(entry)) not in held
-                ):  # else somebody has written it since, and knew better
+            async with self.writes:
+                current = {entry_key(other) for other in await client.read_table(entry.table_id)}
+                if entry_key(client.canonical(entry)) not in current:  # else somebody has written it since
                     await client.put_entries([entry])
-                await self._read_again(client)
+                await self.control.changed(client)
 
         self.retries.note(f"table {entry.table_id}, {_match_text(entry)}", str(refusal), put)
 
     async def _observe(self, client: SwitchClient) -> None:
-        """As the backup: the policies that the switch would need after a restart."""
-        if runs_program("qthresh", client.table_names()):
-            self._policies = await read_policies(client)
+        await self.control.observe(client)
 
     async def _take_over(self, client: SwitchClient) -> None:
-        """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
-        self._limits = await read_limits(client)
-        self._look_at(await read_policies(client))
-        flows = await self._flows.take_over(client)
-        if self._options.keeps_counts:
-            await self.retries.attempt(client, "hash key", give_hash_key)
-        for name in (program.DIGEST_NEW_FLOW, program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
-            enable = partial(_enable_digest, name=name)
-            await self.retries.attempt(client, f"digest {name}", enable)
-        self._event(
-            "took_over",
-            flows=flows,
-            ports=sorted(self._limits),
-            policies=[policy_json(policy) for _, policy in sorted(self._policies.items())],
-            why=why.of_take_over(flows, len(self._policies)),
-        )
-
-    def _look_at(self, policies: dict[tuple[int, int], Policy]) -> None:
-        """Go on from what is in force."""
-        self._policies = policies
-        self._deciders = {
-            key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)
-            for key, policy in policies.items()
-            if policy.scheme is Scheme.QTHRESH
-        }
-        self._outcomes.clear()
+        await self.control.take_over(client)
 
     async def _serve(self, client: SwitchClient) -> None:
-        jobs: list[Coroutine[Any, Any, Any]] = [
-            listen_reports(client, self._meter),
-            listen_t_res(client, self._meter),
-            self._flows.listen_new(client),
-            self._flows.listen_idle(client),
-            self._flows.sweep_forever(client, self._options.sweep_period_s),
-            self._evaluate_forever(client),
-            self._tune_forever(client),
-        ]
-        if self._options.probes:
-            jobs += [send_probes(client, self._managed_meters), listen_probes(client, self._meter)]
-        if self._options.keeps_counts:
-            keeper = OccupancyKeeper(program.COUNTED, partial(open_ports, self.endpoint, self._run_state), self._event)
-            jobs.append(keeper.keep_forever(client, lambda: self._limits))
-        await self._serve_together(client, jobs)
+        await self._serve_together(client, self.control.jobs(client))
 
-    # ---- thresholds ------------------------------------------------------------------------------------------
-
-    def _meter(self, port: int) -> PortMeter | None:
-        if port not in self._limits:
-            return None
-        meter = self._meters.get(port)
-        if meter is None:
-            meter = self._meters[port] = PortMeter(
-                self._options.measure, line_bps=self._line_bps(port), tell=partial(self._link_changed, port)
-            )
-        return meter
-
-    def _managed_meters(self) -> dict[int, PortMeter]:
-        return {port: meter for port in self._limits if (meter := self._meter(port)) is not None}
-
-    def _line_bps(self, port: int) -> float | None:
-        """The port's rate in the run state, where it says one."""
-        ports = self._switch_state.ports if self._switch_state else ()
-        return next((float(state.rate_bps) for state in ports if state.port == port and state.rate_bps), None)
-
-    def _link_changed(self, port: int, change: LinkChange) -> None:
-        self._link_changed_s[port] = _now_s()
-        self._event("link_changed", port=port, why=change.why, **change.to_json())
-
-    async def _evaluate_forever(self, client: SwitchClient) -> None:
-        while True:
-            await asyncio.sleep(self._options.evaluate_period_s)
-            self._store.remember(self.endpoint.name, self._policies.values())
-            async with self._writes:
-                for key in sorted(self._deciders):
-                    await self._evaluate(client, key)
-
-    async def _tune_forever(self, client: SwitchClient) -> None:
-        while True:
-            await asyncio.sleep(self._options.shares.period_s)
-            keys = [key for key in sorted(self._deciders) if self._tunes(key) and key in self._planned]
-            if not keys or not 2 <= len(self._flows.table) <= self._options.shares.max_flows:
-                continue
-            counts = await self._flows.counts(client)
-            async with self._writes:
-                for key in keys:
-                    if self._tunes(key):  # still: somebody may have set it by hand while the counters were read
-                        await self._tune(client, key, counts)
-
-    async def _tune(self, client: SwitchClient, key: tuple[int, int], counts: dict[FlowKey, FlowCount]) -> None:
-        """Per-flow thresholds of one policy: in the switch they are weights beside the class's threshold."""
-        decider, limit = self._deciders.get(key), self._limits.get(key[0])
-        if decider is None or decider.in_force_packets is None or limit is None:
-            return
-        if key in self._waiting or not decider.may_write(_now_s()):
-            return  # one write a second and port: the threshold's comes first, and the tuner counts on from its last reading
-        tuner = self._tuners.setdefault(key, ShareTuner(self._options.shares))
-        of_class = self._policies[key].weight
-        mine = {
-            flow: replace(counts[flow], weight=self._flows.own_weight(flow) or of_class)
-            for flow in self._flows_of(key)
-            if flow in counts
-        }
-        in_force, model = decider.in_force_packets, self._planned[key]
-        tuned = self._flows.tuned(mine, in_force)
-        line = self.measurement(key[0]).bw_bps
-        wanted = tuner.observe(
-            _now_s(), mine, model, limit.max_packets, tuned, line_bps=None if line is None else line.value
-        )
-        if wanted is None:
-            return
-        settings = self._store.policy(self.endpoint.name, *key)
-        low, high = settings.min_packets or 1, settings.max_packets or limit.max_packets
-        wanted = {
-            flow: round(min(max(packets, low * mine[flow].weight), high * mine[flow].weight))
-            for flow, packets in wanted.items()
-        }
-        await self._flows.untune(client, mine.keys() - wanted.keys())
-        weights = {flow: program.weight_for(packets, in_force) for flow, packets in wanted.items()}
-        written = await self._flows.tune(client, weights)
-        if written:
-            self._tuned_s[key] = _now_s()
-            self._policy_event(
-                "tuned",
-                key,
-                why=why.of_tuning(tuner.last, written, model, tuner.utilisation),
-                written=written,
-                planned_packets=round(self._planned[key], 2),
-                utilisation=None if tuner.utilisation is None else round(tuner.utilisation, 4),
-                common_factor=round(math.exp(tuner.log_common), 3),
-                flows={
-                    str(flow): {
-                        "qthresh_packets": share.qthresh_packets,
-                        "exact_packets": round(share.exact_packets, 2),
-                        "error": round(share.error, 3),
-                        "rate_bps": round(share.rate_bps),
-                    }
-                    for flow, share in tuner.last.items()
-                },
-            )
-
-    def _flows_of(self, key: tuple[int, int]) -> list[FlowKey]:
-        """The flows of a policy; adopted ones, whose place is not known, belong to it when it is the only one."""
-        only = key if len(self._deciders) == 1 else None
-        return [flow for flow, _ in self._flows.table.items() if self._flows.places.get(flow, only) == key]
-
-    async def _end_tuning(self, client: SwitchClient, key: tuple[int, int]) -> None:
-        """Somebody else decides from now on: every flow has its own or its class's weight again."""
-        self._tuners.pop(key, None)
-        await self._flows.untune(client, self._flows_of(key))
-
-    def _tunes(self, key: tuple[int, int]) -> bool:
-        settings = self._store.policy(self.endpoint.name, *key)
-        return settings.mode is Mode.AUTO and settings.self_tuning
-
-    async def _evaluate(self, client: SwitchClient, key: tuple[int, int]) -> None:
-        port, traffic_class = key
-        policy, decider = self._policies[key], self._deciders[key]
-        settings = self._store.policy(self.endpoint.name, port, traffic_class)
-        limit = self._limits.get(port)
-        if settings.mode is not Mode.AUTO or limit is None:
-            return
-        now = _now_s()
-        measured = self.measurement(port, now)
-        decision = decider.evaluate(
-            now,
-            measured,
-            weight=policy.weight,
-            k=settings.k,
-            capacity_packets=limit.max_packets,
-            min_packets=settings.min_packets,
-            max_packets=settings.max_packets,
-        )
-        if decision.exact_packets is not None:
-            self._planned[key] = decision.exact_packets
-        if decision.outcome is Outcome.WRITE and self._has_just_tuned(key, now):
-            self._waiting.add(key)
-            return
-        self._waiting.discard(key)
-        if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
-            new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
-            if not await self._put_threshold(client, new):
-                return
-            self._policies[key] = new
-            decider.written(now, decision.qthresh_packets)
-            told = "threshold"
-        elif decision.outcome is not self._outcomes.get(key):
-            told = "decision"
-        else:
-            told = None
-        if told is not None:
-            text = why.of_decision(decision, measured, settings.k)
-            self._policy_event(told, key, why=text, **decision.to_json(), measured=measured.to_json())
-        self._outcomes[key] = decision.outcome
-
-    async def _put_threshold(self, client: SwitchClient, new: Policy) -> bool:
-        """Write it; False when the switch refuses, which is told and tried again."""
-        what = f"the threshold of port {new.port} class {new.traffic_class}"
-        return await self.retries.attempt(client, what, partial(SwitchClient.write, updates=[~new.entry]), keep=False)
-
-    def _has_just_tuned(self, key: tuple[int, int], now_s: float) -> bool:
-        """Whether the flows' weights were written less than a second ago: where the link has not just changed, a threshold waits."""
-        interval_s = self._options.decide.min_write_interval_s
-        if now_s - self._link_changed_s.get(key[0], -math.inf) <= 2 * interval_s:
-            return False
-        return now_s - self._tuned_s.get(key, -math.inf) < interval_s - 1e-6
-
-    def _policy_event(self, event: str, key: tuple[int, int], **fields: Any) -> None:
-        self._event(event, **{"port": key[0], "class": key[1], **fields})
-
-    def measurement(self, port: int, now_s: float | None = None) -> PortMeasurement:
-        """What is known of a port at `now_s` of the running loop's clock, or now."""
-        meter = self._meters.get(port)
-        if meter is None:
-            return PortMeasurement(None, None, None, None)
-        return meter.measurement(_now_s() if now_s is None else now_s)
-
-    # ---- what people ask for (through the control socket) --------------------------------------------------------
-
-    async def change(self, request: dict[str, Any]) -> dict[str, Any]:
-        """`threshold_set`, `threshold_auto` or `scheme_set`; returns the policy then in force."""
-        client = self.connected()
-        async with self._writes:
-            current = {self.endpoint.name: await changes.read_ports(client)}
-            plan = changes.plan_policies(current, self._store, request, lambda _: self.endpoint)
-            await changes.make(plan, {self.endpoint.name: client}, self._store)
-            ((_, new),) = plan.policies
-            return await self.adopt(new, current[self.endpoint.name].limits, request)
-
-    async def adopt(self, new: Policy, limits: Mapping[int, PortLimit], request: dict[str, Any]) -> dict[str, Any]:
-        """Go on from a policy that was written as `request` asks, and tell it; the caller holds `writes`. Returns it as plain data."""
-        self._limits = dict(limits)
-        self._policies[new.key] = new
-        self._store.remember(self.endpoint.name, self._policies.values())
-        if not self._tunes(new.key) or new.scheme is not Scheme.QTHRESH:
-            await self._end_tuning(self.connected(), new.key)
-        if new.scheme is Scheme.QTHRESH:
-            decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
-            decider.in_force_packets = new.qthresh_packets
-        else:
-            self._deciders.pop(new.key, None)
-        policy = policy_json(new)
-        self._policy_event("changed", new.key, why=why.of_request(request, policy), request=request, policy=policy)
-        return policy
-
-    @property
-    def writes(self) -> asyncio.Lock:
-        """Held by whoever writes to the switch."""
-        return self._writes
+    # ---- what people ask for -----------------------------------------------------------------------------------
 
     async def exclusively(self, change: Callable[[SwitchClient], Awaitable[_T]]) -> _T:
         """Run a change of what the switch holds while nothing else writes, and go on from what it holds then."""
         client = self.connected()
-        async with self._writes:
+        async with self.writes:
             try:
                 return await change(client)
             finally:
-                await self._read_again(client)
-
-    async def _read_again(self, client: SwitchClient) -> None:
-        """Somebody may have changed limits, policies or settings: decide on from what there is now."""
-        self._limits = await read_limits(client)
-        self._policies = await read_policies(client)
-        for key in [*self._deciders]:
-            if key not in self._policies or self._policies[key].scheme is not Scheme.QTHRESH:
-                del self._deciders[key]
-        for key, policy in self._policies.items():
-            if policy.scheme is Scheme.QTHRESH:
-                decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide))
-                decider.in_force_packets = policy.qthresh_packets
-        for key in [key for key in self._tuners if key not in self._deciders or not self._tunes(key)]:
-            await self._end_tuning(client, key)
-
-    @property
-    def options(self) -> AgentOptions:
-        """How it works now."""
-        return self._options
-
-    def use_options(self, options: AgentOptions) -> None:
-        """Work so from now on; flows that have an entry keep its idle time and weight."""
-        if options.flow_weight is not self._options.flow_weight:
-            self._flows.weight_of_new = options.flow_weight
-        self._options = options
-        for decider in self._deciders.values():
-            decider.options = options.decide
-        for tuner in self._tuners.values():
-            tuner.options = options.shares
-        self._flows.use_idle_timeout(options.flow_idle_timeout_s)
-
-    def use_flow_weights(self, weight_of_new: FlowWeight | None) -> None:
-        """The weights of the flows that are new from now on; those that have an entry keep theirs."""
-        self._flows.weight_of_new = weight_of_new
+                await self.control.changed(client)
 
     def status(self) -> dict[str, Any]:
         """The loop's view of its switch."""
@@ -442,43 +146,11 @@ class SwitchAgent(SwitchSession):
             "switch": self.endpoint.name,
             "connected": self.client is not None,
             "error": self.last_error.to_json() if self.last_error else None,
-            "flows": len(self._flows.table),
-            "flows_missed": self._flows.table.missed,
-            "new_flows": self._flows.digests(),
             "refused": self.retries.names(),
-            "policies": [
-                {**policy_json(p), "mode": self._store.policy(self.endpoint.name, *p.key).mode.value}
-                for _, p in sorted(self._policies.items())
-            ],
+            **self.control.status(),
         }
-
-    def measurements(self) -> list[dict[str, Any]]:
-        """One object a managed port."""
-        return [
-            {"switch": self.endpoint.name, "port": port, **self.measurement(port).to_json()}
-            for port in sorted(self._limits)
-        ]
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
-
-
-async def _enable_digest(client: SwitchClient, name: str) -> None:
-    await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
 
 
 def _match_text(entry: P4TableEntry) -> str:
     match: dict[str, Any] = dict(entry.match or {})
     return ", ".join(f"{name} {value}" for name, value in match.items())
-
-
-def policy_json(policy: Policy) -> dict[str, Any]:
-    """A policy as plain data."""
-    return {
-        "port": policy.port,
-        "class": policy.traffic_class,
-        "scheme": policy.scheme.value,
-        "qthresh_packets": policy.qthresh_packets,
-        "weight": policy.weight,
-    }

@@ -7,25 +7,25 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.config.loop_options import agent_options, loop_of_agent
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
-from fairlane_controller.errors import FairlaneError, unknown_name
-from fairlane_controller.loop import raw, requests
-from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
-from fairlane_controller.loop.store import LoopStore
-from fairlane_controller.programs.qthresh.flow_weights import WeightRules
-from fairlane_controller.state.run_state import RunState
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.units import counted
+from fairlane_controller.verbs.updates import serve_write
 
 READY_TIMEOUT_S = 15.0
 
@@ -34,11 +34,15 @@ READY_TIMEOUT_S = 15.0
 class LoopTarget:
     """What one loop controls: a running topology, or single switches without any file."""
 
+    program: Program
     run: RunState | None = None
     endpoints: tuple[Endpoint, ...] = ()
     config: Path | None = None
     "The configuration file, watched and reloaded; read once already into `loop_config`."
     loop_config: LoopConfig | None = None
+    "`[loop]`; None: as in the program's own defaults."
+    probes: bool = True
+    "Whether the links behind managed ports are probed for their delay."
     event_log: Path | None = None
     "Where events go; `controller-events.jsonl` in the run-state folder unless given."
 
@@ -47,35 +51,51 @@ class LoopTarget:
         """The run-state folder."""
         return self.run.folder if self.run else None
 
+    def switches(self) -> list[tuple[Endpoint, SwitchState | None]]:
+        """Every switch with what the run state says of it."""
+        states = {state.name: state for state in self.run.switches} if self.run else {}
+        endpoints = self.endpoints or tuple(endpoint_of(state) for state in states.values())
+        return [(endpoint, states.get(endpoint.name)) for endpoint in endpoints]
+
+
+def topology_of(target: LoopTarget) -> TopologyControl:
+    """What the target's program does at run time; raises BAD_INPUT when it needs no loop, BAD_FILE."""
+    control = target.program.topology_control()
+    if control is None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the program {target.program.name} needs no control loop")
+    topology = control(target.run, probes=target.probes)
+    if target.loop_config is not None:
+        topology.use_loop(target.loop_config)
+    return topology
+
 
 class TopologyLoop:
     """The agents of one target and the socket through which people reach them."""
 
-    def __init__(self, target: LoopTarget, options: AgentOptions, *, backup: bool = False) -> None:
+    def __init__(self, target: LoopTarget, *, backup: bool = False) -> None:
         """`backup`: wait for the primary of the folder to end; see `FolderRole`. Raises LOOP_RUNNING, BAD_FILE."""
-        if target.run is not None and target.run.target == "bmv2":
-            options = replace(options, measure=replace(options.measure, sample_includes_t_d=False))
         self.target = target
         folder = target.folder
         self.role = FolderRole(folder, backup=backup)
         try:
-            self._store = LoopStore(folder)
+            self._topology = topology_of(target)
         except FairlaneError:
             self.role.close()
             raise
         log_path = target.event_log or (folder / EVENTS_FILE if folder else None)
         self._log = EventLog(log_path)
-        states = {s.name: s for s in target.run.switches} if target.run else {}
-        endpoints = target.endpoints or tuple(endpoint_of(s) for s in states.values())
         self.agents = {
-            e.name: SwitchAgent(e, self._store, self._log, options, target.run, states.get(e.name)) for e in endpoints
+            endpoint.name: SwitchAgent(endpoint, self._topology, self._log, state=state)
+            for endpoint, state in target.switches()
         }
-        said = target.loop_config or loop_of_agent(options)
         self._config = ConfigService(
-            target.run, self._log, self._use_loop, said, target.config, lambda: self.role.role is Role.PRIMARY
+            target.run,
+            self._log,
+            self._use_loop,
+            target.loop_config,
+            target.config,
+            lambda: self.role.role is Role.PRIMARY,
         )
-        if target.loop_config is not None:
-            self._use_loop(target.loop_config)
         if self.role.role is Role.BACKUP:
             for agent in self.agents.values():
                 agent.stand_by()
@@ -83,8 +103,10 @@ class TopologyLoop:
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Until cancelled; `on_ready` is called when every switch was taken over (as the backup: is looked at), or could not
         be in READY_TIMEOUT_S."""
-        self._log.write("started", switches=sorted(self.agents), role=self.role.role.value)
-        people = self.role.serve(self.handle, self._status, self._lead)
+        name, role = self.target.program.name, self.role.role.value
+        self._log.write("started", switches=sorted(self.agents), program=name, role=role)
+        # A change without a loop may be on its way: what it leaves is taken over, and the next one finds the socket.
+        people = self.role.serve(self.handle, self._status, self._lead, self._topology.guard)
         try:
             ready = tell_ready(self.agents.values(), on_ready)
             await run_agents(self.agents.values(), [people, ready, self._config.watch()], self._log)
@@ -92,14 +114,16 @@ class TopologyLoop:
             self.close()
 
     async def _lead(self, was_backup: bool) -> None:
-        """This is the primary from now on."""
+        """This is the primary from now on: with what is remembered now."""
+        self._topology.lead({name: agent.control for name, agent in self.agents.items()})
         if was_backup:
             self._log.close()  # the primary may have turned the file over: the next event opens the one of this name
             lead_all(self.agents.values(), self._log)
 
     def _use_loop(self, config: LoopConfig) -> None:
+        self._topology.use_loop(config)
         for agent in self.agents.values():
-            agent.use_options(agent_options(config, agent.options))
+            agent.control.use_options()
 
     def _status(self) -> list[dict[str, Any]]:
         return [agent.status() for agent in self.agents.values()]
@@ -110,43 +134,36 @@ class TopologyLoop:
             case "status":
                 return self._status()
             case "measure":
-                return [m for agent in self.agents.values() for m in agent.measurements()]
-            case "threshold_set" | "threshold_auto" | "scheme_set":
-                return await self._agent(request).change(request)
-            case "policies":
-                return await requests.change_policies(self.agents, self._store, request)
-            case "table_write":
-                return await requests.take_back(self._agent(request), self._store, self._log, request)
+                return [
+                    {"switch": name, **row}
+                    for name, agent in self.agents.items()
+                    for row in agent.control.measurements()
+                ]
             case "p4_write":
-                return await raw.write_raw(self._agent(request), self._log, request)
-            case "loop_options" | "loop_put" | "config_reload":
+                return await self._write_raw(request)
+            case op if op in CONFIG_OPS:
                 return await self._config.handle(request)
-            case "flow_weights":
-                rules = WeightRules.parse(request["rules"])
-                for agent in self.agents.values():
-                    agent.use_flow_weights(rules)
-                return {"rules": len(rules.rules)}
+            case op if op in self._topology.requests:
+                return await self._topology.handle(self.agents, request)
             case other:
-                ops = (
-                    "status",
-                    "measure",
-                    "threshold_set",
-                    "threshold_auto",
-                    "scheme_set",
-                    "policies",
-                    "table_write",
-                    "p4_write",
-                    "flow_weights",
-                    *CONFIG_OPS,
-                )
-                raise unknown_name("op", other, ops)
+                ops = ("status", "measure", "p4_write", *self._topology.requests, *CONFIG_OPS)
+                raise unknown_name("op", str(other), ops)
 
-    def _agent(self, request: dict[str, Any]) -> SwitchAgent:
+    async def _write_raw(self, request: dict[str, Any]) -> dict[str, Any]:
+        """`p4_write` (`verbs/updates.py`): updates of any kind that the loop does not keep; it is the primary, so it writes them."""
         name = str(request["switch"])
         agent = self.agents.get(name)
         if agent is None:
             raise unknown_name("switch", name, self.agents)
-        return agent
+        done = await agent.exclusively(lambda client: serve_write(client, request))
+        refused = f", {len(done['failed'])} refused by the switch" if done["failed"] else ""
+        agent.event(
+            "changed",
+            written=done["written"],
+            refused=len(done["failed"]),
+            why=f"asked for by hand: {counted(done['written'], 'update')} of what the loop does not keep{refused}",
+        )
+        return done
 
     def close(self) -> None:
         """Let the folder go; the switches keep everything."""
@@ -204,14 +221,12 @@ async def until_signalled(everything: asyncio.Future[Any]) -> None:
         await everything
 
 
-async def run_loops(
-    targets: Sequence[LoopTarget], options: AgentOptions, on_ready: Callable[[], None], *, backup: bool = False
-) -> None:
+async def run_loops(targets: Sequence[LoopTarget], on_ready: Callable[[], None], *, backup: bool = False) -> None:
     """Run the loops of all targets until SIGTERM or SIGINT; `on_ready` is called once when all are (or could not be)."""
     loops: list[TopologyLoop] = []
     try:
         for target in targets:
-            loops.append(TopologyLoop(target, options, backup=backup))
+            loops.append(TopologyLoop(target, backup=backup))
     except BaseException:
         for loop in loops:
             loop.close()

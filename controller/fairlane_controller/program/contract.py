@@ -12,6 +12,7 @@ is the inverse: what is in force, as a `Config`.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from pydantic import ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import settings
-from fairlane_controller.program.control import SwitchControl
+from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.client import PipelineFiles, entry_key
@@ -123,8 +124,8 @@ class Program:
     "Kinds of objects that a port has."
     ports_title: ClassVar[str] = "managed ports"
     "What its ports are called."
-    Control: ClassVar[type[SwitchControl] | None] = None
-    "What it does at run time on one switch; None: nothing, it needs no loop."
+    control: ClassVar[str] = ""
+    "What it does at run time: `module:class` of its `TopologyControl`, the module relative to the program's own; empty: it needs no loop."
 
     # ---- what it is --------------------------------------------------------------------------------------------------
 
@@ -137,6 +138,14 @@ class Program:
         """The first of its tables that a switch with tables `names` lacks; None: the switch runs this program."""
         there = set(names)
         return next((table for table in (*self.tables, *self.kept_tables) if table not in there), None)
+
+    def topology_control(self) -> type[TopologyControl] | None:
+        """The class of what it does at run time, imported only when it is needed; None: it needs no loop."""
+        if not self.control:
+            return None
+        module, _, name = self.control.partition(":")
+        package = type(self).__module__.rpartition(".")[0]
+        return getattr(importlib.import_module(f".{module}", package), name)
 
     # ---- wanted state ------------------------------------------------------------------------------------------------
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
+from finsy import P4TableEntry
+
+from fairlane_controller.errors import unknown_name
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 
@@ -26,39 +28,48 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _HOOK = "_fairlane_hook"
 
 
-class Attempt(Protocol):
-    """Try to write something; a refusal is noted and tried again later (`keep`: until it succeeds)."""
-
-    async def __call__(
-        self, client: SwitchClient, what: str, write: Callable[[SwitchClient], Awaitable[Any]], *, keep: bool = True
-    ) -> bool:
-        """Whether it was written now."""
-        ...
-
-
-@dataclass
-class SwitchContext:
-    """What a control has of the session that runs it."""
+class Session(Protocol):
+    """The session of a switch as its control has it (`loop/agent.py`)."""
 
     endpoint: Endpoint
-    event: Callable[..., None]
-    "`event(name, why=…, **fields)`: one line of the event log."
-    attempt: Attempt
-    run: RunState | None = None
-    switch: SwitchState | None = None
-    options: Any = None
-    "`Program.LoopSettings`, as they are now."
-    folder: Path | None = None
-    "The run-state folder."
-    writes: asyncio.Lock = field(default_factory=asyncio.Lock)
+    state: SwitchState | None
+    "The switch in the run state."
+    writes: asyncio.Lock
     "Held by whoever writes to the switch."
+    dry_run: bool
+    "Whether what is written is dropped: measure and decide, as if it were in force."
+
+    @property
+    def log(self) -> Any:
+        """The event log: `log.write(event, **fields)`."""
+        ...
+
+    def event(self, event: str, **fields: Any) -> None:
+        """One line of the event log, of this switch; `why=` is its sentence."""
+        ...
+
+    async def attempt(
+        self, client: SwitchClient, what: str, act: Callable[[SwitchClient], Awaitable[Any]], *, keep: bool = True
+    ) -> bool:
+        """Write something; False when it is refused, which is noted, and with `keep` tried again later."""
+        ...
+
+    def connected(self) -> SwitchClient:
+        """The client; raises what is wrong when there is none."""
+        ...
 
 
 class SwitchControl:
     """The run time of a program on one switch; made once, and kept over lost connections. Its clock is the event loop's."""
 
-    def __init__(self, context: SwitchContext) -> None:
-        self.context = context
+    def __init__(self, session: Session, topology: Any) -> None:
+        self.session = session
+        self.topology = topology
+        "The program's `TopologyControl`."
+
+    def entries_after_restart(self) -> Iterable[P4TableEntry]:
+        """What a switch that has restarted gets besides its routes."""
+        return ()
 
     async def observe(self, client: SwitchClient) -> None:
         """As the backup: remember what the switch would need after a restart. Reads only."""
@@ -74,9 +85,8 @@ class SwitchControl:
     async def changed(self, client: SwitchClient) -> None:
         """Somebody else wrote entries or settings: read them again and go on from them."""
 
-    def use_options(self, options: Any) -> None:
-        """Work with these `LoopSettings` from now on."""
-        self.context.options = options
+    def use_options(self) -> None:
+        """The options of `topology` have changed: work with them from now on."""
 
     def status(self) -> dict[str, Any]:
         """What it knows, as plain data, beside what the core says of the switch."""
@@ -85,6 +95,40 @@ class SwitchControl:
     def measurements(self) -> list[dict[str, Any]]:
         """What it measures, one object a managed port."""
         return []
+
+
+class TopologyControl:
+    """The run time of a program on a whole topology: what its switches' controls share, and what people ask for."""
+
+    control_type: ClassVar[type[SwitchControl]] = SwitchControl
+    requests: ClassVar[tuple[str, ...]] = ()
+    "Names of the requests of the control socket that `handle` answers."
+    dry_run_observes: ClassVar[bool] = False
+    "Whether a dry run looks on as a backup does, instead of being the primary."
+
+    def __init__(self, run: RunState | None = None, *, probes: bool = True) -> None:
+        """`run` None: single switches, and nothing is remembered. Raises BAD_FILE when what is remembered cannot be in force."""
+        self.run = run
+        self.probes = probes
+
+    def use_loop(self, loop: Any) -> None:
+        """Take `[loop]` of a configuration (`Program.LoopSettings` are among its keys) into use."""
+
+    def lead(self, controls: Mapping[str, Any]) -> None:
+        """This process is the primary from now on: what is remembered may have changed."""
+
+    def guard(self) -> AbstractAsyncContextManager[Any]:
+        """Held while the process becomes the primary."""
+        return nullcontext()
+
+    async def handle(self, agents: Mapping[str, Any], request: dict[str, Any]) -> Any:
+        """One of `requests`; `agents` are the sessions by switch (`loop/agent.py`)."""
+        del agents
+        raise unknown_name("op", str(request["op"]), self.requests)
+
+    def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
+        """A dry run beside a running loop, by what that measures: a job that calls its argument when it is ready; None: as without."""
+        del log
 
 
 def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Callable[[_F], _F]:
@@ -100,7 +144,7 @@ def on_digest(name: str, *, max_list: int = 64, max_delay_s: float = 0.02) -> Ca
 
     async def listen(method: Any, client: SwitchClient) -> None:
         enable = partial(enable_digest, name=name, max_list=max_list, max_delay_s=max_delay_s)
-        await method.__self__.context.attempt(client, f"digest {name}", enable)
+        await method.__self__.session.attempt(client, f"digest {name}", enable)
         async for values in client.digests(name):
             await method(client, values)
 

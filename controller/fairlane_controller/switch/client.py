@@ -130,6 +130,8 @@ class SwitchClient:
         timeout_s: float | None = None,
         require_primary: bool = True,
     ) -> None:
+        self.drops_entries = False
+        "A dry run's: table entries and registers are checked and not written; digests and packets are its business."
         self.endpoint = endpoint
         self._write = write
         self._pipeline = pipeline
@@ -449,6 +451,7 @@ class SwitchClient:
     async def write(self, updates: Sequence[Any]) -> None:
         """One batch of finsy updates (`+entry`, `~entry`, `-entry`); raises REFUSED with what the switch said."""
         self._need_writer()
+        updates = self._kept(updates)
         if not updates:
             return
         try:
@@ -458,6 +461,9 @@ class SwitchClient:
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
+    def _kept(self, updates: Sequence[Any]) -> Sequence[Any]:
+        return [update for update in updates if isinstance(update, P4DigestEntry)] if self.drops_entries else updates
+
     async def write_each(self, updates: Sequence[Any]) -> dict[int, GRPCStatusCode]:
         """As `write`, but says which updates the switch refused (index → code) instead of raising for them."""
         return {index: refusal.code for index, refusal in (await self.write_each_told(updates)).items()}
@@ -465,6 +471,7 @@ class SwitchClient:
     async def write_each_told(self, updates: Sequence[Any]) -> dict[int, Refusal]:
         """As `write_each`, with the switch's own words for each refusal."""
         self._need_writer()
+        updates = self._kept(updates)
         if not updates:
             return {}
         try:

@@ -67,15 +67,16 @@ def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> 
 
     `order`: tables in the order in which entries are inserted; they are deleted the other way round.
     """
-    ranks = {table: place for place, table in enumerate(order)}
-
-    def rank(entry: P4TableEntry) -> int:
-        return ranks.get(entry.table_id, 0)
-
-    inserts = sorted((entry for key, entry in wanted.items() if key not in current), key=rank)
-    deletes = sorted((entry for key, entry in current.items() if key not in wanted), key=rank, reverse=True)
+    inserts = in_order((entry for key, entry in wanted.items() if key not in current), order)
+    deletes = in_order((entry for key, entry in current.items() if key not in wanted), order[::-1])
     modifies = [entry for key, entry in wanted.items() if key in current and not _same(current[key], entry)]
     return Difference(tuple(inserts), tuple(modifies), tuple(deletes))
+
+
+def in_order(entries: Iterable[P4TableEntry], tables: Sequence[str]) -> list[P4TableEntry]:
+    """The entries table by table."""
+    ranks = {table: place for place, table in enumerate(tables)}
+    return sorted(entries, key=lambda entry: ranks.get(entry.table_id, 0))
 
 
 def _same(one: P4TableEntry, other: P4TableEntry) -> bool:

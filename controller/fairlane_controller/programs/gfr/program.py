@@ -18,6 +18,7 @@ class Gfr(Program):
     title = "GFR: minimum rates for VCs, by selective discard and weighted shares of the buffer."
     p4 = "../../../../p4src/compiled/gfr"
     tables = names.TABLES
+    control = "topology:GfrTopology"
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane vc` or `fairlane gfr`")
     columns = view.COLUMNS
     kinds = view.KINDS

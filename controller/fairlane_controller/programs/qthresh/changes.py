@@ -28,10 +28,10 @@ from fairlane_controller.programs.qthresh.policies import (
     Scheme,
     need_limit,
 )
+from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.state.loop_state import Mode, PolicyState
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.setup import policy_for
 
 Request = dict[str, Any]
 

@@ -17,6 +17,7 @@ class Qthresh(Program):
     title = "Qthresh: a threshold for each TCP flow, computed from the link and tuned by goodput."
     p4 = "../../../../p4src/compiled/qthresh"
     tables = (names.TABLE_PORT_LIMIT, names.TABLE_POLICY)
+    control = "topology:QthreshTopology"
     kept_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),

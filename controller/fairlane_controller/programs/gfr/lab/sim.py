@@ -15,14 +15,16 @@ from fairlane_lab.scenario import connections_of
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.programs.gfr.activity import ActivityAgent, ActivityOptions
+from fairlane_controller.programs.gfr.control import ActivityOptions
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import DROP_REASONS, added, grown, read_refusals
 from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import route_entries
 
@@ -55,10 +57,11 @@ class GfrInSim(SimPart):
         """The sampling, and the controller's agents, which keep N and w_i current."""
         assert self._plan is not None
         options = ActivityOptions(measure=self.world.config.scenario.control.probes, keeps_counts=False)
+        topology = GfrTopology(options=options, plan=self._plan)
         for switch in self.world.managed_switches():
-            endpoint = self.world.endpoint(switch)
             self.world.loop.stop_on_messages = options.measure
-            self.agents.append(ActivityAgent(endpoint, self._plan, log, options, client_factory=self.world.client))
+            endpoint = self.world.endpoint(switch)
+            self.agents.append(SwitchAgent(endpoint, topology, log, client_factory=self.world.client))
         return [self._sample_forever(), *(agent.run() for agent in self.agents)]
 
     def _writer(self, switch: str) -> SwitchClient:

@@ -16,16 +16,18 @@ from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.loop.agent import AgentOptions, SwitchAgent
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.names import DropReason
+from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
+from fairlane_controller.programs.qthresh.setup import set_up
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.loop_state import Mode, PolicyState
-from fairlane_controller.switch.setup import set_up
 
 TRAFFIC_CLASS = 0
 """All flows of an experiment are in the class that a packet is in when nothing says another."""
@@ -82,16 +84,16 @@ class QthreshInSim(SimPart):
         world, control = self.world, self._control
         world.loop.stop_on_messages = True
         weights = _FlowWeights.of(world.config)
-        options = AgentOptions(flow_weight=weights, probes=control.probes, keeps_counts=False)
+        options = QthreshOptions(flow_weight=weights, probes=control.probes, keeps_counts=False)
         store = LoopStore(None)
         settings = PolicyState(
             mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,
             self_tuning=control.threshold == "auto",
         )
         store.put({(switch, port, TRAFFIC_CLASS): settings for switch, port in world.config.managed})
+        topology = QthreshTopology(options=options, store=store)
         for switch in world.managed_switches():
-            endpoint = world.endpoint(switch)
-            self.agents.append(SwitchAgent(endpoint, store, log, options, client_factory=world.client))
+            self.agents.append(SwitchAgent(world.endpoint(switch), topology, log, client_factory=world.client))
         return [*(agent.run() for agent in self.agents), self._look_forever()]
 
     async def _look_forever(self) -> None:
@@ -99,7 +101,7 @@ class QthreshInSim(SimPart):
         while True:
             await asyncio.sleep(LOOK_PERIOD_S)
             for agent in self.agents:
-                for row in agent.measurements():
+                for row in agent.control.measurements():
                     for name, (theirs, factor) in MEASURED.items():
                         if row[theirs] is not None:
                             key = ((agent.endpoint.name, row["port"]), name)

@@ -1,23 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of the control socket that change what switches have: by hand, or back."""
+"""The run time on a topology: settings that are remembered, options, and what people ask for through the control socket.
+
+Requests that take changes back, or write single entries, answer with what takes them back in turn.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 from fairlane_controller.errors import unknown_name
 from fairlane_controller.history.journal import Change, record
 from fairlane_controller.history.policies import write_with_settings
 from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.loop.control import loop_runs
 from fairlane_controller.loop.schema import checked
-from fairlane_controller.loop.session import Log
 from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.programs.qthresh import changes
+from fairlane_controller.programs.qthresh.control import QthreshControl
+from fairlane_controller.programs.qthresh.flow_weights import WeightRules
+from fairlane_controller.programs.qthresh.follower import DryFollower
+from fairlane_controller.programs.qthresh.options import QthreshOptions
+from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import Documents, Store
+
+
+class QthreshTopology(TopologyControl):
+    """Settings of the policies of all switches."""
+
+    control_type = QthreshControl
+    requests = ("threshold_set", "threshold_auto", "scheme_set", "policies", "table_write", "flow_weights")
+
+    def __init__(
+        self,
+        run: RunState | None = None,
+        *,
+        probes: bool = True,
+        options: QthreshOptions | None = None,
+        store: LoopStore | None = None,
+    ) -> None:
+        super().__init__(run, probes=probes)
+        self.store = store or LoopStore(run.folder if run is not None else None)
+        options = options or QthreshOptions(probes=probes)
+        if run is not None and run.target == "bmv2":
+            options = replace(options, measure=replace(options.measure, sample_includes_t_d=False))
+        self.options = options
+
+    def use_loop(self, loop: Any) -> None:
+        """Decide, tune and forget as it says."""
+        self.options = self.options.of_loop(loop)
+
+    async def handle(self, agents: Mapping[str, SwitchAgent], request: Request) -> Any:
+        """A change of a threshold, a scheme, entries or weights."""
+        if request["op"] == "flow_weights":
+            rules = WeightRules.parse(request["rules"])
+            self.options = replace(self.options, flow_weight=rules)
+            for agent in agents.values():
+                agent.control.use_options()
+            return {"rules": len(rules.rules)}
+        if request["op"] == "policies":
+            return await change_policies(agents, self.store, request)
+        agent = agents.get(str(request["switch"]))
+        if agent is None:
+            raise unknown_name("switch", str(request["switch"]), agents)
+        if request["op"] == "table_write":
+            return await take_back(agent, self.store, request)
+        return await _control(agent).change(request)
+
+    def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
+        """Where a loop runs, decide by what it measures."""
+        if self.run is None or not loop_runs(self.run.folder):
+            return None
+        return DryFollower(self.run, log, self.options).run
+
 
 Request = dict[str, Any]
 MAX_LOGGED = 20
@@ -56,14 +116,14 @@ async def change_policies(
         results: list[dict[str, Any]] = []
         for name, new in plan.policies:
             told = {**asked, "switch": name, "port": new.port}
-            results.append({"switch": name, **await chosen[name].adopt(new, current[name].limits, told)})
+            results.append({"switch": name, **await _control(chosen[name]).adopt(new, current[name].limits, told)})
         return results
 
 
-async def take_back(agent: SwitchAgent, store: LoopStore, log: Log, request: Request) -> list[Request]:
+async def take_back(agent: SwitchAgent, store: LoopStore, request: Request) -> list[Request]:
     """`table_write` (docs/design-control.md): all or nothing; returns the requests that undo it."""
     undo = await agent.exclusively(lambda client: write_with_settings(client, store, request))
-    log.write("changed", switch=agent.endpoint.name, request=_brief(request), why=_why(request))
+    agent.event("changed", request=_brief(request), why=_why(request))
     return [undo]
 
 
@@ -79,3 +139,8 @@ def _why(request: Request) -> str:
     entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
     settings = ", ".join(request.get("settings") or ())
     return f"asked for by {request['op']}: {entries}" + (f"; settings of port/class {settings}" if settings else "")
+
+
+def _control(agent: SwitchAgent) -> QthreshControl:
+    assert isinstance(agent.control, QthreshControl)
+    return agent.control

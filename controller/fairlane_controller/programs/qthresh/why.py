@@ -89,30 +89,6 @@ def of_take_over(flows: int, policies: int) -> str:
     )
 
 
-def of_restore(routes: int, policies: int) -> str:
-    """Of `restored`."""
-    return (
-        "the switch had no program, so it has restarted: it got program, port limits, "
-        f"{_count(routes, 'route', 'routes')} and {_count(policies, 'policy', 'policies')} again"
-    )
-
-
-def of_activity(
-    started: list[str], stopped: list[str], n: int, w_bps: Mapping[str, int], capacity_bps: float, silent_s: float
-) -> str:
-    """Of `gfr_active`: which VC began or fell silent, and what (3) makes of it."""
-    parts: list[str] = []
-    if started:
-        parts.append(f"frames of {', '.join(started)} arrived")
-    if stopped:
-        parts.append(f"nothing of {', '.join(stopped)} arrived for {silent_s:g} s")
-    shares = ", ".join(f"{vc} {format_rate(w)}" for vc, w in sorted(w_bps.items()))
-    return (
-        f"{' and '.join(parts) or 'first look'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as "
-        f"w_i = {shares or 'nobody'}"
-    )
-
-
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which VCs are active, and N, w_i and weights kept current by it: a tracker that decides and an agent that reads and writes.
+"""Which VCs are active, and N, w_i and weights kept current by it: a tracker that decides and a control that reads and writes.
 
 Where the configuration lets it (`follow_capacity`), C_GFR, LBO and HBO are kept to what the line really drains (`line.py`).
 
@@ -10,20 +10,19 @@ counters of `vc_share` once a second; where the active VCs have changed it write
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from finsy import P4TableAction, P4TableEntry
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.loop import why
-from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import OccupancyKeeper
 from fairlane_controller.measure.prober import listen_probes, send_probes
+from fairlane_controller.program.control import Session, SwitchControl, enable_digest
 from fairlane_controller.program.registry import runs_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import PortConfig
@@ -39,9 +38,12 @@ from fairlane_controller.programs.gfr.line import (
     listen_reports,
 )
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
-from fairlane_controller.switch.client import Endpoint, SwitchClient, entry_key
-from fairlane_controller.switch.difference import Entries, difference, entries_by_key, restore_entries
+from fairlane_controller.switch.client import SwitchClient, entry_key
+from fairlane_controller.switch.difference import Entries, difference, entries_by_key, in_order, restore_entries
 from fairlane_controller.units import counted, format_rate
+
+if TYPE_CHECKING:
+    from fairlane_controller.programs.gfr.topology import GfrTopology
 
 VcOnPort = tuple[int, int]
 """(egress port, VC id)."""
@@ -49,13 +51,12 @@ VcOnPort = tuple[int, int]
 
 @dataclass(frozen=True)
 class ActivityOptions:
-    """When a VC counts, and how the agent reaches its switch."""
+    """When a VC counts, and what is measured."""
 
     period_s: float = 1.0
     "Between two reads of the counters."
     active_s: float = 2.0
     "T_active: a VC without an arrival for so long is not active."
-    connect_timeout_s: float = 2.0
     measure: bool = True
     "Whether the drain rate of the lines, tau and the VCs' service rates are measured."
     probes: bool = True
@@ -64,8 +65,6 @@ class ActivityOptions:
     "Whether what the switch counts as waiting is compared with its queues (`measure/occupancy.py`)."
     max_measured_vcs: int = 256
     "With more VCs on a switch their service rates are not read."
-    retry_s: float = 0.2
-    "Between two attempts to reach a switch that does not answer."
 
 
 class ActivityTracker:
@@ -91,32 +90,13 @@ class ActivityTracker:
         return {key for key, seen_s in self._seen_s.items() if now_s - seen_s < self.active_s - 1e-9}
 
 
-class ActivityAgent(SwitchSession):
-    """Keeps one switch current until cancelled; when it ends, the switch keeps what it has.
+class GfrControl(SwitchControl):
+    """Keeps one switch current; when it ends, the switch keeps what it has."""
 
-    `restore_switch` is called with name and election id for a switch that has lost its program.
-    """
+    topology: GfrTopology
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        plan: Plan,
-        log: Log,
-        options: ActivityOptions | None = None,
-        client_factory: Callable[..., SwitchClient] = SwitchClient,
-        restore_switch: Callable[[str, int | None], Awaitable[None]] | None = None,
-        *,
-        dry_run: bool = False,
-    ) -> None:
-        """`dry_run`: `keep` writes nothing; as a backup (`stand_by`) it looks and tells what it would write."""
-        options = options or ActivityOptions()
-        super().__init__(endpoint, log, options.connect_timeout_s, options.retry_s, client_factory)
-        self.plan = plan
-        self.writes = asyncio.Lock()
-        "Held by whoever writes to the switch."
-        self._options = options
-        self._restore_switch = restore_switch
-        self._dry_run = dry_run
+    def __init__(self, session: Session, topology: GfrTopology) -> None:
+        super().__init__(session, topology)
         self._tracker = ActivityTracker(self._options.active_s)
         self._active: dict[int, frozenset[str]] = {}
         self._lines: dict[int, LineMeter] = {}
@@ -124,48 +104,62 @@ class ActivityAgent(SwitchSession):
         "What the line of a port drains, where that is in force instead of its configured capacity."
         self._told_bps: dict[int, float] = {}
 
+    @property
+    def plan(self) -> Plan:
+        """What is in force."""
+        return self.topology.plan
+
+    @property
+    def _options(self) -> ActivityOptions:
+        return self.topology.options
+
+    @property
+    def _name(self) -> str:
+        return self.session.endpoint.name
+
     # ---- life ------------------------------------------------------------------------------------------------
 
-    async def _restore(self, client: SwitchClient) -> None:
-        if self._restore_switch is None:
-            return
-        await client.close()
-        await self._restore_switch(self.endpoint.name, self._election_id)
-        self._event(
-            "restored", why="the switch had no program, so it has restarted: it got program, routes and VCs again"
-        )
-        await client.__aenter__()
+    def entries_after_restart(self) -> list[P4TableEntry]:
+        """The plan's; every VC counts as active."""
+        return in_order(self.plan.entries(self._name), program.TABLES)
 
-    async def _observe(self, client: SwitchClient) -> None:
-        if self._dry_run and runs_program(program.PROGRAM, client.table_names()):
+    async def observe(self, client: SwitchClient) -> None:
+        """A dry run tells what would be written."""
+        if self.session.dry_run and runs_program(program.PROGRAM, client.table_names()):
             await self.keep(client)
 
-    async def _take_over(self, client: SwitchClient) -> None:
-        async with self.writes:
+    async def take_over(self, client: SwitchClient) -> None:
+        """Write what differs from the plan."""
+        async with self.session.writes:
             applied = await apply_plan(client, self.plan, self.active_places())
         ports = [p.port for p in self._ports()]
-        self._event(
+        self.session.event(
             "gfr_took_over",
             written=applied.written,
             ports=ports,
             why=f"we are the primary controller: {counted(applied.written, 'entry')} of ports {ports} differed from the configuration",
         )
 
-    async def _serve(self, client: SwitchClient) -> None:
+    def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
+        """Look at the VCs' counters; measure the lines."""
         jobs: list[Coroutine[Any, Any, Any]] = [self._keep_forever(client)]
         if self._options.measure:
-            await self.retries.attempt(client, f"digest {DIGEST_REPORT}", _enable_report)
-            jobs.append(listen_reports(client, self.line))
+            jobs.append(self._listen_reports(client))
             if self._options.probes:
                 jobs += [send_probes(client, self._managed_lines), listen_probes(client, self.line)]
         if self._options.keeps_counts:
-            keeper = OccupancyKeeper(program.COUNTED, partial(open_ports, self.endpoint, self.plan.run), self._event)
+            open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
+            keeper = OccupancyKeeper(program.COUNTED, open_queues, self.session.event)
             jobs.append(keeper.keep_forever(client, lambda: [port.port for port in self._ports()]))
-        await self._serve_together(client, jobs)
+        return jobs
+
+    async def _listen_reports(self, client: SwitchClient) -> None:
+        await self.session.attempt(client, f"digest {DIGEST_REPORT}", partial(enable_digest, name=DIGEST_REPORT))
+        await listen_reports(client, self.line)
 
     async def _keep_forever(self, client: SwitchClient) -> None:
         while True:
-            async with self.writes:
+            async with self.session.writes:
                 await self.keep(client)
             await asyncio.sleep(self._options.period_s)
 
@@ -206,7 +200,7 @@ class ActivityAgent(SwitchSession):
         return written
 
     async def _write(self, client: SwitchClient, ports: list[int], shares: list[P4TableEntry]) -> bool:
-        if self._dry_run:
+        if self.session.dry_run:
             return False
         crossing = vcs_of(self.plan.state.config, self.plan.run)
         wanted: list[P4TableEntry] = []
@@ -225,14 +219,12 @@ class ActivityAgent(SwitchSession):
             raise
         return bool(updates)
 
-    def use_options(self, options: ActivityOptions) -> None:
+    def use_options(self) -> None:
         """Look so often, and count a VC as active for so long, from now on."""
-        self._options = options
-        self._tracker.active_s = options.active_s
+        self._tracker.active_s = self._options.active_s
 
-    def use(self, plan: Plan) -> None:
-        """From now on another configuration, which the switch has already; call it with `writes` held."""
-        self.plan = plan
+    def use_plan(self) -> None:
+        """The plan of `topology` is another one, which the switch has already; call it with `writes` held."""
         if self._active:
             self._active = {port.port: self._active.get(port.port, frozenset()) for port in self._ports()}
 
@@ -240,10 +232,10 @@ class ActivityAgent(SwitchSession):
         """The active VCs of this switch's ports as far as they are known; None before the first look: all are."""
         if not self._active:
             return None
-        return {(self.endpoint.name, port): names for port, names in self._active.items()}
+        return {(self._name, port): names for port, names in self._active.items()}
 
     def status(self) -> dict[str, Any]:
-        """What it knows, as plain data."""
+        """N and the shares of its ports."""
         crossing = vcs_of(self.plan.state.config, self.plan.run)
         ports: list[dict[str, Any]] = []
         for port in self._ports():
@@ -259,14 +251,7 @@ class ActivityAgent(SwitchSession):
                     "w_bps": {share.vc: share.words.w for share in shares},
                 }
             )
-        error = self.last_error.to_json() if self.last_error else None
-        return {
-            "switch": self.endpoint.name,
-            "connected": self.client is not None,
-            "error": error,
-            "refused": self.retries.names(),
-            "ports": ports,
-        }
+        return {"ports": ports}
 
     # ---- what is measured ----------------------------------------------------------------------------------------
 
@@ -277,7 +262,7 @@ class ActivityAgent(SwitchSession):
             if port is None:
                 return None
             run = self.plan.run
-            states = run.switch(self.endpoint.name).ports if run is not None else ()
+            states = run.switch(self._name).ports if run is not None else ()
             layer = next((state.link_layer for state in states if state.port == number), "")
             tell = partial(self._link_changed, number)
             self._lines[number] = LineMeter(layer, port.capacity, tell)
@@ -287,7 +272,7 @@ class ActivityAgent(SwitchSession):
         return {port.port: line for port in self._ports() if (line := self.line(port.port)) is not None}
 
     def _link_changed(self, number: int, change: LinkChange) -> None:
-        self._event("link_changed", port=number, why=change.why, **change.to_json())
+        self.session.event("link_changed", port=number, why=change.why, **change.to_json())
 
     def _in_force(self, port: PortConfig) -> PortConfig:
         """The port on the line that it has."""
@@ -310,7 +295,7 @@ class ActivityAgent(SwitchSession):
             followed = (
                 "C_GFR, LBO and HBO follow it" if port.follow_capacity else "the configuration does not follow it"
             )
-            self._event(
+            self.session.event(
                 "gfr_capacity",
                 port=port.port,
                 measured_bps=rate.value,
@@ -353,7 +338,6 @@ class ActivityAgent(SwitchSession):
         now_s = asyncio.get_running_loop().time()
         return [
             {
-                "switch": self.endpoint.name,
                 "port": number,
                 "capacity_bps": self._in_force(port).capacity,
                 **line.to_json(now_s),
@@ -364,12 +348,12 @@ class ActivityAgent(SwitchSession):
         ]
 
     def _ports(self) -> list[PortConfig]:
-        return [port for port in self.plan.state.config.ports if port.switch == self.endpoint.name]
+        return [port for port in self.plan.state.config.ports if port.switch == self._name]
 
     def _tell(self, number: int, before: Iterable[str]) -> None:
         now, old = self._active[number], set(before)
         status = next(port for port in self.status()["ports"] if port["port"] == number)
-        self._event(
+        self.session.event(
             "gfr_active",
             port=number,
             n=status["n"],
@@ -377,7 +361,7 @@ class ActivityAgent(SwitchSession):
             started=sorted(now - old),
             stopped=sorted(old - now),
             w_bps=status["w_bps"],
-            why=why.of_activity(
+            why=of_activity(
                 sorted(now - old),
                 sorted(old - now),
                 status["n"],
@@ -388,10 +372,6 @@ class ActivityAgent(SwitchSession):
         )
 
 
-async def _enable_report(client: SwitchClient) -> None:
-    await client.enable_digest(DIGEST_REPORT, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
-
-
 def arrivals(entries: Iterable[P4TableEntry]) -> dict[VcOnPort, int]:
     """Frames that arrived for each entry of `vc_share`, refused ones too."""
     found: dict[VcOnPort, int] = {}
@@ -400,3 +380,19 @@ def arrivals(entries: Iterable[P4TableEntry]) -> dict[VcOnPort, int]:
             key = int(entry["egress_port"]), int(entry["vc"])
             found[key] = entry.counter_data.packet_count if entry.counter_data else 0
     return found
+
+
+def of_activity(
+    started: list[str], stopped: list[str], n: int, w_bps: Mapping[str, int], capacity_bps: float, silent_s: float
+) -> str:
+    """The sentence of `gfr_active`: which VC began or fell silent, and what (3) makes of it."""
+    parts: list[str] = []
+    if started:
+        parts.append(f"frames of {', '.join(started)} arrived")
+    if stopped:
+        parts.append(f"nothing of {', '.join(stopped)} arrived for {silent_s:g} s")
+    shares = ", ".join(f"{vc} {format_rate(w)}" for vc, w in sorted(w_bps.items()))
+    return (
+        f"{' and '.join(parts) or 'first look'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as "
+        f"w_i = {shares or 'nobody'}"
+    )

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the loop of a switch works: options, and what `[loop]` of the configuration file says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fairlane_controller.measure.port import MeasureOptions
+from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.decide import DecideOptions
+from fairlane_controller.programs.qthresh.flow_keeper import FlowWeight
+from fairlane_controller.programs.qthresh.flow_weights import WeightRules
+from fairlane_controller.programs.qthresh.shares import ShareOptions
+
+
+@dataclass(frozen=True)
+class QthreshOptions:
+    """How the loop of a switch works."""
+
+    decide: DecideOptions = field(default_factory=DecideOptions)
+    measure: MeasureOptions = field(default_factory=MeasureOptions)
+    evaluate_period_s: float = 0.25
+    shares: ShareOptions = field(default_factory=ShareOptions)
+    sweep_period_s: float = 30.0
+    "Flow entries whose idle notification was lost are found in this time."
+    flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
+    probes: bool = True
+    "Whether the links behind the managed ports are probed for τ."
+    keeps_counts: bool = True
+    "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`measure/occupancy.py`)."
+    flow_weight: FlowWeight | None = None
+    "The weight of a new flow's entry; without, every flow has its class's."
+
+    def of_loop(self, loop: Any) -> QthreshOptions:
+        """These with what `[loop]` says."""
+        decide = replace(
+            self.decide,
+            samples=loop.samples,
+            margin_packets=loop.margin_packets,
+            margin_ratio=loop.margin_ratio,
+            agree_ratio=loop.agree_ratio,
+            min_write_interval_s=loop.min_write_interval,
+            max_age_s=loop.max_age,
+            max_t_res_age_s=loop.max_t_res_age,
+        )
+        rules = [rule.model_dump(exclude_none=True) for rule in loop.flow_weights]
+        return replace(
+            self,
+            decide=decide,
+            evaluate_period_s=loop.evaluate_period,
+            shares=replace(self.shares, period_s=loop.tune_period),
+            flow_idle_timeout_s=loop.flow_idle,
+            flow_weight=WeightRules.parse(rules) if rules else self.flow_weight,
+        )

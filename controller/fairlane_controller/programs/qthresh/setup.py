@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bringing a switch to what its run state says: routes, limits of the managed ports, schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from finsy import P4TableEntry
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.registry import check_program
+from fairlane_controller.programs.qthresh.policies import (
+    START_QTHRESH_PACKETS,
+    Policy,
+    PortLimit,
+    Scheme,
+    read_policies,
+)
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.setup import SetupResult, route_entries
+from fairlane_controller.switch.shared import UNLIMITED
+
+
+def limit_of(state: SwitchState, port: PortState) -> PortLimit:
+    """The limit of a managed port; BAD_FILE when the run state does not say what its queue holds."""
+    if port.queue_packets < 1:
+        raise FairlaneError(
+            ErrorCode.BAD_FILE,
+            f"the run state gives port {port.port} of switch {state.name} no queue_packets: "
+            "a managed port must refuse before its queue overflows",
+        )
+    return PortLimit(port.port, port.queue_packets, port.queue_bytes or UNLIMITED)
+
+
+def policy_for(
+    scheme: Scheme,
+    port: int,
+    traffic_class: int,
+    held: Policy | None,
+    *,
+    weight: float = 1.0,
+    packets: int = START_QTHRESH_PACKETS,
+) -> Policy:
+    """The policy after a change of scheme: a threshold and weight in force stay, else `packets` and `weight` hold."""
+    if scheme is Scheme.DROP_TAIL:
+        return Policy(port, traffic_class, scheme)
+    if held is not None and held.qthresh_packets is not None:
+        return Policy(port, traffic_class, scheme, held.qthresh_packets, held.weight)
+    return Policy(port, traffic_class, scheme, packets, weight)
+
+
+def set_up_entries(
+    run: RunState,
+    state: SwitchState,
+    current: Mapping[tuple[int, int], Policy],
+    scheme: Scheme | None = None,
+    classes: Sequence[int] = (0,),
+    policies: Iterable[Policy] = (),
+) -> list[P4TableEntry]:
+    """Limits and policies of the managed ports of a switch that has the policies `current`. Raises BAD_FILE.
+
+    Without `scheme` the policies that the switch holds stay, and where there is none the program's own default
+    (drop-tail) holds; `policies` are what the switch should hold wherever it holds something else.
+    """
+    ports = run.managed_ports(state)
+    entries = [limit_of(state, port).entry for port in ports]
+    known = {policy.key: policy for policy in policies}
+    entries += [policy.entry for policy in known.values()]
+    for port in ports:
+        for traffic_class in classes:
+            if (port.port, traffic_class) in known:
+                continue
+            before = current.get((port.port, traffic_class))
+            if scheme is not None:
+                entries.append(policy_for(scheme, port.port, traffic_class, before).entry)
+            elif before is None:
+                entries.append(Policy(port.port, traffic_class, Scheme.DROP_TAIL).entry)
+    return entries
+
+
+async def set_up(
+    client: SwitchClient, run: RunState, state: SwitchState, scheme: Scheme | None, classes: Sequence[int] = (0,)
+) -> SetupResult:
+    """Write what is missing or different; what is right already is not touched.
+
+    Everything is checked against the P4Info before the first write.
+    """
+    check_program("qthresh", client.table_names())
+    entries = set_up_entries(run, state, await read_policies(client), scheme, classes)
+    written = await client.put_entries([*route_entries(client, state), *entries])
+    ports = tuple(port.port for port in run.managed_ports(state))
+    return SetupResult(state.name, len(state.routes), ports, written)
