@@ -2,7 +2,7 @@
 """What a queueing scheme imports: the contract of `fairlane_controller.program`, under one name."""
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.contract import Config, Documents, Place, Plan, PortPlan, Program, Wanted
+from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
 from fairlane_controller.program.control import Session, SwitchControl, TopologyControl, every, on_digest, on_idle
 from fairlane_controller.program.quantities import (
     CellLimit,
@@ -29,7 +29,6 @@ __all__ = [
     "Cells",
     "Column",
     "Config",
-    "Documents",
     "Dscp",
     "Duration",
     "Entries",
@@ -50,6 +49,7 @@ __all__ = [
     "Rate",
     "Reading",
     "Reason",
+    "Remembered",
     "Row",
     "RunState",
     "Section",

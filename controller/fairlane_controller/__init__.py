@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control plane of fairlane: it knows P4Runtime and P4Info, and no switch.
 
-| where       | what                                                                          |
-|-------------|-------------------------------------------------------------------------------|
-| `units`     | text to numbers and back: `2Mbit`, `5ms`, `64KB`                              |
-| `errors`    | the one exception, its stable codes and the exit codes                        |
-| `models/`   | equations of the papers as pure functions                                     |
-| `state/`    | the run-state file that a topology writes; the loop's own state file          |
-| `switch/`   | finsy behind a client with time limits; the contract of `p4src/qthresh.p4`    |
-| `measure/`  | robust estimators and what they say per egress port                           |
-| `loop/`     | flows, decisions, event log, control socket: the live loop                    |
-| `cli/`      | the command `fairlane`                                                        |
+| where       | what                                                                             |
+|-------------|----------------------------------------------------------------------------------|
+| `cli/`      | the command `fairlane`                                                           |
+| `web/` `metrics/` `export/` `live/` | what switches, ports and their objects do, read and shown |
+| `loop/`     | the live loop: session, agent of a switch, topology, event log, control socket   |
+| `config/`   | `fairlane.toml`: the core's sections and the programs'                           |
+| `history/`  | what was changed, and its undo                                                   |
+| `program/`  | the contract between all this and a queueing scheme; users import it as `fairlane` |
+| `programs/` | the schemes that come with it: nothing imports them, the registry finds them     |
+| `measure/`  | robust estimators and what they say per egress port                              |
+| `gnmi/`     | ports and queues                                                                 |
+| `switch/`   | finsy behind a client with time limits; entries compared, written, restored      |
+| `state/`    | the run-state file that a topology writes; the loop's own state file             |
+| `units` `errors` `documents` `problems` | text to numbers and back, the one exception, files of others |
 """
 
 __version__ = "0.1.0"

@@ -83,7 +83,7 @@ def run_state(**changes: Any) -> RunState:
 
 
 def test_units_become_numbers() -> None:
-    config = read_text(WHOLE, "f.toml")
+    config: Any = read_text(WHOLE, "f.toml")
     assert config.loop is not None
     assert (config.loop.evaluate_period, config.loop.flow_idle) == (0.25, 60.0)
     assert config.ports is not None
@@ -149,7 +149,7 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
         ("[[vcs]]\nname='x'\nmcr=1", "vcs: is of the program gfr, and this is for qthresh: leave it out"),
         ("[[far_sides]]\nswitch='s1'\nport=1", "far_sides: is of the program ena"),
         ("[[ports]]\nswitch='s1'\nport=3\ncapacity='1Mbit'", "ports[0].capacity: is of the program gfr"),
-        ("[[ports]]\nswitch='s1'\nport=3\nlbo_cells=5", "ports[0].lbo_cells: is of GFR's ports, which have a capacity"),
+        ("[[ports]]\nswitch='s1'\nport=3\nlbo_cells=5", "ports[0].lbo_cells: is of the program gfr"),
         ("[[ports]]\nswitch='s1'\nport=9", "ports[0].port: switch s1 has no port 9; valid: 1, 3"),
         ("[[ports]]\nswitch='s2'\nport=3", "ports[0].switch: unknown switch 's2'; did you mean 's1'?; valid: s1"),
         ("[[ports]]\nswitch='s1'\nport=3\n[[ports]]\nswitch='s1'\nport=3", "ports[1]: switch s1 port 3 is ports[0] too; a port may occur once"),

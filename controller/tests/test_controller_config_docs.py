@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairlane_controller.cli.typed import typed
@@ -55,7 +56,7 @@ def test_every_command_of_the_document_runs(switch: LiveSwitch, monkeypatch: pyt
 
 def test_the_file_of_the_document_is_valid() -> None:
     (text,) = blocks("toml")
-    config = read_text(text, "configuration.md")
+    config: Any = read_text(text, "configuration.md")
     assert problems_of(config, None) == []
     assert config.loop is not None
     assert [policy.settings.mode.value for policy in config.policies or ()] == ["auto", "manual"]

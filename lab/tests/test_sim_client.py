@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.measure.source import DIGEST_PORT_REPORT
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.client import SwitchClient
@@ -124,7 +125,7 @@ def test_an_entry_that_aged_out_is_told(world: SimWorld) -> None:
 
 def test_our_decoding_of_a_digest_is_finsy_s() -> None:
     schema: P4Schema = find_program("qthresh").schema
-    digest = schema.digests[program.DIGEST_PORT_REPORT]
+    digest = schema.digests[DIGEST_PORT_REPORT]
     members = [p4d.P4Data(bitstring=bytes([1, number])) for number in range(8)]
     message = p4r.StreamMessageResponse(
         digest=p4r.DigestList(
@@ -139,7 +140,7 @@ def test_our_decoding_of_a_digest_is_finsy_s() -> None:
     switch = SimSwitch("s1", cast("Any", Once()), schema, RuntimeError)
 
     async def main() -> Any:
-        lists = switch.read_digests(program.DIGEST_PORT_REPORT)
+        lists = switch.read_digests(DIGEST_PORT_REPORT)
         waiting = asyncio.ensure_future(anext(lists))
         await asyncio.sleep(0)
         switch.deliver()

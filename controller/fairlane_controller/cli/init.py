@@ -13,16 +13,11 @@ from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tel
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.cli.typed import typed
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.clients import UndoableClient, undo_of, will_load
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
-from fairlane_controller.programs.gfr.setup import is_gfr, plan_in_force, set_up_gfr
-from fairlane_controller.programs.gfr.store import GfrStore
-from fairlane_controller.programs.qthresh.policies import Scheme
-from fairlane_controller.programs.qthresh.setup import set_up
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.many import in_one, of_each
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
@@ -31,7 +26,7 @@ from fairlane_controller.units import counted
 
 def init_command(
     scheme: Annotated[
-        str | None, typer.Option("--scheme", help="Scheme of all managed ports: drop_tail or qthresh; default: as it is.")
+        str | None, typer.Option("--scheme", help="Scheme of all managed ports, where the program has schemes; default: as it is.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Load the program anew: every entry and counter is lost.")] = False,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for a switch.", min=0.1, max=600)] = 15.0,
@@ -42,11 +37,8 @@ def init_command(
 ) -> None:  # fmt: skip
     """Load the program and write routes, port limits and schemes (and what else the program has); what is right already is not touched.
 
-    Examples: `fairlane init --scheme qthresh`, `fairlane init -s s1 --dry-run`
+    Examples: `fairlane init --scheme drop_tail`, `fairlane init -s s1 --dry-run`
     """
-    names = [s.value for s in Scheme]
-    if scheme is not None and scheme not in names:
-        raise unknown_name("scheme", scheme, names)
     targets = resolve(state, switch)
     run = targets.need_run()
     if targets.loop_folder is not None:
@@ -54,29 +46,16 @@ def init_command(
             ErrorCode.LOOP_RUNNING,
             f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`",
         )
+    program = load_program(run.program)
+    plan = program.initial_plan(run, scheme)
     states = [run.switch(e.name) for e in targets.endpoints]
     for one in states:
         pipeline_of(one).check()
-    if is_gfr(run) and scheme is not None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
-    program = load_program(run.program)
-    if scheme is not None and run.program not in ("gfr", "qthresh"):
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"--scheme: the program {run.program} has no schemes")
-    plan = plan_in_force(GfrStore(run.folder).state, run) if is_gfr(run) else None
-
-    chosen = Scheme(scheme) if scheme else None
-
-    async def put(client: SwitchClient, one: SwitchState) -> SetupResult:
-        if plan is not None:
-            return await set_up_gfr(client, one, plan)
-        if run.program != "qthresh":
-            return await set_up_program(client, program, program.plan(program.initial_config(run, {}), run, {}), one)
-        return await set_up(client, run, one, chosen)
 
     async def dry(one: SwitchState) -> DryResult:
         client = DryClient(endpoint_of(one), pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout)
         async with client:
-            await put(client, one)
+            await set_up_program(client, program, plan, one)
             return dry_result(client)
 
     async def one_switch(one: SwitchState) -> tuple[SetupResult, UndoableClient]:
@@ -86,7 +65,7 @@ def init_command(
         )
         client.loads = loads
         async with client:
-            return await put(client, one), client
+            return await set_up_program(client, program, plan, one), client
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:

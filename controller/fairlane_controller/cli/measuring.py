@@ -13,9 +13,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.loop.control import ask
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
 from fairlane_controller.programs.gfr.setup import is_gfr
-from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
@@ -54,7 +53,7 @@ async def _listen(
                 f"{endpoint}: another controller is the primary, and what is measured goes to it alone: nothing was asked of it",
             )
         meters = {port: PortMeter(options, line_bps=rates.get(port)) for port in await read_limits(client)}
-        for name in (program.DIGEST_T_RES, program.DIGEST_PORT_REPORT):
+        for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
             await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
         listeners = [
             asyncio.create_task(listen_reports(client, meters.get)),

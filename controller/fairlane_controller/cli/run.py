@@ -13,7 +13,7 @@ import typer
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import SwitchOption, resolve
 from fairlane_controller.config.check import check
-from fairlane_controller.config.model import LoopConfig
+from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
@@ -92,7 +92,7 @@ def run_command(
     for name in state or [None]:
         found = resolve(name, switch)
         program = load_program(found.run.program if found.run is not None else RunState.model_fields["program"].default)
-        loop = LoopConfig.model_validate({"flow_idle": flow_idle})
+        loop = loop_model().model_validate({"flow_idle": flow_idle})
         targets.append(
             LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)
         )
@@ -134,7 +134,7 @@ def configured(targets: list[LoopTarget], path: Path, idle_s: float) -> LoopTarg
     loaded = read_file(path)
     run = addressed(loaded, targets[0].run)
     check(loaded, run)
-    loop = loaded.config.loop or LoopConfig()
+    loop = loaded.config.loop or loop_model()()
     if "flow_idle" not in loop.model_fields_set:
         loop = loop.model_copy(update={"flow_idle": idle_s})
     chosen = {endpoint.name for endpoint in targets[0].endpoints}

@@ -58,20 +58,20 @@ def requests_of(found: Comparison, loaded: Loaded, run: RunState) -> list[Reques
     """What is to be done, in its order."""
     requests: list[Request] = []
     for one in found.switches:
-        if one.limits_before:  # a no-op now; when all this is taken back, it comes last and says what the limits were
-            requests.append({"op": "table_write", "switch": one.switch, "updates": one.limits_before})
+        if one.entries_before:  # a no-op now; when all this is taken back, it comes last and says what they were
+            requests.append({"op": "table_write", "switch": one.switch, "updates": one.entries_before})
         for port, settings in one.ports.items():
             requests.append({"op": "port_set", "switch": one.switch, "port": port, "change": change_of(settings)})
-    if found.plan is not None:
-        if found.forgotten or any(one.updates for one in found.switches):
-            config = found.plan.state.config.model_dump(mode="json")
-            requests.append({"op": "gfr_apply", "config": config, "source": loaded.source.name})
+    plan = found.plan
+    request = plan.request(loaded.source.name) if plan is not None else None
+    if plan is not None and request is not None:
+        if not plan.is_remembered or any(one.updates for one in found.switches):
+            requests.append(request)
     else:
         for one in found.switches:
             if one.updates or one.settings:
-                settings = {key: state.model_dump(mode="json") for key, state in one.settings.items()}
                 requests.append(
-                    {"op": "table_write", "switch": one.switch, "updates": one.updates, "settings": settings}
+                    {"op": "table_write", "switch": one.switch, "updates": one.updates, "settings": one.settings}
                 )
     if found.loop is not None:
         requests.append({"op": "loop_put", "loop": found.loop})

@@ -15,7 +15,7 @@ from typing import Any
 
 from fairlane_controller.config.apply import CONFIG, apply, last_applied, read_note
 from fairlane_controller.config.loop_options import parse_loop
-from fairlane_controller.config.model import LoopConfig
+from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
@@ -53,7 +53,7 @@ class ConfigService:
         self._run = run
         self._log = log
         self._use = use
-        self._loop = loop or LoopConfig()
+        self._loop = loop or loop_model()()
         self._path = path
         self._leads = leads
         self._wake = asyncio.Event()

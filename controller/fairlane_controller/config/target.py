@@ -52,7 +52,7 @@ def described(loaded: Loaded) -> RunState:
         )
         for one in topology.switches
     )
-    program = loaded.config.program or "qthresh"
+    program = loaded.config.program or RunState.model_fields["program"].default
     folder = state_root() / topology.name
     return RunState(name=topology.name, target=topology.target, program=program, switches=switches, folder=folder)
 

@@ -13,7 +13,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
+from functools import cache
 from typing import Any, TextIO, cast
+
+from fairlane_controller.program.names import program_names
+from fairlane_controller.program.registry import load_program
 
 ROOT = "fairlane_controller"
 LOOP = logging.getLogger(f"{ROOT}.loop")
@@ -30,7 +34,6 @@ _WARNINGS = (
     "config_refused",
     "config_waits",
 )
-_DETAILS = ("decision", "tuned", "flow", "flow_gone", "gfr_active", "measured")
 _FIELDS = "fields_of_the_event"
 
 
@@ -50,9 +53,15 @@ class LogLevel(str, Enum):
     ERROR = "error"
 
 
+@cache
+def _details() -> frozenset[str]:
+    """Events of every program that are frequent."""
+    return frozenset(event for name in program_names() for event in load_program(name).frequent_events)
+
+
 def tell(event: str, fields: dict[str, Any]) -> None:
     """Log an event of the loop: what is wrong is a warning, each flow and each decision that changes nothing is for debugging."""
-    level = logging.WARNING if event in _WARNINGS else logging.DEBUG if event in _DETAILS else logging.INFO
+    level = logging.WARNING if event in _WARNINGS else logging.DEBUG if event in _details() else logging.INFO
     if LOOP.isEnabledFor(level):
         LOOP.log(
             level, str(fields.get("why") or fields.get("message") or event), extra={_FIELDS: {"event": event, **fields}}

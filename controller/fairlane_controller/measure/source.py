@@ -7,8 +7,10 @@ import asyncio
 from collections.abc import Callable
 
 from fairlane_controller.measure.port import PortMeter, PortReport, TResSample
-from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.switch.client import SwitchClient
+
+DIGEST_T_RES = "t_res_t"
+DIGEST_PORT_REPORT = "port_report_t"
 
 MeterOf = Callable[[int], PortMeter | None]
 
@@ -16,7 +18,7 @@ MeterOf = Callable[[int], PortMeter | None]
 async def listen_reports(client: SwitchClient, meter_of: MeterOf) -> None:
     """Give every `port_report_t` to its port's meter, until cancelled; times are the running loop's."""
     loop = asyncio.get_running_loop()
-    async for values in client.digests(program.DIGEST_PORT_REPORT):
+    async for values in client.digests(DIGEST_PORT_REPORT):
         now = loop.time()
         for value in values:
             meter = meter_of(int(value["egress_port"]))
@@ -38,7 +40,7 @@ async def listen_reports(client: SwitchClient, meter_of: MeterOf) -> None:
 async def listen_t_res(client: SwitchClient, meter_of: MeterOf) -> None:
     """Give every `t_res_t` to its port's meter, until cancelled; times are the running loop's."""
     loop = asyncio.get_running_loop()
-    async for values in client.digests(program.DIGEST_T_RES):
+    async for values in client.digests(DIGEST_T_RES):
         now = loop.time()
         for value in values:
             meter = meter_of(int(value["egress_port"]))

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from finsy import P4TableEntry
 from pydantic import ValidationError
@@ -32,8 +33,6 @@ from fairlane_controller.switch.difference import Entries
 
 Place = tuple[str, int]
 """(switch, port)."""
-Documents = Mapping[str, Any]
-"""What is remembered of a topology, plain data by name."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,14 @@ class Config:
     "`Program.Sections`."
     exact: bool = False
     "Whether ports that are not named are to have nothing of the program."
+    at: Mapping[Place, str] = field(default_factory=dict[Place, str])
+    "Where a port stands in its source, for errors: `ports[2]`."
+    states: Mapping[Place, PortState] = field(default_factory=dict[Place, PortState])
+    "What is known of a port's queue: by its source, else by the topology."
+    notes: tuple[str, ...] = ()
+    "What the switches have that no configuration can say, in words."
+    given: Mapping[Place, frozenset[str]] = field(default_factory=dict[Place, frozenset[str]])
+    "Keys that the source gives a port, those of the core too."
 
 
 @dataclass(frozen=True)
@@ -56,32 +63,58 @@ class Wanted:
     "Exactly these, in the program's `tables`."
     resets: Sequence[Any] = ()
     "Updates that are written before them: counters that begin anew."
-
-
-class Plan(Protocol):
-    """A checked configuration, ready for all switches."""
-
-    def wanted(self, switch: str, current: Entries) -> Wanted:
-        """What a switch is to have that has `current` in the program's tables. Pure."""
-        ...
-
-    @property
-    def documents(self) -> Documents:
-        """What is to be remembered once every switch has it."""
-        ...
+    follow: Sequence[tuple[P4TableEntry, P4TableEntry]] = ()
+    "(now, wanted) of entries that a change of a port's queue takes along, so that they are written even where they are the same."
 
 
 @dataclass(frozen=True)
-class PortPlan:
+class Remembered:
+    """Something of one switch that is remembered beside its entries, and is to be another."""
+
+    key: str
+    place: str
+    "In words: `port=3 class=0`."
+    value: dict[str, Any]
+    "What is to be remembered."
+    wanted: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    "What of it differs, for people;"
+    current: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    "and what that is now."
+
+
+class Plan(ABC):
+    """A checked configuration, ready for all switches."""
+
+    @abstractmethod
+    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+        """What a switch is to have that has `current` in the program's tables, and whose ports `requeued` get another queue. Pure."""
+
+    def remembered(self, switch: str) -> Sequence[Remembered]:
+        """What is to be remembered of a switch, as far as it differs from what is."""
+        del switch
+        return ()
+
+    def request(self, source: str) -> dict[str, Any] | None:
+        """The request that puts it in force on all switches at once; None: by the switches' entries and what is remembered."""
+        del source
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether what is remembered of the topology is this already; else `request` is made though no entry differs."""
+        return True
+
+
+@dataclass(frozen=True)
+class PortPlan(Plan):
     """The plan of a program whose ports are independent: `Program.entries` of each port that is named; others keep theirs."""
 
     program: Program
     config: Config
     run: RunState | None = None
-    documents: Documents = field(default_factory=dict[str, Any])
 
-    def wanted(self, switch: str, current: Entries) -> Wanted:
+    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
         """The entries of the switch's ports."""
+        del requeued
         known = {} if self.config.exact else self.program.ports_of(switch, current)
         known |= {place[1]: chosen for place, chosen in (self.config.ports or {}).items() if place[0] == switch}
         states = {one.name: one for one in self.run.switches} if self.run is not None else {}
@@ -114,6 +147,8 @@ class Program:
     "Tables whose entries `Control` makes and deletes by itself (flows)."
     loop_tables: ClassVar[Mapping[str, str]] = {}
     "Tables that a running loop keeps, so that nobody else may write them, each with what to use instead."
+    frequent_events: ClassVar[tuple[str, ...]] = ()
+    "Events of its run time that come often: lines for debugging."
     reasons: ClassVar[Mapping[int, Reason]] = {}
     "Drop reasons of its own, beside those of packets that all programs share."
     meanings: ClassVar[Mapping[str, str]] = {}
@@ -159,16 +194,24 @@ class Program:
         del config, run
         return ()
 
-    def plan(self, config: Config, run: RunState | None, documents: Documents) -> Plan:
+    def plan(self, config: Config, run: RunState | None) -> Plan:
         """A checked configuration for all switches. Raises FairlaneError when the topology cannot have it."""
-        del documents
         return PortPlan(self, config, run)
 
-    def initial_config(self, run: RunState, documents: Documents) -> Config:
+    async def plan_beside_loop(self, config: Config, run: RunState) -> Plan | None:
+        """As `plan`, with what a running loop has decided meanwhile; None when the configuration says nothing of the program."""
+        return self.plan(config, run) if config.ports or config.sections is not None else None
+
+    def initial_config(self, run: RunState) -> Config:
         """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in the run state)."""
-        del documents
         ports = {(one.name, port.port): self.settings_of(port) for one in run.switches for port in one.ports}
         return Config({place: chosen for place, chosen in ports.items() if chosen is not None}, exact=True)
+
+    def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
+        """The plan of `initial_config`; `scheme`: of all managed ports, for programs that have schemes, BAD_INPUT for others."""
+        if scheme is not None:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--scheme: the program {self.name} has no schemes")
+        return self.plan(self.initial_config(run), run)
 
     def settings_of(self, port: PortState) -> settings.Settings | None:
         """The settings that a port of a topology has; None when it has none. Raises BAD_FILE."""
@@ -187,9 +230,9 @@ class Program:
         del switch, current
         return {}
 
-    def read_config(self, current: Mapping[str, Entries], documents: Documents) -> Config:
-        """The configuration in force, by the entries of each switch."""
-        del documents
+    def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
+        """The configuration in force, by the entries of each switch and what is remembered."""
+        del run
         return Config(
             {(name, port): one for name, found in current.items() for port, one in self.ports_of(name, found).items()}
         )

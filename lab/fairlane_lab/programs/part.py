@@ -132,11 +132,11 @@ class LabPart:
 
 def make_program_plan(program: Program, run: RunState, scenario: Scenario, managed: Sequence[PortKey]) -> contract.Plan:
     """What the switches are to have: the topology's own settings, and the scenario's at managed ports."""
-    config = program.initial_config(run, {})
+    config = program.initial_config(run)
     settings = scenario.control.settings
     if isinstance(settings, program.Settings):
         config = replace(config, ports={**(config.ports or {}), **dict.fromkeys(managed, settings)})
-    return program.plan(config, run, {})
+    return program.plan(config, run)
 
 
 async def read_ports_of(client: SwitchClient, program: Program) -> dict[PortKey, Mapping[str, Any]]:

@@ -78,7 +78,7 @@ def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_js
     if problems:
         raise FairlaneError(ErrorCode.BAD_INPUT, problems[0].removeprefix(".port: "))
     config = Config({(endpoint.name, port): ENA.Settings.model_validate({"far_side": far_side})})
-    plan = ENA.plan(config, targets.run, {})
+    plan = ENA.plan(config, targets.run)
 
     async def dry() -> DryResult:
         async with DryClient(endpoint) as client:

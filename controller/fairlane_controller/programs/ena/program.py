@@ -9,7 +9,6 @@ from typing import Any
 from fairlane import (
     Column,
     Config,
-    Documents,
     Entries,
     P4TableAction,
     P4TableEntry,
@@ -95,7 +94,7 @@ class Ena(Program):
             if run is not None:
                 yield from run.unknown_place(at, side.switch, side.port)
 
-    def plan(self, config: Config, run: RunState | None, documents: Documents) -> Plan:
+    def plan(self, config: Config, run: RunState | None) -> Plan:
         """The section names all far sides, a port's own setting that port's."""
         sides = config.sections.far_sides if config.sections else None
         if sides is not None:
@@ -103,8 +102,8 @@ class Ena(Program):
             config = Config({**named, **(config.ports or {})}, exact=True)
         return PortPlan(self, config, run)
 
-    def read_config(self, current: Mapping[str, Entries], documents: Documents) -> Config:
+    def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
         """As the section."""
-        places = (super().read_config(current, documents).ports or {}).keys()
+        places = (super().read_config(current, run).ports or {}).keys()
         sides = tuple(FarSide(switch=switch, port=port) for switch, port in places)
         return Config(sections=self.Sections(far_sides=sides))

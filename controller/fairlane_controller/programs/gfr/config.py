@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     ValidationError,
@@ -23,12 +21,14 @@ from pydantic import (
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import bad_config, describe
-from fairlane_controller.program.quantities import Rate, parse_dscp
+from fairlane_controller.program.contract import Config
+from fairlane_controller.program.quantities import Cells, Duration, Rate, parse_dscp
+from fairlane_controller.program.settings import Section, Settings
 from fairlane_controller.programs.gfr.match import IpNetwork, Ternary, parse_prefix, ternaries
 from fairlane_controller.programs.gfr.model import ETHERNET_HEADER_BYTES, MAX_40, cells_of_frame
 from fairlane_controller.programs.gfr.names import CELLS_MAX
 from fairlane_controller.state.files import read_text
-from fairlane_controller.switch.shared import CPU_PORT
+from fairlane_controller.switch.shared import CPU_PORT, PortNumber, SwitchName
 
 MFS_MAX_BYTES = 65_535 - ETHERNET_HEADER_BYTES - 4
 """`mfs` of the data plane counts bytes of frame in 16 bits; 4 of them for a VLAN tag."""
@@ -38,6 +38,7 @@ MARKED_DSCPS = ("AF12", "AF13", "AF22", "AF23", "AF32", "AF33", "AF42", "AF43")
 
 LineRate = Annotated[Rate, Field(le=MAX_40)]
 """Bits on the line a second, as 40 bits have them."""
+CellThreshold = Annotated[Cells, Field(le=CELLS_MAX)]
 Dscp = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
 
@@ -68,24 +69,18 @@ class RateForm(str, Enum):
     ALPHA = "alpha"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class GfrPort(Settings):
+    """A port of the file: GFR's when it has a capacity."""
 
-
-class PortConfig(_Model):
-    """An egress port that GFR manages."""
-
-    switch: str = Field(min_length=1)
-    port: int = Field(ge=1, lt=CPU_PORT)
-    capacity: Annotated[LineRate, Field(gt=0)]
-    "C_GFR, bit/s on the line."
+    capacity: Annotated[LineRate, Field(gt=0)] | None = None
+    "GFR: C_GFR, bit/s on the line; a port without it is not GFR's."
     follow_capacity: bool = False
     "Let C_GFR, LBO and HBO follow what the line really drains, where that is less or more than `capacity`."
     scheme: GfrScheme = GfrScheme.PROPOSED
     queues: Queues = Queues.WRR
-    lbo_cells: int = Field(default=1000, ge=1, le=CELLS_MAX)
-    hbo_cells: int = Field(default=3000, ge=1, le=CELLS_MAX)
-    qmax_cells: int = Field(default=4000, ge=1, le=CELLS_MAX)
+    lbo_cells: CellThreshold = 1000
+    hbo_cells: CellThreshold = 3000
+    qmax_cells: CellThreshold = 4000
     rate_form: RateForm = RateForm.TIME
     rate_alpha: float = Field(default=0.9, ge=0, lt=1)
     'Alpha of (2) with `rate_form = "alpha"`.'
@@ -97,16 +92,25 @@ class PortConfig(_Model):
     mtu_bytes: int | None = Field(default=None, ge=68, le=65_535)
     "Longest IP packet of the line; default: what the run state says, else 1500."
 
+
+class PortConfig(GfrPort):
+    """An egress port that GFR manages."""
+
+    switch: SwitchName
+    port: PortNumber
+    capacity: Annotated[LineRate, Field(gt=0)]  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
+    "C_GFR, bit/s on the line."
+
     @property
     def place(self) -> tuple[str, int]:
         """(switch, port)."""
         return self.switch, self.port
 
 
-class VcMatch(_Model):
+class VcMatch(Section):
     """Packets of a VC at one switch; what is left out matches all."""
 
-    switch: str = Field(min_length=1)
+    switch: SwitchName
     ingress_port: int = Field(default=0, ge=0, lt=CPU_PORT)
     src: str = ""
     dst: str = ""
@@ -137,21 +141,21 @@ class VcMatch(_Model):
         )
 
 
-class VcEdge(_Model):
+class VcEdge(Section):
     """Where a VC enters the network and is policed."""
 
-    switch: str = Field(min_length=1)
-    ingress_port: int = Field(ge=1, lt=CPU_PORT)
+    switch: SwitchName
+    ingress_port: PortNumber
 
 
-class VcPlace(_Model):
+class VcPlace(Section):
     """An egress port on a VC's path."""
 
-    switch: str = Field(min_length=1)
-    port: int = Field(ge=1, lt=CPU_PORT)
+    switch: SwitchName
+    port: PortNumber
 
 
-class VcConfig(_Model):
+class VcConfig(Section):
     """One VC: a customer's aggregate with a minimum rate."""
 
     name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -193,7 +197,7 @@ class VcConfig(_Model):
 Dscps = Annotated[tuple[Dscp, ...], PlainSerializer(list)]
 
 
-class GfrConfig(_Model):
+class GfrConfig(Section):
     """All ports and VCs of a topology."""
 
     ports: tuple[PortConfig, ...] = ()
@@ -226,6 +230,43 @@ class GfrConfig(_Model):
     def vc(self, name: str) -> VcConfig | None:
         """The VC of that name, or None."""
         return next((vc for vc in self.vcs if vc.name == name), None)
+
+
+class GfrSections(Section):
+    """At the top of the file."""
+
+    vcs: tuple[VcConfig, ...] | None = None
+    "GFR: all VCs."
+    clp_dscp: Dscps = MARKED_DSCPS
+    "GFR: DSCPs that mean CLP 1."
+
+
+class GfrLoop(Section):
+    """Keys of `[loop]`."""
+
+    activity_period: Annotated[Duration, Field(ge=0.1, le=60)] = 1.0
+    "GFR: between two looks at which VCs are active."
+    active_time: Annotated[Duration, Field(ge=0.2, le=600)] = 2.0
+    "GFR: a VC without an arrival for so long is not active."
+
+
+def config_of(part: Config, in_force: GfrConfig | None = None) -> GfrConfig | None:
+    """What a file says, with what it leaves out as in `in_force`; None when it says nothing of GFR."""
+    ports = tuple(
+        PortConfig(switch=place[0], port=place[1], **{name: getattr(port, name) for name in port.model_fields_set})
+        for place, port in (part.ports or {}).items()
+        if port.capacity is not None
+    )
+    sections = part.sections or GfrSections()
+    said = sections.model_fields_set
+    if not ports and not said:
+        return None
+    old = in_force or GfrConfig()
+    return GfrConfig(
+        ports=ports if part.ports is not None else old.ports,
+        vcs=old.vcs if sections.vcs is None else sections.vcs,
+        clp_dscp=sections.clp_dscp if "clp_dscp" in said else old.clp_dscp,
+    )
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------

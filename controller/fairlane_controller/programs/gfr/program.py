@@ -3,12 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fairlane import Entries, Program, Reading, Reason, Row, SwitchState
+from fairlane import (
+    Config,
+    Entries,
+    ErrorCode,
+    FairlaneError,
+    Plan,
+    Program,
+    Reading,
+    Reason,
+    Row,
+    RunState,
+    SwitchState,
+)
 
 from fairlane_controller.programs.gfr import names, view
+from fairlane_controller.programs.gfr.check import problems_of
+from fairlane_controller.programs.gfr.config import GfrConfig, GfrLoop, GfrPort, GfrSections, config_of
+from fairlane_controller.programs.gfr.deploy import make_plan
+from fairlane_controller.programs.gfr.setup import plan_in_force
+from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.wanted import FilePlan
 
 
 class Gfr(Program):
@@ -18,10 +38,14 @@ class Gfr(Program):
     title = "GFR: minimum rates for VCs, by selective discard and weighted shares of the buffer."
     p4 = "../../../../p4src/compiled/gfr"
     tables = names.TABLES
+    Settings = GfrPort
+    Sections = GfrSections
+    LoopSettings = GfrLoop
     control = "topology:GfrTopology"
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane vc` or `fairlane gfr`")
     columns = view.COLUMNS
     kinds = view.KINDS
+    frequent_events = ("gfr_active",)
     reasons = {
         12: Reason("port_full", "the port's queue was full", in_queue=True, in_rows=True),
         13: Reason("gfr", "refused by the port's GFR scheme", in_queue=True, in_rows=True),
@@ -47,6 +71,55 @@ class Gfr(Program):
         del switch
         ports = [int(entry["egress_port"]) for entry in current.values() if entry.table_id == names.TABLE_PORT_SCHEME]
         return {port: self.Settings() for port in sorted(ports)}
+
+    def check(self, config: Config, run: RunState | None) -> Iterator[str]:
+        """Its own checks, with the numbers that the ports have in the file."""
+        ports = config.ports or {}
+        for place, port in ports.items():
+            for key in sorted(port.model_fields_set - {"mtu_bytes", "capacity"}) if port.capacity is None else ():
+                yield f"{config.at[place]}.{key}: is of GFR's ports, which have a capacity (C_GFR): give capacity, or leave {key} out"
+        part = config_of(config, GfrStore(run.folder).state.config if run is not None else None)
+        if part is None:
+            return
+        numbers = [config.at[place] for place, port in ports.items() if port.capacity is not None]
+        for problem in problems_of(part, run):
+            yield re.sub(r"\bports\[(\d+)\]", lambda found: numbers[int(found[1])] if numbers else found[0], problem)
+
+    def plan(self, config: Config, run: RunState | None) -> Plan:
+        """What a configuration leaves out stays as it is remembered."""
+        state = GfrStore(run.folder if run is not None else None).state
+        part = config_of(config, state.config)
+        if part is None and run is not None:
+            return FilePlan(plan_in_force(state, run), state.config)
+        return FilePlan(make_plan(part or state.config, state, time.time(), run, "the configuration"), state.config)
+
+    async def plan_beside_loop(self, config: Config, run: RunState) -> Plan | None:
+        """With the VCs that are active, and what the lines carry, as a running loop has them."""
+        if config_of(config, GfrConfig()) is None:
+            return None
+        plan = self.plan(config, run)
+        assert isinstance(plan, FilePlan)
+        return await plan.beside_loop(run)
+
+    def initial_config(self, run: RunState) -> Config:
+        """What is remembered."""
+        return Config()
+
+    def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
+        """What is remembered."""
+        if scheme is not None:
+            raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
+        return super().initial_plan(run)
+
+    def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
+        """What is remembered."""
+        remembered = GfrStore(run.folder).state.config
+        config = remembered.model_dump(mode="json", exclude_defaults=True)
+        ports = {
+            (port.pop("switch"), port.pop("port")): GfrPort.model_validate(port) for port in config.get("ports", ())
+        }
+        sections = {"clp_dscp": list(remembered.clp_dscp), "vcs": config.get("vcs", [])}
+        return Config(ports, GfrSections.model_validate(sections))
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports and VCs."""

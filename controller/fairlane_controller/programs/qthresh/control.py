@@ -18,7 +18,7 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import OccupancyKeeper
 from fairlane_controller.measure.port import PortMeasurement, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.measure.source import listen_reports, listen_t_res
+from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
 from fairlane_controller.program.control import Session, SwitchControl, enable_digest
 from fairlane_controller.program.registry import runs_program
 from fairlane_controller.programs.qthresh import changes, why
@@ -92,7 +92,7 @@ class QthreshControl(SwitchControl):
         self._limits = await read_limits(client)
         self._go_on_from(await read_policies(client))
         ports = sorted(self._limits)
-        digests, flows = [program.DIGEST_T_RES, program.DIGEST_PORT_REPORT], 0
+        digests, flows = [DIGEST_T_RES, DIGEST_PORT_REPORT], 0
         if not self.session.dry_run:
             digests.insert(0, program.DIGEST_NEW_FLOW)
             flows = await self._flows.take_over(client)

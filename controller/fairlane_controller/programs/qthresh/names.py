@@ -23,8 +23,6 @@ ACTION_DROP_TAIL = "drop_tail"
 ACTION_SET_FLOW = "set_flow"
 ACTION_SET_FLOW_WEIGHTED = "set_flow_weighted"
 DIGEST_NEW_FLOW = "new_flow_t"
-DIGEST_T_RES = "t_res_t"
-DIGEST_PORT_REPORT = "port_report_t"
 COUNTER_FLOW_DROPS = "flow_drops"
 COUNTER_COLLISIONS = "collisions"
 

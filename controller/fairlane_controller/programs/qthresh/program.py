@@ -3,11 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from fairlane import Program, Reading, Reason, Row, SwitchState
+from fairlane import Config, Entries, Plan, Program, Reading, Reason, Row, RunState, SwitchState
 
+from fairlane_controller.errors import unknown_name
+from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh import names, view
+from fairlane_controller.programs.qthresh.check import problems_of
+from fairlane_controller.programs.qthresh.in_force import limit_settings, read_config
+from fairlane_controller.programs.qthresh.policies import Scheme
+from fairlane_controller.programs.qthresh.settings import QthreshLoop, QthreshPort, QthreshSections
+from fairlane_controller.programs.qthresh.setup import SetupPlan
+from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS, QthreshPlan
 
 
 class Qthresh(Program):
@@ -16,7 +25,10 @@ class Qthresh(Program):
     name = "qthresh"
     title = "Qthresh: a threshold for each TCP flow, computed from the link and tuned by goodput."
     p4 = "../../../../p4src/compiled/qthresh"
-    tables = (names.TABLE_PORT_LIMIT, names.TABLE_POLICY)
+    tables = (names.TABLE_PORT_LIMIT, names.TABLE_POLICY, TABLE_CLASS)
+    Settings = QthreshPort
+    Sections = QthreshSections
+    LoopSettings = QthreshLoop
     control = "topology:QthreshTopology"
     kept_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
@@ -25,12 +37,38 @@ class Qthresh(Program):
     }
     columns = view.COLUMNS
     kinds = view.KINDS
+    frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
         int(names.DropReason.QTHRESH): Reason(
             "qthresh", "the flow had its threshold of packets waiting", in_queue=True
         ),
         int(names.DropReason.PORT_FULL): Reason("port_full", "the port's queue was full", in_queue=True),
     }
+
+    def check(self, config: Config, run: RunState | None) -> Iterable[str]:
+        """Limits, classes, policies."""
+        return problems_of(config, run)
+
+    def plan(self, config: Config, run: RunState | None) -> Plan:
+        """What a configuration does not name stays."""
+        return QthreshPlan(config, run, LoopStore(run.folder if run is not None else None))
+
+    def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
+        """Limits, policies with their settings, classes."""
+        return read_config(current, run)
+
+    def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
+        """Limits of the managed ports and their schemes; without `scheme` those that are there stay."""
+        schemes = [one.value for one in Scheme]
+        if scheme is not None and scheme not in schemes:
+            raise unknown_name("scheme", scheme, schemes)
+        return SetupPlan(run, Scheme(scheme) if scheme is not None else None)
+
+    def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
+        """The ports that have a limit."""
+        del switch
+        entries = [entry for entry in current.values() if entry.table_id == names.TABLE_PORT_LIMIT]
+        return {int(entry["egress_port"]): limit_settings(entry) for entry in entries}
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports, classes and flows."""

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.contract import Plan, Wanted
 from fairlane_controller.program.registry import check_program
+from fairlane_controller.programs.qthresh.names import TABLE_POLICY
 from fairlane_controller.programs.qthresh.policies import (
     START_QTHRESH_PACKETS,
     Policy,
@@ -18,6 +21,7 @@ from fairlane_controller.programs.qthresh.policies import (
 )
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import Entries
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import UNLIMITED
 
@@ -77,6 +81,22 @@ def set_up_entries(
             elif before is None:
                 entries.append(Policy(port.port, traffic_class, Scheme.DROP_TAIL).entry)
     return entries
+
+
+@dataclass(frozen=True)
+class SetupPlan(Plan):
+    """What a topology is set up with; policies that are there stay."""
+
+    run: RunState
+    scheme: Scheme | None = None
+
+    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+        """Limits and policies of the managed ports, and all that is there already."""
+        del requeued
+        found = [Policy.from_entry(one) for one in current.values() if one.table_id == TABLE_POLICY]
+        policies = {one.key: one for one in found if one is not None}
+        entries = set_up_entries(self.run, self.run.switch(switch), policies, self.scheme)
+        return Wanted([*entries, *current.values()])
 
 
 async def set_up(

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A configuration of a topology as the core compares and writes it, beside a loop that follows VCs and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from finsy import P4TableEntry
+
+from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.program import contract
+from fairlane_controller.program.contract import Wanted
+from fairlane_controller.programs.gfr.config import GfrConfig
+from fairlane_controller.programs.gfr.deploy import Plan
+from fairlane_controller.programs.gfr.entries import Active, port_entries
+from fairlane_controller.programs.gfr.line import at_capacity
+from fairlane_controller.programs.gfr.paths import Place, vcs_of
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.difference import Entries
+
+
+@dataclass(frozen=True)
+class FilePlan(contract.Plan):
+    """A plan beside what is in force."""
+
+    plan: Plan
+    in_force: GfrConfig
+    active: Active | None = None
+    "Active VCs of each port, as a running loop has them; without one all are."
+    lines: dict[Place, float] = field(default_factory=dict[Place, float])
+    "What the line of a port carries, as a running loop has it."
+
+    async def beside_loop(self, run: RunState) -> FilePlan:
+        """With what a running loop has decided meanwhile."""
+        if not loop_runs(run.folder):
+            return self
+        status = await ask(run.folder, {"op": "status"})
+        ports = {(agent["switch"], port["port"]): port for agent in status for port in agent["ports"]}
+        active = {at: port["active"] for at, port in ports.items()}
+        return replace(self, active=active, lines={at: port["capacity_bps"] for at, port in ports.items()})
+
+    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+        """Every VC's entries; a switch that has none keeps what it has."""
+        del requeued
+        if switch not in self.plan.switches:
+            return Wanted(list(current.values()))
+        entries = [
+            *_on_measured_lines(self.plan, switch, self.active, self.lines),
+            *self.plan.entries(switch, self.active),
+        ]
+        return Wanted(entries, self.plan.resets(switch))
+
+    def request(self, source: str) -> dict[str, Any]:
+        """The whole configuration, into all switches or none."""
+        return {"op": "gfr_apply", "config": self.plan.state.config.model_dump(mode="json"), "source": source}
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether it is in force already."""
+        return self.plan.state.config == self.in_force
+
+
+def _on_measured_lines(plan: Plan, switch: str, active: Active | None, lines: dict[Place, float]) -> list[P4TableEntry]:
+    """Entries of ports whose configuration lets the loop follow the line (`follow_capacity`), as the loop has them."""
+    made: list[P4TableEntry] = []
+    crossing = vcs_of(plan.state.config, plan.run)
+    for port in plan.state.config.ports:
+        bps = lines.get(port.place, port.capacity)
+        if port.switch != switch or not port.follow_capacity or bps == port.capacity:
+            continue
+        vcs = crossing[port.place]
+        on_line = at_capacity(port, bps, sum(vc.mcr for vc in vcs))
+        made += port_entries(plan.state.allocation, on_line, vcs, active.get(port.place) if active else None)
+    return made

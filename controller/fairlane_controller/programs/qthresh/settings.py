@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `fairlane.toml` says of Qthresh: ports, classes, policies, and how the loop decides."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from fairlane_controller.program.quantities import Dscp, Duration, Packets, Size
+from fairlane_controller.program.settings import Section, Settings
+from fairlane_controller.programs.qthresh.model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
+from fairlane_controller.programs.qthresh.names import CLASSES
+from fairlane_controller.programs.qthresh.policies import Scheme
+from fairlane_controller.state.loop_state import Mode, PolicyState
+from fairlane_controller.switch.shared import PortNumber, SwitchName
+
+PolicyKey = tuple[str, int, int]
+"""(switch, egress port, class)."""
+ClassNumber = Annotated[int, Field(ge=0, lt=CLASSES)]
+Weight = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
+
+
+class FlowWeightConfig(Section):
+    """The weight of new flows that have all that is given; the first rule that matches counts."""
+
+    weight: Weight
+    src: str | None = None
+    dst: str | None = None
+    src_port: int | None = Field(default=None, ge=0, le=65_535)
+    dst_port: int | None = Field(default=None, ge=0, le=65_535)
+
+
+Period = Annotated[Duration, Field(gt=0, le=3600)]
+
+
+class QthreshLoop(Section):
+    """Keys of `[loop]`; what is not given is as in the loop's own defaults."""
+
+    evaluate_period: Annotated[Duration, Field(ge=0.05, le=60)] = 0.25
+    "Between two decisions about a threshold."
+    tune_period: Annotated[Duration, Field(ge=0.1, le=60)] = 1.0
+    "Between two corrections of the flows' own thresholds."
+    min_write_interval: Annotated[Duration, Field(ge=0.1, le=3600)] = 1.0
+    "At most one write in this time and policy."
+    samples: int = Field(default=2, ge=1, le=100)
+    "Evaluations in a row that must agree on another value."
+    margin_packets: float = Field(default=0.1, ge=0, le=1000)
+    "Hysteresis: how far the exact value must be past the rounding boundary of the value in force,"
+    margin_ratio: float = Field(default=0.02, ge=0, le=1)
+    "and how far as a part of the value in force."
+    agree_ratio: float = Field(default=0.05, ge=0, le=1)
+    "Values agree when they differ by no more than this part."
+    max_age: Period = 3.0
+    "A measurement of BW, L_D or N_C older than this decides nothing."
+    max_t_res_age: Period = 10.0
+    "The same for T_res."
+    flow_idle: Annotated[Duration, Field(ge=1, le=86_400)] = 30.0
+    "A flow's entry ages out after this time."
+    flow_weights: tuple[FlowWeightConfig, ...] = ()
+
+
+class QthreshPort(Settings):
+    """One port of a switch."""
+
+    managed: bool | None = None
+    "Qthresh: whether the program counts, classifies and refuses here."
+    limit_packets: Packets | None = None
+    "Qthresh: what the program lets wait; default queue_packets. At most what the queue holds."
+    limit_bytes: Size | None = None
+    report_period: Annotated[Duration, Field(ge=0.001, le=60)] | None = None
+    "Qthresh: between two reports of the port."
+
+
+class ClassConfig(Section):
+    """Packets of a traffic class; what is left out matches all, the more precise rule wins (port, then DSCP, then PCP)."""
+
+    traffic_class: ClassNumber = Field(alias="class")
+    switch: str = ""
+    "Empty: every switch."
+    ingress_port: PortNumber | None = None
+    dscp: Dscp | None = None
+    pcp: int | None = Field(default=None, ge=0, le=7)
+    "Priority of the frame's VLAN tag."
+
+    @model_validator(mode="after")
+    def _matches_something(self) -> ClassConfig:
+        if self.ingress_port is None and self.dscp is None and self.pcp is None:
+            raise ValueError("a class without ingress_port, dscp or pcp would be all packets: give one of them")
+        return self
+
+    @property
+    def priority(self) -> int:
+        """Higher for the more precise one: 1 to 7, and equal only for two that match the same fields."""
+        return 4 * (self.ingress_port is not None) + 2 * (self.dscp is not None) + (self.pcp is not None)
+
+
+class PolicyConfig(Section):
+    """How an egress port treats a class."""
+
+    switch: SwitchName
+    port: PortNumber
+    traffic_class: ClassNumber = Field(default=0, alias="class")
+    scheme: Scheme = Scheme.QTHRESH
+    mode: Mode | None = None
+    "auto: the loop decides; manual: `threshold` holds. Default: manual with a threshold, else auto."
+    threshold: Annotated[Packets, Field(le=65_535)] | None = None
+    "Packets of one flow that may wait, before the weight."
+    weight: Weight = 1.0
+    k: float = Field(default=DEFAULT_K, ge=0.1, le=100)
+    "Constant of eq. (9)."
+    self_tuning: bool = True
+    "Mode auto: correct (9) by the flows' goodputs."
+    min_packets: Annotated[Packets, Field(le=65_535)] | None = None
+    "Mode auto: bounds of the threshold."
+    max_packets: Annotated[Packets, Field(le=65_535)] | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> PolicyConfig:
+        if self.scheme is Scheme.DROP_TAIL:
+            for name in ("threshold", "mode", "weight", "k", "self_tuning", "min_packets", "max_packets"):
+                if name in self.model_fields_set:
+                    raise ValueError(f"{name}: drop_tail has none; leave it out, or set scheme to qthresh")
+        if self.mode is Mode.AUTO and self.threshold is not None:
+            raise ValueError("threshold: with mode auto the loop decides it; leave it out, or set mode to manual")
+        if self.mode is Mode.MANUAL and self.threshold is None and self.scheme is Scheme.QTHRESH:
+            raise ValueError("threshold: mode manual needs one, in packets")
+        low, high = self.min_packets, self.max_packets
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"min_packets: {low} is above max_packets {high}")
+        if self.threshold is not None and self.threshold * round(self.weight * 256) < 256:
+            raise ValueError(
+                f"weight: {self.weight:g} with a threshold of {self.threshold} packets would admit nothing: "
+                f"must be at least {1 / self.threshold:.4g}"
+            )
+        return self
+
+    @property
+    def key(self) -> PolicyKey:
+        """(switch, egress port, class)."""
+        return self.switch, self.port, self.traffic_class
+
+    @property
+    def settings(self) -> PolicyState:
+        """What the loop remembers of it."""
+        return PolicyState(
+            mode=self.mode or (Mode.AUTO if self.threshold is None else Mode.MANUAL),
+            weight=self.weight,
+            k=self.k,
+            self_tuning=self.self_tuning,
+            pinned_packets=self.threshold,
+            min_packets=self.min_packets,
+            max_packets=self.max_packets,
+        )
+
+
+class QthreshSections(Section):
+    """At the top of the file."""
+
+    classes: tuple[ClassConfig, ...] | None = None
+    "Qthresh: all rules of a traffic class other than 0; others are removed."
+    policies: tuple[PolicyConfig, ...] | None = None
+    "Qthresh: all policies; a class without one is drop-tail."
