@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of a program: found by name and by folder, its settings, its plan, its rows, its hooks at run time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane import (
+    Config,
+    FairlaneError,
+    P4TableAction,
+    P4TableEntry,
+    P4TableMatch,
+    SwitchControl,
+    every,
+    load_program,
+    on_digest,
+)
+from fairlane_controller.config.model import config_model
+from fairlane_controller.program.names import command_groups, program_names
+from fairlane_controller.program.reasons import meaning, reasons_of
+from fairlane_controller.program.registry import find_program, wrong_program
+from fairlane_controller.program.setup import complete_rows
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from fairlane_controller.switch.client import entry_key
+from finsy import P4CounterData
+
+DROP_TAIL = '''
+from fairlane import *
+
+class DropTail(Program):
+    """At most `limit` packets wait."""
+    name = "droptail"
+    title = "Drop-tail with a limit of its own."
+    p4 = "droptail"
+    tables = ("port_limit_of_droptail",)
+    reasons = {14: Reason("over_limit", "the limit was reached", in_queue=True)}
+    columns = (Column("refused", "refused", "packets", "over the limit", "refused_packets"),)
+
+    class Settings(Settings):
+        limit: Packets = 10
+        "Packets that may wait."
+
+    def entries(self, port, settings):
+        action = P4TableAction("set_limit", packets=settings.limit)
+        yield P4TableEntry(self.tables[0], match=P4TableMatch(egress_port=port.port), action=action)
+
+    def ports_of(self, switch, current):
+        return {int(e["egress_port"]): self.Settings(limit=e.action.args["packets"]) for e in current.values()}
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A program of a user's own."""
+    made = tmp_path / "mine"
+    made.mkdir()
+    (made / "program.py").write_text(DROP_TAIL, encoding="utf-8")
+    return made
+
+
+def limit(port: int, packets: int) -> P4TableEntry:
+    action = P4TableAction("set_limit", packets=packets)
+    return P4TableEntry("port_limit_of_droptail", match=P4TableMatch(egress_port=port), action=action)
+
+
+def run_of(**ports: int) -> RunState:
+    states = tuple(PortState.model_validate({"port": int(name[1:]), "limit": value}) for name, value in ports.items())
+    return RunState(name="t", program="droptail", switches=(SwitchState(name="s1", grpc="x:1", ports=states),))
+
+
+def limits(entries: Iterable[P4TableEntry]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for entry in entries:
+        assert isinstance(entry.action, P4TableAction)
+        found[int(entry["egress_port"])] = entry.action.args["packets"]
+    return found
+
+
+def test_a_folder_is_a_program_with_all_that_follows_from_it(folder: Path) -> None:
+    program = load_program(f"{folder}/")
+    assert load_program(f"{folder}/") is program
+    assert program.pipeline().json == folder / "droptail.json"
+    assert reasons_of(program)[14].meaning == "the limit was reached"
+    assert reasons_of(program)[6].name == "ttl", "those that all programs share are there too"
+    model = config_model(program)
+    config = model.model_validate({"ports": [{"switch": "s1", "port": 3, "limit": "12packets", "rate": "2Mbit"}]})
+    part = config.part_of(program)
+    assert part.ports is not None
+    assert part.ports[("s1", 3)].limit == 12
+    schema = model.model_json_schema()["$defs"]["PortConfig"]["properties"]["limit"]
+    assert schema["description"] == "Packets that may wait."
+
+
+def test_a_plan_keeps_ports_that_are_not_named_and_an_exact_one_does_not(folder: Path) -> None:
+    program = load_program(f"{folder}/")
+    current = {entry_key(entry): entry for entry in (limit(1, 5), limit(2, 6))}
+    config = Config({("s1", 2): program.Settings.model_validate({"limit": 7}), ("s2", 9): program.Settings()})
+    assert limits(program.plan(config, None).wanted("s1", current).entries) == {1: 5, 2: 7}
+    assert limits(program.initial_plan(run_of(p3=4)).wanted("s1", current).entries) == {3: 4}
+    assert program.read_config({"s1": current}, run_of()).ports == {
+        ("s1", 1): program.Settings.model_validate({"limit": 5}),
+        ("s1", 2): program.Settings.model_validate({"limit": 6}),
+    }
+
+
+def test_a_setting_of_a_topology_that_is_none_is_refused_with_its_port(folder: Path) -> None:
+    program = load_program(f"{folder}/")
+    with pytest.raises(FairlaneError, match="port 3: limit: "):
+        program.initial_plan(run_of(p3=-1))
+    with pytest.raises(FairlaneError, match="--scheme: the program droptail has no schemes"):
+        program.initial_plan(run_of(p3=4), "red")
+
+
+def test_what_is_no_program_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FairlaneError, match="unknown program 'codle'; valid: ena, gfr, qthresh"):
+        load_program("codle")
+    with pytest.raises(FairlaneError, match=r"is no program's folder: it has no program\.py"):
+        load_program(f"{tmp_path}/")
+    (tmp_path / "program.py").write_text("import nothing_of_that_name\n")
+    with pytest.raises(
+        FairlaneError, match=r"program\.py: ModuleNotFoundError: No module named 'nothing_of_that_name'"
+    ):
+        load_program(f"{tmp_path}/")
+    (tmp_path / "program.py").write_text("X = 1\n")
+    with pytest.raises(FairlaneError, match=r"must define one subclass of fairlane\.Program, not 0"):
+        load_program(f"{tmp_path}/")
+
+
+def test_programs_are_told_from_each_other_by_their_tables() -> None:
+    assert program_names() == ["ena", "gfr", "qthresh"]
+    for name in program_names():
+        program = load_program(name)
+        assert program.pipeline().json.is_file(), "compiled"
+        assert find_program(["ipv4_lpm", *program.tables, *program.kept_tables]) is program
+    assert find_program(["ipv4_lpm"]) is None
+    assert command_groups()["ena"] == (
+        "fairlane_controller.programs.ena.cli:app",
+        "ENA: the switch names corrupted segments for receivers that cannot.",
+    )
+    assert wrong_program("gfr", load_program("ena").tables).message == (
+        "the program on the switch is ena, not gfr: see `fairlane ena`"
+    )
+    assert meaning("corrupted") == "TCP checksum wrong, and nobody to tell"
+
+
+class OneReading:
+    """Two ports with a limit, one of which has refused 3 packets."""
+
+    switch = "s1"
+    folder = None
+    loop = None
+
+    def __init__(self) -> None:
+        self.memory: dict[str, Any] = {}
+
+    async def table(
+        self, name: str, *, counters: bool = False, idle: bool = False, max_age_s: float = 0.0
+    ) -> list[P4TableEntry]:
+        del counters, idle, max_age_s
+        assert name == "port_limit_of_droptail"
+        return [limit(1, 5), limit(2, 6)]
+
+    async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
+        assert name == "refused_packets"
+        return {port: P4CounterData(packet_count=3 if port == 2 else 0) for port in indices}
+
+    async def registers(self, name: str, indices: Iterable[int]) -> Mapping[int, int] | None:
+        del name, indices
+
+    def per_s(self, key: object, total: float | None, /) -> float | None:
+        del key, total
+
+
+async def test_columns_of_counters_are_filled_by_the_core(folder: Path) -> None:
+    rows = await complete_rows(load_program(f"{folder}/"), OneReading(), None)
+    assert [(row.port, dict(row.values)) for row in rows] == [(1, {"refused": 0}), (2, {"refused": 3})]
+
+
+async def test_hooks_are_the_jobs_of_a_control() -> None:
+    done: list[object] = []
+
+    class Control(SwitchControl):
+        period_s = 0.001
+
+        @on_digest("port_report_t")
+        async def measured(self, client: Any, values: Any) -> None:
+            del client
+            done.append(values)
+
+        @every(lambda control: control.period_s)
+        async def decide(self, client: Any) -> None:
+            del client
+            done.append("decided")
+
+    class Session:
+        async def attempt(self, client: Any, what: str, act: Any) -> bool:
+            await act(client)
+            done.append(what)
+            return True
+
+    class Client:
+        async def enable_digest(self, name: str, **options: Any) -> None:
+            done.append((name, options["max_list"]))
+
+        async def digests(self, name: str) -> Any:
+            yield [{"of": name}]
+
+    session: Any = Session()
+    client: Any = Client()
+    tasks = [asyncio.create_task(job) for job in Control(session, None).jobs(client)]
+    while "decided" not in done or len(done) < 4:
+        await asyncio.sleep(0.001)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert [one for one in done if one != "decided"] == [
+        ("port_report_t", 64), "digest port_report_t", [{"of": "port_report_t"}],
+    ]  # fmt: skip
