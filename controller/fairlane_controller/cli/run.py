@@ -100,11 +100,12 @@ def run_command(
         targets = [configured(targets, config, idle_s)]
 
     for target in targets:
-        if target.program.topology_control() is None:
-            name = target.run.name if target.run is not None else ""
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT, f"the topology {name!r} runs {target.program.name}, which needs no control loop"
-            )
+        control, name = target.program.topology_control(), target.program.name
+        if control is None:
+            where = target.run.name if target.run is not None else ""
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"the topology {where!r} runs {name}, which needs no control loop")
+        if control.needs_all_switches and switch:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--switch: a loop of the program {name} takes all switches")
     if backup and any(target.run is None for target in targets):
         raise FairlaneError(ErrorCode.BAD_INPUT, "--backup: primary and backup share a run state: name it by --state")
 

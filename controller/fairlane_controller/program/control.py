@@ -103,6 +103,8 @@ class TopologyControl:
     control_type: ClassVar[type[SwitchControl]] = SwitchControl
     requests: ClassVar[tuple[str, ...]] = ()
     "Names of the requests of the control socket that `handle` answers."
+    needs_all_switches: ClassVar[bool] = False
+    "Whether a loop must keep every switch of the topology."
     dry_run_observes: ClassVar[bool] = False
     "Whether a dry run looks on as a backup does, instead of being the primary."
 

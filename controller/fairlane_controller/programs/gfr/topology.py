@@ -31,6 +31,7 @@ class GfrTopology(TopologyControl):
 
     control_type = GfrControl
     requests = OPS
+    needs_all_switches = True
     dry_run_observes = True
 
     def __init__(
