@@ -16,8 +16,6 @@ from fl_signals import held
 INIT_TIMEOUT_S = 60.0
 LOOP_READY_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 10.0
-WITHOUT_LOOP = ("ena",)
-"""Programs whose switches need no control loop once they are programmed."""
 
 
 def program_switches(network: Network, switches: Sequence[str] = ()) -> None:

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 import fl_state
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
@@ -46,7 +47,7 @@ class NetworkOptions:
     """Number of this instance; 0 to 99."""
     target: str = "embedded"
     """`embedded` or `bmv2`."""
-    program: str = "qthresh"
+    program: str = DEFAULT_PROGRAM
     """P4 program below `p4src/compiled/`."""
     seed: int = 1
     """Of all chance in the run: the wire's links, the programs' `random()`."""

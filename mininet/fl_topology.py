@@ -43,7 +43,7 @@ Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class PortSpec(Strict):
-    """A switch port's traffic manager: rate in bit/s on the line (0: unlimited), scheduler, and what may wait (docs/design-gfr.md)."""
+    """A switch port's traffic manager: rate in bit/s on the line (0: unlimited), scheduler, and what may wait."""
 
     rate_bps: Rate | None = Field(default=None, validation_alias="rate")
     link_layer: Literal["none", "ethernet", "atm"] = "none"
@@ -58,7 +58,7 @@ class PortSpec(Strict):
     bottleneck: bool = False
     """The controller measures this port and sets its threshold."""
     far_side: bool = False
-    """With program `ena`: the far side of a satellite link (docs/ena-switch.md)."""
+    """The far side of a satellite link, for a program that has some."""
 
 
 class HostSpec(Strict):

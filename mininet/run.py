@@ -15,6 +15,8 @@ from pathlib import Path
 
 import fl_runtime
 import fl_topology
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import TlsFiles
 from fairlane_controller.units import counted
@@ -22,17 +24,12 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fl_changes import Player
 from fl_cli import FairlaneCLI
-from fl_control import WITHOUT_LOOP, program_switches, start_loop
+from fl_control import program_switches, start_loop
 from fl_net import Network, NetworkOptions
 from fl_signals import Ended, ended_by_signals, held
 from fl_variants import apply_variants
 
 HERE = Path(__file__).parent
-TRY = {
-    "qthresh": "fairlane status · fairlane threshold show · fairlane flows · fairlane link list",
-    "gfr": "fairlane status · fairlane gfr apply FILE · fairlane vc list · fairlane link list",
-    "ena": "fairlane status · fairlane ena show",
-}
 FULL_FRAME_BYTES = 1514
 """Length of the frames for which BMv2's queues get their rate: a sender's default, without the check sequence."""
 
@@ -55,7 +52,7 @@ def options() -> argparse.Namespace:
         "--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program"
     )
     parser.add_argument(
-        "--program", choices=programs(), default="qthresh", help="the P4 program of the switches (p4src/compiled)"
+        "--program", choices=programs(), default=DEFAULT_PROGRAM, help="the P4 program of the switches (p4src/compiled)"
     )
     parser.add_argument(
         "--instance", type=int, default=0, help="number of this topology; another one may run beside it"
@@ -140,14 +137,14 @@ def run(chosen: argparse.Namespace) -> None:
                     written = fl_runtime.program_switch(runtimes[name], endpoint(network, name))
                     print(f"{name}: {counted(written, 'entry')} of {runtimes[name].path}")
             if some := [name for name in names if name in ours]:
-                everything = len(some) == len(network.switches)  # GFR's configuration is not for one of several
+                everything = len(some) == len(network.switches)  # a configuration may not be for one of several
                 program_switches(network, [] if everything else some)
             for name in names:
                 if name in runtimes or name in ours:
                     network.switches[name].shape(FULL_FRAME_BYTES)
 
         program(list(network.switches))
-        if ours and chosen.program not in WITHOUT_LOOP:
+        if ours and load_program(chosen.program).control:
             start_loop([network], ours if runtimes else [])
         print(
             f"topology {chosen.topology.name}: {counted(len(network.hosts), 'host')}, {counted(len(network.switches), 'switch')} ({chosen.target}); state in {network.folder}"
@@ -156,7 +153,8 @@ def run(chosen: argparse.Namespace) -> None:
             for name, switch in network.switches.items():
                 print(f"{name}: P4Runtime on {switch.options.grpc}, device id {switch.options.device_id}")
         else:
-            print(f"try in another terminal: {TRY[chosen.program]}")
+            tries = ("status", *load_program(chosen.program).first_commands, "link list")
+            print(f"try in another terminal: {' · '.join(f'fairlane {one}' for one in tries)}")
         if topology.changes:
             stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
             print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from fairlane_controller.config.loop_options import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.policies import settings_of
 from fairlane_controller.loop.control import SOCKET_FILE
 from fairlane_controller.loop.schema import REQUESTS, checked
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
@@ -23,6 +22,7 @@ from fairlane_controller.programs.gfr.edit import OPS, apply_edit
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
+from fairlane_controller.programs.qthresh.table_write import settings_of
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from fairlane_controller.verbs.updates import from_text
 from finsy import P4Schema

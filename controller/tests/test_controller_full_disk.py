@@ -17,9 +17,9 @@ from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import ops
 from fairlane_controller.history.journal import read_history
-from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh.loop_state import PolicyState, read_loop_state
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state import store
-from fairlane_controller.state.loop_state import PolicyState, read_loop_state
 from fairlane_controller.state.run_state import RunState, write_topology
 from fairlane_controller.state.store import Store
 from live_switch import LiveSwitch

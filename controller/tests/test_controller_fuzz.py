@@ -11,7 +11,7 @@ import pytest
 from fairlane_controller.config.read import read_text
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.schema import checked
-from fairlane_controller.loop.store import LoopStore
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fuzz import HARNESSES, harness
 from fuzz_tools import FEW
 from live_switch import binary

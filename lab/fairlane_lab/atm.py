@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fairlane_controller.programs.gfr.model import (
+from fairlane_controller.switch.shared import (
     AAL5_TRAILER_BYTES,
     CELL_LINE_BYTES,
     CELL_PAYLOAD_BYTES,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"]
 Threshold = int | Literal["model", "auto"]
 
@@ -164,7 +166,7 @@ class Scenario:
     duration_s: float
     warmup_s: float
     """Not counted. Goodput and utilisation are over [warmup_s, duration_s]; all greedy flows have started by then."""
-    program: str = "qthresh"
+    program: str = DEFAULT_PROGRAM
     tcp: TcpOptions = TcpOptions()
     control: Control = Control()
     changes: tuple[Change, ...] = ()

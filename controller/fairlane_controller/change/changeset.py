@@ -18,8 +18,8 @@ from finsy import GRPCStatusCode, P4TableEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient, entry_key
-from fairlane_controller.switch.difference import BATCH_UPDATES, Entries
-from fairlane_controller.switch.updates import Plain, entry_of, plain_entry
+from fairlane_controller.switch.difference import BATCH_UPDATES, Entries, read_entries
+from fairlane_controller.switch.updates import Plain, entry_of, plain_entry, plain_updates, updates_of
 
 _SO_ALREADY = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
 """What a switch says of taking back an update that it had not taken."""
@@ -124,6 +124,17 @@ async def apply(
             raise
         code = ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code
         raise FairlaneError(code, f"{problem.message}; {'; '.join(failed)}") from None
+
+
+async def write_plain(
+    client: SwitchClient, updates: Sequence[Plain], commit: Callable[[], Awaitable[None]] = nothing_to_commit
+) -> ChangeSet:
+    """Plain updates into one switch, then `commit`, all or nothing. Raises BAD_INPUT for those that its P4Info refuses."""
+    checked = plain_updates(updates_of(updates), client.switch.p4info)
+    current = await read_entries(client, sorted({str(one["table"]) for one in checked}))
+    change = ChangeSet({client.endpoint.name: entry_changes(client, current, checked)})
+    await apply(change, {client.endpoint.name: client}, commit)
+    return change
 
 
 async def _take_back(client: SwitchClient, batch: Sequence[EntryChange]) -> str:

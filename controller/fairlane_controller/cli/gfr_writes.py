@@ -12,8 +12,7 @@ from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.standard import gfr_before
-from fairlane_controller.programs.gfr.change import change_config, plan_of
+from fairlane_controller.programs.gfr.change import change_config, config_before, plan_of
 from fairlane_controller.programs.gfr.deploy import apply_plan
 from fairlane_controller.programs.gfr.reads import read_active
 from fairlane_controller.programs.gfr.setup import is_gfr
@@ -50,7 +49,7 @@ def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
 
     async def work() -> dict[str, Any]:
         async with history.changing(run.folder, typed()) as made:
-            before = gfr_before(GfrStore(run.folder))
+            before = config_before(GfrStore(run.folder))
             await made.begin([before])
             done = await change_config(run, request)
             made.undo = [before]

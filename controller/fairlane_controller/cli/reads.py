@@ -8,8 +8,8 @@ from typing import Any
 
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.loop_state import LoopState, read_loop_state
 from fairlane_controller.programs.qthresh.policies import Scheme, read_limits, read_policies
-from fairlane_controller.state.loop_state import LoopState, read_loop_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 
 Row = dict[str, Any]

@@ -24,7 +24,7 @@ from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.qthresh.names import FLOW_IDLE_TIMEOUT_S
-from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import parse_time
 from fairlane_controller.web.hub import LONELY
@@ -91,7 +91,7 @@ def run_command(
     targets: list[LoopTarget] = []
     for name in state or [None]:
         found = resolve(name, switch)
-        program = load_program(found.run.program if found.run is not None else RunState.model_fields["program"].default)
+        program = load_program(found.run.program if found.run is not None else DEFAULT_PROGRAM)
         loop = loop_model().model_validate({"flow_idle": flow_idle})
         targets.append(
             LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)

@@ -17,9 +17,9 @@ from fairlane_controller.cli.targets import Targets
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.history.journal import record
 from fairlane_controller.loop.control import ask
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh import changes
 from fairlane_controller.programs.qthresh.control import policy_json
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.store import Documents, Store
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient

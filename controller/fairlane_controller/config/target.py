@@ -9,6 +9,7 @@ from fairlane_controller.config.model import TlsConfig
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import (
+    DEFAULT_PROGRAM,
     RunState,
     SwitchState,
     TlsState,
@@ -52,7 +53,7 @@ def described(loaded: Loaded) -> RunState:
         )
         for one in topology.switches
     )
-    program = loaded.config.program or RunState.model_fields["program"].default
+    program = loaded.config.program or DEFAULT_PROGRAM
     folder = state_root() / topology.name
     return RunState(name=topology.name, target=topology.target, program=program, switches=switches, folder=folder)
 

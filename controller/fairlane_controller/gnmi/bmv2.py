@@ -16,11 +16,11 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortUpdate, find_port
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.shared import ETHERNET_HEADER_BYTES
 from fairlane_controller.units import format_rate
 
 COMMAND = "simple_switch_CLI"
 TIMEOUT_S = 20.0
-ETHERNET_HEADER_BYTES = 14
 DEFAULT_MTU = 1500
 _PORT_LINE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(UP|DOWN)\b", re.MULTILINE)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.loop.control import ask, loop_runs
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient
@@ -47,16 +48,15 @@ class Context:
 Apply = Callable[[Context, Request], Awaitable[list[Request]]]
 """Applies one request, or raises FairlaneError with nothing changed; returns the requests that take it back, in their order."""
 
-_STANDARD = "fairlane_controller.history.standard"
 MODULES: dict[str, str] = {
-    "table_write": _STANDARD,
-    "gfr_apply": _STANDARD,
+    "table_write": "fairlane_controller.history.standard",
     "loop_put": "fairlane_controller.config.apply",
     "config_note": "fairlane_controller.config.apply",
     "p4_write": "fairlane_controller.verbs.updates",
     "port_set": "fairlane_controller.gnmi.change",
 }
-"""Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it."""
+"""Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it.
+Programs have requests of their own (`Program.undo_requests`)."""
 _REGISTERED: dict[str, Apply] = {}
 
 
@@ -67,19 +67,22 @@ def register(op: str, apply: Apply) -> None:
     _REGISTERED[op] = apply
 
 
-def apply_of(request: Request) -> Apply:
+def apply_of(context: Context, request: Request) -> Apply:
     """Who applies a request; UNKNOWN_NAME when nobody does."""
     op = str(request.get("op"))
     if op not in _REGISTERED and op in MODULES:
         importlib.import_module(MODULES[op])
-    if op not in _REGISTERED:
-        raise unknown_name("request of a history", op, {*_REGISTERED, *MODULES})
-    return _REGISTERED[op]
+    if op in _REGISTERED:
+        return _REGISTERED[op]
+    program = load_program(context.run.program)
+    if op not in program.undo_requests:
+        raise unknown_name("request of a history", op, {*_REGISTERED, *MODULES, *program.undo_requests})
+    return program.load(program.undo_requests[op])
 
 
 async def apply_all(context: Context, requests: Sequence[Request]) -> list[Request]:
     """Apply all, in their order, or none: what was applied is taken back when one is refused. Returns what takes all back."""
-    appliers = [apply_of(request) for request in requests]
+    appliers = [apply_of(context, request) for request in requests]
     inverse: list[Request] = []
     for request, apply in zip(requests, appliers, strict=True):
         try:
@@ -96,7 +99,7 @@ async def _take_back(context: Context, requests: Sequence[Request], problem: Fai
     failed: list[str] = []
     for request in requests:
         try:
-            await apply_of(request)(context, request)
+            await apply_of(context, request)(context, request)
         except FairlaneError as second:
             failed.append(second.message)
     if failed:

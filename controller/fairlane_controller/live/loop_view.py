@@ -33,7 +33,7 @@ async def read_loop(folder: Path | None) -> LoopSample:
     if isinstance(status, FairlaneError):
         return LoopSample() if status.code is ErrorCode.NO_LOOP else LoopSample(error=status)
     rows = tuple(_row(entry) for entry in status)
-    if isinstance(measured, FairlaneError):  # a loop of gfr has none
+    if isinstance(measured, FairlaneError):  # not every loop has some
         return LoopSample(rows)
     by_port = {
         (str(m["switch"]), int(m["port"])): {key: value for key, value in m.items() if key not in ("switch", "port")}

@@ -23,12 +23,13 @@ from typing import Any, ClassVar
 from finsy import P4TableEntry
 from pydantic import ValidationError
 
+from fairlane_controller.change.changeset import write_plain
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch.client import PipelineFiles, entry_key
+from fairlane_controller.switch.client import PipelineFiles, SwitchClient, entry_key
 from fairlane_controller.switch.difference import Entries
 
 Place = tuple[str, int]
@@ -161,6 +162,10 @@ class Program:
     "What its ports are called."
     control: ClassVar[str] = ""
     "What it does at run time: `module:class` of its `TopologyControl`, the module relative to the program's own; empty: it needs no loop."
+    first_commands: ClassVar[tuple[str, ...]] = ()
+    "Commands that a launcher names to people who begin: `codel show`."
+    undo_requests: ClassVar[Mapping[str, str]] = {}
+    "Requests of its own that take changes back, each with the `module:function` that applies it (`history.ops.Apply`)."
 
     # ---- what it is --------------------------------------------------------------------------------------------------
 
@@ -176,9 +181,11 @@ class Program:
 
     def topology_control(self) -> type[TopologyControl] | None:
         """The class of what it does at run time, imported only when it is needed; None: it needs no loop."""
-        if not self.control:
-            return None
-        module, _, name = self.control.partition(":")
+        return self.load(self.control) if self.control else None
+
+    def load(self, target: str) -> Any:
+        """`module:name`, the module relative to the program's own."""
+        module, _, name = target.partition(":")
         package = type(self).__module__.rpartition(".")[0]
         return getattr(importlib.import_module(f".{module}", package), name)
 
@@ -236,6 +243,20 @@ class Program:
         return Config(
             {(name, port): one for name, found in current.items() for port, one in self.ports_of(name, found).items()}
         )
+
+    # ---- single entries ----------------------------------------------------------------------------------------------
+
+    async def write_entries(self, client: SwitchClient, folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+        """`table_write` where no loop runs: entries, and what is remembered with them in the state file of `folder`, all or none.
+
+        Returns the request that takes it back.
+        """
+        del folder
+        if request.get("settings"):
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"settings: the program {self.name} remembers none")
+        change = await write_plain(client, request["updates"])
+        switch = client.endpoint.name
+        return {"op": "table_write", "switch": switch, "updates": change.inverse.updates(switch)}
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
 

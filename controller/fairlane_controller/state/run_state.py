@@ -112,12 +112,16 @@ class SwitchState(_Model):
         return next((p for p in self.ports if p.port == number), None)
 
 
+DEFAULT_PROGRAM = "qthresh"
+"""What switches run when nothing says another."""
+
+
 class RunState(_Model):
     """A running topology as far as the control plane needs to know it."""
 
     name: str = Field(min_length=1)
     target: str = "embedded"
-    program: str = "qthresh"
+    program: str = DEFAULT_PROGRAM
     switches: tuple[SwitchState, ...] = ()
     folder: Path = Path()
     "The folder of the state file."

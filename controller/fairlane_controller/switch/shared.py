@@ -17,6 +17,11 @@ CPU_PORT = 510
 """Frames from and to the controller; ports of the network are below."""
 UNLIMITED = 0xFFFF_FFFF
 
+ETHERNET_HEADER_BYTES = 14
+AAL5_TRAILER_BYTES = 8
+CELL_PAYLOAD_BYTES = 48
+CELL_LINE_BYTES = 53
+
 TABLE_ROUTE = {4: "ipv4_lpm", 6: "ipv6_lpm"}
 ACTION_FORWARD = "forward"
 COUNTER_PASSED = "passed"

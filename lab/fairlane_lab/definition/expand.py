@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from pydantic import ValidationError
 
 from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, given
@@ -26,7 +27,7 @@ from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
-from fairlane_lab.programs import DEFAULT_PROGRAM, find_part
+from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
 from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions, Vc
 

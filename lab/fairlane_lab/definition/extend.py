@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiment files that share a base: `extends = "base/gfr"`, a file relative to the one that names it, or an experiment of this tree.
+"""Experiment files that share a base: `extends = "base/common"`, a file relative to the one that names it, or an experiment of this tree.
 
 Tables are merged key by key, everything else takes the place of what the base has, arrays too, with two exceptions:
 

@@ -15,9 +15,6 @@ from fairlane_controller.program.registry import load_program
 
 from fairlane_lab.programs.part import LabPart
 
-DEFAULT_PROGRAM = "qthresh"
-"""What switches run when nothing says another."""
-
 
 @cache
 def find_part(program: str) -> LabPart:

@@ -113,7 +113,7 @@ def shown(metric: str, value: float | None, name: Name | None = None, digits: in
     if name.unit == "%":
         return f"{scaled:.1f}"
     if metric == "jain":
-        return f"{scaled:.4f}" if scaled >= 0.99 else f"{scaled:.3f}"  # GFR's schemes differ in the fourth digit
+        return f"{scaled:.4f}" if scaled >= 0.99 else f"{scaled:.3f}"  # shares of a line differ in the fourth digit
     return f"{scaled:.3f}" if " / " in metric else number(scaled, digits)
 
 

@@ -63,7 +63,7 @@ def pair_up(folders: Sequence[Path], notes_of: NotesOf = lambda _name: None) -> 
     """
     if not folders:
         raise RunFolderError(
-            "no run folders to report on: run an experiment first, such as `fairlane lab run qthresh-table1`"
+            "no run folders to report on: run an experiment first, such as `fairlane lab run NAME` (`fairlane lab list` has the names)"
         )
     found: dict[str, dict[str, list[RunFolder]]] = {}
     for run in (open_run(folder) for folder in folders):

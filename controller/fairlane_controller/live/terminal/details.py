@@ -61,7 +61,7 @@ def describe(snapshot: Snapshot, row: PortRow, width: int) -> list[Text]:
 
 
 def _line(start: str, columns: Sequence[Column], values: Mapping[str, Any]) -> Text:
-    """`class 0: scheme qthresh · Qthresh 5 packets · …`: what is known."""
+    """`class 0: threshold 5 packets · weight 1 · …`: what is known."""
     parts = [_value(one, values[one.name]) for one in columns if not one.wide and values.get(one.name) is not None]
     return Text(start + " · ".join(parts), no_wrap=True, overflow="ellipsis")
 

@@ -44,6 +44,7 @@ class Ena(Program):
     title = "ENA: the switch names corrupted segments for receivers that cannot."
     p4 = "../../../../p4src/compiled/ena"
     tables = ("far_side_in", "far_side_out")
+    first_commands = ("ena show",)
     ports_title = "far-side ports"
     reasons = {REASON_CORRUPTED: Reason("corrupted", "TCP checksum wrong, and nobody to tell")}
     columns = (

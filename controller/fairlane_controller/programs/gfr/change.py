@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.history.ops import Context
 from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
@@ -25,6 +26,18 @@ def plan_of(run: RunState, store: GfrStore, request: Request) -> Plan:
         return make_plan(config, store.state, time.time(), run, source_of(request))
     except FairlaneError as problem:
         raise in_words(problem, request, config.model_dump(mode="json")) from None
+
+
+def config_before(store: GfrStore) -> Request:
+    """What brings back the configuration in force."""
+    return {"op": "gfr_apply", "config": store.state.config.model_dump(mode="json"), "source": "the history"}
+
+
+async def apply_config(context: Context, request: Request) -> list[Request]:
+    """`{"op": "gfr_apply", "config": {…}}` of the history: the whole configuration, as the control socket has it."""
+    before = config_before(GfrStore(context.folder))
+    await change_config(context.run, {"source": "the history", **request})
+    return [before]
 
 
 async def change_config(run: RunState, request: Request) -> Request:

@@ -25,10 +25,10 @@ from fairlane_controller.program.contract import Config
 from fairlane_controller.program.quantities import Cells, Duration, Rate, parse_dscp
 from fairlane_controller.program.settings import Section, Settings
 from fairlane_controller.programs.gfr.match import IpNetwork, Ternary, parse_prefix, ternaries
-from fairlane_controller.programs.gfr.model import ETHERNET_HEADER_BYTES, MAX_40, cells_of_frame
+from fairlane_controller.programs.gfr.model import MAX_40, cells_of_frame
 from fairlane_controller.programs.gfr.names import CELLS_MAX
 from fairlane_controller.state.files import read_text
-from fairlane_controller.switch.shared import CPU_PORT, PortNumber, SwitchName
+from fairlane_controller.switch.shared import CPU_PORT, ETHERNET_HEADER_BYTES, PortNumber, SwitchName
 
 MFS_MAX_BYTES = 65_535 - ETHERNET_HEADER_BYTES - 4
 """`mfs` of the data plane counts bytes of frame in 16 bits; 4 of them for a VLAN tag."""

@@ -14,8 +14,9 @@ from fairlane_controller.measure.port import plain
 from fairlane_controller.measure.probe import Probe
 from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
 from fairlane_controller.programs.gfr.config import PortConfig
-from fairlane_controller.programs.gfr.model import CELL_LINE_BYTES, cells_of_frame
+from fairlane_controller.programs.gfr.model import cells_of_frame
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import CELL_LINE_BYTES
 
 DIGEST_REPORT = "gfr_report_t"
 WINDOW_S = 10.0

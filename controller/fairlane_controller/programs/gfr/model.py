@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.switch.shared import (
+    AAL5_TRAILER_BYTES,
+    CELL_LINE_BYTES,
+    CELL_PAYLOAD_BYTES,
+    ETHERNET_HEADER_BYTES,
+)
 
-ETHERNET_HEADER_BYTES = 14
-AAL5_TRAILER_BYTES = 8
-CELL_PAYLOAD_BYTES = 48
-CELL_LINE_BYTES = 53
 CELL_LINE_BITS = 8 * CELL_LINE_BYTES
 
 ONE_16 = 1 << 16

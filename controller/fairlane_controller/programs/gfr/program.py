@@ -42,6 +42,8 @@ class Gfr(Program):
     Sections = GfrSections
     LoopSettings = GfrLoop
     control = "topology:GfrTopology"
+    first_commands = ("gfr apply FILE", "vc list")
+    undo_requests = {"gfr_apply": "change:apply_config"}
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane vc` or `fairlane gfr`")
     columns = view.COLUMNS
     kinds = view.KINDS

@@ -15,11 +15,10 @@ from finsy import P4TableEntry
 
 from fairlane_controller.change.changeset import ChangeSet, EntryChange, apply
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.policies import plain_settings, undo_of_switch
-from fairlane_controller.loop.store import LoopStore, PolicyKey, Write
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import bounded_capacity
+from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
 from fairlane_controller.programs.qthresh.policies import (
     START_QTHRESH_PACKETS,
@@ -29,7 +28,8 @@ from fairlane_controller.programs.qthresh.policies import (
     need_limit,
 )
 from fairlane_controller.programs.qthresh.setup import policy_for
-from fairlane_controller.state.loop_state import Mode, PolicyState
+from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, Write
+from fairlane_controller.programs.qthresh.table_write import plain_settings, undo_of_switch
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.client import SwitchClient
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from finsy import P4TableEntry
 
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import OccupancyKeeper
 from fairlane_controller.measure.port import PortMeasurement, PortMeter
@@ -27,11 +26,12 @@ from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecide
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.hash_key import give_hash_key
+from fairlane_controller.programs.qthresh.loop_state import Mode
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.programs.qthresh.setup import set_up_entries
 from fairlane_controller.programs.qthresh.shares import FlowCount, ShareTuner
-from fairlane_controller.state.loop_state import Mode
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.switch.client import SwitchClient
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Any
 
 from finsy import P4TableAction, P4TableEntry
 
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.program.contract import Config, Place
+from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.names import TABLE_POLICY, TABLE_PORT_LIMIT
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme
 from fairlane_controller.programs.qthresh.settings import QthreshPort, QthreshSections
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS
-from fairlane_controller.state.loop_state import Mode, PolicyState
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.difference import Entries
 from fairlane_controller.switch.shared import UNLIMITED

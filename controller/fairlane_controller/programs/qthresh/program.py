@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fairlane import Config, Entries, Plan, Program, Reading, Reason, Row, RunState, SwitchState
 
 from fairlane_controller.errors import unknown_name
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh import names, view
 from fairlane_controller.programs.qthresh.check import problems_of
 from fairlane_controller.programs.qthresh.in_force import limit_settings, read_config
 from fairlane_controller.programs.qthresh.policies import Scheme
 from fairlane_controller.programs.qthresh.settings import QthreshLoop, QthreshPort, QthreshSections
 from fairlane_controller.programs.qthresh.setup import SetupPlan
+from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.table_write import write_with_settings
 from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS, QthreshPlan
+from fairlane_controller.switch.client import SwitchClient
 
 
 class Qthresh(Program):
@@ -30,6 +33,7 @@ class Qthresh(Program):
     Sections = QthreshSections
     LoopSettings = QthreshLoop
     control = "topology:QthreshTopology"
+    first_commands = ("threshold show", "flows")
     kept_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
@@ -63,6 +67,10 @@ class Qthresh(Program):
         if scheme is not None and scheme not in schemes:
             raise unknown_name("scheme", scheme, schemes)
         return SetupPlan(run, Scheme(scheme) if scheme is not None else None)
+
+    async def write_entries(self, client: SwitchClient, folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+        """With settings of policies, by `port/class`."""
+        return await write_with_settings(client, LoopStore(folder), dict(request))
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
         """The ports that have a limit."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.program.contract import Config, Place, Plan, Remembered, Wanted
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import bounded_capacity
+from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme
 from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort
-from fairlane_controller.state.loop_state import Mode, PolicyState
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.difference import Entries
 from fairlane_controller.switch.shared import UNLIMITED

@@ -18,16 +18,16 @@ from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
-from fairlane_controller.loop.store import LoopStore
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
+from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.names import DropReason
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.programs.qthresh.setup import set_up
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
-from fairlane_controller.state.loop_state import Mode, PolicyState
 
 TRAFFIC_CLASS = 0
 """All flows of an experiment are in the class that a packet is in when nothing says another."""

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.programs.qthresh.loop_state import POLICIES, PolicyState, loop_state_of, policy_key
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme
-from fairlane_controller.state.loop_state import POLICIES, PolicyState, loop_state_of, policy_key
 from fairlane_controller.state.store import Documents, Store
 
 CURRENT = "current/"

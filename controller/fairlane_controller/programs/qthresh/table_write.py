@@ -7,15 +7,13 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.change.changeset import ChangeSet, apply, entry_changes
+from fairlane_controller.change.changeset import ChangeSet, write_plain
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.store import LoopStore, PolicyKey
 from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.state.loop_state import PolicyState
+from fairlane_controller.programs.qthresh.loop_state import PolicyState
+from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.shared import check_port
-from fairlane_controller.switch.updates import plain_updates, updates_of
 
 Request = dict[str, Any]
 
@@ -34,11 +32,8 @@ async def write_with_settings(client: SwitchClient, store: LoopStore, request: R
     asked = cast("dict[str, Any]", request.get("settings") or {})
     wanted = {_key(name, text): settings_of(given) for text, given in asked.items()}
     before = {f"{key[1]}/{key[2]}": plain_settings(store.policy(*key)) for key in wanted}
-    checked = plain_updates(updates_of(request["updates"]), client.switch.p4info)
-    current = await read_entries(client, sorted({str(one["table"]) for one in checked}))
-    change = ChangeSet({name: entry_changes(client, current, checked)})
     async with store.changed(wanted) as commit:
-        await apply(change, {name: client}, commit)
+        change = await write_plain(client, request["updates"], commit)
     return undo_of_switch(change, name, before)
 
 
