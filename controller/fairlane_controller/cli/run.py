@@ -23,7 +23,6 @@ from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.programs.qthresh.names import FLOW_IDLE_TIMEOUT_S
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import parse_time
@@ -38,8 +37,9 @@ def run_command(
     ] = None,
     switch: SwitchOption = None,
     flow_idle: Annotated[
-        str, typer.Option("--flow-idle", help="A flow's entry ages out after this time.", metavar="TIME")
-    ] = f"{FLOW_IDLE_TIMEOUT_S:g}s",
+        str | None,
+        typer.Option("--flow-idle", help="A flow's entry ages out after this time; default 30s.", metavar="TIME"),
+    ] = None,
     events: Annotated[
         Path | None,
         typer.Option("--events", help="Event log; default controller-events.jsonl in the run-state folder."),
@@ -82,9 +82,9 @@ def run_command(
 
     With --backup a second one waits to take over; the first, started again later, is the backup of that one.
     """
-    idle_s = parse_time(flow_idle, "--flow-idle")
-    if not 1.0 <= idle_s <= 86_400.0:
+    if flow_idle is not None and not 1.0 <= parse_time(flow_idle, "--flow-idle") <= 86_400.0:
         raise out_of_range("--flow-idle", flow_idle, "1s", "86400s")
+    loop = loop_model().model_validate({} if flow_idle is None else {"flow_idle": flow_idle})
     for option, path in (("--events", events), ("--ready-file", ready_file)):
         if path is not None and not path.absolute().parent.is_dir():
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {path}: there is no folder {path.absolute().parent}")
@@ -92,12 +92,11 @@ def run_command(
     for name in state or [None]:
         found = resolve(name, switch)
         program = load_program(found.run.program if found.run is not None else DEFAULT_PROGRAM)
-        loop = loop_model().model_validate({"flow_idle": flow_idle})
         targets.append(
             LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)
         )
     if config is not None:
-        targets = [configured(targets, config, idle_s)]
+        targets = [configured(targets, config)]
 
     for target in targets:
         control, name = target.program.topology_control(), target.program.name
@@ -128,16 +127,15 @@ def run_command(
     asyncio.run(beside(work, lambda: seen, listen, events))
 
 
-def configured(targets: list[LoopTarget], path: Path, idle_s: float) -> LoopTarget:
-    """The one target with its file, which is checked before anything starts; `idle_s` is what holds where the file says nothing."""
+def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:
+    """The one target with its file, which is checked before anything starts; options of the command line hold where it says nothing."""
     if len(targets) != 1 or targets[0].run is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--config is of one topology: name one --state, and no addresses")
     loaded = read_file(path)
     run = addressed(loaded, targets[0].run)
     check(loaded, run)
-    loop = loaded.config.loop or loop_model()()
-    if "flow_idle" not in loop.model_fields_set:
-        loop = loop.model_copy(update={"flow_idle": idle_s})
+    own, loop = targets[0].loop_config or loop_model()(), loaded.config.loop or loop_model()()
+    loop = loop.model_copy(update={key: getattr(own, key) for key in own.model_fields_set - loop.model_fields_set})
     chosen = {endpoint.name for endpoint in targets[0].endpoints}
     endpoints = tuple(endpoint_of(switch) for switch in run.switches if switch.name in chosen)
     return replace(targets[0], run=run, endpoints=endpoints, config=path.absolute(), loop_config=loop)

@@ -46,8 +46,7 @@ def vcs_command(
 ) -> None:
     """Show each VC at each managed port: its MCR and w_i, what it gets (r_i), what waits (Q_i), what is refused, and whether MCR is met.
 
-    MCR met: `yes`, `no` (with the part it gets), `asks less` (it sends less and loses nothing), `idle`. Frames by verdict: `fairlane gfr
-    show`; changes: `fairlane vc`.
+    MCR met: `yes`, `no` (with the part it gets), `asks less` (it sends less and loses nothing), `idle`. Changes: `fairlane vc`.
 
     Examples: `fairlane vcs`, `fairlane vcs --interval 5s`, `fairlane vcs --json`
     """

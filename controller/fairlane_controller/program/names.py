@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import ast
+import importlib
 import importlib.util
 import pkgutil
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 
 BUILT_IN = "fairlane_controller.programs"
 ENTRY_POINTS = "fairlane.programs"
@@ -32,11 +31,15 @@ def program_names() -> list[str]:
 
 
 def command_groups() -> dict[str, tuple[str, str]]:
-    """Commands of the built-in programs, `name: (module:app, one sentence)`; imports none of them."""
-    spec = importlib.util.find_spec(BUILT_IN)
+    """Commands of the built-in programs, `name: (module:object, one sentence)`: `app` of their `cli.py` and `COMMANDS` of their package.
+
+    Imports no program: what a package says of itself stands in its `__init__.py` alone.
+    """
     groups: dict[str, tuple[str, str]] = {}
-    for root in spec.submodule_search_locations or () if spec else ():
-        for path in sorted(Path(root).glob("*/cli.py")):
-            text = ast.get_docstring(ast.parse((path.parent / "__init__.py").read_text(encoding="utf-8"))) or ""
-            groups[path.parent.name] = (f"{BUILT_IN}.{path.parent.name}.cli:app", text.split("\n", 1)[0])
+    for name in built_in_names():
+        package = importlib.import_module(f"{BUILT_IN}.{name}")
+        own: dict[str, tuple[str, str]] = getattr(package, "COMMANDS", {})
+        groups |= {command: (f"{package.__name__}.{target}", text) for command, (target, text) in own.items()}
+        if importlib.util.find_spec(f"{package.__name__}.cli") is not None:
+            groups[name] = (f"{package.__name__}.cli:app", (package.__doc__ or "").split("\n", 1)[0])
     return groups

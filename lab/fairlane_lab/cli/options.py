@@ -27,9 +27,7 @@ SetOption = Annotated[
 ]
 QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
-NamesArgument = Annotated[
-    list[str], typer.Argument(help="Experiments: names, files (.toml) or patterns ('name-*').")
-]
+NamesArgument = Annotated[list[str], typer.Argument(help="Experiments: names, files (.toml) or patterns ('name-*').")]
 
 
 def cores() -> int:

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller.cli.dry import DryRunOption
-from fairlane_controller.cli.gfr_writes import gfr_topology, make
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateForm, read_config
 from fairlane_controller.programs.gfr.reads import read_active, read_ports
 from fairlane_controller.programs.gfr.store import GfrStore
@@ -22,14 +22,14 @@ from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import counted, format_rate, parse_count
 
-gfr_app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
+app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
 
 
 def _cells(text: str) -> int:
     return parse_count(text, "cells", "a threshold of cells")
 
 
-@gfr_app.command("apply")
+@app.command("apply")
 def apply(
     file: Annotated[Path, typer.Argument(help="Configuration: ports and VCs (docs/design-gfr.md).", metavar="FILE")],
     dry_run: DryRunOption = False,
@@ -46,7 +46,7 @@ def apply(
     make(state, request, what, dry_run=dry_run, as_json=as_json)
 
 
-@gfr_app.command("set")
+@app.command("set")
 def set_(
     switch: Annotated[str | None, typer.Option("--switch", "-s", help="Ports of this switch; default all.")] = None,
     port: Annotated[int | None, typer.Option("--port", "-p", help="This egress port; default all.", metavar="PORT")] = None,
@@ -91,7 +91,7 @@ def set_(
     make(state, request, what, dry_run=dry_run, as_json=as_json)
 
 
-@gfr_app.command("show")
+@app.command("show")
 def show(
     state: StateOption = None,
     as_json: JsonOption = False,

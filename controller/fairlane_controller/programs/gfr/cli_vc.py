@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller.cli.dry import DryRunOption
-from fairlane_controller.cli.gfr_writes import gfr_topology, make
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import VcConfig, VcMatch
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.paths import vcs_of

@@ -9,8 +9,8 @@ import typer
 
 from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.targets import ClassOption, JsonOption, PortOption, StateOption, SwitchOption, resolve
-from fairlane_controller.cli.threshold import make, show
 from fairlane_controller.errors import unknown_name
+from fairlane_controller.programs.qthresh.cli_threshold import make, show
 from fairlane_controller.programs.qthresh.policies import Scheme
 
 scheme_app = typer.Typer(help="Queue scheme of (egress port, class): drop_tail or qthresh.", no_args_is_help=True)

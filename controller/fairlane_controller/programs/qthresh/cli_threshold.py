@@ -10,7 +10,6 @@ import typer
 
 from fairlane_controller.cli.dry import DryRunOption, tell_dry
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.reads import read_thresholds
 from fairlane_controller.cli.targets import (
     ClassOption,
     JsonOption,
@@ -20,8 +19,9 @@ from fairlane_controller.cli.targets import (
     Targets,
     resolve,
 )
-from fairlane_controller.cli.writes import change_all, dry_all
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.programs.qthresh.cli_reads import read_thresholds
+from fairlane_controller.programs.qthresh.cli_writes import change_all, dry_all
 from fairlane_controller.programs.qthresh.model import DEFAULT_K
 from fairlane_controller.units import parse_count
 
