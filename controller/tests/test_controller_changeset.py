@@ -11,13 +11,13 @@ from typing import Any
 import gfr_configs as configs
 import pytest
 from counting_proxy import CountingProxy, counting
-from fairlane_controller.change.changeset import ChangeSet, EntryChange, apply, entry_changes
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.deploy import make_plan
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.state.store import Store
+from fairlane_controller.switch.changeset import ChangeSet, EntryChange, apply, entry_changes
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from finsy.proto import p4r

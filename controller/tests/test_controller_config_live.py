@@ -130,7 +130,7 @@ def test_diff_says_missing_different_extra(switch: LiveSwitch) -> None:
     file = write(switch, TWO_CLASSES)
     assert "was applied to" in switch.fairlane("diff", code=2)
     assert differences(switch, file) == [
-        ("port_limit", "different"), ("settings", "different"), ("settings", "different"),
+        ("settings", "different"), ("settings", "different"), ("port_limit", "different"),
         ("policy", "missing"), ("policy", "different"), ("flow_class", "missing"),
     ]  # fmt: skip
     text = switch.fairlane("diff", file, code=10)
@@ -147,7 +147,7 @@ def test_diff_says_missing_different_extra(switch: LiveSwitch) -> None:
     switch.fairlane("threshold", "set", "7")
     assert differences(switch) == [("settings", "different"), ("policy", "different")]
     assert differences(switch, write(switch, "classes = []\npolicies = []", "less.toml")) == [
-        ("policy", "extra"), ("policy", "extra"), ("flow_class", "extra"),
+        ("flow_class", "extra"), ("policy", "extra"), ("policy", "extra"),
     ]  # fmt: skip
 
 

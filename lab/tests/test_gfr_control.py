@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
 from fairlane_controller.programs.gfr.deploy import Plan, apply_plan, make_plan
 from fairlane_controller.programs.gfr.reads import read_ports
-from fairlane_controller.programs.gfr.setup import set_up_gfr
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.gfr.topology import GfrTopology
+from fairlane_controller.programs.gfr.wanted import FilePlan
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
 from fairlane_lab.sim.config import resolve
@@ -82,7 +84,7 @@ async def set_up(world: SimWorld, plan: Plan) -> None:
     """Program, routes and plan."""
     for state in world.run_state.switches:
         async with world.client(world.endpoint(state.name), write=True) as client:
-            await set_up_gfr(client, state, plan)
+            await set_up_program(client, load_program("gfr"), FilePlan(plan, plan.state.config), state)
 
 
 STEADY = (cbr("a", "h1", 1_200_000), cbr("b", "h2", 600_000))
@@ -247,7 +249,7 @@ def test_a_thousand_vcs_are_applied_and_left_alone() -> None:
         await set_up(world, plan)
         async with world.client(world.endpoint("s1"), write=True) as client:
             again = await apply_plan(client, plan)
-            return len(await client.read_table(program.TABLE_VC_SHARE)), again.written
+            return len(await client.read_table(program.TABLE_VC_SHARE)), again
 
     try:
         assert world.loop.run_until_complete(main()) == (1000, 0)

@@ -17,7 +17,7 @@ from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.program.contract import Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.client import SwitchClient, entry_key
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import Entries, difference, entries_by_key, read_entries
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_updates
@@ -114,11 +114,6 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pl
     current = await read_entries(client, program.tables)
     requeued = [port for port, changed in found.ports.items() if {"queue_packets", "queue_bytes"} & changed.keys()]
     wanted = plan.wanted(found.switch, current, requeued)
-    _entries(client, found, current, wanted.entries, program.tables)
-    for old, new in wanted.follow:
-        found.entries_before += plain_updates([~replace(old)], found.schema or client.switch.p4info)
-        if old == new:  # no difference now, but the change of the queue would make one
-            found.updates += plain_updates([~replace(new)], found.schema or client.switch.p4info)
     for one in plan.remembered(found.switch):
         found.settings[one.key] = one.value
         if one.wanted:
@@ -126,6 +121,11 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pl
                 ", ".join(f"{name}={_word(data[name])}" for name in one.wanted) for data in (one.wanted, one.current)
             ]
             found.rows.append(Row(found.switch, "settings", one.place, DIFFERENT, *words))
+    _entries(client, found, current, wanted.entries, program.tables)
+    for old, new in wanted.follow:
+        found.entries_before += plain_updates([~replace(old)], client.switch.p4info)
+        if old == new:  # no difference now, but the change of the queue would make one
+            found.updates += plain_updates([~replace(new)], client.switch.p4info)
 
 
 async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Row | None]:
@@ -174,7 +174,6 @@ def _entries(
 ) -> None:
     """Rows and updates that lead from `current` to exactly `wanted`."""
     schema = found.schema = client.switch.p4info
-    change = difference(current, entries_by_key(client, wanted), tables)
 
     def row(status: str, new: P4TableEntry | None, old: P4TableEntry | None) -> None:
         shown = new or old
@@ -183,10 +182,7 @@ def _entries(
         texts = [action_text(entry, schema) if entry is not None else "" for entry in (new, old)]
         found.rows.append(Row(found.switch, shown.table_id, place, status, *texts))
 
-    for entry in change.inserts:
-        row(MISSING, entry, None)
-    for entry in change.modifies:
-        row(DIFFERENT, entry, current[entry_key(entry)])
-    for entry in change.deletes:
-        row(EXTRA, None, entry)
-    found.updates += plain_updates(change.updates, schema)
+    for change in difference(current, entries_by_key(client, wanted), tables):
+        status = MISSING if change.before is None else EXTRA if change.after is None else DIFFERENT
+        row(status, change.after, change.before)
+        found.updates.append(change.to_json())

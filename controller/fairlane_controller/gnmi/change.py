@@ -17,7 +17,7 @@ from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, fi
 from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
-from fairlane_controller.programs.gfr.setup import is_gfr
+from fairlane_controller.programs.gfr.deploy import is_gfr
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import PortLimit, read_limits
 from fairlane_controller.state.run_state import TOPOLOGY, RunState

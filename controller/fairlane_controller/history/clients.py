@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairlane_controller.change.changeset import ChangeSet, entry_changes
 from fairlane_controller.history.ops import Request
+from fairlane_controller.switch.changeset import ChangeSet, entry_changes
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.dry import DryClient

@@ -23,12 +23,12 @@ from typing import Any, ClassVar
 from finsy import P4TableEntry
 from pydantic import ValidationError
 
-from fairlane_controller.change.changeset import write_plain
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from fairlane_controller.switch.changeset import write_plain
 from fairlane_controller.switch.client import PipelineFiles, SwitchClient, entry_key
 from fairlane_controller.switch.difference import Entries
 

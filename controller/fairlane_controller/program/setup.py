@@ -11,8 +11,9 @@ from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Reading, Row
 from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.switch.changeset import Applied, apply_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import Applied, apply_entries, read_entries
+from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
@@ -30,7 +31,7 @@ async def set_up_program(client: SwitchClient, program: Program, plan: Plan, sta
     check_program(program, client.table_names())
     written = await client.put_entries(route_entries(client, state))
     applied = await apply_plan(client, program, plan)
-    ports = program.ports_of(state.name, applied.after or {})
+    ports = program.ports_of(state.name, applied.after)
     return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written + applied.written)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing tables of one switch to wanted entries: read, compare, write the difference in batches, and take it back when it is refused.
+"""What is to be written so that tables of a switch have wanted entries: each change with what is there before.
 
 An entry that is there is changed by MODIFY, so that there is no instant without it; what is right already is not touched.
 """
@@ -12,65 +12,58 @@ from typing import Any
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.switch.client import SwitchClient, entry_key
-
-BATCH_UPDATES = 5_000
-"""More than this goes in several batches, so that no message exceeds gRPC's 4 MB."""
+from fairlane_controller.switch.updates import Plain, plain_entry
 
 Entries = dict[str, P4TableEntry]
 """Entries by `entry_key`."""
 
 
 @dataclass(frozen=True)
-class Applied:
-    """What one switch was sent, and what it held before and holds now."""
+class EntryChange:
+    """One table entry before and after; None: it is not there."""
 
-    inserted: int = 0
-    modified: int = 0
-    deleted: int = 0
-    before: Entries | None = None
-    after: Entries | None = None
+    before: P4TableEntry | None
+    after: P4TableEntry | None
 
     @property
-    def written(self) -> int:
-        """Entries that changed; 0 when the switch held everything already."""
-        return self.inserted + self.modified + self.deleted
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Updates that lead from one set of entries to another."""
-
-    inserts: tuple[P4TableEntry, ...]
-    modifies: tuple[P4TableEntry, ...]
-    deletes: tuple[P4TableEntry, ...]
+    def inverse(self) -> EntryChange:
+        """What takes it back."""
+        return EntryChange(self.after, self.before)
 
     @property
-    def updates(self) -> list[Any]:
-        """finsy's updates in the order in which they take effect."""
-        bare = [replace(entry, action=None, meter_config=None) for entry in self.deletes]
-        return [
-            *(+_sent(entry) for entry in self.inserts),
-            *(~_sent(entry) for entry in self.modifies),
-            *(-_sent(entry) for entry in bare),
-        ]
+    def update(self) -> Any:
+        """finsy's update; an entry that is there is modified, so that there is no instant without it."""
+        if self.after is not None:
+            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
+            return ~entry if self.before is not None else +entry
+        assert self.before is not None
+        match = replace(self.before, action=None, meter_config=None, counter_data=None, time_since_last_hit=None)
+        return -replace(match, idle_timeout_ns=0, metadata=b"")
+
+    def to_json(self) -> Plain:
+        """The update as plain data (`switch/updates.py`)."""
+        if self.after is not None:
+            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
+            return {"update": "modify" if self.before is not None else "insert", **plain_entry(entry)}
+        assert self.before is not None
+        plain = plain_entry(self.before)
+        return {"update": "delete", **{key: plain[key] for key in ("table", "match", "priority") if key in plain}}
 
 
-def _sent(entry: P4TableEntry) -> P4TableEntry:
-    """A copy: finsy's operators mark the object itself. Counters stay the switch's."""
-    return replace(entry, counter_data=None, time_since_last_hit=None)
-
-
-def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> Difference:
+def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> list[EntryChange]:
     """What must be written so that a switch that has `current` has `wanted`.
 
-    `order`: tables in the order in which entries are inserted; they are deleted the other way round.
+    `order`: tables in the order in which entries are inserted and modified; they are deleted the other way round.
     """
-    inserts = in_order((entry for key, entry in wanted.items() if key not in current), order)
-    deletes = in_order((entry for key, entry in current.items() if key not in wanted), order[::-1])
+    inserts = [entry for key, entry in wanted.items() if key not in current]
     modifies = [entry for key, entry in wanted.items() if key in current and not _same(current[key], entry)]
-    return Difference(tuple(inserts), tuple(modifies), tuple(deletes))
+    deletes = in_order((entry for key, entry in current.items() if key not in wanted), order[::-1])
+    written = in_order([*inserts, *modifies], order)
+    return [
+        *(EntryChange(current.get(entry_key(entry)), entry) for entry in written),
+        *(EntryChange(entry, None) for entry in deletes),
+    ]
 
 
 def in_order(entries: Iterable[P4TableEntry], tables: Sequence[str]) -> list[P4TableEntry]:
@@ -107,44 +100,3 @@ async def read_entries(client: SwitchClient, tables: Sequence[str]) -> Entries:
             if not entry.is_const:
                 found[entry_key(entry)] = entry
     return found
-
-
-async def apply_entries(
-    client: SwitchClient,
-    tables: Sequence[str],
-    entries: Iterable[P4TableEntry],
-    resets: Sequence[Any] = (),
-    current: Entries | None = None,
-) -> Applied:
-    """Make `tables` (in the order of insertion) of a switch hold exactly `entries`; `resets` are updates that go before.
-
-    `current`: what the tables hold, where it was read already.
-
-    All or nothing: when the switch refuses a part, what it held before is written back and the refusal raised.
-    """
-    wanted = entries_by_key(client, entries)
-    current = await read_entries(client, tables) if current is None else current
-    change = difference(current, wanted, tables)
-    try:
-        await write_updates(client, [*resets, *change.updates])
-    except FairlaneError as problem:
-        await restore_entries(client, tables, current, problem)
-        raise
-    return Applied(len(change.inserts), len(change.modifies), len(change.deletes), current, wanted)
-
-
-async def restore_entries(client: SwitchClient, tables: Sequence[str], before: Entries, problem: FairlaneError) -> None:
-    """Give a switch back what it held in `tables`; raises, with the first problem in its text, when that fails too."""
-    try:
-        await write_updates(client, difference(await read_entries(client, tables), before, tables).updates)
-    except FairlaneError as second:
-        raise FairlaneError(
-            problem.code,
-            f"{problem.message}; what {client.endpoint} held before could not be written back ({second.message}): apply again",
-        ) from None
-
-
-async def write_updates(client: SwitchClient, updates: Sequence[Any]) -> None:
-    """Write finsy's updates in batches that gRPC carries."""
-    for start in range(0, len(updates), BATCH_UPDATES):
-        await client.write(updates[start : start + BATCH_UPDATES])

@@ -53,4 +53,4 @@ async def change_config(run: RunState, request: Request) -> Request:
         return SwitchClient(endpoint_of(run.switch(name)), write=True)
 
     done = await deploy(plan, client_of, store)
-    return {"written": {name: applied.written for name, applied in done.items()}, "via": "direct"}
+    return {"written": {name: len(changes) for name, changes in done.items()}, "via": "direct"}

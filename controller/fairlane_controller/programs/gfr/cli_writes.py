@@ -13,9 +13,8 @@ from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.change import change_config, config_before, plan_of
-from fairlane_controller.programs.gfr.deploy import apply_plan
+from fairlane_controller.programs.gfr.deploy import apply_plan, is_gfr
 from fairlane_controller.programs.gfr.reads import read_active
-from fairlane_controller.programs.gfr.setup import is_gfr
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.dry import DryClient

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from finsy import P4TableAction, P4TableEntry
 
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import OccupancyKeeper
@@ -38,8 +37,9 @@ from fairlane_controller.programs.gfr.line import (
     listen_reports,
 )
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
+from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient, entry_key
-from fairlane_controller.switch.difference import Entries, difference, entries_by_key, in_order, restore_entries
+from fairlane_controller.switch.difference import Entries, difference, entries_by_key, in_order
 from fairlane_controller.units import counted, format_rate
 
 if TYPE_CHECKING:
@@ -135,9 +135,9 @@ class GfrControl(SwitchControl):
         ports = [p.port for p in self._ports()]
         self.session.event(
             "gfr_took_over",
-            written=applied.written,
+            written=applied,
             ports=ports,
-            why=f"we are the primary controller: {counted(applied.written, 'entry')} of ports {ports} differed from the configuration",
+            why=f"we are the primary controller: {counted(applied, 'entry')} of ports {ports} differed from the configuration",
         )
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
@@ -211,13 +211,9 @@ class GfrControl(SwitchControl):
         held: Entries = {entry_key(entry): entry for entry in shares}
         held |= {entry_key(entry): entry for entry in await client.read_table(program.TABLE_PORT_SCHEME)}
         by_key = entries_by_key(client, wanted)
-        updates = difference({key: held[key] for key in by_key if key in held}, by_key, program.TABLES).updates
-        try:
-            await client.write(updates)
-        except FairlaneError as problem:
-            await restore_entries(client, (program.TABLE_VC_SHARE, program.TABLE_PORT_SCHEME), held, problem)
-            raise
-        return bool(updates)
+        changes = difference({key: held[key] for key in by_key if key in held}, by_key, program.TABLES)
+        await apply(ChangeSet({client.endpoint.name: changes}), {client.endpoint.name: client})
+        return bool(changes)
 
     def use_options(self) -> None:
         """Look so often, and count a VC as active for so long, from now on."""

@@ -9,6 +9,8 @@ state = plan.state
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -16,17 +18,18 @@ from typing import Any
 
 from finsy import P4CounterData, P4CounterEntry, P4TableEntry
 
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.allocation import Seat, allocate
 from fairlane_controller.programs.gfr.check import check_config
 from fairlane_controller.programs.gfr.config import GfrConfig
 from fairlane_controller.programs.gfr.entries import Active, switch_entries
-from fairlane_controller.programs.gfr.store import GfrState, GfrStore
+from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrState, GfrStore
 from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.store import STATE_FILE
+from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import Applied, apply_entries, restore_entries
+from fairlane_controller.switch.difference import EntryChange, difference, entries_by_key, read_entries
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,26 @@ def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState |
     return Plan(GfrState(config=config, allocation=made.allocation), switches, made.reused, run)
 
 
-async def apply_plan(client: SwitchClient, plan: Plan, active: Active | None = None) -> Applied:
-    """The plan into one switch, all or nothing."""
-    name = client.endpoint.name
+def plan_in_force(state: GfrState, run: RunState) -> Plan:
+    """The plan of what is remembered; raises BAD_FILE when the topology cannot have it any more."""
+    return make_plan(state.config, state, time.time(), run, f"{run.folder / STATE_FILE}: {GFR_DOCUMENT}")
+
+
+def is_gfr(run: RunState) -> bool:
+    """Whether a topology runs `gfr.p4`."""
+    return run.program == program.PROGRAM
+
+
+async def plan_changes(client: SwitchClient, plan: Plan, active: Active | None = None) -> list[EntryChange]:
+    """What differs on one switch."""
     check_program(program.PROGRAM, client.table_names())
-    return await apply_entries(client, program.TABLES, plan.entries(name, active), plan.resets(name))
+    wanted = entries_by_key(client, plan.entries(client.endpoint.name, active))
+    return difference(await read_entries(client, program.TABLES), wanted, program.TABLES)
+
+
+async def apply_plan(client: SwitchClient, plan: Plan, active: Active | None = None) -> int:
+    """The plan into one switch, all or nothing; returns how many entries changed."""
+    return len((await deploy_to(plan, [client], None, active))[client.endpoint.name])
 
 
 async def deploy(
@@ -78,10 +96,11 @@ async def deploy(
     client_of: Callable[[str], SwitchClient],
     store: GfrStore | None = None,
     active: Active | None = None,
-) -> dict[str, Applied]:
+) -> dict[str, list[EntryChange]]:
     """The plan into all its switches and then into the store; when one refuses, all have again what they had.
 
-    `client_of` makes a writing client of a switch's name that is not connected yet. Every one is reached before the first is changed.
+    `client_of` makes a writing client of a switch's name that is not connected yet. Every one is reached before the first is
+    changed. Returns the changes by switch.
     """
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(client_of(name)) for name in plan.switches]
@@ -90,17 +109,14 @@ async def deploy(
 
 async def deploy_to(
     plan: Plan, clients: list[SwitchClient], store: GfrStore | None = None, active: Active | None = None
-) -> dict[str, Applied]:
+) -> dict[str, list[EntryChange]]:
     """As `deploy`, with clients that are connected."""
-    done: list[tuple[SwitchClient, Applied]] = []
-    try:
-        for client in clients:
-            done.append((client, await apply_plan(client, plan, active)))
+    by_name = {client.endpoint.name: client for client in clients}
+    changes = {name: await plan_changes(client, plan, active) for name, client in by_name.items()}
+
+    async def commit() -> None:
         if store is not None:
-            store.put(plan.state)
-    except FairlaneError as problem:
-        for client, applied in reversed(done):
-            if applied.before is not None:
-                await restore_entries(client, program.TABLES, applied.before, problem)
-        raise
-    return {client.endpoint.name: applied for client, applied in done}
+            await asyncio.to_thread(store.put, plan.state)
+
+    await apply(ChangeSet(changes, {name: plan.resets(name) for name in by_name}), by_name, commit)
+    return changes

@@ -25,8 +25,7 @@ from fairlane import (
 from fairlane_controller.programs.gfr import names, view
 from fairlane_controller.programs.gfr.check import problems_of
 from fairlane_controller.programs.gfr.config import GfrConfig, GfrLoop, GfrPort, GfrSections, config_of
-from fairlane_controller.programs.gfr.deploy import make_plan
-from fairlane_controller.programs.gfr.setup import plan_in_force
+from fairlane_controller.programs.gfr.deploy import make_plan, plan_in_force
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.programs.gfr.wanted import FilePlan
 

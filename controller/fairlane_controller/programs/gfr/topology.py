@@ -15,10 +15,9 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.programs.gfr.control import ActivityOptions, GfrControl
-from fairlane_controller.programs.gfr.deploy import Plan, deploy_to, make_plan
+from fairlane_controller.programs.gfr.deploy import Plan, deploy_to, make_plan, plan_in_force
 from fairlane_controller.programs.gfr.edit import OPS, apply_edit, in_words, source_of
 from fairlane_controller.programs.gfr.paths import Place
-from fairlane_controller.programs.gfr.setup import plan_in_force
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState
@@ -90,7 +89,7 @@ class GfrTopology(TopologyControl):
                     active |= control.active_places() or {}
                 done = await deploy_to(plan, clients, self._store, active)
                 self._use(plan, controls)
-        written = {name: applied.written for name, applied in done.items()}
+        written = {name: len(changes) for name, changes in done.items()}
         source = source_of(request)
         log = next(iter(agents.values())).log
         log.write(

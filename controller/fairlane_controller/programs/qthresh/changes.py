@@ -13,7 +13,6 @@ from typing import Any
 
 from finsy import P4TableEntry
 
-from fairlane_controller.change.changeset import ChangeSet, EntryChange, apply
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.qthresh import names as program
@@ -31,6 +30,7 @@ from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, Write
 from fairlane_controller.programs.qthresh.table_write import plain_settings, undo_of_switch
 from fairlane_controller.state.store import Store
+from fairlane_controller.switch.changeset import ChangeSet, EntryChange, apply
 from fairlane_controller.switch.client import SwitchClient
 
 Request = dict[str, Any]

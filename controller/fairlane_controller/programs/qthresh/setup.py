@@ -10,19 +10,15 @@ from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Plan, Wanted
-from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.qthresh.names import TABLE_POLICY
 from fairlane_controller.programs.qthresh.policies import (
     START_QTHRESH_PACKETS,
     Policy,
     PortLimit,
     Scheme,
-    read_policies,
 )
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import Entries
-from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import UNLIMITED
 
 
@@ -97,17 +93,3 @@ class SetupPlan(Plan):
         policies = {one.key: one for one in found if one is not None}
         entries = set_up_entries(self.run, self.run.switch(switch), policies, self.scheme)
         return Wanted([*entries, *current.values()])
-
-
-async def set_up(
-    client: SwitchClient, run: RunState, state: SwitchState, scheme: Scheme | None, classes: Sequence[int] = (0,)
-) -> SetupResult:
-    """Write what is missing or different; what is right already is not touched.
-
-    Everything is checked against the P4Info before the first write.
-    """
-    check_program("qthresh", client.table_names())
-    entries = set_up_entries(run, state, await read_policies(client), scheme, classes)
-    written = await client.put_entries([*route_entries(client, state), *entries])
-    ports = tuple(port.port for port in run.managed_ports(state))
-    return SetupResult(state.name, len(state.routes), ports, written)

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.change.changeset import ChangeSet, write_plain
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.loop_state import PolicyState
 from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey
+from fairlane_controller.switch.changeset import ChangeSet, write_plain
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import check_port
 

@@ -18,6 +18,7 @@ from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.events import EventLog
+from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
@@ -25,7 +26,7 @@ from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.names import DropReason
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
-from fairlane_controller.programs.qthresh.setup import set_up
+from fairlane_controller.programs.qthresh.setup import SetupPlan
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 
@@ -51,7 +52,7 @@ class QthreshInSim(SimPart):
         world = self.world
         for state in world.run_state.switches:
             async with world.client(world.endpoint(state.name), write=True) as client:
-                await set_up(client, world.run_state, state, Scheme.DROP_TAIL)
+                await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
                 ports = world.run_state.managed_ports(state)
                 if self._control.scheme == "qthresh":
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}

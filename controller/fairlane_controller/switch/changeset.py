@@ -2,7 +2,7 @@
 """Changes of table entries on any number of switches, each with what was there before: so every change has an inverse.
 
 current = await read_entries(client, tables)
-change = ChangeSet({"s1": entry_changes(client, current, updates)})
+change = ChangeSet({"s1": difference(current, wanted, tables)})
 await apply(change, {"s1": client}, commit)          # all switches, then `commit`: all or nothing
 undo = change.inverse.updates("s1")                  # plain data, for the journal
 """
@@ -10,7 +10,7 @@ undo = change.inverse.updates("s1")                  # plain data, for the journ
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from finsy import GRPCStatusCode, P4TableEntry
@@ -18,43 +18,14 @@ from finsy import GRPCStatusCode, P4TableEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient, entry_key
-from fairlane_controller.switch.difference import BATCH_UPDATES, Entries, read_entries
-from fairlane_controller.switch.updates import Plain, entry_of, plain_entry, plain_updates, updates_of
+from fairlane_controller.switch.difference import Entries, EntryChange, difference, entries_by_key, read_entries
+from fairlane_controller.switch.updates import Plain, entry_of, plain_updates, updates_of
+
+BATCH_UPDATES = 5_000
+"""More than this goes in several batches, so that no message exceeds gRPC's 4 MB."""
 
 _SO_ALREADY = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
 """What a switch says of taking back an update that it had not taken."""
-
-
-@dataclass(frozen=True)
-class EntryChange:
-    """One table entry before and after; None: it is not there."""
-
-    before: P4TableEntry | None
-    after: P4TableEntry | None
-
-    @property
-    def inverse(self) -> EntryChange:
-        """What takes it back."""
-        return EntryChange(self.after, self.before)
-
-    @property
-    def update(self) -> Any:
-        """finsy's update; an entry that is there is modified, so that there is no instant without it."""
-        if self.after is not None:
-            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
-            return ~entry if self.before is not None else +entry
-        assert self.before is not None
-        match = replace(self.before, action=None, meter_config=None, counter_data=None, time_since_last_hit=None)
-        return -replace(match, idle_timeout_ns=0, metadata=b"")
-
-    def to_json(self) -> Plain:
-        """The update as plain data (`switch/updates.py`)."""
-        if self.after is not None:
-            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
-            return {"update": "modify" if self.before is not None else "insert", **plain_entry(entry)}
-        assert self.before is not None
-        plain = plain_entry(self.before)
-        return {"update": "delete", **{key: plain[key] for key in ("table", "match", "priority") if key in plain}}
 
 
 @dataclass(frozen=True)
@@ -62,6 +33,8 @@ class ChangeSet:
     """Changes of entries by switch, in the order in which they are written."""
 
     entries: Mapping[str, Sequence[EntryChange]] = field(default_factory=lambda: dict[str, Sequence[EntryChange]]())
+    resets: Mapping[str, Sequence[Any]] = field(default_factory=lambda: dict[str, Sequence[Any]]())
+    "Updates that go before them and have no inverse: counters that begin anew."
 
     @property
     def inverse(self) -> ChangeSet:
@@ -112,10 +85,12 @@ async def apply(
     begun: list[tuple[SwitchClient, Sequence[EntryChange]]] = []
     try:
         for switch, changes in change.entries.items():
-            for start in range(0, len(changes), BATCH_UPDATES):
-                batch = changes[start : start + BATCH_UPDATES]
-                begun.append((clients[switch], batch))
-                await clients[switch].write([one.update for one in batch])
+            resets = change.resets.get(switch, ())
+            updates = [*resets, *(one.update for one in changes)]
+            for start in range(0, len(updates), BATCH_UPDATES):
+                end = start + BATCH_UPDATES
+                begun.append((clients[switch], changes[max(start - len(resets), 0) : max(end - len(resets), 0)]))
+                await clients[switch].write(updates[start:end])
         await commit()
     except FairlaneError as problem:
         release_room()
@@ -124,6 +99,31 @@ async def apply(
             raise
         code = ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code
         raise FairlaneError(code, f"{problem.message}; {'; '.join(failed)}") from None
+
+
+@dataclass(frozen=True)
+class Applied:
+    """How many entries of a switch changed, and what its tables have now."""
+
+    written: int
+    after: Entries
+
+
+async def apply_entries(
+    client: SwitchClient,
+    tables: Sequence[str],
+    entries: Iterable[P4TableEntry],
+    resets: Sequence[Any] = (),
+    current: Entries | None = None,
+) -> Applied:
+    """Make `tables` (in the order of insertion) of a switch have exactly `entries`, all or nothing; `resets` are written before.
+
+    `current`: what the tables have, where it was read already.
+    """
+    name, wanted = client.endpoint.name, entries_by_key(client, entries)
+    changes = difference(await read_entries(client, tables) if current is None else current, wanted, tables)
+    await apply(ChangeSet({name: changes}, {name: resets}), {name: client})
+    return Applied(len(changes), wanted)
 
 
 async def write_plain(
