@@ -16,6 +16,7 @@ from fairlane_controller.program.quantities import (
     SizeLimit,
 )
 from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.requests import Request
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.program.settings import Section, Settings
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
@@ -50,6 +51,7 @@ __all__ = [
     "Reading",
     "Reason",
     "Remembered",
+    "Request",
     "Row",
     "RunState",
     "Section",

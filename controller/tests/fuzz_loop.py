@@ -15,13 +15,15 @@ from typing import Any, cast
 from fairlane_controller.config.loop_options import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.control import SOCKET_FILE
-from fairlane_controller.loop.schema import REQUESTS, checked
+from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.deploy import make_plan
 from fairlane_controller.programs.gfr.edit import OPS, apply_edit
+from fairlane_controller.programs.gfr.requests import REQUESTS as GFR_REQUESTS
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
+from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_REQUESTS
 from fairlane_controller.programs.qthresh.table_write import settings_of
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from fairlane_controller.verbs.updates import from_text
@@ -61,6 +63,8 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "gfr_apply", "config": {"ports": [], "vcs": [VC]}, "source": "f.toml"},
 )  # fmt: skip
 
+ALL = {**REQUESTS, **GFR_REQUESTS, **QTHRESH_REQUESTS}
+
 
 def judge(answer: dict[str, Any]) -> None:
     """An answer is a result, or a refusal that people can read and that is no fault of ours."""
@@ -84,16 +88,16 @@ def edit(config: GfrConfig, request: dict[str, Any]) -> None:
 
 def explore_requests(examples: int, seed: int) -> None:
     """The table of requests, and what is made of one without a switch: nothing but a request or a refusal comes out of it."""
-    assert {request["op"] for request in GOOD} == set(REQUESTS)
+    assert {request["op"] for request in GOOD} == set(ALL)
     schema = P4Schema(COMPILED / "qthresh.p4info.txtpb")
     held = parse_config({"ports": [{"switch": "s1", "port": 3, "capacity": "20Mbit"}], "vcs": [VC]}, "held")
 
     def one(given: Any) -> None:
         try:
-            request = checked(given)
+            request = checked(given, ALL)
             match request["op"]:
                 case "policies":
-                    checked({**request["change"], "switch": "any", "port": 1})
+                    checked({**request["change"], "switch": "any", "port": 1}, ALL)
                 case "table_write":
                     for settings in cast("dict[str, Any]", request.get("settings") or {}).values():
                         settings_of(settings)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from fairlane_controller.config.read import read_text
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.schema import checked
+from fairlane_controller.program.requests import REQUESTS, checked
+from fairlane_controller.programs.gfr.requests import REQUESTS as GFR_REQUESTS
+from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_REQUESTS
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fuzz import HARNESSES, harness
 from fuzz_tools import FEW
@@ -57,7 +59,7 @@ MALFORMED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("request_", "message"), MALFORMED)
 def test_a_malformed_request_says_what_where_and_what_is_allowed(request_: Any, message: str) -> None:
     with pytest.raises(FairlaneError, match=message) as told:
-        checked(request_)
+        checked(request_, {**REQUESTS, **GFR_REQUESTS, **QTHRESH_REQUESTS})
     assert len(told.value.message) < 1000
 
 

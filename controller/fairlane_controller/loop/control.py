@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The unix socket through which commands talk to a running loop: messages are JSON objects, each behind its length in four bytes.
 
-Requests (`loop/schema.py`) have an `op` and, when they change something, an `id`; the loop carries them out once, also when the client
+Requests (`program/requests.py`) have an `op` and, when they change something, an `id`; the loop carries them out once, also when the client
 has gone, keeps the answer in the state file, and gives it again to whoever asks with the same id. Answers: `{"ok": true, "result": …}` or
 `{"ok": false, "error": {"code", "message"}}`. The owner of the process and root may ask for everything, other members of the
 socket's group for `READ_OPS` only.
@@ -26,7 +26,7 @@ from typing import Any, cast
 from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.events import EVENTS_FILE, EventLog
-from fairlane_controller.loop.schema import checked
+from fairlane_controller.program.requests import checked
 from fairlane_controller.state.store import Store
 
 SOCKET_FILE = "controller.sock"

@@ -21,6 +21,7 @@ from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.program.requests import checked
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
@@ -144,7 +145,7 @@ class TopologyLoop:
             case op if op in CONFIG_OPS:
                 return await self._config.handle(request)
             case op if op in self._topology.requests:
-                return await self._topology.handle(self.agents, request)
+                return await self._topology.handle(self.agents, checked(request, self._topology.requests))
             case other:
                 ops = ("status", "measure", "p4_write", *self._topology.requests, *CONFIG_OPS)
                 raise unknown_name("op", str(other), ops)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from finsy import P4TableEntry
 
 from fairlane_controller.errors import unknown_name
+from fairlane_controller.program.requests import Request
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 
@@ -101,8 +102,8 @@ class TopologyControl:
     """The run time of a program on a whole topology: what its switches' controls share, and what people ask for."""
 
     control_type: ClassVar[type[SwitchControl]] = SwitchControl
-    requests: ClassVar[tuple[str, ...]] = ()
-    "Names of the requests of the control socket that `handle` answers."
+    requests: ClassVar[Mapping[str, type[Request]]] = {}
+    "The requests of the control socket that `handle` answers, by op; each is checked by its model before."
     needs_all_switches: ClassVar[bool] = False
     "Whether a loop must keep every switch of the topology."
     dry_run_observes: ClassVar[bool] = False

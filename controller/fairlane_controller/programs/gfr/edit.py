@@ -13,8 +13,9 @@ from typing import Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.requests import REQUESTS
 
-OPS = ("vc_add", "vc_set", "vc_del", "gfr_set", "gfr_apply")
+OPS = tuple(REQUESTS)
 
 Plain = dict[str, Any]
 

@@ -16,8 +16,9 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.programs.gfr.control import ActivityOptions, GfrControl
 from fairlane_controller.programs.gfr.deploy import Plan, deploy_to, make_plan, plan_in_force
-from fairlane_controller.programs.gfr.edit import OPS, apply_edit, in_words, source_of
+from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
 from fairlane_controller.programs.gfr.paths import Place
+from fairlane_controller.programs.gfr.requests import REQUESTS
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState
@@ -29,7 +30,7 @@ class GfrTopology(TopologyControl):
     """The plan of all switches."""
 
     control_type = GfrControl
-    requests = OPS
+    requests = REQUESTS
     needs_all_switches = True
     dry_run_observes = True
 

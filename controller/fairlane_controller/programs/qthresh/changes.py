@@ -116,7 +116,7 @@ def plan_policies(
         limit = need_limit(current[switch].limits, port, where(switch))
         entry, known = current[switch].policies.get((port, traffic_class)), store.policy(*key)
         there = Policy.from_entry(entry) if entry is not None else None
-        new, changed = _DECIDE[request["op"]](f"{where(switch)}: port {port}", limit, there, known, request, key)
+        new, changed = DECIDE[request["op"]](f"{where(switch)}: port {port}", limit, there, known, request, key)
         changes = entries.setdefault(switch, [])
         if new != there:
             changes.append(EntryChange(entry, new.entry))
@@ -194,9 +194,9 @@ def _set_scheme(
     return policy_for(scheme, key[1], key[2], there, weight=settings.weight, packets=packets), settings
 
 
-_DECIDE: Mapping[str, Callable[..., tuple[Policy, PolicyState]]] = {
+DECIDE: Mapping[str, Callable[..., tuple[Policy, PolicyState]]] = {
     "threshold_set": _set_threshold,
     "threshold_auto": _set_auto,
     "scheme_set": _set_scheme,
 }
-OPS: Sequence[str] = tuple(_DECIDE)
+OPS: Sequence[str] = tuple(DECIDE)

@@ -26,7 +26,7 @@ from fairlane_controller.switch.dry import DryClient
 
 
 def change_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[dict[str, Any]]:
-    """One request (`loop/schema.py`) at every place that the command means, all or none, recorded as one change.
+    """One request (`requests.py`) at every place that the command means, all or none, recorded as one change.
 
     Returns the policies then in force, each with `via` loop or direct. Without a port it means all managed ports when `every`, else
     the only one there is.

@@ -17,13 +17,14 @@ from fairlane_controller.errors import unknown_name
 from fairlane_controller.history.journal import Change, record
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.control import loop_runs
-from fairlane_controller.loop.schema import checked
 from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.program.requests import checked
 from fairlane_controller.programs.qthresh import changes
 from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.options import QthreshOptions
+from fairlane_controller.programs.qthresh.requests import REQUESTS
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.table_write import write_with_settings
 from fairlane_controller.state.run_state import RunState
@@ -34,7 +35,7 @@ class QthreshTopology(TopologyControl):
     """Settings of the policies of all switches."""
 
     control_type = QthreshControl
-    requests = ("threshold_set", "threshold_auto", "scheme_set", "policies", "table_write", "flow_weights")
+    requests = REQUESTS
 
     def __init__(
         self,
@@ -91,7 +92,9 @@ async def change_policies(
 
     With `command` it is recorded in the journal, in the transaction of the settings: also when who asked has gone.
     """
-    asked = checked({**request["change"], "switch": "any", "port": 1})
+    asked = checked({**request["change"], "switch": "any", "port": 1}, REQUESTS)
+    if asked["op"] not in changes.DECIDE:
+        raise unknown_name("op", asked["op"], changes.DECIDE)
     asked = {**asked, "port": request.get("port"), "every": request.get("every")}
     for name in request.get("switches") or ():
         if name not in agents:

@@ -6,6 +6,7 @@ What a program or a switch says (the range of a weight, whether there is such a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,12 +16,13 @@ from fairlane_controller.problems import describe_one, keys_in
 
 MAX_UPDATES = 10_000
 """Of table entries in one request."""
-MAX_RULES = 1_000
 
 _U63 = (1 << 63) - 1
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """What requests are made of: exact types, no other keys."""
+
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -30,59 +32,26 @@ Value = Annotated[str, Field(max_length=1024)] | Number
 Plain = dict[str, Any]
 
 
-class _Request(_Part):
+class Request(Part):
+    """A request of the control socket."""
+
     op: str
 
 
-class _Of(_Request):
+class OfSwitch(Request):
     """Of one switch."""
 
     switch: Name
 
 
-class _Place(_Of):
-    """Of one (egress port, class)."""
-
-    port: int
-    traffic_class: int = Field(default=0, alias="class")
-
-
-class _ThresholdSet(_Place):
-    packets: int | None = None
-    weight: float | None = None
-
-
-class _ThresholdAuto(_Place):
-    k: float | None = None
-    weight: float | None = None
-    self_tuning: bool | None = None
-
-
-Scheme = Literal["drop_tail", "qthresh"]
-
-
-class _SchemeSet(_Place):
-    scheme: Scheme
-
-
-class _Policies(_Request):
-    """One of those above for several places, `change` without its place; `switches` None: all."""
-
-    change: Plain
-    switches: list[Name] | None = None
-    port: int | None = None
-    every: bool = False
-    command: Annotated[str, Field(max_length=4096)] | None = None
-
-
-class _Meter(_Part):
+class _Meter(Part):
     cir: Annotated[int, Field(ge=0, le=_U63)]
     cburst: Annotated[int, Field(ge=0, le=_U63)]
     pir: Annotated[int, Field(ge=0, le=_U63)]
     pburst: Annotated[int, Field(ge=0, le=_U63)]
 
 
-class _Update(_Part):
+class _Update(Part):
     """A table entry, as `switch/updates.py` has it."""
 
     update: Literal["insert", "modify", "delete"]
@@ -97,88 +66,46 @@ class _Update(_Part):
     default: bool = False
 
 
-class _TableWrite(_Of):
+class TableWrite(OfSwitch):
+    """`table_write`: entries, and what is remembered with them."""
+
     updates: Annotated[list[_Update], Field(max_length=MAX_UPDATES)]
     settings: dict[str, Plain] = Field(default_factory=dict)
 
 
-class _P4Write(_Of):
+class _P4Write(OfSwitch):
     updates: Annotated[list[str], Field(max_length=1_000)]
 
 
-class _FlowWeights(_Request):
-    rules: Annotated[list[Plain], Field(max_length=MAX_RULES)]
-
-
-class _Result(_Request):
+class _Result(Request):
     of: Name
 
 
-class _LoopPut(_Request):
+class _LoopPut(Request):
     loop: Plain | None
 
 
-class _Edit(_Request):
-    """An edit of the VCs; what is in it is checked with the configuration that it makes."""
-
-    source: Annotated[str, Field(max_length=4096)] | None = None
-
-
-class _VcAdd(_Edit):
-    vc: Plain
-
-
-class _VcSet(_Edit):
-    name: Name
-    changes: Plain
-
-
-class _VcDel(_Edit):
-    names: Annotated[list[Name], Field(max_length=MAX_UPDATES)]
-
-
-class _GfrSet(_Edit):
-    switch: Name | None = None
-    port: int | None = None
-    changes: Plain
-
-
-class _GfrApply(_Edit):
-    config: Plain
-
-
-REQUESTS: dict[str, type[_Request]] = {
-    "status": _Request,
-    "measure": _Request,
-    "threshold_set": _ThresholdSet,
-    "threshold_auto": _ThresholdAuto,
-    "scheme_set": _SchemeSet,
-    "policies": _Policies,
-    "table_write": _TableWrite,
+REQUESTS: dict[str, type[Request]] = {
+    "status": Request,
+    "measure": Request,
     "p4_write": _P4Write,
-    "flow_weights": _FlowWeights,
     "result": _Result,
-    "loop_options": _Request,
+    "loop_options": Request,
     "loop_put": _LoopPut,
-    "config_reload": _Request,
-    "vc_add": _VcAdd,
-    "vc_set": _VcSet,
-    "vc_del": _VcDel,
-    "gfr_set": _GfrSet,
-    "gfr_apply": _GfrApply,
+    "config_reload": Request,
 }
-"""By op; which of them a loop answers is its own."""
+"""By op: those of every loop; programs have their own (`TopologyControl.requests`)."""
 
 
-def checked(request: Any) -> Plain:
-    """The request itself; BAD_INPUT that names the op, the key, what was given and what is allowed. An op that nobody has is left to the loop."""
+def checked(request: Any, models: Mapping[str, type[Request]] = REQUESTS) -> Plain:
+    """The request itself; BAD_INPUT that names the op, the key, what was given and what is allowed. An op without a model is left alone."""
     if not isinstance(request, dict):
         raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op"')
     data = cast("Plain", request)
     op = data.get("op")
     if not isinstance(op, str):
         raise FairlaneError(ErrorCode.BAD_INPUT, f'a request must have an "op", a string; got {str(data)[:80]}')
-    model = REQUESTS.get(op)
+    model = models.get(op)
     if model is None:
         return data
     try:
