@@ -85,7 +85,10 @@ mod tests {
     fn beyond_loopback_a_client_ca_is_asked_for() {
         let beyond = "fairlane-switch --grpc 0.0.0.0:50051 --tls-cert /nowhere/c.pem --tls-key /nowhere/k.pem";
         let error = tls(&options(beyond)).unwrap_err();
-        assert!(error.starts_with("--grpc 0.0.0.0:50051: without --tls-client-ca "), "{error}");
+        assert!(
+            error.starts_with("--grpc 0.0.0.0:50051: without --tls-client-ca "),
+            "{error}"
+        );
         for chosen in ["--tls-client-ca /nowhere/ca.pem", "--any-client"] {
             let error = tls(&options(&format!("{beyond} {chosen}"))).unwrap_err();
             assert!(error.contains(": cannot read /nowhere/"), "{error}");
