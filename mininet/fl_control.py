@@ -19,9 +19,12 @@ END_TIMEOUT_S = 10.0
 
 
 def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
-    """`fairlane init` for these switches (none named: all). Raises RuntimeError with the controller's own words."""
+    """`fairlane config init` for these switches (none named: all). Raises RuntimeError with the controller's own words."""
     done = subprocess.run(
-        [_fairlane(), "init", *_chosen(network, switches)], capture_output=True, text=True, timeout=INIT_TIMEOUT_S
+        [_fairlane(), "config", "init", *_chosen(network, switches)],
+        capture_output=True,
+        text=True,
+        timeout=INIT_TIMEOUT_S,
     )
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip()

@@ -179,7 +179,7 @@ class P4Switch(Switch):
 
     def dpctl(self, *_words: str) -> str:
         """Mininet's command for OpenFlow switches."""
-        return f"{self.name} speaks P4Runtime, no OpenFlow: 'sh fairlane show_tables' lists its entries\n"
+        return f"{self.name} speaks P4Runtime, no OpenFlow: 'sh fairlane p4 show_tables' lists its entries\n"
 
     def stop_process(self) -> None:
         """Stop the process that we started, if it runs."""

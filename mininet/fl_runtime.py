@@ -2,7 +2,7 @@
 """p4lang/tutorials' `s1-runtime.json`: read and checked whole, then written to a switch over P4Runtime.
 
 A switch whose topology entry has `"runtime_json"` runs that file's program with that file's entries, and nothing else:
-`fairlane init` and the control loop leave it alone. Keys: `target`, `p4info`, `bmv2_json`, `table_entries`,
+`fairlane config init` and the control loop leave it alone. Keys: `target`, `p4info`, `bmv2_json`, `table_entries`,
 `multicast_group_entries`, `clone_session_entries`. Paths in it, and its own, are looked for in the topology file's
 folder, in that folder's parent (where the tutorials' `make run` stands), and in the current directory.
 """

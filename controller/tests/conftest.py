@@ -36,8 +36,8 @@ def bare_switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live
 
 @pytest.fixture
 def switch(bare_switch: LiveSwitch) -> LiveSwitch:
-    """The same after `fairlane init --scheme qthresh`."""
-    bare_switch.fairlane("init", "--scheme", "qthresh")
+    """The same after `fairlane config init --scheme qthresh`."""
+    bare_switch.fairlane("config", "init", "--scheme", "qthresh")
     return bare_switch
 
 
@@ -62,7 +62,7 @@ def wired_switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Liv
                 subprocess.run(["ip", "link", "set", end, "up"], check=True)
         switch.write_state()
         switch.start()
-        switch.fairlane("init", "--scheme", "qthresh")
+        switch.fairlane("config", "init", "--scheme", "qthresh")
         yield switch
     finally:
         switch.kill()

@@ -179,7 +179,7 @@ def running_loop() -> Generator[Path]:
         switch.write_state()
         switch.start()
         try:
-            switch.fairlane("init", "--scheme", "qthresh")
+            switch.fairlane("config", "init", "--scheme", "qthresh")
             with switch.loop():
                 yield switch.folder
         finally:

@@ -128,7 +128,8 @@ class LiveTopology(LiveSwitch):
     def entries(self, *tables: str) -> dict[str, list[dict[str, Any]]]:
         """What the switches hold in these tables, sorted."""
         return {
-            table: sorted(self.json("table", table), key=lambda row: (row["switch"], row["match"])) for table in tables
+            table: sorted(self.json("p4", "table", table), key=lambda row: (row["switch"], row["match"]))
+            for table in tables
         }
 
     def has_loop(self) -> bool:
@@ -198,7 +199,7 @@ def controllers(*made: Controller) -> Generator[list[Controller], None, None]:
 def live_topology(
     folder: Path, file: str, only: Iterable[str] | None = None, program: str = "qthresh"
 ) -> Generator[LiveTopology, None, None]:
-    """A started topology, set up by `fairlane init`; `only` leaves out the other switches' processes (and `init`)."""
+    """A started topology, set up by `fairlane config init`; `only` leaves out the other switches' processes (and `init`)."""
     if binary("embedded") is None:
         pytest.skip("the embedded switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
     topology = LiveTopology(folder, file, program)
@@ -206,7 +207,7 @@ def live_topology(
     try:
         if only is None:
             topology.start()
-            topology.fairlane("init", *(("--scheme", "qthresh") if program == "qthresh" else ()))
+            topology.fairlane("config", "init", *(("--scheme", "qthresh") if program == "qthresh" else ()))
         else:
             for name in only:
                 topology.restart(name)

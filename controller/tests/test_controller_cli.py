@@ -8,7 +8,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from fairlane_controller.cli.main import main, make_app
+from fairlane_controller.cli.main import COMMANDS, MOVED, PLUGIN_SUMMARIES, main, make_app, renamed
+from fairlane_controller.program.names import command_groups
 from test_controller_state import good_state, write_state
 from typer.testing import CliRunner
 
@@ -28,7 +29,9 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 
 def test_plan_of_the_papers_third_link() -> None:
-    code, output = run("plan", "--rate", "2Mbit", "--delay", "2ms", "--packet", "1000", "--flows", "2", "--json")
+    code, output = run(
+        "threshold", "plan", "--rate", "2Mbit", "--delay", "2ms", "--packet", "1000", "--flows", "2", "--json"
+    )
     assert code == 0
     plan = json.loads(output)
     assert plan["t_d_s"] == pytest.approx(0.004)
@@ -38,43 +41,69 @@ def test_plan_of_the_papers_third_link() -> None:
 
 
 def test_plan_takes_a_measured_t_res() -> None:
-    _, output = run("plan", "--rate", "5Mbit", "--t-res", "6.8ms", "--k", "1", "--json")
+    _, output = run("threshold", "plan", "--rate", "5Mbit", "--t-res", "6.8ms", "--k", "1", "--json")
     assert json.loads(output)["w_best_packets"] == pytest.approx(0.0068 * 5e6 / 8000 / 2 + 2)
 
 
 def test_plan_for_people() -> None:
-    code, output = run("plan", "--rate", "2Mbit", "--delay", "2ms")
+    code, output = run("threshold", "plan", "--rate", "2Mbit", "--delay", "2ms")
     assert code == 0
     assert "Qthresh" in output
     assert "5 packets" in output
 
 
 @pytest.mark.parametrize(
-    "command", ["init", "run", "status", "flows", "measure", "threshold", "scheme", "table", "plan"]
+    "command",
+    [
+        "config init",
+        "config diff",
+        "run",
+        "status",
+        "flows",
+        "measure",
+        "threshold scheme",
+        "threshold plan",
+        "p4 table",
+    ],
 )
 def test_every_command_has_help(command: str) -> None:
-    code, output = run(command, "--help")
+    code, output = run(*command.split(), "--help")
     assert code == 0
     assert "Usage" in output
+
+
+def test_twenty_words_and_those_of_programs_are_at_the_top() -> None:
+    words = {command.name for command in COMMANDS} | PLUGIN_SUMMARIES.keys()
+    assert len(words - (command_groups().keys() - {"threshold"})) <= 20
+    assert not words & MOVED.keys()
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_old_names_are_said_and_work(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert renamed(["--tls-ca", "init", *old.split(), "x"]) == ["--tls-ca", "init", *new.split(), "x"]
+    note = f"fairlane: `fairlane {old}` is `fairlane {new}` now; the old name goes with the next version\n"
+    assert capsys.readouterr() == ("", note)
+    code, output = run(*new.split(), "--help")
+    assert (code, "Usage" in output) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("plan", "--rate", "2Zbit"), 2, "unknown unit 'Zbit'; examples: 512kbit"),
-        (("plan", "--rate", "0"), 2, "rate_bps 0.0 is out of range"),
-        (("plan", "--rate", "2Mbit", "--capacity", "1"), 2, "capacity 1 is out of range: it must be between 2 and 65535 packets"),
-        (("plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight -1.0 is out of range"),
+        (("threshold", "plan", "--rate", "2Zbit"), 2, "unknown unit 'Zbit'; examples: 512kbit"),
+        (("threshold", "plan", "--rate", "0"), 2, "rate_bps 0.0 is out of range"),
+        (("threshold", "plan", "--rate", "2Mbit", "--capacity", "1"), 2, "capacity 1 is out of range: it must be between 2 and 65535 packets"),
+        (("threshold", "plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight -1.0 is out of range"),
         (("status", "--switch", "s1:50051"), 3, "unknown switch 's1:50051'; did you mean 's1'?"),
         (("status", "--switch", "s1=127.0.0.1"), 2, "must be NAME=HOST:PORT"),
         (("status", "--switch", "s1=127.0.0.1:99999"), 2, "with a port of 1 to 65535"),
         (("status", "--switch", "s3"), 3, "unknown switch 's3'; did you mean"),
-        (("scheme", "set", "droptail"), 3, "unknown scheme 'droptail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh"),
-        (("init", "--scheme", "qtresh"), 3, "unknown scheme 'qtresh'; did you mean 'qthresh'?"),
+        (("threshold", "scheme", "droptail"), 3, "unknown scheme 'droptail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh"),
+        (("config", "init", "--scheme", "qtresh"), 3, "unknown scheme 'qtresh'; did you mean 'qthresh'?"),
         (("threshold", "set"), 2, "needs PACKETS, --weight, or both"),
         (("run", "--flow-idle", "1ms"), 2, "--flow-idle 1ms is out of range: it must be between 1s and 86400s"),
-        (("init",), 3, "the compiled program a.json does not exist"),
-        (("init", "-s", "s1=127.0.0.1:1"), 3, "this command needs the run state of a topology"),
+        (("config", "init",), 3, "the compiled program a.json does not exist"),
+        (("config", "init", "-s", "s1=127.0.0.1:1"), 3, "this command needs the run state of a topology"),
         (("measure", "--for", "3"), 2, "--for '3' has no unit"),
     ],
 )  # fmt: skip
@@ -102,7 +131,7 @@ def test_no_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = failing(capsys, "plan", "--rate", "fast", "--json")
+    code, text = failing(capsys, "threshold", "plan", "--rate", "fast", "--json")
     assert code == 2
     error = json.loads(text)["error"]
     assert error["code"] == "bad_input"

@@ -50,13 +50,13 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     [
         ("fairlane th", {"threshold"}),
         ("fairlane threshold s", {"show", "set"}),
-        ("fairlane table_", {"table_add", "table_dump", "table_info"}),
+        ("fairlane p4 table_", {"table_add", "table_dump", "table_info"}),
         ("fairlane status --st", {"--state"}),
         ("fairlane status --state ", {"lab"}),
         ("fairlane flows -s ", {"s1", "s2"}),
-        ("fairlane table_dump ipv", {"ipv4_lpm", "ipv6_lpm"}),
-        ("fairlane table_add ipv4_lpm ", {"forward", "drop"}),
-        ("fairlane counter_read ", {"admitted", "drops"}),
+        ("fairlane p4 table_dump ipv", {"ipv4_lpm", "ipv6_lpm"}),
+        ("fairlane p4 table_add ipv4_lpm ", {"forward", "drop"}),
+        ("fairlane p4 counter_read ", {"admitted", "drops"}),
         ("fairlane log --event t", {"threshold", "took_over"}),
         ("fairlane export x.csv --rows ", {"ports", "flows"}),
     ],
@@ -73,7 +73,7 @@ def test_a_broken_run_state_is_silence(
     text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_text(topology, "topology", text)
-    for line in ("fairlane status -s ", "fairlane threshold set -p ", "fairlane table_dump ", "fairlane log --vc "):
+    for line in ("fairlane status -s ", "fairlane threshold set -p ", "fairlane p4 table_dump ", "fairlane log --vc "):
         assert offered(line, monkeypatch, capsys) == []
 
 

@@ -44,7 +44,7 @@ def gfr_switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveS
     made = started(request, tmp_path, "gfr")
     (tmp_path / "gfr.toml").write_text(FIFO, encoding="utf-8")
     try:
-        made.fairlane("init")
+        made.fairlane("config", "init")
         yield made
     finally:
         made.kill()
@@ -55,7 +55,7 @@ def ena_switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveS
     """A switch with ena.p4 and its routes."""
     made = started(request, tmp_path, "ena")
     try:
-        made.fairlane("init")
+        made.fairlane("config", "init")
         yield made
     finally:
         made.kill()
@@ -94,10 +94,10 @@ def arrived(switch: LiveSwitch, vc: int, packets: int | None = None) -> int:
 
 def test_a_gfr_file_is_a_configuration(gfr_switch: LiveSwitch) -> None:
     switch, file = gfr_switch, str(gfr_switch.folder / "gfr.toml")
-    rows = switch.json("diff", file, code=10)["differences"]
+    rows = switch.json("config", "diff", file, code=10)["differences"]
     assert {row["status"] for row in rows} == {"missing"}
     assert switch.json("config", "apply", file)["written"] == {"s1": len(rows)}
-    assert switch.json("diff", code=0)["same"] is True
+    assert switch.json("config", "diff", code=0)["same"] is True
     shown = switch.folder / "shown.toml"
     shown.write_text(switch.fairlane("config", "show"), encoding="utf-8")
     assert 'mcr = "2Mbit"' in shown.read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def test_a_gfr_file_is_a_configuration(gfr_switch: LiveSwitch) -> None:
     assert switch.json("config", "apply", str(shown))["written"] == {}
     assert (tables(switch), documents(switch.folder)["gfr"]) == (before, remembered)
     switch.fairlane("undo")
-    assert switch.json("vc", "list") == []
+    assert switch.json("gfr", "vc", "list") == []
     switch.fairlane("config", "apply", str(shown))
     assert tables(switch) == before
 
@@ -141,17 +141,17 @@ def test_drift_is_seen_and_mended(gfr_switch: LiveSwitch) -> None:
             await client.write([-P4TableEntry("vc_share", match=entry.match)])
 
     asyncio.run(spoil())
-    (row,) = switch.json("diff", code=10)["differences"]
+    (row,) = switch.json("config", "diff", code=10)["differences"]
     assert (row["what"], row["place"], row["status"]) == ("vc_share", "egress_port=6 vc=2", "missing")
     assert switch.json("config", "apply", file)["written"] == {"s1": 1}
-    assert switch.json("diff")["same"] is True
+    assert switch.json("config", "diff")["same"] is True
 
 
 def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
     switch = gfr_switch
     switch.fairlane("gfr", "apply", str(switch.folder / "gfr.toml"))
     before = tables(switch)
-    plan = switch.json("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "--dry-run")
+    plan = switch.json("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "--dry-run")
     assert [one["table"] for one in plan["updates"] if one["update"] == "insert"] == [
         "vc_share",
         "vc_classify",
@@ -160,13 +160,13 @@ def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
     text = switch.fairlane("gfr", "set", "--scheme", "dfba", "--dry-run")
     assert "dfba(" in text
     assert "lbo=1000 cells" in text
-    refusal = switch.fairlane("vc", "add", "x", "--mcr", "60Mbit", "-m", "s1,ingress_port=3", "-n", code=2)
+    refusal = switch.fairlane("gfr", "vc", "add", "x", "--mcr", "60Mbit", "-m", "s1,ingress_port=3", "-n", code=2)
     assert "more than the capacity" in " ".join(refusal.split())
     assert tables(switch) == before
-    switch.fairlane("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
+    switch.fairlane("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
     switch.fairlane("undo")
     assert tables(switch) == before
-    assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
+    assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
 
 
 def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
@@ -174,31 +174,31 @@ def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
     path.write_text('[loop]\nactive_time = "3s"\n' + FIFO, encoding="utf-8")
     with switch.loop("--config", str(path)):
         wait_until("the file to be in force", lambda: switch.events("config_applied"))
-        assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
+        assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
         path.write_text(
             '[loop]\nactive_time = "4s"\n' + FIFO.replace('mcr = "4Mbit"', 'mcr = "5Mbit"'), encoding="utf-8"
         )
         assert switch.json("config", "reload")["file"] == str(path)
-        assert switch.json("vc", "list")[1]["mcr"] == 5e6
+        assert switch.json("gfr", "vc", "list")[1]["mcr"] == 5e6
         assert switch.json("config", "show")["config"]["loop"]["active_time"] == "4s"
         path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "60Mbit"'), encoding="utf-8")
         message = " ".join(switch.fairlane("config", "reload", code=3).split())
         assert "vcs[1].mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity of s1 port 6" in message
         assert "line 14, column 1" in message
-        assert switch.json("vc", "list")[1]["mcr"] == 5e6
+        assert switch.json("gfr", "vc", "list")[1]["mcr"] == 5e6
 
 
 def test_far_sides(ena_switch: LiveSwitch) -> None:
     switch = ena_switch
     file = switch.folder / "ena.toml"
     file.write_text('far_sides = [{ switch = "s1", port = 2 }, { switch = "s1", port = 4 }]\n', encoding="utf-8")
-    assert len(switch.json("diff", str(file), code=10)["differences"]) == 4
+    assert len(switch.json("config", "diff", str(file), code=10)["differences"]) == 4
     switch.fairlane("config", "apply", str(file))
     assert [row["port"] for row in switch.json("ena", "show")] == [2, 4]
     switch.fairlane("ena", "unmark", "4")
-    assert switch.json("diff", code=10)["differences"][0]["status"] == "missing"
+    assert switch.json("config", "diff", code=10)["differences"][0]["status"] == "missing"
     switch.fairlane("undo")
-    assert switch.json("diff")["same"] is True
+    assert switch.json("config", "diff")["same"] is True
     assert [one["table"] for one in switch.json("ena", "mark", "5", "--dry-run")["updates"]] == [
         "far_side_in",
         "far_side_out",

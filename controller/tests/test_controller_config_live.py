@@ -69,7 +69,7 @@ def held(switch: LiveSwitch) -> dict[str, list[str]]:
 
 def differences(switch: LiveSwitch, *arguments: str, code: int = 10) -> list[tuple[str, str]]:
     """(table, status) of each difference."""
-    return [(row["what"], row["status"]) for row in switch.json("diff", *arguments, code=code)["differences"]]
+    return [(row["what"], row["status"]) for row in switch.json("config", "diff", *arguments, code=code)["differences"]]
 
 
 def count_flow(switch: LiveSwitch) -> None:
@@ -105,7 +105,7 @@ def test_what_is_in_force_is_a_file_that_changes_nothing(switch: LiveSwitch) -> 
     switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
     file = write(switch, switch.fairlane("config", "show"), "shown.toml")
     assert "valid for the topology" in " ".join(switch.fairlane("config", "check", file).split())
-    assert "the switches hold what it says" in switch.fairlane("diff", file)
+    assert "the switches hold what it says" in switch.fairlane("config", "diff", file)
     before, settings = held(switch), documents(switch.folder)["policy/s1/3/0"]
     assert switch.json("config", "apply", file) == {"written": {}, "settings": 0, "ports": 0}
     assert (held(switch), documents(switch.folder)["policy/s1/3/0"]) == (before, settings)
@@ -117,8 +117,8 @@ def test_a_saved_file_brings_everything_back(switch: LiveSwitch) -> None:
     switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
     saved = write(switch, switch.fairlane("config", "show"), "saved.toml")
     before, rows = held(switch), switch.json("threshold", "show")
-    switch.fairlane("scheme", "set", "drop_tail")
-    switch.fairlane("scheme", "set", "drop_tail", "--class", "2")
+    switch.fairlane("threshold", "scheme", "drop_tail")
+    switch.fairlane("threshold", "scheme", "drop_tail", "--class", "2")
     switch.fairlane("config", "apply", write(switch, "classes = []\n", "none.toml"))
     assert held(switch) != before
     switch.fairlane("config", "apply", saved)
@@ -128,12 +128,12 @@ def test_a_saved_file_brings_everything_back(switch: LiveSwitch) -> None:
 
 def test_diff_says_missing_different_extra(switch: LiveSwitch) -> None:
     file = write(switch, TWO_CLASSES)
-    assert "was applied to" in switch.fairlane("diff", code=2)
+    assert "was applied to" in switch.fairlane("config", "diff", code=2)
     assert differences(switch, file) == [
         ("settings", "different"), ("settings", "different"), ("port_limit", "different"),
         ("policy", "missing"), ("policy", "different"), ("flow_class", "missing"),
     ]  # fmt: skip
-    text = switch.fairlane("diff", file, code=10)
+    text = switch.fairlane("config", "diff", file, code=10)
     for words in ("+ s1 flow_class dscp=46", "~ s1 policy egress_port=3 traffic_class=0: different", "file set_qthresh(qthresh=9 packets, weight=1)", "now  set_qthresh(qthresh=6 packets, weight=1)"):  # fmt: skip
         assert words in text
     before = held(switch)
@@ -160,7 +160,7 @@ def test_only_what_differs_is_written(switch: LiveSwitch) -> None:
         write_topology(switch.folder, state)
         switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
         assert proxy.updates == []
-        switch.fairlane("diff")
+        switch.fairlane("config", "diff")
         changed = TWO_CLASSES.replace("9packets", "8packets") + "[[classes]]\nclass = 3\npcp = 5\n"
         switch.fairlane("config", "apply", write(switch, changed))
         kinds = [(p4r.Update.Type.Name(u.type), u.entity.WhichOneof("entity")) for u in proxy.updates]
@@ -190,7 +190,7 @@ def test_undo_of_a_configuration(switch: LiveSwitch) -> None:
     assert "change 2 taken back: config apply" in switch.fairlane("undo")
     assert held(switch) == before
     assert switch.json("threshold", "show") == rows
-    assert "was applied to" in switch.fairlane("diff", code=2)
+    assert "was applied to" in switch.fairlane("config", "diff", code=2)
 
 
 # ---- two switches ----------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[LiveSwitch, LiveSwitch]]:
     whole = read_topology(tmp_path)
     write_topology(tmp_path, {**whole, "switches": states})
     try:
-        switches[0].fairlane("init", "--scheme", "qthresh")
+        switches[0].fairlane("config", "init", "--scheme", "qthresh")
         yield switches[0], switches[1]
     finally:
         for one in switches:
@@ -227,7 +227,7 @@ def test_all_switches_or_none(pair: tuple[LiveSwitch, LiveSwitch]) -> None:
     assert "switch s2" in one.fairlane("config", "apply", file, code=4)
     assert held(one) == before[0]
     two.start()
-    one.fairlane("init")
+    one.fairlane("config", "init")
     fill(two)
     many = "".join(f'[[classes]]\nclass = 1\nswitch = "s2"\ndscp = {n}\n' for n in range(64))
     message = one.fairlane("config", "apply", write(one, policy.format("s1") + policy.format("s2") + many), code=5)
@@ -274,10 +274,10 @@ def test_a_file_alone_describes_a_topology(bare_switch: LiveSwitch, monkeypatch:
     assert (code, "give topology.name" in said) == (3, True)
     file = write(switch, f'[topology]\nname = "lab"\n{address}{files}{TWO_CLASSES}'.replace('program = "qthresh"', ""))
     code, said = fairlane("config", "apply", file)
-    assert (code, "has no program yet: load it with `fairlane init`" in said) == (5, True)
-    assert fairlane("init")[0] == 0
+    assert (code, "has no program yet: load it with `fairlane config init`" in said) == (5, True)
+    assert fairlane("config", "init")[0] == 0
     assert fairlane("config", "apply", file)[0] == 0
-    assert fairlane("diff", file)[0] == 0
+    assert fairlane("config", "diff", file)[0] == 0
     assert fairlane("status")[0] == 0
     assert [path.name for path in root.iterdir()] == ["lab"]
 

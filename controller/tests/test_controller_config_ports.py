@@ -65,12 +65,12 @@ def port(switch: LiveSwitch) -> dict[str, Any]:
 def test_rate_and_queue_with_the_limit_beside_them(port_switch: LiveSwitch) -> None:
     switch, file = port_switch, port_switch.folder / "ports.toml"
     file.write_text(PORT.format(rate="1Mbit", queue=60, limit=55), encoding="utf-8")
-    rows = switch.json("diff", str(file), code=10)["differences"]
+    rows = switch.json("config", "diff", str(file), code=10)["differences"]
     assert (rows[0]["what"], rows[0]["file"]) == ("port", "rate=1 Mbit/s, queue_packets=60")
     assert [row["what"] for row in rows] == ["port", "port_limit"]
     assert switch.json("config", "apply", str(file)) == {"written": {"s1": 1}, "settings": 0, "ports": 1}
     assert limit(switch) == 55
-    assert switch.json("diff")["same"] is True
+    assert switch.json("config", "diff")["same"] is True
     assert {"rate": 1e6, "queue_packets": 60, "limit_packets": 55}.items() <= port(switch).items()
     # The limit stays where the file has it although the queue grows.
     file.write_text(PORT.format(rate="1Mbit", queue=80, limit=55), encoding="utf-8")

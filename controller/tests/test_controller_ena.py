@@ -42,8 +42,8 @@ def ports(switch: LiveSwitch) -> list[int]:
 
 
 def test_init_writes_routes_and_far_sides_once(switch: LiveSwitch) -> None:
-    assert "3 routes, far-side ports: 1; 5 entries written" in switch.fairlane("init")
-    assert "far-side ports: 1; 0 entries written" in switch.fairlane("init")
+    assert "3 routes, far-side ports: 1; 5 entries written" in switch.fairlane("config", "init")
+    assert "far-side ports: 1; 0 entries written" in switch.fairlane("config", "init")
     (row,) = switch.json("ena", "show")
     assert row == {
         "switch": "s1",
@@ -56,12 +56,12 @@ def test_init_writes_routes_and_far_sides_once(switch: LiveSwitch) -> None:
         "dropped": 0,
     }
     write_state(switch, 2, 3)
-    assert "far-side ports: 2, 3; 6 entries written" in switch.fairlane("init")
+    assert "far-side ports: 2, 3; 6 entries written" in switch.fairlane("config", "init")
     assert ports(switch) == [2, 3]
 
 
 def test_ports_are_marked_and_unmarked(switch: LiveSwitch) -> None:
-    switch.fairlane("init")
+    switch.fairlane("config", "init")
     assert "s1: port 3 is a far side; 2 entries written" in switch.fairlane("ena", "mark", "3")
     assert "0 entries written" in switch.fairlane("ena", "mark", "3")
     assert ports(switch) == [1, 3]
@@ -74,11 +74,11 @@ def test_ports_are_marked_and_unmarked(switch: LiveSwitch) -> None:
 
 
 def test_other_programs_commands_say_what_runs(switch: LiveSwitch) -> None:
-    switch.fairlane("init")
+    switch.fairlane("config", "init")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())
     assert "the program on the switch is ena, not qthresh: see `fairlane ena`" in said
     assert "runs ena, which needs no control loop" in " ".join(switch.fairlane("run", code=2).split())
-    assert "the program ena has no schemes" in switch.fairlane("init", "--scheme", "drop_tail", code=2)
+    assert "the program ena has no schemes" in switch.fairlane("config", "init", "--scheme", "drop_tail", code=2)
 
 
 def test_ena_on_a_switch_that_runs_another_program(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_ena_on_a_switch_that_runs_another_program(tmp_path: Path) -> None:
     made.write_state()
     made.start()
     try:
-        made.fairlane("init")
+        made.fairlane("config", "init")
         said = " ".join(made.fairlane("ena", "show", code=5).split())
         assert "the program on the switch is qthresh, not ena" in said
     finally:

@@ -184,10 +184,10 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
         "asyncio.run(add())\n"
     )
     subprocess.run([sys.executable, "-c", add_flows], check=True, timeout=60)
-    before = {table: switch.json("table", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")}
+    before = {table: switch.json("p4", "table", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")}
     with switch.loop("--flow-idle", "300s"):
         assert switch.events("took_over")[-1]["flows"] == 50
-        assert {table: switch.json("table", table) for table in before} == before
+        assert {table: switch.json("p4", "table", table) for table in before} == before
         assert switch.loop_status()["flows"] == 50
 
 
@@ -211,14 +211,14 @@ async def test_a_connection_of_our_own_that_never_ended_is_outbid(switch: LiveSw
 
 
 async def test_a_loop_without_a_topology_serves_a_switch_that_gets_its_program_later(bare_switch: LiveSwitch) -> None:
-    """It has no program to give; `fairlane init` of somebody else is what it waits for."""
+    """It has no program to give; `fairlane config init` of somebody else is what it waits for."""
     log = EventLog(bare_switch.folder / "controller-events.jsonl")
     endpoint = Endpoint("s1", f"127.0.0.1:{bare_switch.grpc_port}")
     agent = SwitchAgent(endpoint, QthreshTopology(), log)
     task = asyncio.create_task(agent.run())
     try:
         await until("the loop to miss the program", lambda: waits_for_program(agent))
-        await asyncio.to_thread(bare_switch.fairlane, "init", "--scheme", "qthresh")
+        await asyncio.to_thread(bare_switch.fairlane, "config", "init", "--scheme", "qthresh")
         await until("the loop to serve the switch", lambda: agent.client is not None)
     finally:
         task.cancel()
@@ -238,7 +238,7 @@ async def test_a_backup_sees_a_program_that_came_after_it_had_connected(bare_swi
     task = asyncio.create_task(agent.run())
     try:
         await until("the backup to look on", agent.standing_by.is_set)
-        await asyncio.to_thread(bare_switch.fairlane, "init", "--scheme", "qthresh")
+        await asyncio.to_thread(bare_switch.fairlane, "config", "init", "--scheme", "qthresh")
         await until("it to know the policy", lambda: [p["scheme"] for p in agent.status()["policies"]] == ["qthresh"])
         assert not bare_switch.events("error")
     finally:

@@ -64,7 +64,7 @@ def small_disk(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(store, "ROOM_BYTES", 4 * PAGE)
     wired_switch.folder = folder
     wired_switch.write_state()
-    wired_switch.fairlane("init", "--scheme", "qthresh")
+    wired_switch.fairlane("config", "init", "--scheme", "qthresh")
     yield SmallDisk(folder)
     subprocess.run(["umount", "-l", str(folder)], check=True, timeout=20)
 

@@ -47,7 +47,7 @@ def test_ports_are_changed_all_or_one() -> None:
 @pytest.mark.parametrize(
     ("request_", "code", "message"),
     [
-        ({"op": "vc_add", "vc": {**GOLD, "name": "vc1"}}, ErrorCode.BAD_INPUT, "vc add: there is a VC 'vc1' already: change it with `fairlane vc set`"),
+        ({"op": "vc_add", "vc": {**GOLD, "name": "vc1"}}, ErrorCode.BAD_INPUT, "vc add: there is a VC 'vc1' already: change it with `fairlane gfr vc set`"),
         ({"op": "vc_add", "vc": {**GOLD, "mcr": "fast"}}, ErrorCode.BAD_INPUT, "vc add: VC gold: mcr: rate 'fast' is not a number with a unit"),
         ({"op": "vc_add", "vc": {**GOLD, "mcr": "22Mbit"}}, ErrorCode.BAD_INPUT, "vc add: s1 port 6: capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1 port 6, 160 kbit/s more"),
         ({"op": "vc_add", "vc": {**GOLD, "path": [{"switch": "s2", "port": 1}]}}, ErrorCode.BAD_INPUT, "vc add: VC gold: path[0]: s2 port 1 is no port of this configuration"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane vc` and `fairlane gfr` on real switches that run gfr.p4, without frames: files in, refusals, schemes live, the loop."""
+"""`fairlane gfr vc` and `fairlane gfr` on real switches that run gfr.p4, without frames: files in, refusals, schemes live, the loop."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveSwitc
     (tmp_path / "gfr.toml").write_text(FIFO, encoding="utf-8")
     made.start()
     try:
-        made.fairlane("init")
+        made.fairlane("config", "init")
         yield made
     finally:
         made.kill()
@@ -106,18 +106,22 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     assert "QMAX (cells)" in switch.fairlane("status")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())
     assert "the program on the switch is gfr, not qthresh" in said
-    assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2"]
-    assert "s1,ingress_port=2,src=10.0.2.0/24,vlan=7,dscp=AF21" in switch.fairlane("vc", "list")
+    assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
+    assert "s1,ingress_port=2,src=10.0.2.0/24,vlan=7,dscp=AF21" in switch.fairlane("gfr", "vc", "list")
 
 
 def test_vcs_are_added_changed_and_removed(switch: LiveSwitch) -> None:
     switch.fairlane("gfr", "apply", file_of(switch))
-    switch.fairlane("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "-e", "s1:3", "--pcr", "20Mbit")
+    switch.fairlane(
+        "gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "-e", "s1:3", "--pcr", "20Mbit"
+    )
     (port,) = switch.json("gfr", "show")
     assert [vc["vc"] for vc in port["vcs"]] == ["vc1", "vc2", "gold"]
     assert port["n"] == 3
-    assert switch.json("vc", "set", "gold", "--mcr", "7Mbit")["written"]["s1"] == 4  # three shares and gold's meter
-    switch.fairlane("vc", "del", "vc1", "gold")
+    assert (
+        switch.json("gfr", "vc", "set", "gold", "--mcr", "7Mbit")["written"]["s1"] == 4
+    )  # three shares and gold's meter
+    switch.fairlane("gfr", "vc", "del", "vc1", "gold")
     (port,) = switch.json("gfr", "show")
     assert [(vc["vc"], vc["slot"], vc["w_bps"]) for vc in port["vcs"]] == [("vc2", 1, 51_840_000)]
 
@@ -155,7 +159,7 @@ def test_a_change_that_cannot_be_kept_is_taken_back(
 ) -> None:
     """Neither the configuration, nor the journal."""
     switch.fairlane("gfr", "apply", file_of(switch))
-    before, real = (tables(switch), switch.json("vc", "list")), getattr(Store, name)
+    before, real = (tables(switch), switch.json("gfr", "vc", "list")), getattr(Store, name)
 
     def full(self: Store, first: Any, *rest: Any) -> None:
         if name == "record" or "gfr" in first:
@@ -164,21 +168,21 @@ def test_a_change_that_cannot_be_kept_is_taken_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, name, full)
-        assert "No space left on device" in switch.fairlane("vc", "set", "vc1", "--mcr", "3Mbit", code=3)
-    assert (tables(switch), switch.json("vc", "list")) == before
-    switch.fairlane("vc", "set", "vc1", "--mcr", "3Mbit")
-    assert (tables(switch), switch.json("vc", "list")) != before
+        assert "No space left on device" in switch.fairlane("gfr", "vc", "set", "vc1", "--mcr", "3Mbit", code=3)
+    assert (tables(switch), switch.json("gfr", "vc", "list")) == before
+    switch.fairlane("gfr", "vc", "set", "vc1", "--mcr", "3Mbit")
+    assert (tables(switch), switch.json("gfr", "vc", "list")) != before
 
 
 def test_every_scheme_live(switch: LiveSwitch) -> None:
     switch.fairlane("gfr", "apply", file_of(switch))
     for scheme in ("proposed", "drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold"):
         assert switch.json("gfr", "set", "--scheme", scheme)["written"] == {"s1": 0 if scheme == "proposed" else 1}
-    (entry,) = switch.json("table", "port_scheme")
+    (entry,) = switch.json("p4", "table", "port_scheme")
     assert entry["action"].startswith("pervc_threshold(")
     switch.fairlane("gfr", "set", "--scheme", "proposed", "--lbo", "500", "--rate-form", "alpha", "--rate-alpha", "0.5")
     assert switch.json("gfr", "show", "--config")["ports"][0]["rate_alpha"] == 0.5
-    (entry,) = switch.json("table", "port_scheme")
+    (entry,) = switch.json("p4", "table", "port_scheme")
     assert "lbo=0x1f4" in entry["action"]
 
 
@@ -187,10 +191,10 @@ def test_init_puts_back_what_is_remembered(switch: LiveSwitch) -> None:
     held = tables(switch)
     switch.kill()
     switch.start()
-    (done,) = switch.json("init")
+    (done,) = switch.json("config", "init")
     assert (done["managed_ports"], done["written"] > 18) == ([6], True)
     assert tables(switch) == held
-    assert "use `fairlane gfr set --scheme`" in switch.fairlane("init", "--scheme", "qthresh", code=2)
+    assert "use `fairlane gfr set --scheme`" in switch.fairlane("config", "init", "--scheme", "qthresh", code=2)
 
 
 def test_the_loop_keeps_n_and_takes_changes(switch: LiveSwitch) -> None:
@@ -201,17 +205,17 @@ def test_the_loop_keeps_n_and_takes_changes(switch: LiveSwitch) -> None:
         wait_until("both VCs to be found silent", lambda: switch.loop_status()["ports"][0]["active"] == [])
         (port,) = switch.json("gfr", "show")
         assert (port["n"], [vc["active"] for vc in port["vcs"]]) == (1, [False, False])
-        result = switch.json("vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
+        result = switch.json("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
         assert result["via"] == "loop"
         assert result["written"]["s1"] >= 3
-        said = switch.fairlane("vc", "set", "gold", "--mcr", "60Mbit", code=2)
+        said = switch.fairlane("gfr", "vc", "set", "gold", "--mcr", "60Mbit", code=2)
         assert "VC gold: mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity" in " ".join(said.split())
-        refused = switch.fairlane("init", code=7)
+        refused = switch.fairlane("config", "init", code=7)
         assert "a control loop runs" in refused
         wait_until("gold to be found silent", lambda: any("gold" in e["stopped"] for e in switch.events("gfr_active")))
         assert [vc["vc"] for vc in switch.json("gfr", "show")[0]["vcs"]] == ["vc1", "vc2", "gold"]
     assert switch.events("gfr_changed")[0]["request"] == "vc_add"
-    assert [vc["name"] for vc in switch.json("vc", "list")] == ["vc1", "vc2", "gold"]
+    assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2", "gold"]
 
 
 def test_the_loop_gives_a_restarted_switch_all_of_it_again(switch: LiveSwitch) -> None:
@@ -227,5 +231,5 @@ def test_the_loop_gives_a_restarted_switch_all_of_it_again(switch: LiveSwitch) -
 def test_a_topology_of_another_program(switch: LiveSwitch) -> None:
     state = read_topology(switch.folder)
     write_topology(switch.folder, {**state, "program": "qthresh"})
-    said = " ".join(switch.fairlane("vc", "list", code=5).split())
+    said = " ".join(switch.fairlane("gfr", "vc", "list", code=5).split())
     assert "runs the program 'qthresh': VCs need one that was started with the program gfr" in said

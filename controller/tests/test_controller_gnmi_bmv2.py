@@ -27,7 +27,7 @@ def switch(tmp_path: Path) -> Generator[LiveSwitch]:
     write_topology(tmp_path, state)
     try:
         live.start()
-        live.fairlane("init")
+        live.fairlane("config", "init")
         yield live
     finally:
         live.kill()
@@ -42,7 +42,9 @@ def test_rate_and_depth_are_set_in_packets_and_the_rest_is_refused(switch: LiveS
     assert "port_limit of port 3 = 80 packets" in said
     row = next(row for row in switch.json("ports", "--interval", "0s") if row["port"] == 3)
     assert (row["rate_bps"], row["queue_packets"], row["waiting_packets"]) == (4_000_000, 80, None)
-    assert "set_queue_rate 250 3: 2 Mbit/s" in switch.fairlane("set_queue_rate", "2Mbit", "3", "--packet-bytes", "1000")
+    assert "set_queue_rate 250 3: 2 Mbit/s" in switch.fairlane(
+        "p4", "set_queue_rate", "2Mbit", "3", "--packet-bytes", "1000"
+    )
     refused = switch.fairlane("ports", "set", "s1", "3", "--rate", "5Mbit", "--scheduler", "drr", code=5)
     assert "is a BMv2: scheduler: it has strict priority only" in refused
     switch.fairlane("undo")

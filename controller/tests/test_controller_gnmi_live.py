@@ -66,7 +66,7 @@ def switch(tmp_path_factory: pytest.TempPathFactory) -> Generator[LiveSwitch]:
                 if ex.code() is grpc.StatusCode.UNIMPLEMENTED:  # type: ignore[attr-defined]
                     pytest.skip("this fairlane-switch is an older one, without gNMI: build it again")
                 raise
-        live.fairlane("init")
+        live.fairlane("config", "init")
         yield live
     finally:
         live.kill()
@@ -570,7 +570,7 @@ def test_ports_set_changes_switch_limit_and_state_and_undo_takes_it_back(switch:
 
 def test_the_limit_follows_while_a_loop_runs(switch: LiveSwitch) -> None:
     with switch.loop():
-        switch.fairlane("set_queue_depth", "60", "3")
+        switch.fairlane("p4", "set_queue_depth", "60", "3")
         assert _limit(switch) == 60
         switch.fairlane("undo")
         assert _limit(switch) == QUEUE_PACKETS
@@ -615,15 +615,15 @@ def test_what_is_refused_says_what_is_allowed(
 
 
 def test_the_verbs_of_bmv2_take_units(switch: LiveSwitch) -> None:
-    switch.fairlane("set_queue_rate", "250pps", "3", "--packet-bytes", "1014")
+    switch.fairlane("p4", "set_queue_rate", "250pps", "3", "--packet-bytes", "1014")
     assert port(switch, 3).rate_bps == 250 * 8 * 1014
-    switch.fairlane("set_queue_rate", "2Mbit", "3")
+    switch.fairlane("p4", "set_queue_rate", "2Mbit", "3")
     assert port(switch, 3).rate_bps == RATE_BPS
 
 
 def test_all_ports_at_once_are_one_change(switch: LiveSwitch) -> None:
     before = {number: port(switch, number).queue_packets for number in (1, 3)}
-    rows = switch.json("set_queue_depth", "70")
+    rows = switch.json("p4", "set_queue_depth", "70")
     assert [(row["port"], row["change"]) for row in rows] == [(1, {"queue_packets": 70}), (3, {"queue_packets": 70})]
     assert [port(switch, number).queue_packets for number in (1, 3)] == [70, 70]
     switch.fairlane("undo")
@@ -642,7 +642,7 @@ def test_a_port_that_refuses_brings_back_the_ports_before_it(
         return await change_port(endpoint, run, number, change, **options)
 
     monkeypatch.setattr("fairlane_controller.cli.ports.change_port", refuses_3)
-    assert "does not want to" in switch.fairlane("set_queue_depth", "70", code=ErrorCode.REFUSED.exit_code)
+    assert "does not want to" in switch.fairlane("p4", "set_queue_depth", "70", code=ErrorCode.REFUSED.exit_code)
     assert port(switch, 1).queue_packets == before
     assert len(switch.json("undo", "--list")) == changes
 
@@ -687,7 +687,7 @@ def test_a_port_that_keeps_its_change_is_told_and_can_be_undone(
     before = [port(switch, number).queue_packets for number in (1, 3)]
     with monkeypatch.context() as patch:
         _full_disk(patch, 1)
-        text = switch.fairlane("set_queue_depth", "70", code=3)
+        text = switch.fairlane("p4", "set_queue_depth", "70", code=3)
     assert (
         "port 3 has its old values again; port 1 keeps what it was given, until `fairlane undo`: cannot write" in text
     )
@@ -700,7 +700,7 @@ def test_the_log_says_who_changed_what_of_a_port(switch: LiveSwitch, monkeypatch
     monkeypatch.setenv("SUDO_USER", "ada")
     known = len(switch.events("changed"))
     switch.fairlane("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets", "80")
-    switch.fairlane("set_queue_rate", "4Mbit", "3")  # nothing that it had not
+    switch.fairlane("p4", "set_queue_rate", "4Mbit", "3")  # nothing that it had not
     switch.fairlane("undo")
     switch.fairlane("undo")
     made, back = switch.events("changed")[known:]

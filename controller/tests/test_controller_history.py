@@ -264,8 +264,8 @@ def test_undo_of_thresholds_and_schemes(switch: LiveSwitch) -> None:
     first, row = held(switch), settings(switch)
     switch.fairlane("threshold", "set", "9", "--weight", "2")
     second = held(switch)
-    switch.fairlane("scheme", "set", "drop_tail")
-    assert "change 3 taken back: scheme set drop_tail" in switch.fairlane("undo")
+    switch.fairlane("threshold", "scheme", "drop_tail")
+    assert "change 3 taken back: threshold scheme drop_tail" in switch.fairlane("undo")
     assert held(switch) == second
     assert settings(switch)["mode"] == "manual"
     switch.fairlane("undo")
@@ -285,7 +285,7 @@ def test_undo_of_init(switch: LiveSwitch) -> None:
     state = read_topology(switch.folder)
     state["switches"][0]["routes"].append({"prefix": "10.0.9.0/24", "port": 1, "mac": "08:00:00:00:01:11"})
     write_topology(switch.folder, state)
-    switch.fairlane("init", "--scheme", "drop_tail")
+    switch.fairlane("config", "init", "--scheme", "drop_tail")
     assert held(switch) != before
     switch.fairlane("undo")
     assert held(switch) == before
@@ -293,20 +293,25 @@ def test_undo_of_init(switch: LiveSwitch) -> None:
 
 def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
     switch = bare_switch
-    plan = switch.json("init", "--scheme", "qthresh", "--dry-run")
+    plan = switch.json("config", "init", "--scheme", "qthresh", "--dry-run")
     assert plan["loads_program"] == ["s1"]
     assert [one["table"] for one in plan["updates"]] == ["ipv4_lpm", "ipv4_lpm", "ipv6_lpm", "port_limit", "policy"]
     assert "no program yet" in switch.fairlane("status")
-    switch.fairlane("init", "--scheme", "qthresh")
+    switch.fairlane("config", "init", "--scheme", "qthresh")
     before, changes = held(switch), contents(switch.folder)
     text = switch.fairlane("threshold", "set", "5", "--weight", "1.5", "--dry-run")
     for words in ("1 update, nothing is written", "egress_port=3 traffic_class=0", "set_qthresh(qthresh=5 packets, weight=1.5)", "mode auto becomes manual"):  # fmt: skip
         assert words in text
-    (update,) = switch.json("scheme", "set", "drop_tail", "--dry-run")["updates"]
+    (update,) = switch.json("threshold", "scheme", "drop_tail", "--dry-run")["updates"]
     assert update == {"switch": "s1", "update": "modify", "table": "policy", "match": {"egress_port": 3, "traffic_class": 0}, "action": "drop_tail", "args": {}}  # fmt: skip
     assert "threshold 99 is out of range" in switch.fairlane("threshold", "set", "99", "--dry-run", code=2)
     assert switch.json("threshold", "auto", "--dry-run")["updates"] == []
-    assert switch.json("init", "--dry-run") == {"dry_run": True, "updates": [], "loads_program": [], "notes": []}
+    assert switch.json("config", "init", "--dry-run") == {
+        "dry_run": True,
+        "updates": [],
+        "loads_program": [],
+        "notes": [],
+    }
     assert held(switch) == before
     assert contents(switch.folder) == changes
     assert "would be" not in switch.fairlane("undo", "--list")
@@ -317,7 +322,7 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
     with switch.loop():
         (done,) = switch.json("threshold", "set", "9")
         assert done["via"] == "loop"
-        switch.fairlane("scheme", "set", "drop_tail")
+        switch.fairlane("threshold", "scheme", "drop_tail")
         assert "table_write: switch s1, 1 update of table entries" in switch.fairlane("undo", "--dry-run")
         switch.fairlane("undo")
         assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]

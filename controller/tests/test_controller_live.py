@@ -33,22 +33,22 @@ def threshold(switch: LiveSwitch) -> dict[str, object]:
 def test_init_writes_once(bare_switch: LiveSwitch) -> None:
     assert "no program yet" in bare_switch.fairlane("status")
     message = bare_switch.fairlane("threshold", "show", code=5)
-    assert "has no program yet: load it with `fairlane init`" in message
-    (first,) = bare_switch.json("init", "--scheme", "qthresh")
+    assert "has no program yet: load it with `fairlane config init`" in message
+    (first,) = bare_switch.json("config", "init", "--scheme", "qthresh")
     assert first == {"switch": "s1", "routes": 3, "managed_ports": [3], "written": 5}
-    (second,) = bare_switch.json("init")
+    (second,) = bare_switch.json("config", "init")
     assert second["written"] == 0
     status = bare_switch.json("status")
     assert [row["reachable"] for row in status["switches"]] == [True]
     managed = [port for port in status["ports"] if port["managed"]]
     assert [(p["port"], p["capacity_packets"], p["scheme"]) for p in managed] == [(3, 50, "qthresh")]
-    routes = bare_switch.json("table", "ipv4_lpm")
+    routes = bare_switch.json("p4", "table", "ipv4_lpm")
     assert sorted(r["match"] for r in routes) == ["dst=0xa000100/24", "dst=0xa000300/24"]
 
 
 def test_init_keeps_what_the_switch_holds(switch: LiveSwitch) -> None:
     switch.fairlane("threshold", "set", "9")
-    switch.fairlane("init")
+    switch.fairlane("config", "init")
     assert threshold(switch)["qthresh_packets"] == 9
 
 
@@ -91,10 +91,10 @@ def test_refusals_change_nothing(switch: LiveSwitch) -> None:
 
 def test_schemes(switch: LiveSwitch) -> None:
     switch.fairlane("threshold", "set", "7", "-w", "2")
-    (done,) = switch.json("scheme", "set", "drop_tail")
+    (done,) = switch.json("threshold", "scheme", "drop_tail")
     assert done["scheme"] == "drop_tail"
     assert threshold(switch)["scheme"] == "drop_tail"
-    switch.fairlane("scheme", "set", "qthresh")
+    switch.fairlane("threshold", "scheme", "qthresh")
     row = threshold(switch)
     assert (row["scheme"], row["qthresh_packets"], row["weight"], row["mode"]) == ("qthresh", 7, 2.0, "manual")
 
@@ -105,9 +105,9 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         assert done["via"] == "loop"
         assert threshold(switch)["qthresh_packets"] == 8
         assert "between 1 and 50 packets" in switch.fairlane("threshold", "set", "51", code=2)
-        assert switch.json("scheme", "set", "drop_tail")[0]["via"] == "loop"
+        assert switch.json("threshold", "scheme", "drop_tail")[0]["via"] == "loop"
         assert threshold(switch)["scheme"] == "drop_tail"
-        switch.fairlane("scheme", "set", "qthresh")
+        switch.fairlane("threshold", "scheme", "qthresh")
         assert (threshold(switch)["qthresh_packets"], threshold(switch)["mode"]) == (8, "manual")
         switch.fairlane("threshold", "auto", "--weight", "2")
         assert (threshold(switch)["qthresh_packets"], threshold(switch)["weight"]) == (8, 2.0)
@@ -118,7 +118,7 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         assert status["loop"][0]["connected"] is True
         assert status["loop"][0]["policies"][0]["mode"] == "manual"
         assert "a control loop runs for" in switch.fairlane("run", code=7)
-        assert "stop it before `init`" in switch.fairlane("init", code=7)
+        assert "stop it before `init`" in switch.fairlane("config", "init", code=7)
     assert [event["policy"]["qthresh_packets"] for event in switch.events("changed")] == [8, None, 8, 8, 9]
     (measured,) = switch.json("measure", "--for", "0.1s")
     assert (measured["switch"], measured["port"], measured["bw_bps"]) == ("s1", 3, None)
@@ -131,7 +131,7 @@ def test_one_process_runs_the_loops_of_several_topologies(switch: LiveSwitch, tm
     second.write_state()
     second.start()
     try:
-        second.fairlane("init", "--scheme", "qthresh")
+        second.fairlane("config", "init", "--scheme", "qthresh")
         with switch.loop("--state", str(folder)):
             assert second.json("threshold", "set", "7")[0]["via"] == "loop"
             assert switch.json("threshold", "set", "5")[0]["via"] == "loop"
@@ -197,7 +197,7 @@ def test_a_killed_switch_is_restored_by_the_loop(switch: LiveSwitch) -> None:
         assert switch.events("restored")
         row = threshold(switch)
         assert (row["qthresh_packets"], row["mode"]) == (8, "manual")
-        assert len(switch.json("table", "ipv4_lpm")) == 2
+        assert len(switch.json("p4", "table", "ipv4_lpm")) == 2
 
 
 async def test_a_backup_waits_and_takes_over(switch: LiveSwitch) -> None:

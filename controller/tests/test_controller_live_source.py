@@ -170,7 +170,7 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
         await asyncio.to_thread(switch.start)
         bare = await until(source, "the switch to be back", lambda s: s.switches[0].reachable)
         assert (bare.switches[0].program, bare.ports) == (None, ())
-        await asyncio.to_thread(switch.fairlane, "init", "--scheme", "drop_tail")
+        await asyncio.to_thread(switch.fairlane, "config", "init", "--scheme", "drop_tail")
         whole = await until(source, "the program", lambda s: s.switches[0].program == "qthresh" and s.ports)
         assert whole.ports[1].values["scheme"] == "drop_tail"
 
@@ -210,7 +210,7 @@ async def test_a_topology_that_is_started_anew_is_found_by_its_run_state(switch:
         switch.grpc_port = fl_ports.unused()
         switch.write_state()
         await asyncio.to_thread(switch.start)
-        await asyncio.to_thread(switch.fairlane, "init", "--scheme", "qthresh")
+        await asyncio.to_thread(switch.fairlane, "config", "init", "--scheme", "qthresh")
         snapshot = await until(source, "the new address", lambda s: bool(s.ports))
         assert snapshot.switches[0].grpc.endswith(f":{switch.grpc_port}")
 

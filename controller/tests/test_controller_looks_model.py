@@ -14,7 +14,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.drop_list import drop_lines
 from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
 from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
-from fairlane_controller.live.pictures import need_switches
+from fairlane_controller.live.pictures import need_objects, need_switches
 from fairlane_controller.program.reasons import meaning, reasons_of
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr.names import Verdict
@@ -77,11 +77,10 @@ def test_whether_a_vc_gets_its_mcr(changes: dict[str, Any], expected: str | None
 
 def test_what_makes_a_reading_useless_is_raised() -> None:
     taken = snapshot(1.0, 0, 0)
-    assert need_switches(taken, "vc") is taken
-    with pytest.raises(
-        FairlaneError, match="runs the program gfr, which has no flow; it has vcs: see `fairlane status`"
-    ):
-        need_switches(taken, "flow")
+    assert need_objects(taken) is taken
+    without = replace(taken, programs={"gfr": load_program("ena")})
+    with pytest.raises(FairlaneError, match="runs the program gfr, which has no flows: see `fairlane status`"):
+        need_objects(without)
     away = replace(SWITCH, error={"code": "switch_unreachable", "message": "away"}, program=None)
     with pytest.raises(FairlaneError, match="away") as caught:
         need_switches(replace(taken, switches=(away,)))

@@ -30,11 +30,11 @@ def test_a_count_that_a_hand_has_bent_is_set_right_and_told(switch: LiveSwitch) 
     cells = (("port_occupancy", 3), ("port_occupancy_bytes", 3), ("flow_occupancy", 7), ("flow_occupancy", 81_920))
     with switch.loop():
         for register, index in cells:
-            switch.fairlane("register_write", register, str(index), "50")
+            switch.fairlane("p4", "register_write", register, str(index), "50")
         (event,) = wait_until("the correction", lambda: switch.events("occupancy_corrected"))
     assert (event["ports"], event["slots"]) == ({"3": 50}, 2)
     for register, index in cells:
-        assert " 0" in switch.fairlane("register_read", register, str(index)).replace("=", " "), register
+        assert " 0" in switch.fairlane("p4", "register_read", register, str(index)).replace("=", " "), register
 
 
 def test_the_hash_gets_a_random_key_and_keeps_it(switch: LiveSwitch) -> None:

@@ -26,10 +26,9 @@ READS: tuple[tuple[str, ...], ...] = (
     ("metrics", "--once"),
     ("log",),
     ("threshold", "show"),
-    ("scheme", "show"),
     ("undo", "--list"),
     ("config", "show"),
-    ("table",),
+    ("p4", "table"),
 )
 
 
@@ -52,7 +51,7 @@ def run(bare_switch: LiveSwitch) -> Iterator[LiveSwitch]:
         Path(folder).chmod(0o755)
         bare_switch.folder = Path(folder)
         bare_switch.write_state()
-        bare_switch.fairlane("init", "--scheme", "qthresh")
+        bare_switch.fairlane("config", "init", "--scheme", "qthresh")
         bare_switch.fairlane("threshold", "set", "9")
         with bare_switch.loop():
             pass

@@ -40,7 +40,7 @@ def neighbours(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
             one.write_state()
             one.start()
             switches.append(one)
-            one.fairlane("init", "--scheme", "qthresh")
+            one.fairlane("config", "init", "--scheme", "qthresh")
         yield switches[0], switches[1]
     finally:
         for one in switches:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane cli` in a terminal: a prompt whose mistakes end nothing, and each line a change of its own."""
+"""`fairlane p4 cli` in a terminal: a prompt whose mistakes end nothing, and each line a change of its own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Terminal:
 def test_a_prompt(switch: LiveSwitch) -> None:
     if switch.target != "embedded":
         pytest.skip("the same prompt as on the embedded switch")
-    terminal = Terminal(switch.command("cli"))
+    terminal = Terminal(switch.command("p4", "cli"))
     try:
         terminal.until("fairlane> ")
         for line, answer in (
@@ -84,13 +84,13 @@ def test_a_prompt(switch: LiveSwitch) -> None:
         "cli: table_delete ipv4_lpm 0",
     ]
     switch.fairlane("undo")
-    assert switch.json("table_num_entries", "ipv4_lpm")["entries"] == 3
+    assert switch.json("p4", "table_num_entries", "ipv4_lpm")["entries"] == 3
 
 
 def test_an_interrupt_ends_a_prompt_at_once(switch: LiveSwitch) -> None:
     if switch.target != "embedded":
         pytest.skip("the same prompt as on the embedded switch")
-    terminal = Terminal(switch.command("cli"))
+    terminal = Terminal(switch.command("p4", "cli"))
     try:
         terminal.until("fairlane> ")
         terminal.type("table_num_entries ipv4_lpm")

@@ -226,8 +226,8 @@ def test_lines_have_numbers_and_comments() -> None:
     ("verb", "message"),
     [
         ("table_ad", "unknown verb 'table_ad'; did you mean 'table_add'?"),
-        ("set_queue_rate", "over gNMI: `fairlane set_queue_rate`"),
-        ("swap_configs", "`fairlane init` loads the program"),
+        ("set_queue_rate", "over gNMI: `fairlane p4 set_queue_rate`"),
+        ("swap_configs", "`fairlane config init` loads the program"),
     ],
 )
 def test_verbs_that_are_none(verb: str, message: str) -> None:

@@ -41,39 +41,39 @@ def foreign_switch(bare_switch: LiveSwitch) -> LiveSwitch:
 
 def routes(switch: LiveSwitch) -> dict[str, str]:
     """Prefix → port, as table_dump says."""
-    dump = switch.json("table_dump", "ipv4_lpm")
+    dump = switch.json("p4", "table_dump", "ipv4_lpm")
     return {entry["match"]["dst"]: entry["arguments"]["port"] for entry in dump["entries"]}
 
 
 def test_an_entry_comes_changes_goes_and_comes_back(switch: LiveSwitch) -> None:
     before = {"10.0.1.0/24": "1", "10.0.3.0/24": "3"}
     assert routes(switch) == before
-    said = switch.fairlane("table_add", "ipv4_lpm", "forward", "10.0.9.5/24", "=>", MAC, "1")
+    said = switch.fairlane("p4", "table_add", "ipv4_lpm", "forward", "10.0.9.5/24", "=>", MAC, "1")
     assert said == f"ipv4_lpm: added 10.0.9.0/24 => forward {MAC} 1, handle 0\n"
-    again = switch.fairlane("table_add", "route.ipv4_lpm", "forward", "10.0.9.0/24", "to", MAC, "1", code=5)
+    again = switch.fairlane("p4", "table_add", "route.ipv4_lpm", "forward", "10.0.9.0/24", "to", MAC, "1", code=5)
     assert f"holds this entry already: 10.0.9.0/24 => forward {MAC} 1; table_modify changes it" in again
-    switch.fairlane("table_modify", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", f"dst_mac={MAC}", "port=3")
+    switch.fairlane("p4", "table_modify", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", f"dst_mac={MAC}", "port=3")
     assert routes(switch) == {**before, "10.0.9.0/24": "3"}
     switch.fairlane("undo")
     assert routes(switch) == {**before, "10.0.9.0/24": "1"}
-    dry = switch.fairlane("table_delete", "ipv4_lpm", "10.0.9.0/24", "--dry-run")
+    dry = switch.fairlane("p4", "table_delete", "ipv4_lpm", "10.0.9.0/24", "--dry-run")
     assert dry.startswith("would write 1: ipv4_lpm: deleted 10.0.9.0/24")
     assert len(routes(switch)) == 3
-    switch.fairlane("table_delete", "ipv4_lpm", "10.0.9.0/24")
+    switch.fairlane("p4", "table_delete", "ipv4_lpm", "10.0.9.0/24")
     assert routes(switch) == before
-    assert "holds no entry 10.0.9.0/24" in switch.fairlane("table_delete", "ipv4_lpm", "10.0.9.0/24", code=5)
-    switch.fairlane("table_clear", "ipv4_lpm")
-    assert switch.json("table_num_entries", "ipv4_lpm") == {"table": "ipv4_lpm", "entries": 0, "size": 4096}
+    assert "holds no entry 10.0.9.0/24" in switch.fairlane("p4", "table_delete", "ipv4_lpm", "10.0.9.0/24", code=5)
+    switch.fairlane("p4", "table_clear", "ipv4_lpm")
+    assert switch.json("p4", "table_num_entries", "ipv4_lpm") == {"table": "ipv4_lpm", "entries": 0, "size": 4096}
     switch.fairlane("undo")
     assert routes(switch) == before
 
 
 def test_a_default_action(switch: LiveSwitch) -> None:
-    assert switch.json("table_dump", "ipv4_lpm")["default"]["action"] == "no_route"
-    switch.fairlane("table_set_default", "ipv4_lpm", "drop")
-    assert switch.json("table_dump", "ipv4_lpm")["default"]["action"] == "drop"
-    switch.fairlane("table_reset_default", "ipv4_lpm")
-    assert switch.json("table_dump", "ipv4_lpm")["default"]["action"] == "no_route"
+    assert switch.json("p4", "table_dump", "ipv4_lpm")["default"]["action"] == "no_route"
+    switch.fairlane("p4", "table_set_default", "ipv4_lpm", "drop")
+    assert switch.json("p4", "table_dump", "ipv4_lpm")["default"]["action"] == "drop"
+    switch.fairlane("p4", "table_reset_default", "ipv4_lpm")
+    assert switch.json("p4", "table_dump", "ipv4_lpm")["default"]["action"] == "no_route"
 
 
 def test_mistakes_change_nothing_and_name_what_is_allowed(switch: LiveSwitch) -> None:
@@ -92,22 +92,22 @@ def test_mistakes_change_nothing_and_name_what_is_allowed(switch: LiveSwitch) ->
 
 
 def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
-    switch.fairlane("counter_write", "collisions", "3", "5", "0")
-    assert switch.json("counter_read", "collisions")["cells"] == [{"index": 3, "packets": 5, "bytes": None}]
-    switch.fairlane("counter_reset", "collisions")
-    assert switch.json("counter_read", "collisions", "3")["cells"][0]["packets"] == 0
-    switch.fairlane("mirroring_add", "5", "3")
-    assert switch.json("mirroring_get", "5") == {"session": 5, "ports": "3"}
+    switch.fairlane("p4", "counter_write", "collisions", "3", "5", "0")
+    assert switch.json("p4", "counter_read", "collisions")["cells"] == [{"index": 3, "packets": 5, "bytes": None}]
+    switch.fairlane("p4", "counter_reset", "collisions")
+    assert switch.json("p4", "counter_read", "collisions", "3")["cells"][0]["packets"] == 0
+    switch.fairlane("p4", "mirroring_add", "5", "3")
+    assert switch.json("p4", "mirroring_get", "5") == {"session": 5, "ports": "3"}
     switch.fairlane("undo")
-    assert switch.json("mirroring_get", "5")["ports"] is None
+    assert switch.json("p4", "mirroring_get", "5")["ports"] is None
     if switch.target == "bmv2":
         for words in (("register_read", "port_occupancy", "3"), ("register_write", "port_occupancy", "3", "7")):
             assert "reads and writes no registers over P4Runtime" in switch.fairlane(*words, code=5)
         return
-    switch.fairlane("register_write", "port_occupancy", "3", "7")
-    assert switch.json("register_read", "port_occupancy", "3")["values"] == [7]
-    switch.fairlane("register_reset", "port_occupancy")
-    assert switch.json("register_read", "port_occupancy", "3")["values"] == [0]
+    switch.fairlane("p4", "register_write", "port_occupancy", "3", "7")
+    assert switch.json("p4", "register_read", "port_occupancy", "3")["values"] == [7]
+    switch.fairlane("p4", "register_reset", "port_occupancy")
+    assert switch.json("p4", "register_read", "port_occupancy", "3")["values"] == [0]
 
 
 def test_a_key_before_others_is_no_handle(switch: LiveSwitch, tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_a_key_before_others_is_no_handle(switch: LiveSwitch, tmp_path: Path) ->
         "table_modify policy set_qthresh 1 7 256  # handle 1\n",
         encoding="utf-8",
     )
-    switch.fairlane("script", str(script))
+    switch.fairlane("p4", "script", str(script))
     held = {
         tuple(row["match"].values()): row["arguments"]["qthresh"]
-        for row in switch.json("table_dump", "policy")["entries"]
+        for row in switch.json("p4", "table_dump", "policy")["entries"]
     }
     assert (held["1", "0"], held["1", "1"]) == ("6", "7")
     switch.fairlane("undo")
@@ -139,7 +139,7 @@ def test_a_script_is_checked_before_it_writes_and_one_change(switch: LiveSwitch,
         "table_num_entries ipv4_lpm\n",
         encoding="utf-8",
     )
-    done = switch.json("script", str(good))
+    done = switch.json("p4", "script", str(good))
     assert [(one["line"], one["verb"]) for one in done][-1] == (6, "table_num_entries")
     assert done[-1]["entries"] == 3
     assert routes(switch)["10.9.1.0/24"] == "3"
@@ -150,11 +150,11 @@ def test_a_script_is_checked_before_it_writes_and_one_change(switch: LiveSwitch,
         f"table_add ipv4_lpm forward 10.9.1.0/24 => {MAC} 1\n\ntable_ad x\ntable_delete ipv4_lpm 10.7.0.0/16\n",
         encoding="utf-8",
     )
-    text = switch.fairlane("script", str(bad), code=3)
+    text = switch.fairlane("p4", "script", str(bad), code=3)
     assert "line 3: unknown verb 'table_ad'; did you mean 'table_add'?" in text
     assert "line 4: table ipv4_lpm holds no entry 10.7.0.0/16" in text
     assert len(routes(switch)) == 2
-    assert "1 of 3 lines done" in switch.fairlane("script", str(bad), "--keep-going", code=3)
+    assert "1 of 3 lines done" in switch.fairlane("p4", "script", str(bad), "--keep-going", code=3)
     assert len(routes(switch)) == 3
 
 
@@ -162,10 +162,10 @@ def test_what_the_switch_refuses_takes_the_script_back(switch: LiveSwitch, tmp_p
     lines = [f"table_add flow_class set_class {port} * * => 1 10" for port in range(1, 301)]
     file = tmp_path / "full.txt"
     file.write_text("\n".join(lines), encoding="utf-8")
-    text = switch.fairlane("script", str(file), code=5)
+    text = switch.fairlane("p4", "script", str(file), code=5)
     assert "line 257: switch s1" in text, "the table has 256 entries"
     assert "the 256 updates before it were taken back" in text
-    assert switch.json("table_num_entries", "flow_class")["entries"] == 0
+    assert switch.json("p4", "table_num_entries", "flow_class")["entries"] == 0
 
 
 def test_a_connection_that_ends_in_a_script_loses_no_undo(
@@ -187,7 +187,7 @@ def test_a_connection_that_ends_in_a_script_loses_no_undo(
     with monkeypatch.context() as patch:
         patch.setattr(Writer, "write", gone)
         patch.setattr("fairlane_controller.verbs.script.BATCH_UPDATES", 20)
-        text = switch.fairlane("script", str(file), code=4)
+        text = switch.fairlane("p4", "script", str(file), code=4)
     assert "the 20 updates before it could not be taken back (nobody answers): `fairlane undo` tries it again" in text
     assert calls == [20, 10, 20]
     assert len(routes(switch)) == 22
@@ -227,7 +227,7 @@ def test_what_could_not_be_taken_back_of_a_script_stays_for_undo(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Writer, "write", refusing({1: {2: "UNKNOWN: too full"}, 2: {1: "UNAVAILABLE: not now"}}))
-        text = switch.fairlane("script", three_routes(tmp_path), code=5)
+        text = switch.fairlane("p4", "script", three_routes(tmp_path), code=5)
     assert "line 3: switch s1" in text
     assert (
         "too full; 1 of the 2 updates before it could not be taken back (UNAVAILABLE: not now): `fairlane undo`" in text
@@ -242,7 +242,7 @@ def test_an_undo_that_is_refused_in_part_says_what_it_left_and_goes_on_from_ther
     switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of three deletions one is refused, and of the two that are put back one is refused too."""
-    switch.fairlane("script", three_routes(tmp_path))
+    switch.fairlane("p4", "script", three_routes(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(Writer, "write", refusing({1: {1: "UNAVAILABLE: not now"}, 2: {0: "UNKNOWN: too full"}}))
         text = switch.fairlane("undo", code=5)
@@ -259,8 +259,8 @@ def test_an_undo_that_is_refused_in_part_says_what_it_left_and_goes_on_from_ther
 def test_an_undo_does_not_pass_over_an_entry_that_somebody_else_has_made_another_one(
     switch: LiveSwitch, tmp_path: Path
 ) -> None:
-    switch.fairlane("script", three_routes(tmp_path))
-    switch.fairlane("table_delete", "ipv4_lpm", "10.8.1.0/24")
+    switch.fairlane("p4", "script", three_routes(tmp_path))
+    switch.fairlane("p4", "table_delete", "ipv4_lpm", "10.8.1.0/24")
     endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
 
     async def put(port: int) -> None:
@@ -285,7 +285,7 @@ def test_a_lone_number_is_the_handle_and_the_key_is_named(switch: LiveSwitch, tm
         "table_delete port_limit 1\n",
         encoding="utf-8",
     )
-    said = switch.fairlane("script", str(script)).splitlines()
+    said = switch.fairlane("p4", "script", str(script)).splitlines()
     both = "0 is the handle that table_add gave here; the other entry, with the key 0, is egress_port=0"
     assert [both in line for line in said] == [False, False, True, False, False, False, False]
     assert said[2].startswith("port_limit: changed 1 => set_port_limit 51 0 0 (was set_port_limit 50 0 0); ")
@@ -296,9 +296,9 @@ def test_a_lone_number_is_the_handle_and_the_key_is_named(switch: LiveSwitch, tm
 
 def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> None:
     with switch.loop():
-        switch.fairlane("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "1")
+        switch.fairlane("p4", "table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "1")
         assert routes(switch)["10.0.9.0/24"] == "1"
-        refused = switch.fairlane("table_add", "policy", "drop_tail", "3", "1", "=>", code=7)
+        refused = switch.fairlane("p4", "table_add", "policy", "drop_tail", "3", "1", "=>", code=7)
         assert "the running control loop keeps the table policy of s1: use `fairlane threshold`" in refused
         assert switch.loop_status()["connected"] is True
         switch.fairlane("undo")
@@ -308,7 +308,7 @@ def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> N
 
 
 def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> None:
-    tables = {t["table"]: t for t in foreign_switch.json("show_tables")["tables"]}
+    tables = {t["table"]: t for t in foreign_switch.json("p4", "show_tables")["tables"]}
     ternary = tables["ternary_table"]
     assert [key["match"] for key in ternary["keys"]] == ["ternary", "range", "optional", "exact"]
     action = ternary["actions"][0]
@@ -317,12 +317,12 @@ def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> Non
     assert "needs a priority as the last word" in foreign_switch.fairlane(*add[:8], code=2)
     foreign_switch.fairlane(*add, "20")
     foreign_switch.fairlane(*add, "10")
-    entries = foreign_switch.json("table_dump", "ternary_table")["entries"]
+    entries = foreign_switch.json("p4", "table_dump", "ternary_table")["entries"]
     assert [entry["priority"] for entry in entries] == [10, 20]
     assert list(entries[0]["match"].values()) == ["0x10&&&0xf0", "1->5", "*", "3"]
-    foreign_switch.fairlane("table_delete", "ternary_table", "0x10&&&0xf0", "1->5", "*", "3", "20")
-    assert [e["priority"] for e in foreign_switch.json("table_dump", "ternary_table")["entries"]] == [10]
-    assert "is constant" in foreign_switch.fairlane("table_clear", "const_table", code=2)
+    foreign_switch.fairlane("p4", "table_delete", "ternary_table", "0x10&&&0xf0", "1->5", "*", "3", "20")
+    assert [e["priority"] for e in foreign_switch.json("p4", "table_dump", "ternary_table")["entries"]] == [10]
+    assert "is constant" in foreign_switch.fairlane("p4", "table_clear", "const_table", code=2)
 
 
 def test_the_lowest_priority_wins_as_in_simple_switch_cli(switch: LiveSwitch) -> None:
@@ -330,7 +330,7 @@ def test_the_lowest_priority_wins_as_in_simple_switch_cli(switch: LiveSwitch) ->
     assert "needs a priority as the last word" in switch.fairlane(*add[:7], code=2)
     switch.fairlane(*add, "20")
     switch.fairlane(*add[:-1], "1", "10")
-    entries = switch.json("table_dump", "l2")["entries"]
+    entries = switch.json("p4", "table_dump", "l2")["entries"]
     assert [(entry["priority"], entry["arguments"]["port"]) for entry in entries] == [(10, "1"), (20, "3")]
     assert entries[0]["p4runtime_priority"] > entries[1]["p4runtime_priority"]
     if switch.target == "bmv2" and shutil.which("simple_switch_CLI"):

@@ -165,7 +165,7 @@ def test_a_switch_that_goes_is_said_and_found_again(page: Page, switch: LiveSwit
     assert "s1 is gone" in page.locator("#banner").inner_text()
     assert page.locator("#state").inner_text() == "trouble"
     switch.start()
-    fairlane(switch, "init", "--scheme", "qthresh")
+    fairlane(switch, "config", "init", "--scheme", "qthresh")
     page.wait_for_selector("#banner", state="hidden")
     until(page, "document.querySelector('#tiles').innerText.includes('6 packets')")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of simple_switch_CLI as commands, and `fairlane script|cli`: many of them in one connection."""
+"""The verbs of simple_switch_CLI as commands, and `fairlane p4 script|cli`: many of them in one connection."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _command_of(verb: Verb) -> Callable[..., None]:
         work(words, state, switch, as_json, False)
 
     command = write_command if verb.writes else read_command
-    example = f"fairlane {verb.name} {verb.example}".strip()
+    example = f"fairlane p4 {verb.name} {verb.example}".strip()
     command.__doc__ = f"{verb.summary}\n\nExample: `{example}`"
     if verb.writes:
         command.__doc__ += "\n\nWith a running control loop the loop writes. `fairlane undo` takes it back."
@@ -156,7 +156,7 @@ def script_command(
 
     What the switch refuses takes back what was written before it. `#` begins a comment. Exit code: the first error's.
 
-    Example: `fairlane script s1-commands.txt --switch s1`
+    Example: `fairlane p4 script s1-commands.txt --switch s1`
     """
     _run_lines(read_lines(_text_of(file)), resolve(state, switch), keep_going, dry_run, as_json)
 
@@ -174,7 +174,7 @@ def cli_command(
 ) -> None:
     """As simple_switch_CLI: lines from a terminal with a prompt, each done at once, or from standard input as a script.
 
-    Examples: `fairlane cli -s s1`, `fairlane cli < commands.txt`, `fairlane cli -c "table_dump ipv4_lpm" -c show_tables`
+    Examples: `fairlane p4 cli -s s1`, `fairlane p4 cli < commands.txt`, `fairlane p4 cli -c "table_dump ipv4_lpm" -c show_tables`
     """
     targets = resolve(state, switch)
     if line or not sys.stdin.isatty():

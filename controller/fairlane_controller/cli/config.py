@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane config check|show|apply|reload|schema`: the one configuration file."""
+"""`fairlane config init|check|show|diff|apply|reload|schema`: what the switches are to have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.diff import diff_command
 from fairlane_controller.cli.dry import DryResult, DryRunOption, tell_dry
+from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.cli.typed import typed
@@ -25,7 +27,11 @@ from fairlane_controller.loop.control import ask
 from fairlane_controller.state.run_state import find_folder, read_run_state
 from fairlane_controller.units import counted
 
-config_app = typer.Typer(help="The configuration file: check, show, apply, reload.", no_args_is_help=True)
+config_app = typer.Typer(
+    help="Set switches up; the configuration file: check, show, compare, apply, reload.", no_args_is_help=True
+)
+config_app.command("init")(init_command)
+config_app.command("diff")(diff_command)
 
 FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configuration.md).", metavar="FILE")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane diff`: what a configuration says beside what the switches hold."""
+"""`fairlane config diff`: what a configuration says beside what the switches hold."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane init`: program, routes, port limits and schemes from the run state into the switches."""
+"""`fairlane config init`: program, routes, port limits and schemes from the run state into the switches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def init_command(
 ) -> None:  # fmt: skip
     """Load the program and write routes, port limits and schemes (and what else the program has); what is right already is not touched.
 
-    Examples: `fairlane init --scheme drop_tail`, `fairlane init -s s1 --dry-run`
+    Examples: `fairlane config init --scheme drop_tail`, `fairlane config init -s s1 --dry-run`
     """
     targets = resolve(state, switch)
     run = targets.need_run()

@@ -145,7 +145,7 @@ class LazyGroup(TyperGroup):
         near += difflib.get_close_matches(name.lower().replace("_", "-"), names, n=3, cutoff=0.6)
         starts = [other for other in names if other.startswith(name)]
         hints = list(dict.fromkeys([*starts, *near]))[:3]
-        hint = f"did you mean {' or '.join(hints)}?" if hints else "`fairlane -h` lists the commands"
+        hint = f"did you mean {' or '.join(hints)}?" if hints else f"`{ctx.command_path} -h` lists the commands"
         ctx.fail(f"there is no command {name!r}; {hint}")
 
 

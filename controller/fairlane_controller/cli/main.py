@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import __version__
+from fairlane_controller.cli import p4
 from fairlane_controller.cli.lazy import (
     CONTEXT_SETTINGS,
     LazyCommand,
@@ -23,8 +24,7 @@ from fairlane_controller.cli.lazy import (
 from fairlane_controller.cli.output import print_error
 from fairlane_controller.cli.typed import remember
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.names import command_groups
-from fairlane_controller.verbs.catalog import CATALOG
+from fairlane_controller.program.names import command_groups, moved_commands
 
 COMMANDS_GROUP = "fairlane.commands"
 """Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""
@@ -32,15 +32,13 @@ COMMANDS_GROUP = "fairlane.commands"
 LOOK = "Look"
 TUNE = "Tune"
 OPERATE = "Set up and run"
-TABLES = "Tables (the verbs of simple_switch_CLI, over P4Runtime)"
 AROUND = "Around the switches"
 _HERE = "fairlane_controller.cli"
 
 # Name, where it is (imported only when called), one sentence for the list, panel. Order is the order of `fairlane -h`.
 COMMANDS = [
     LazyCommand("status", f"{_HERE}.status:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
-    LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows that have an entry, their queues and rates.", LOOK),
-    LazyCommand("vcs", f"{_HERE}.show:vcs_command", "VCs: what each asks, gets and is owed.", LOOK),
+    LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows, or VCs: what waits, what gets through, what is refused.", LOOK),
     LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
     LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
     LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),
@@ -52,18 +50,20 @@ COMMANDS = [
     LazyCommand("export", f"{_HERE}.export:export_command", "A time series of all this: CSV, Parquet or JSON lines.", LOOK),
     *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
-    LazyCommand("init", f"{_HERE}.init:init_command", "Load the program, write routes, port limits and schemes.", OPERATE),
-    LazyCommand("config", f"{_HERE}.config:config_app", "The configuration file: check, show, apply, reload.", OPERATE),
-    LazyCommand("diff", f"{_HERE}.diff:diff_command", "What a configuration says beside what the switches hold.", OPERATE),
+    LazyCommand("config", f"{_HERE}.config:config_app", "Set switches up; the configuration file: check, diff, apply.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
     LazyCommand("certs", f"{_HERE}.certs:certs_app", "Test certificates for TLS: CA, switch, controller, observer.", OPERATE),
-    LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one, of all switches.", TABLES),
-    LazyCommand("cli", f"{_HERE}.aliases:cli_command", "A prompt for the verbs below, or lines from standard input.", TABLES),
-    LazyCommand("script", f"{_HERE}.aliases:script_command", "Lines of a file in one connection, all checked first.", TABLES),
-    LazyCommand("set_queue_rate", f"{_HERE}.ports:set_queue_rate", "The rate of a port, with a unit: set_queue_rate 2Mbit 3.", TABLES),
-    LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", TABLES),
-    *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, TABLES) for verb in CATALOG),
+    LazyCommand("p4", f"{_HERE}.p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs.", OPERATE),
 ]  # fmt: skip
+
+MOVED = {
+    "init": "config init",
+    "diff": "config diff",
+    **moved_commands(),
+    **{command.name: f"p4 {command.name}" for command in p4.COMMANDS},
+}
+"""Commands of the version before and what they are called now: they work for one version more, with a note."""
+_ROOT_VALUES = ("--tls-ca", "--tls-cert", "--tls-key")
 
 PLUGIN_SUMMARIES = {
     "hosts": "TCP variants of the hosts: list, check, show, use.",
@@ -152,9 +152,23 @@ def _summary(point: EntryPoint) -> str:
     return (text or "").strip().split("\n", 1)[0] if isinstance(text, str) else ""
 
 
+def renamed(arguments: list[str]) -> list[str]:
+    """A command line with today's names; a note on standard error where it had an old one."""
+    start = 0
+    while start < len(arguments) and arguments[start].startswith("-"):
+        start += 2 if arguments[start] in _ROOT_VALUES else 1
+    for old, new in MOVED.items():
+        end = start + len(old.split())
+        if arguments[start:end] == old.split():
+            note = f"fairlane: `fairlane {old}` is `fairlane {new}` now; the old name goes with the next version"
+            print(note, file=sys.stderr)
+            return [*arguments[:start], *new.split(), *arguments[end:]]
+    return arguments
+
+
 def main(argv: list[str] | None = None) -> None:
     """Run the command; ends the process with a documented exit code."""
-    arguments = sys.argv[1:] if argv is None else argv
+    arguments = renamed(sys.argv[1:] if argv is None else argv)
     remember(arguments)
     try:
         command = typer.main.get_command(make_app())

@@ -425,7 +425,7 @@ def set_queue_rate(
 ) -> None:  # fmt: skip
     """Set the rate of a port, or of all, as in simple_switch_CLI, but with a unit: there a bare number is packets/s, elsewhere bit/s.
 
-    Examples: `fairlane set_queue_rate 2Mbit 3`, `fairlane set_queue_rate 250pps 3 --packet-bytes 1014`
+    Examples: `fairlane p4 set_queue_rate 2Mbit 3`, `fairlane p4 set_queue_rate 250pps 3 --packet-bytes 1014`
     """
     found = _PPS.match(rate.replace(" ", "").lower())
     if found:
@@ -455,7 +455,7 @@ def set_queue_depth(
 ) -> None:  # fmt: skip
     """Set how many packets may wait in each queue of a port, or of all, as in simple_switch_CLI.
 
-    Example: `fairlane set_queue_depth 100 3`
+    Example: `fairlane p4 set_queue_depth 100 3`
     """
     change = PortChange(queue_packets=parse_count(packets, "packets", "set_queue_depth"))
     _change(resolve(state, switch), port, change, None, dry_run, as_json)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane flows`, `vcs`, `measure` and `table`: what the switches and the loop know."""
+"""`fairlane flows`, `measure` and `p4 table`: what the switches and the loop know."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import typer
 from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, check_port, parse_interval
 from fairlane_controller.cli.measuring import measure, print_measured
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.live.pictures import need_switches, take_two
+from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.live.model import ObjectRow
+from fairlane_controller.live.pictures import need_objects, take_two
 from fairlane_controller.live.values import heading_of, text_of
-from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE
+from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Kind
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import parse_time
@@ -23,48 +24,36 @@ from fairlane_controller.units import parse_time
 def flows_command(
     interval: IntervalOption = "1s",
     port: OnlyPortOption = None,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Also flows that send nothing now.")] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Also those that send nothing now.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the flows that have an entry: what waits of each, how much may (its threshold), what arrives, what is admitted, what is refused.
+    """Show what the program keeps for each flow or VC: what waits of each, how much may, what it gets, what is refused.
 
-    Rates are over --interval. In a terminal only flows that send are shown, the fastest first; --json has all, by slot.
+    Rates are over --interval. In a terminal only those that send are shown, the fastest first; --json has all. What the columns
+    mean is said in docs/metrics.md.
 
     Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows -s s1 -p 3 --json`
     """
-    _show_objects("flow", resolve(state, switch), interval, port, every=every, as_json=as_json)
-
-
-def vcs_command(
-    interval: IntervalOption = "1s",
-    port: OnlyPortOption = None,
-    state: StateOption = None,
-    switch: SwitchOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show each VC at each managed port: its MCR and w_i, what it gets (r_i), what waits (Q_i), what is refused, and whether MCR is met.
-
-    MCR met: `yes`, `no` (with the part it gets), `asks less` (it sends less and loses nothing), `idle`. Changes: `fairlane vc`.
-
-    Examples: `fairlane vcs`, `fairlane vcs --interval 5s`, `fairlane vcs --json`
-    """
-    _show_objects("vc", resolve(state, switch), interval, port, every=True, as_json=as_json)
-
-
-def _show_objects(name: str, targets: Targets, interval: str, port: int | None, *, every: bool, as_json: bool) -> None:
-    """The objects of a kind: those of a port that send most first; without `every` only those that have something to send."""
-    interval_s = parse_interval(interval)
+    targets, interval_s = resolve(state, switch), parse_interval(interval)
     check_port(targets, port)
     snapshot, _ = asyncio.run(take_two(targets, interval_s))
-    rows = [row for row in need_switches(snapshot, name).of_kind(name) if port is None or row.port == port]
+    kinds = [kind for kind in need_objects(snapshot).kinds if not kind.brief]
+    rows = {
+        kind.name: [row for row in snapshot.of_kind(kind.name) if port is None or row.port == port] for kind in kinds
+    }
     if as_json:
-        print_json([row.to_json() for row in rows])
+        print_json([row.to_json() for kind in kinds for row in rows[kind.name]])
         return
-    kind = next(kind for kind in snapshot.kinds if kind.name == name)
+    for kind in kinds:
+        _print_objects(kind, rows[kind.name], hides_idle=bool(interval_s) and not every)
+
+
+def _print_objects(kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
+    """Those of a port that send most first; `hides_idle`: only those that have something to send."""
     busy = rows
-    if interval_s and not every:
+    if hides_idle:
         signs = [column.name for column in kind.columns if column.plot in (QUEUE, GOODPUT, DROPS)]
         busy = [row for row in rows if any(row[sign] for sign in signs)]
         goodput = kind.plotted(GOODPUT)
@@ -72,8 +61,8 @@ def _show_objects(name: str, targets: Targets, interval: str, port: int | None, 
             busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
     columns = [column for column in kind.columns if not column.wide]
     table = [(row.switch, row.port, row.key, *(text_of(one, row[one.name]) for one in columns)) for row in busy]
-    empty = f"no {name} sends now" if rows else f"no {name} has an entry"
-    print_table(kind.title, ("switch", "port", name, *map(heading_of, columns)), table, empty=empty)
+    empty = f"no {kind.name} sends now" if rows else f"no {kind.name} has an entry"
+    print_table(kind.title, ("switch", "port", kind.name, *map(heading_of, columns)), table, empty=empty)
     if len(busy) < len(rows):
         console.print(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)", markup=False)
 
@@ -103,7 +92,7 @@ def table_command(
 ) -> None:
     """List the tables of the switches, or show the entries of one.
 
-    Examples: `fairlane table`, `fairlane table policy --json`
+    Examples: `fairlane p4 table`, `fairlane p4 table policy --json`
     """
     targets = resolve(state, switch)
 

@@ -95,9 +95,9 @@ def _print_switch(snapshot: Snapshot, row: SwitchRow) -> None:
     if row.error is not None:
         _say(f"{row.switch}: {row.error['message']}")
     elif row.program is None:
-        _say(f"{row.switch}: no program yet; run `fairlane init`")
+        _say(f"{row.switch}: no program yet; run `fairlane config init`")
     elif program is None:
-        _say(f"{row.switch}: ready; nothing is known of the program {row.program}; see `fairlane table`")
+        _say(f"{row.switch}: ready; nothing is known of the program {row.program}; see `fairlane p4 table`")
     elif not managed:
         _say(f"{row.switch}: ready; {program.ports_title}: none")
 

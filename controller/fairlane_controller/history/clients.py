@@ -45,7 +45,7 @@ def undo_of(clients: Sequence[UndoableClient]) -> tuple[list[Request], str]:
     if loaded:
         return [], (
             f"the program was loaded on {', '.join(loaded)}, and the entries and counters of the one before are gone: "
-            "start the topology with the other program and run `fairlane init`"
+            "start the topology with the other program and run `fairlane config init`"
         )
     undo = [
         {"op": "table_write", "switch": client.endpoint.name, "updates": client.undo_updates}

@@ -23,18 +23,22 @@ async def take_two(
         return await source.snapshot(), first
 
 
-def need_switches(snapshot: Snapshot, kind: str | None = None) -> Snapshot:
-    """The snapshot itself when every switch could be read and its program has objects of a kind; raises what is wrong with the first that is not so."""
+def need_switches(snapshot: Snapshot) -> Snapshot:
+    """The snapshot itself when every switch could be read; raises what is wrong with the first that could not."""
     for row in snapshot.switches:
         if row.error is not None:
             raise FairlaneError.from_json(dict(row.error))
-        where = f"switch {row.switch} at {row.grpc}"
         if row.program is None:
-            raise FairlaneError(ErrorCode.NO_PIPELINE, f"{where} has no program yet: load it with `fairlane init`")
+            text = f"switch {row.switch} at {row.grpc} has no program yet: load it with `fairlane config init`"
+            raise FairlaneError(ErrorCode.NO_PIPELINE, text)
+    return snapshot
+
+
+def need_objects(snapshot: Snapshot) -> Snapshot:
+    """As `need_switches`; WRONG_PROGRAM too where a program keeps nothing for single flows."""
+    for row in need_switches(snapshot).switches:
         program = snapshot.program_of(row.switch)
-        kinds = [one.name for one in program.kinds] if program is not None else []
-        if kind is not None and kind not in kinds:
-            there = f"; it has {', '.join(one.many for one in program.kinds)}" if program and kinds else ""
-            text = f"{where} runs the program {row.program}, which has no {kind}{there}: see `fairlane status`"
+        if program is None or all(kind.brief for kind in program.kinds):
+            text = f"switch {row.switch} at {row.grpc} runs the program {row.program}, which has no flows: see `fairlane status`"
             raise FairlaneError(ErrorCode.WRONG_PROGRAM, text)
     return snapshot

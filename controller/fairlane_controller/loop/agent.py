@@ -86,7 +86,9 @@ class SwitchAgent(SwitchSession):
         if self.dry_run:
             raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program, and a dry run loads none")
         if self.state is None:
-            raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: run `fairlane init`")
+            raise FairlaneError(
+                ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: run `fairlane config init`"
+            )
         await client.close()
         loader = self._client_factory(
             self.endpoint,

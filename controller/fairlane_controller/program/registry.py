@@ -103,11 +103,13 @@ def wrong_program(name: str, tables: Iterable[str]) -> FairlaneError:
     names = set(tables)
     missing, other = load_program(name).missing_table(names), find_program(names)
     if other is not None:
-        hint = f": see `fairlane {other.name}`" if other.name in command_groups() else ""
+        folder = f".{other.name}.cli"
+        command = next((name for name, (target, _) in command_groups().items() if folder in target), None)
+        hint = f": see `fairlane {command}`" if command is not None else ""
         text = f"the program on the switch is {other.name}, not {name}{hint}"
     else:
         text = (
             f"the program on the switch has no table {missing!r}: it is not {name}; "
-            f"start the topology with the program {name} and load it with `fairlane init`"
+            f"start the topology with the program {name} and load it with `fairlane config init`"
         )
     return FairlaneError(ErrorCode.WRONG_PROGRAM, text)

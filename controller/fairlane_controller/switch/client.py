@@ -346,7 +346,7 @@ class SwitchClient:
     def _need_pipeline(self) -> None:
         if not self.has_pipeline:
             raise FairlaneError(
-                ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane init`"
+                ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane config init`"
             )
 
     def _need_writer(self) -> None:

@@ -16,7 +16,7 @@ _UNREACHABLE = (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.DEADLINE_EXCEEDED, GR
 def translate(error: P4ClientError, where: str) -> FairlaneError:
     """What finsy's `error` means at the switch `where` (`switch s1 at 127.0.0.1:50051`)."""
     if error.is_pipeline_missing:
-        return FairlaneError(ErrorCode.NO_PIPELINE, f"{where} has no program yet: load it with `fairlane init`")
+        return FairlaneError(ErrorCode.NO_PIPELINE, f"{where} has no program yet: load it with `fairlane config init`")
     if error.code in _UNREACHABLE:
         return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{where} does not answer: {error.message}")
     if error.code == GRPCStatusCode.PERMISSION_DENIED and error.message.startswith("Read-only"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verb:
-    """One verb, as `fairlane VERB …` and as a line of a script."""
+    """One verb, as `fairlane p4 VERB …` and as a line of a script."""
 
     name: str
     arguments: str
@@ -62,16 +62,16 @@ CATALOG = (
 BY_NAME = {verb.name: verb for verb in CATALOG}
 
 ELSEWHERE = {
-    "set_queue_rate": "the rate of a port is set over gNMI: `fairlane set_queue_rate`",
-    "set_queue_depth": "the depth of a queue is set over gNMI: `fairlane set_queue_depth`",
+    "set_queue_rate": "the rate of a port is set over gNMI: `fairlane p4 set_queue_rate`",
+    "set_queue_depth": "the depth of a queue is set over gNMI: `fairlane p4 set_queue_depth`",
     "show_ports": "`fairlane ports` shows the ports",
     "switch_info": "`fairlane status` shows the switches",
-    "load_new_config_file": "`fairlane init` loads the program",
-    "swap_configs": "`fairlane init` loads the program",
+    "load_new_config_file": "`fairlane config init` loads the program",
+    "swap_configs": "`fairlane config init` loads the program",
     "table_set_timeout": "P4Runtime sets a timeout with the entry only",
     "table_dump_entry": "P4Runtime has no handles: `table_dump TABLE` shows all entries",
     "get_time_elapsed": "P4Runtime has no clock of the switch",
     "get_time_since_epoch": "P4Runtime has no clock of the switch",
-    "reset_state": "P4Runtime has no such thing: `fairlane init --force` loads the program again",
+    "reset_state": "P4Runtime has no such thing: `fairlane config init --force` loads the program again",
 }
 """Verbs of simple_switch_CLI that P4Runtime has no word for, and what to do instead."""

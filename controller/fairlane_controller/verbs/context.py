@@ -63,7 +63,7 @@ class Context:
         self.client = client
         if not client.has_pipeline:
             raise FairlaneError(
-                ErrorCode.NO_PIPELINE, f"{client.endpoint} has no program yet: load it with `fairlane init`"
+                ErrorCode.NO_PIPELINE, f"{client.endpoint} has no program yet: load it with `fairlane config init`"
             )
         self.schema: P4Schema = client.switch.p4info
         self.begin_handles()

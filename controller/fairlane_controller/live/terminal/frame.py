@@ -85,7 +85,7 @@ def render(view: WatchView, width: int, height: int | None) -> RenderableType:
     if ports:
         parts.append(_port_table(view, shown, width))
     else:
-        parts.append(Text("no port is known: run `fairlane init`", style="yellow"))
+        parts.append(Text("no port is known: run `fairlane config init`", style="yellow"))
     if left is not None:
         left -= 2 + len(shown) if ports else 2
     chosen = view.chosen()
@@ -140,7 +140,7 @@ def _head(view: WatchView, width: int) -> list[RenderableType]:
     foot.add_row(switches, keys)
     lines.append(foot)
     for bad in [s for s in snapshot.switches if s not in well][:3]:
-        said = bad.error["message"] if bad.error else f"{bad.switch} has no program yet: run `fairlane init`"
+        said = bad.error["message"] if bad.error else f"{bad.switch} has no program yet: run `fairlane config init`"
         if not bad.reachable:
             said = f"{bad.switch} is gone: {said}"
         lines.append(Text(f"✗ {said}", "bold red", no_wrap=True, overflow="ellipsis"))

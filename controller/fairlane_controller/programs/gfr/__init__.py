@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """GFR: minimum rates for VCs, by discard and weighted shares of the buffer."""
 
-COMMANDS = {"vc": ("cli_vc:vc_app", "VCs with minimum rates: add, change, remove, list.")}
+MOVED = {"vc": "gfr vc", "vcs": "flows --all"}

@@ -13,6 +13,7 @@ from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.programs.gfr.cli_vc import vc_app
 from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateForm, read_config
 from fairlane_controller.programs.gfr.reads import read_active, read_ports
@@ -23,6 +24,7 @@ from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import counted, format_rate, parse_count
 
 app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
+app.add_typer(vc_app, name="vc")
 
 
 def _cells(text: str) -> int:

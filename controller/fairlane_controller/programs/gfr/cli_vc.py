@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane vc add|set|del|list`: customers' aggregates with minimum rates."""
+"""`fairlane gfr vc add|set|del|list`: customers' aggregates with minimum rates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def add(
 ) -> None:
     """Add a VC: admitted when the sum of all MCR on its path stays within the capacity.
 
-    Example: `fairlane vc add gold --mcr 6Mbit --match s1,ingress_port=3,src=10.0.3.0/24 --edge s1:3`
+    Example: `fairlane gfr vc add gold --mcr 6Mbit --match s1,ingress_port=3,src=10.0.3.0/24 --edge s1:3`
     """
     changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
     request = {"op": "vc_add", "vc": {"name": name, **changes}}
@@ -89,7 +89,7 @@ def set_(
 ) -> None:
     """Change a VC; what is not given stays. Its meters and shares change without an instant without them.
 
-    Example: `fairlane vc set gold --mcr 7Mbit --dry-run`
+    Example: `fairlane gfr vc set gold --mcr 7Mbit --dry-run`
     """
     changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
     if not changes:
@@ -107,7 +107,7 @@ def del_(
 ) -> None:
     """Remove VCs: their frames are of no VC from then on, and the others share their rate.
 
-    Example: `fairlane vc del gold`
+    Example: `fairlane gfr vc del gold`
     """
     request = {"op": "vc_del", "names": names}
     make(state, request, f"VC {', '.join(names)} removed", dry_run=dry_run, as_json=as_json)
@@ -117,7 +117,7 @@ def del_(
 def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
     """List the VCs of the configuration in force, with what (3) gives them when all are active.
 
-    Example: `fairlane vc list`
+    Example: `fairlane gfr vc list`
     """
     run = gfr_topology(state).need_run()
     config = GfrStore(run.folder).state.config
@@ -135,7 +135,7 @@ def list_(state: StateOption = None, as_json: JsonOption = False) -> None:
         for vc in config.vcs
     ]  # fmt: skip
     print_table(
-        "VCs", columns, rows, empty="there is none; add one with `fairlane vc add` or `fairlane gfr apply FILE`"
+        "VCs", columns, rows, empty="there is none; add one with `fairlane gfr vc add` or `fairlane gfr apply FILE`"
     )
 
 

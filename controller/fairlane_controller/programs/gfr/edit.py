@@ -35,7 +35,7 @@ def apply_edit(config: GfrConfig, request: Plain) -> GfrConfig:
             name = str(request["vc"].get("name", ""))
             if config.vc(name) is not None:
                 raise FairlaneError(
-                    ErrorCode.BAD_INPUT, f"vc add: there is a VC {name!r} already: change it with `fairlane vc set`"
+                    ErrorCode.BAD_INPUT, f"vc add: there is a VC {name!r} already: change it with `fairlane gfr vc set`"
                 )
             data["vcs"] = [*data["vcs"], request["vc"]]
         case "vc_set":

@@ -41,9 +41,9 @@ class Gfr(Program):
     Sections = GfrSections
     LoopSettings = GfrLoop
     control = "topology:GfrTopology"
-    first_commands = ("gfr apply FILE", "vc list")
+    first_commands = ("gfr apply FILE", "gfr vc list")
     undo_requests = {"gfr_apply": "change:apply_config"}
-    loop_tables = dict.fromkeys(names.TABLES, "use `fairlane vc` or `fairlane gfr`")
+    loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane gfr`")
     columns = view.COLUMNS
     kinds = view.KINDS
     frequent_events = ("gfr_active",)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Qthresh: a threshold for each TCP flow, computed from the link and tuned by goodput."""
 
-COMMANDS = {
-    "threshold": ("cli_threshold:threshold_app", "Thresholds: show, set by hand, or leave to the loop."),
-    "scheme": ("cli_scheme:scheme_app", "Queue scheme of (egress port, class): drop_tail or qthresh."),
-    "plan": ("cli_plan:plan_command", "A threshold on paper: equations (5) to (9), no switch needed."),
-}
+COMMANDS = {"threshold": ("cli_threshold:app", "Thresholds and schemes: show, set by hand, leave to the loop, plan.")}
+MOVED = {"plan": "threshold plan", "scheme set": "threshold scheme", "scheme show": "threshold show"}

@@ -95,7 +95,7 @@ def choose_places(current: Mapping[str, Ports], port: int | None, *, every: bool
             ErrorCode.BAD_INPUT, f"port {port} of which switch ({', '.join(current)})? Name it with --switch"
         )
     if not managed:
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, "no switch has a managed port: run `fairlane init` first")
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, "no switch has a managed port: run `fairlane config init` first")
     if every or len(managed) == 1:
         return managed
     listed = ", ".join(f"{name} port {number}" for name, number in managed)

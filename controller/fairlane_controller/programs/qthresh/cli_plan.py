@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane plan`: equations (5) to (9) without a switch."""
+"""`fairlane threshold plan`: equations (5) to (9) without a switch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def plan_command(
 ) -> None:
     """Compute the threshold for a link on paper: equations (5) to (9), no switch needed.
 
-    Examples: `fairlane plan --rate 2Mbit --delay 2ms --packet 1000 --flows 2`, `fairlane plan --rate 5Mbps --t-res 6.8ms --json`
+    Examples: `fairlane threshold plan --rate 2Mbit --delay 2ms --packet 1000 --flows 2`, `fairlane threshold plan --rate 5Mbps --t-res 6.8ms --json`
     """
     if t_res is not None:
         t_res_s = parse_time(t_res, "--t-res")

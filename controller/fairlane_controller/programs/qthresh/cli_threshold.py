@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane threshold show|set|auto`."""
+"""`fairlane threshold show|set|auto|scheme|plan`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from fairlane_controller.cli.targets import (
     Targets,
     resolve,
 )
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.programs.qthresh.cli_plan import plan_command
 from fairlane_controller.programs.qthresh.cli_reads import read_thresholds
 from fairlane_controller.programs.qthresh.cli_writes import change_all, dry_all
 from fairlane_controller.programs.qthresh.model import DEFAULT_K
+from fairlane_controller.programs.qthresh.policies import Scheme
 from fairlane_controller.units import parse_count
 
-threshold_app = typer.Typer(
-    help="Thresholds of (egress port, class): show, set by hand, or leave to the loop.", no_args_is_help=True
+app = typer.Typer(
+    help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.",
+    no_args_is_help=True,
 )
 
 WeightOption = Annotated[
@@ -38,7 +41,7 @@ def _packets(text: str) -> int:
     return parse_count(text, "packets", "threshold")
 
 
-@threshold_app.command("show")
+@app.command("show")
 def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
     """Show the threshold, weight and mode of every managed port and class.
 
@@ -60,7 +63,7 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
     )  # fmt: skip
 
 
-@threshold_app.command("set")
+@app.command("set")
 def set_(
     packets: Annotated[
         int | None,
@@ -84,7 +87,7 @@ def set_(
     make(resolve(state, switch), port, request, every=False, dry_run=dry_run, as_json=as_json)
 
 
-@threshold_app.command("auto")
+@app.command("auto")
 def auto(
     port: PortOption = None,
     traffic_class: ClassOption = 0,
@@ -104,6 +107,30 @@ def auto(
     """
     request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight, "self_tuning": self_tuning}
     make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)
+
+
+@app.command("scheme")
+def scheme(
+    scheme: Annotated[str, typer.Argument(help="drop_tail or qthresh.")],
+    port: PortOption = None,
+    traffic_class: ClassOption = 0,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose the queue scheme of a class; all managed ports unless one is named.
+
+    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme drop_tail -s s1 -p 3`
+    """
+    names = [one.value for one in Scheme]
+    if scheme not in names:
+        raise unknown_name("scheme", scheme, names)
+    request = {"op": "scheme_set", "class": traffic_class, "scheme": scheme}
+    make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)
+
+
+app.command("plan")(plan_command)
 
 
 def make(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool, dry_run: bool, as_json: bool) -> None:  # fmt: skip

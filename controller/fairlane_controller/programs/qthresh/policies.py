@@ -134,6 +134,6 @@ def need_limit(limits: Mapping[int, PortLimit], port: int, where: object) -> Por
     """The limit of a managed port; UNKNOWN_NAME that lists the managed ports otherwise."""
     check_port(port)
     if port not in limits:
-        ports = ", ".join(str(p) for p in sorted(limits)) or "none: run `fairlane init`"
+        ports = ", ".join(str(p) for p in sorted(limits)) or "none: run `fairlane config init`"
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where}: port {port} is not managed; managed ports: {ports}")
     return limits[port]

@@ -37,7 +37,7 @@ class Qthresh(Program):
     kept_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
-        names.TABLE_POLICY: "use `fairlane threshold` or `fairlane scheme`",
+        names.TABLE_POLICY: "use `fairlane threshold` or `fairlane threshold scheme`",
     }
     columns = view.COLUMNS
     kinds = view.KINDS

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane p4 …`: tables and the verbs of simple_switch_CLI, over P4Runtime, for whatever program runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from fairlane_controller.cli.lazy import LazyCommand, LazyGroup
+from fairlane_controller.verbs.catalog import CATALOG
+
+MANY, VERBS = "Tables, and many lines at once", "Verbs of simple_switch_CLI"
+_HERE = "fairlane_controller.cli"
+
+COMMANDS = [
+    LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one, of all switches.", MANY),
+    LazyCommand("cli", f"{_HERE}.aliases:cli_command", "A prompt for the verbs below, or lines from standard input.", MANY),
+    LazyCommand("script", f"{_HERE}.aliases:script_command", "Lines of a file in one connection, all checked first.", MANY),
+    LazyCommand("set_queue_rate", f"{_HERE}.ports:set_queue_rate", "The rate of a port, with a unit: set_queue_rate 2Mbit 3.", VERBS),
+    LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", VERBS),
+    *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
+]  # fmt: skip
+
+
+class _Group(LazyGroup):
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.add_lazy(COMMANDS)
+
+
+p4_app = typer.Typer(
+    cls=_Group, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.", no_args_is_help=True
+)
+
+
+@p4_app.callback()
+def _p4() -> None:
+    """A group, although its commands come later."""
