@@ -17,9 +17,9 @@ from fairlane_controller.programs.gfr.deploy import make_plan
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.state.store import Store
-from fairlane_controller.switch.changeset import ChangeSet, EntryChange, apply, entry_changes
+from fairlane_controller.switch.changeset import ChangeSet, apply, entry_changes
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import read_entries
+from fairlane_controller.switch.difference import EntryChange, read_entries
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
 from live_switch import LiveSwitch

@@ -30,8 +30,9 @@ from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, Write
 from fairlane_controller.programs.qthresh.table_write import plain_settings, undo_of_switch
 from fairlane_controller.state.store import Store
-from fairlane_controller.switch.changeset import ChangeSet, EntryChange, apply
+from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import EntryChange
 
 Request = dict[str, Any]
 
