@@ -113,6 +113,12 @@ def test_files_of_the_topologies_are_valid_and_come_back(path: Path) -> None:
     assert read_text(to_toml(config), "again.toml") == config
 
 
+@pytest.mark.parametrize("text", ["[loop]\n", "ports = []\n", "[loop]\nflow_weights = []\n"])
+def test_what_is_given_without_content_stays(text: str) -> None:
+    config = read_text(text, "x.toml")
+    assert read_text(to_toml(config), "again.toml").plain() == config.plain()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

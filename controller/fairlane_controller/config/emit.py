@@ -33,7 +33,7 @@ def to_toml(config: FairlaneConfig, header: Sequence[str] = ()) -> str:
 
 def _table(lines: list[str], path: str, table: Mapping[str, Any]) -> None:
     plain = {key: value for key, value in table.items() if not _is_tables(value)}
-    if plain:
+    if plain or not table:
         _pairs(lines, f"[{path}]", plain)
     for key, value in table.items():
         if _is_tables(value):
