@@ -189,3 +189,12 @@ def test_the_first_rule_that_matches_gives_a_flow_s_weight() -> None:
 def test_a_bad_weight_rule_is_named(rules: object, message: str) -> None:
     with pytest.raises(FairlaneError, match=message):
         WeightRules.parse(rules)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"[" * 2000: 1}, {"weight": 1, "src": "[" * 2000}, {"weight": 1, "dst_port": "[" * 2000}]
+)
+def test_a_refusal_of_a_rule_quotes_little(rule: dict[str, object]) -> None:
+    with pytest.raises(FairlaneError) as refused:
+        WeightRules.parse([rule])
+    assert len(refused.value.message) < 300

@@ -7,7 +7,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any, cast
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, short
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flows import FlowKey
 
@@ -58,7 +58,7 @@ def _rule(index: int, rule: Any) -> WeightRule:
     fields: dict[str, Any] = {**cast("dict[str, Any]", rule)}
     unknown = [key for key in fields if key not in _KEYS]
     if unknown:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{where}: {unknown[0]!r} is not one of {', '.join(_KEYS)}")
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{where}: {short(repr(unknown[0]))} is not one of {', '.join(_KEYS)}")
     weight = fields.get("weight")
     if not isinstance(weight, (int, float)):
         raise FairlaneError(ErrorCode.BAD_INPUT, f"{where}: needs a number as weight")
@@ -68,9 +68,11 @@ def _rule(index: int, rule: Any) -> WeightRule:
             try:
                 fields[name] = str(ipaddress.ip_address(fields[name]))
             except ValueError:
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"{where}: {name} {fields[name]!r} is no address") from None
+                raise FairlaneError(
+                    ErrorCode.BAD_INPUT, f"{where}: {name} {short(repr(fields[name]))} is no address"
+                ) from None
     for name in ("src_port", "dst_port"):
         if fields.get(name) is not None and not (isinstance(fields[name], int) and 0 < fields[name] < 65_536):
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{where}: {name} {fields[name]!r} is not 1 to 65535")
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{where}: {name} {short(repr(fields[name]))} is not 1 to 65535")
     fields["weight"] = float(weight)
     return WeightRule(**fields)

@@ -208,6 +208,15 @@ impl Pipeline {
         self.state.tables[table.index()].set_count(schema, key, packets, bytes)
     }
 
+    /// Rates of an entry's direct meter.
+    pub fn direct_meter_get(
+        &self,
+        table: TableId,
+        key: &EntryKey,
+    ) -> ControlResult<Option<MeterConfig>> {
+        self.state.tables[table.index()].meter(self.table_schema(table), key)
+    }
+
     /// Sets the rates of an entry's direct meter; None: every packet is green.
     pub fn direct_meter_set(
         &mut self,

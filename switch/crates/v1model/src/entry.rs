@@ -2,7 +2,7 @@
 //! Values that the control plane passes in and out: match keys, action calls, table entries, statistics, meter rates.
 
 use crate::bits::Bits;
-use crate::schema::{ActionId, MatchKind};
+use crate::schema::ActionId;
 
 /// Time in nanoseconds of CLOCK_MONOTONIC, or of a simulation.
 pub type Nanos = u64;
@@ -35,19 +35,6 @@ pub enum KeyMatch {
     },
     /// This value, or any.
     Optional(Option<Bits>),
-}
-
-impl KeyMatch {
-    /// The kind of field that it is for.
-    pub fn kind(&self) -> MatchKind {
-        match self {
-            KeyMatch::Exact(_) => MatchKind::Exact,
-            KeyMatch::Lpm { .. } => MatchKind::Lpm,
-            KeyMatch::Ternary { .. } => MatchKind::Ternary,
-            KeyMatch::Range { .. } => MatchKind::Range,
-            KeyMatch::Optional(_) => MatchKind::Optional,
-        }
-    }
 }
 
 /// The whole key of an entry.

@@ -479,6 +479,11 @@ impl Pipeline {
         }
     }
 
+    /// True when the program has this field.
+    pub fn has_std(&self, field: Std) -> bool {
+        self.compiled.program.std[field as usize].is_some()
+    }
+
     /// Copies the fields of a list (preserved across clone, resubmit, recirculate).
     pub fn copy_field_list(&self, from: &Packet, to: &mut Packet, list: FieldListId) {
         for &(slot, slots) in &self.compiled.program.field_lists[list.index()] {

@@ -341,12 +341,12 @@ impl Compiler<'_> {
     }
 
     fn assign_varbit(&self, e: &mut Emitter, d: &Json, a: &Json) -> Load<Emit<()>> {
-        let parts = |json: &Json| -> Load<(Slot, usize, Slot)> {
+        let parts = |json: &Json| -> Load<(Slot, u16, Slot)> {
             let Value::Data(Expr::Field(field)) = self.reader.value(json)? else {
                 return json.fail("expected a varbit field");
             };
             match field.varbit_bits {
-                Some(bits) => Ok((field.slot, limbs_for(field.width), bits)),
+                Some(bits) => Ok((field.slot, limbs_for(field.width) as u16, bits)),
                 None => json.fail("expected a varbit field"),
             }
         };
@@ -355,8 +355,16 @@ impl Compiler<'_> {
         if to_limbs < from_limbs {
             return a.fail("the varbit field is wider than what it is assigned to");
         }
-        e.copy(to, from, from_limbs);
-        e.copy(to_bits, from_bits, 1);
+        e.op(Op::MoveWide {
+            d: to,
+            a: from,
+            limbs: from_limbs,
+        });
+        e.op(Op::Move {
+            d: to_bits,
+            a: from_bits,
+            w: 64,
+        });
         Ok(Ok(()))
     }
 
@@ -366,7 +374,11 @@ impl Compiler<'_> {
         if to.count != from.count {
             return self.primitive.fail("the stacks have different sizes");
         }
-        e.copy(to.next, from.next, 1);
+        e.op(Op::Move {
+            d: to.next,
+            a: from.next,
+            w: 64,
+        });
         for index in 0..to.count {
             let member = |stack: usize, member: usize| HeaderRef::Element {
                 stack,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conditions to branches: a boolean becomes a number only where a number is asked for.
 
-use super::code::{alu, Alu, Op, Operand, Test, WideKind};
+use super::code::{Op, Operand, WideKind};
 use super::emit::{Emit, Emitter, Label};
 use super::expr::{Compare, Cond, HeaderRef};
 use super::layout::{Slot, ONE, ZERO};
@@ -26,10 +26,10 @@ impl Emitter<'_> {
         };
         let (no, end) = (self.label(), self.label());
         self.branch(cond, false, no)?;
-        self.copy(d, ONE, 1);
+        self.op(Op::Move { d, a: ONE, w: 64 });
         self.op(Op::Jump { to: end });
         self.place(no);
-        self.copy(d, ZERO, 1);
+        self.op(Op::Move { d, a: ZERO, w: 64 });
         self.place(end);
         Ok(d)
     }
@@ -66,8 +66,11 @@ impl Emitter<'_> {
             Cond::Not(a) => self.branch(a, !sense, to)?,
             Cond::Equal(a, b) => {
                 let (a, b) = (self.boolean(a, None)?, self.boolean(b, None)?);
-                let test = if sense { Test::Eq } else { Test::Ne };
-                self.op(Op::Br { test, a, b, to });
+                self.op(if sense {
+                    Op::BrEq { a, b, to }
+                } else {
+                    Op::BrNe { a, b, to }
+                });
             }
             Cond::If(c, a, b) => {
                 let (no, end) = (self.label(), self.label());
@@ -88,10 +91,19 @@ impl Emitter<'_> {
             }
             Cond::AnyValid(headers) => {
                 let any = self.temp(1)?;
-                self.copy(any, ZERO, 1);
+                self.op(Op::Move {
+                    d: any,
+                    a: ZERO,
+                    w: 64,
+                });
                 for header in headers {
                     let b = self.valid(header)?;
-                    self.op(alu(Alu::Or, any, any, b, 64));
+                    self.op(Op::Or {
+                        d: any,
+                        a: any,
+                        b,
+                        w: 64,
+                    });
                 }
                 self.test(any, sense, to);
             }
@@ -102,11 +114,20 @@ impl Emitter<'_> {
             }
             Cond::UnionsEqual(pairs) => {
                 let all = self.temp(1)?;
-                self.copy(all, ONE, 1);
+                self.op(Op::Move {
+                    d: all,
+                    a: ONE,
+                    w: 64,
+                });
                 for (a, b) in pairs {
                     let (d, (a, b)) = (self.temp(1)?, self.two_elements(a, b)?);
                     self.op(Op::SetHeadersEqual { d, a, b });
-                    self.op(alu(Alu::And, all, all, d, 64));
+                    self.op(Op::And {
+                        d: all,
+                        a: all,
+                        b: d,
+                        w: 64,
+                    });
                 }
                 self.test(all, sense, to);
             }
@@ -115,9 +136,12 @@ impl Emitter<'_> {
     }
 
     fn test(&mut self, a: Slot, sense: bool, to: Label) {
-        let test = if sense { Test::Ne } else { Test::Eq };
         let b = ZERO;
-        self.op(Op::Br { test, a, b, to });
+        self.op(if sense {
+            Op::BrNe { a, b, to }
+        } else {
+            Op::BrEq { a, b, to }
+        });
     }
 
     /// The slot of a header's validity.
@@ -138,39 +162,52 @@ impl Emitter<'_> {
     }
 
     fn compare(&mut self, op: Compare, a: Operand, b: Operand, sense: bool, to: Label) -> Emit<()> {
-        // a > b is b < a; a >= b is b <= a.
-        let (test, a, b) = match op {
-            Compare::Eq => (Test::Eq, a, b),
-            Compare::Ne => (Test::Ne, a, b),
-            Compare::Lt => (Test::LtU, a, b),
-            Compare::Le => (Test::LeU, a, b),
-            Compare::Gt => (Test::LtU, b, a),
-            Compare::Ge => (Test::LeU, b, a),
+        // a > b is b < a; a >= b is b <= a; and the opposite of < is >=.
+        let op = if sense {
+            op
+        } else {
+            match op {
+                Compare::Eq => Compare::Ne,
+                Compare::Ne => Compare::Eq,
+                Compare::Lt => Compare::Ge,
+                Compare::Le => Compare::Gt,
+                Compare::Gt => Compare::Le,
+                Compare::Ge => Compare::Lt,
+            }
+        };
+        let (op, x, y) = match op {
+            Compare::Gt => (Compare::Lt, b, a),
+            Compare::Ge => (Compare::Le, b, a),
+            other => (other, a, b),
         };
         // One limb each, and both read the same way. (An unsigned limb beside a signed one may exceed 2^63.)
-        if a.limbs == 1 && b.limbs == 1 && a.signed == b.signed {
-            let test = match test {
-                Test::LtU if a.signed => Test::LtS,
-                Test::LeU if a.signed => Test::LeS,
-                other => other,
-            };
-            let (test, a, b) = match sense {
-                true => (test, a.slot, b.slot),
-                false => test.opposite(a.slot, b.slot),
-            };
-            self.op(Op::Br { test, a, b, to });
+        if x.limbs == 1 && y.limbs == 1 && x.signed == y.signed {
+            let (a, b) = (x.slot, y.slot);
+            self.op(match (op, x.signed) {
+                (Compare::Eq, _) => Op::BrEq { a, b, to },
+                (Compare::Ne, _) => Op::BrNe { a, b, to },
+                (Compare::Lt, false) => Op::BrLtU { a, b, to },
+                (Compare::Lt, true) => Op::BrLtS { a, b, to },
+                (_, false) => Op::BrLeU { a, b, to },
+                (_, true) => Op::BrLeS { a, b, to },
+            });
             return Ok(());
         }
         let d = self.temp(1)?;
-        // What is computed, and whether the test is true where that is.
-        let (kind, a, b, same) = match test {
-            Test::Eq => (WideKind::SetEq, a, b, true),
-            Test::Ne => (WideKind::SetEq, a, b, false),
-            Test::LtU | Test::LtS => (WideKind::SetLt, a, b, true),
-            Test::LeU | Test::LeS => (WideKind::SetLt, b, a, false),
-        };
-        self.wide(kind, d, 1, a, b)?;
-        self.test(d, sense == same, to);
+        match op {
+            Compare::Eq | Compare::Ne => {
+                self.wide(WideKind::SetEq, d, 1, x, y)?;
+                self.test(d, op == Compare::Eq, to);
+            }
+            Compare::Lt => {
+                self.wide(WideKind::SetLt, d, 1, x, y)?;
+                self.test(d, true, to);
+            }
+            _ => {
+                self.wide(WideKind::SetLt, d, 1, y, x)?;
+                self.test(d, false, to);
+            }
+        }
         Ok(())
     }
 }

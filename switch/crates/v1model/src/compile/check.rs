@@ -121,9 +121,10 @@ impl Program {
                 let end = usize::from(offset) + usize::from(limbs);
                 inside("the field's end", end, usize::from(slots_of(e)) + 1)
             }
-            Op::SetValid { header } | Op::SetInvalid { header } | Op::Extract { header, .. } => {
+            Op::SetValid { header } | Op::SetInvalid { header } | Op::Extract { header } => {
                 element(header)
             }
+            Op::ExtractVarbit { header, .. } => element(header),
             Op::CopyHeader { d, a } | Op::SetHeadersEqual { a, b: d, .. } => {
                 element(d)?;
                 element(a)?;
@@ -133,7 +134,8 @@ impl Program {
                 }
             }
             Op::Push { stack: s, .. } | Op::Pop { stack: s, .. } => stack(s),
-            Op::ExtractNext {
+            Op::ExtractNext { stack, member: m } => member(stack, m),
+            Op::ExtractNextVarbit {
                 stack, member: m, ..
             } => member(stack, m),
             Op::Count { counter, .. } => inside("counter", counter.into(), schema.counters.len()),
@@ -250,12 +252,27 @@ impl Program {
 /// The numbers of bits in an operation of one limb, which the machine shifts by.
 fn widths(op: &Op) -> Vec<u8> {
     match *op {
-        Op::Alu { kind, w, .. } => kind.bits().into_iter().chain([w]).collect(),
         Op::Move { w, .. }
+        | Op::Add { w, .. }
+        | Op::Sub { w, .. }
+        | Op::Mul { w, .. }
+        | Op::And { w, .. }
+        | Op::Or { w, .. }
+        | Op::Xor { w, .. }
+        | Op::Not { w, .. }
+        | Op::Shl { w, .. }
+        | Op::ShrU { w, .. }
+        | Op::ShrS { w, .. }
+        | Op::DivU { w, .. }
+        | Op::ModU { w, .. }
         | Op::Meter { w, .. }
         | Op::RegisterRead { w, .. }
         | Op::Hash { w, .. }
         | Op::Random { w, .. } => vec![w],
+        Op::SignExtend { from, w, .. } => vec![from, w],
+        Op::SatU { bits, w, .. } | Op::SatSU { bits, w, .. } | Op::SatS { bits, w, .. } => {
+            vec![bits, w]
+        }
         _ => Vec::new(),
     }
 }

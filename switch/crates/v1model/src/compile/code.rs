@@ -28,12 +28,103 @@ pub(crate) enum Op {
         a: Slot,
         limbs: u16,
     },
-    /// d = a `kind` b; operations on one number have `ZERO` for `b`.
-    Alu {
-        kind: Alu,
+    Add {
         d: Slot,
         a: Slot,
         b: Slot,
+        w: u8,
+    },
+    Sub {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Mul {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    And {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Or {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Xor {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    Not {
+        d: Slot,
+        a: Slot,
+        w: u8,
+    },
+    Shl {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    ShrU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    ShrS {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    DivU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    ModU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        w: u8,
+    },
+    /// Sign-extends the low `from` bits.
+    SignExtend {
+        d: Slot,
+        a: Slot,
+        from: u8,
+        w: u8,
+    },
+    /// min(a, 2^bits - 1), unsigned.
+    SatU {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+        w: u8,
+    },
+    /// A signed value to 0..2^bits.
+    SatSU {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+        w: u8,
+    },
+    /// A signed value to bits signed bits.
+    SatS {
+        d: Slot,
+        a: Slot,
+        bits: u8,
         w: u8,
     },
     /// See `WideOp`.
@@ -44,9 +135,32 @@ pub(crate) enum Op {
     Jump {
         to: Pc,
     },
-    /// Jumps where `test` is true of a and b.
-    Br {
-        test: Test,
+    BrEq {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrNe {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLtU {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLeU {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLtS {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    BrLeS {
         a: Slot,
         b: Slot,
         to: Pc,
@@ -162,15 +276,22 @@ pub(crate) enum Op {
         message: u16,
     },
     // Parser.
-    /// `bits`: length of the varbit field, where the header has one.
     Extract {
         header: u16,
-        bits: Option<Slot>,
     },
     ExtractNext {
         stack: u16,
         member: u16,
-        bits: Option<Slot>,
+    },
+    /// `bits`: length of the varbit field.
+    ExtractVarbit {
+        header: u16,
+        bits: Slot,
+    },
+    ExtractNextVarbit {
+        stack: u16,
+        member: u16,
+        bits: Slot,
     },
     Lookahead {
         d: Slot,
@@ -211,33 +332,16 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The slots of one limb that it reads as numbers: others with the same number will do as well.
-    pub(crate) fn operands(&mut self) -> impl Iterator<Item = &mut Slot> {
-        let (first, second) = match self {
-            Op::Move { a, .. } | Op::Truncate { a } | Op::Assert { a, .. } => (Some(a), None),
-            Op::Alu { a, b, .. } | Op::Br { a, b, .. } => (Some(a), Some(b)),
-            Op::Push { n, .. } | Op::Pop { n, .. } => (Some(n), None),
-            Op::Count { index, .. }
-            | Op::Meter { index, .. }
-            | Op::RegisterRead { index, .. }
-            | Op::RegisterReadWide { index, .. }
-            | Op::RegisterWriteWide { index, .. } => (Some(index), None),
-            Op::RegisterWrite { index, a, .. } => (Some(index), Some(a)),
-            Op::Hash { base, size, .. } => (Some(base), Some(size)),
-            Op::Random { low, high, .. } => (Some(low), Some(high)),
-            Op::Clone { session, .. } => (Some(session), None),
-            Op::Extract { bits, .. } | Op::ExtractNext { bits, .. } => (bits.as_mut(), None),
-            Op::Advance { bits } => (Some(bits), None),
-            Op::ParserError { code } => (Some(code), None),
-            _ => (None, None),
-        };
-        first.into_iter().chain(second)
-    }
-
     /// Where the operation may jump, to be changed.
     pub(crate) fn target(&mut self) -> Option<&mut Pc> {
         match self {
-            Op::Jump { to } | Op::Br { to, .. } => Some(to),
+            Op::Jump { to }
+            | Op::BrEq { to, .. }
+            | Op::BrNe { to, .. }
+            | Op::BrLtU { to, .. }
+            | Op::BrLeU { to, .. }
+            | Op::BrLtS { to, .. }
+            | Op::BrLeS { to, .. } => Some(to),
             _ => None,
         }
     }
@@ -249,151 +353,12 @@ impl Op {
     }
 }
 
-/// `d = a kind b`.
-pub(crate) fn alu(kind: Alu, d: Slot, a: Slot, b: Slot, w: u8) -> Op {
-    Op::Alu { kind, d, a, b, w }
-}
-
-/// Arithmetic on numbers of one limb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Alu {
-    Add,
-    Sub,
-    Mul,
-    And,
-    Or,
-    Xor,
-    Not,
-    /// Distances from 64 on shift everything out.
-    Shl,
-    ShrU,
-    ShrS,
-    /// By zero gives 0.
-    DivU,
-    ModU,
-    /// Sign-extends the low bits.
-    SignExtend(u8),
-    /// min(a, 2^bits - 1), unsigned.
-    SatU(u8),
-    /// A signed value to 0..2^bits.
-    SatSU(u8),
-    /// A signed value to bits signed bits.
-    SatS(u8),
-}
-
-impl Alu {
-    /// The result before it is cut.
-    #[inline(always)]
-    pub fn apply(self, a: u64, b: u64) -> u64 {
-        match self {
-            Alu::Add => a.wrapping_add(b),
-            Alu::Sub => a.wrapping_sub(b),
-            Alu::Mul => a.wrapping_mul(b),
-            Alu::And => a & b,
-            Alu::Or => a | b,
-            Alu::Xor => a ^ b,
-            Alu::Not => !a,
-            Alu::Shl if b < 64 => a << b,
-            Alu::ShrU if b < 64 => a >> b,
-            Alu::Shl | Alu::ShrU => 0,
-            Alu::ShrS => ((a as i64) >> b.min(63)) as u64,
-            Alu::DivU => a.checked_div(b).unwrap_or(0),
-            Alu::ModU => a.checked_rem(b).unwrap_or(0),
-            Alu::SignExtend(bits) => {
-                let up = 64 - u32::from(bits);
-                (((a << up) as i64) >> up) as u64
-            }
-            Alu::SatU(bits) => a.min(mask(bits)),
-            Alu::SatSU(bits) => ((a as i64).max(0) as u64).min(mask(bits)),
-            Alu::SatS(bits) => {
-                let most = (mask(bits) >> 1) as i64;
-                (a as i64).clamp(-most - 1, most) as u64
-            }
-        }
-    }
-
-    /// The number of bits that is part of the operation.
-    pub fn bits(self) -> Option<u8> {
-        match self {
-            Alu::SignExtend(bits) | Alu::SatU(bits) | Alu::SatSU(bits) | Alu::SatS(bits) => {
-                Some(bits)
-            }
-            _ => None,
-        }
-    }
-
-    /// True when the operands may change places.
-    pub fn commutes(self) -> bool {
-        matches!(self, Alu::Add | Alu::Mul | Alu::And | Alu::Or | Alu::Xor)
-    }
-}
-
-/// The low `w` bits, 1 to 64.
-#[inline(always)]
-pub(crate) fn mask(w: u8) -> u64 {
-    u64::MAX >> (64 - u32::from(w))
-}
-
-/// What a branch asks of two numbers of one limb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Test {
-    Eq,
-    Ne,
-    LtU,
-    LeU,
-    LtS,
-    LeS,
-}
-
-impl Test {
-    #[inline(always)]
-    pub fn holds(self, a: u64, b: u64) -> bool {
-        match self {
-            Test::Eq => a == b,
-            Test::Ne => a != b,
-            Test::LtU => a < b,
-            Test::LeU => a <= b,
-            Test::LtS => (a as i64) < b as i64,
-            Test::LeS => a as i64 <= b as i64,
-        }
-    }
-
-    /// The test that is true of the slots that it gives where this is false of a and b: not a < b is b <= a.
-    pub fn opposite(self, a: Slot, b: Slot) -> (Test, Slot, Slot) {
-        match self {
-            Test::Eq => (Test::Ne, a, b),
-            Test::Ne => (Test::Eq, a, b),
-            Test::LtU => (Test::LeU, b, a),
-            Test::LeU => (Test::LtU, b, a),
-            Test::LtS => (Test::LeS, b, a),
-            Test::LeS => (Test::LtS, b, a),
-        }
-    }
-}
-
 /// An operand of a wide operation: `limbs` limbs from `slot`, extended by zeros or by the sign.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Operand {
     pub slot: Slot,
     pub limbs: u16,
     pub signed: bool,
-}
-
-impl Operand {
-    pub fn unsigned(slot: Slot, limbs: usize) -> Operand {
-        Operand {
-            slot,
-            limbs: limbs as u16,
-            signed: false,
-        }
-    }
-
-    pub fn signed(slot: Slot, limbs: usize) -> Operand {
-        Operand {
-            signed: true,
-            ..Operand::unsigned(slot, limbs)
-        }
-    }
 }
 
 /// Operations on numbers of several limbs, in two's complement modulo 2^(64·limbs).

@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 
-use super::names::find;
 use crate::bits::limbs_for;
 use crate::json::{Json, Load, Unique};
 use crate::pipeline::Std;
@@ -404,17 +403,29 @@ impl Layout {
 
     /// The header named by the string `json`.
     pub fn header(&self, json: &Json) -> Load<usize> {
-        find(&self.header_names, json, "header")
+        let name = json.str()?;
+        match self.header_names.get(name) {
+            Some(&index) => Ok(index),
+            None => json.fail(format!("there is no header `{name}`")),
+        }
     }
 
     /// The header stack (or stack of unions) named by the string `json`.
     pub fn stack(&self, json: &Json) -> Load<usize> {
-        find(&self.stack_names, json, "header stack")
+        let name = json.str()?;
+        match self.stack_names.get(name) {
+            Some(&index) => Ok(index),
+            None => json.fail(format!("there is no header stack `{name}`")),
+        }
     }
 
     /// The header union named by the string `json`.
     pub fn union(&self, json: &Json) -> Load<usize> {
-        find(&self.union_names, json, "header union")
+        let name = json.str()?;
+        match self.union_names.get(name) {
+            Some(&index) => Ok(index),
+            None => json.fail(format!("there is no header union `{name}`")),
+        }
     }
 
     /// The field that a `[header, field]` pair names; `$valid$` is a field of width 1.

@@ -2,7 +2,7 @@
 //! Expressions to operations. BMv2 computes with integers of infinite precision; here every value is computed
 //! modulo 2^(64·limbs), in as few limbs as its use and its range allow: one, nearly always.
 
-use super::code::{alu, Alu, Op, Operand, WideKind};
+use super::code::{Op, Operand, WideKind};
 use super::emit::{Emit, Emitter};
 use super::expr::{Arith, Expr, HeaderRef, BITS_MAX};
 use super::layout::{Slot, ONE, ZERO};
@@ -55,7 +55,11 @@ impl Place {
 }
 
 pub(super) fn narrow(slot: Slot) -> Operand {
-    Operand::unsigned(slot, 1)
+    Operand {
+        slot,
+        limbs: 1,
+        signed: false,
+    }
 }
 
 /// The `w` of an operation on one limb.
@@ -128,7 +132,11 @@ impl Emitter<'_> {
             return self.exact(expr);
         }
         let slot = self.modular(expr, limbs, None)?;
-        Ok(Operand::unsigned(slot, limbs))
+        Ok(Operand {
+            slot,
+            limbs: limbs as u16,
+            signed: false,
+        })
     }
 
     /// The value modulo 2^(64·limbs), in `limbs` limbs; in `want`'s slot, cut to its bits, when given.
@@ -199,7 +207,7 @@ impl Emitter<'_> {
             Expr::Arith(op, a, b) => self.arith(*op, a, b, expr, limbs, want),
             Expr::Not(a) if limbs == 1 => {
                 let a = self.modular(a, 1, None)?;
-                self.narrow_op(want, Alu::Not, a, ZERO)
+                self.narrow_op(want, |d, w| Op::Not { d, a, w })
             }
             Expr::Not(a) => {
                 let a = self.operand(a, limbs)?;
@@ -208,13 +216,38 @@ impl Emitter<'_> {
             Expr::TwoCompMod(a, width) => {
                 let own = limbs_for(*width);
                 if own == 1 {
-                    let a = self.modular(a, 1, None)?;
-                    return self.sign_extend(a, *width, limbs, want);
+                    let (a, from) = (self.modular(a, 1, None)?, *width as u8);
+                    if limbs == 1 {
+                        return self.narrow_op(want, |d, w| Op::SignExtend { d, a, from, w });
+                    }
+                    let d = self.temp(1)?;
+                    self.op(Op::SignExtend { d, a, from, w: 64 });
+                    return self.deliver(
+                        Operand {
+                            slot: d,
+                            limbs: 1,
+                            signed: true,
+                        },
+                        limbs,
+                        want,
+                    );
                 }
                 let slot = self.modular(a, own, None)?;
-                let a = Operand::unsigned(slot, own);
+                let a = Operand {
+                    slot,
+                    limbs: own as u16,
+                    signed: false,
+                };
                 let d = self.wide_op(WideKind::SignExtend(*width), own, a, narrow(ZERO), None)?;
-                self.deliver(Operand::signed(d, own), limbs, want)
+                self.deliver(
+                    Operand {
+                        slot: d,
+                        limbs: own as u16,
+                        signed: true,
+                    },
+                    limbs,
+                    want,
+                )
             }
             Expr::USatCast(a, bits) | Expr::SatCast(a, bits) => {
                 let to_signed = matches!(expr, Expr::SatCast(..));
@@ -255,39 +288,37 @@ impl Emitter<'_> {
             }
             Expr::LastIndex(stack) => {
                 let (a, d) = (self.layout.stacks[*stack].next, self.temp(1)?);
-                self.op(alu(Alu::Sub, d, a, ONE, 64));
+                self.op(Op::Sub {
+                    d,
+                    a,
+                    b: ONE,
+                    w: 64,
+                });
                 self.deliver(narrow(d), limbs, want)
             }
         }
     }
 
-    /// Copies `limbs` limbs.
-    pub(super) fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
-        let limbs = limbs as u16;
+    fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
         match limbs {
             1 => self.op(Op::Move { d, a, w: 64 }),
-            _ => self.op(Op::MoveWide { d, a, limbs }),
+            _ => self.op(Op::MoveWide {
+                d,
+                a,
+                limbs: limbs as u16,
+            }),
         }
     }
 
     /// An operation of one limb to `want`, or to a temporary.
-    fn narrow_op(&mut self, want: Want, kind: Alu, a: Slot, b: Slot) -> Emit<Slot> {
+    fn narrow_op(&mut self, want: Want, op: impl FnOnce(Slot, u8) -> Op) -> Emit<Slot> {
         let (d, w) = match want {
             Some((d, w)) => (d, cut(w)),
             None => (self.temp(1)?, 64),
         };
-        self.op(alu(kind, d, a, b, w));
+        let op = op(d, w);
+        self.op(op);
         Ok(d)
-    }
-
-    /// A number of `width` bits and one limb with its sign.
-    fn sign_extend(&mut self, a: Slot, width: u32, limbs: usize, want: Want) -> Emit<Slot> {
-        let kind = Alu::SignExtend(width as u8);
-        if limbs == 1 {
-            return self.narrow_op(want, kind, a, ZERO);
-        }
-        let d = self.narrow_op(None, kind, a, ZERO)?;
-        self.deliver(Operand::signed(d, 1), limbs, want)
     }
 
     /// An operation of several limbs to a temporary, then to `want`.
@@ -302,7 +333,15 @@ impl Emitter<'_> {
         let temp = self.temp(limbs)?;
         self.wide(kind, temp, limbs, a, b)?;
         match want {
-            Some(_) => self.deliver(Operand::unsigned(temp, limbs), limbs, want),
+            Some(_) => self.deliver(
+                Operand {
+                    slot: temp,
+                    limbs: limbs as u16,
+                    signed: false,
+                },
+                limbs,
+                want,
+            ),
             None => Ok(temp),
         }
     }
@@ -369,7 +408,31 @@ impl Emitter<'_> {
             };
         }
         if own == 1 {
-            return self.sign_extend(slot, width, limbs, want);
+            let from = width as u8;
+            if limbs == 1 {
+                return self.narrow_op(want, |d, w| Op::SignExtend {
+                    d,
+                    a: slot,
+                    from,
+                    w,
+                });
+            }
+            let d = self.temp(1)?;
+            self.op(Op::SignExtend {
+                d,
+                a: slot,
+                from,
+                w: 64,
+            });
+            return self.deliver(
+                Operand {
+                    slot: d,
+                    limbs: 1,
+                    signed: true,
+                },
+                limbs,
+                want,
+            );
         }
         let raw = Operand {
             signed: false,
@@ -393,30 +456,69 @@ impl Emitter<'_> {
                 return Ok(slot);
             }
         }
-        let (kind, wide_kind) = match op {
-            Arith::Add => (Alu::Add, WideKind::Add),
-            Arith::Sub => (Alu::Sub, WideKind::Sub),
-            Arith::Mul => (Alu::Mul, WideKind::Mul),
-            Arith::And => (Alu::And, WideKind::And),
-            Arith::Or => (Alu::Or, WideKind::Or),
-            Arith::Xor => (Alu::Xor, WideKind::Xor),
+        match op {
+            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor
+                if limbs == 1 =>
+            {
+                let (a, b) = (self.modular(a, 1, None)?, self.modular(b, 1, None)?);
+                self.narrow_op(want, |d, w| match op {
+                    Arith::Add => Op::Add { d, a, b, w },
+                    Arith::Sub => Op::Sub { d, a, b, w },
+                    Arith::Mul => Op::Mul { d, a, b, w },
+                    Arith::And => Op::And { d, a, b, w },
+                    Arith::Or => Op::Or { d, a, b, w },
+                    _ => Op::Xor { d, a, b, w },
+                })
+            }
+            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor => {
+                let kind = match op {
+                    Arith::Add => WideKind::Add,
+                    Arith::Sub => WideKind::Sub,
+                    Arith::Mul => WideKind::Mul,
+                    Arith::And => WideKind::And,
+                    Arith::Or => WideKind::Or,
+                    _ => WideKind::Xor,
+                };
+                let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
+                self.wide_op(kind, limbs, a, b, want)
+            }
             Arith::Shl => {
                 let shift = self.exact(b)?;
                 let a = self.operand(a, limbs)?;
                 if limbs == 1 && shift.limbs == 1 {
-                    return self.narrow_op(want, Alu::Shl, a.slot, shift.slot);
+                    return self.narrow_op(want, |d, w| Op::Shl {
+                        d,
+                        a: a.slot,
+                        b: shift.slot,
+                        w,
+                    });
                 }
-                return self.wide_op(WideKind::Shl, limbs, a, shift, want);
+                self.wide_op(WideKind::Shl, limbs, a, shift, want)
             }
             Arith::Shr => {
                 let (shift, a) = (self.exact(b)?, self.exact(a)?);
                 if limbs == 1 && a.limbs == 1 && shift.limbs == 1 {
-                    let kind = if a.signed { Alu::ShrS } else { Alu::ShrU };
-                    return self.narrow_op(want, kind, a.slot, shift.slot);
+                    return self.narrow_op(want, |d, w| {
+                        if a.signed {
+                            Op::ShrS {
+                                d,
+                                a: a.slot,
+                                b: shift.slot,
+                                w,
+                            }
+                        } else {
+                            Op::ShrU {
+                                d,
+                                a: a.slot,
+                                b: shift.slot,
+                                w,
+                            }
+                        }
+                    });
                 }
                 let own = usize::from(a.limbs);
                 let slot = self.wide_op(WideKind::Shr, own, a, shift, None)?;
-                return self.deliver(Operand { slot, ..a }, limbs, want);
+                self.deliver(Operand { slot, ..a }, limbs, want)
             }
             Arith::Div | Arith::Mod => {
                 let (x, y) = (self.exact(a)?, self.exact(b)?);
@@ -426,24 +528,40 @@ impl Emitter<'_> {
                             .into(),
                     );
                 }
-                let (kind, wide_kind) = match op {
-                    Arith::Div => (Alu::DivU, WideKind::DivU),
-                    _ => (Alu::ModU, WideKind::ModU),
-                };
                 if limbs == 1 && x.limbs == 1 && y.limbs == 1 {
-                    return self.narrow_op(want, kind, x.slot, y.slot);
+                    return self.narrow_op(want, |d, w| match op {
+                        Arith::Div => Op::DivU {
+                            d,
+                            a: x.slot,
+                            b: y.slot,
+                            w,
+                        },
+                        _ => Op::ModU {
+                            d,
+                            a: x.slot,
+                            b: y.slot,
+                            w,
+                        },
+                    });
                 }
                 let own = whole.range().limbs().max(usize::from(x.limbs));
-                let slot = self.wide_op(wide_kind, own, x, y, None)?;
-                return self.deliver(Operand::unsigned(slot, own), limbs, want);
+                let kind = if op == Arith::Div {
+                    WideKind::DivU
+                } else {
+                    WideKind::ModU
+                };
+                let slot = self.wide_op(kind, own, x, y, None)?;
+                self.deliver(
+                    Operand {
+                        slot,
+                        limbs: own as u16,
+                        signed: false,
+                    },
+                    limbs,
+                    want,
+                )
             }
-        };
-        if limbs == 1 {
-            let (a, b) = (self.modular(a, 1, None)?, self.modular(b, 1, None)?);
-            return self.narrow_op(want, kind, a, b);
         }
-        let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
-        self.wide_op(wide_kind, limbs, a, b, want)
     }
 
     /// `x & (2^bits - 1)`: the low bits of x, for which x need not be exact.
@@ -472,8 +590,16 @@ impl Emitter<'_> {
         }
         let temp = self.temp(own)?;
         self.modular(x, own, Some((temp, bits)))?;
-        self.deliver(Operand::unsigned(temp, own), limbs, want)
-            .map(Some)
+        self.deliver(
+            Operand {
+                slot: temp,
+                limbs: own as u16,
+                signed: false,
+            },
+            limbs,
+            want,
+        )
+        .map(Some)
     }
 
     fn saturate(
@@ -487,22 +613,42 @@ impl Emitter<'_> {
         let a = self.exact(a)?;
         let fits = a.limbs == 1 && (a.signed || !to_signed);
         let own = limbs_for(bits).max(usize::from(a.limbs));
-        let result = |slot: Slot, limbs: usize| match to_signed {
-            true => Operand::signed(slot, limbs),
-            false => Operand::unsigned(slot, limbs),
-        };
+        let signed = to_signed;
         if fits && own == 1 {
-            let bits = bits as u8;
-            let kind = match (to_signed, a.signed) {
-                (true, _) => Alu::SatS(bits),
-                (false, true) => Alu::SatSU(bits),
-                (false, false) => Alu::SatU(bits),
+            let (slot, bits) = (a.slot, bits as u8);
+            let op = move |d: Slot, w: u8| match (to_signed, a.signed) {
+                (true, _) => Op::SatS {
+                    d,
+                    a: slot,
+                    bits,
+                    w,
+                },
+                (false, true) => Op::SatSU {
+                    d,
+                    a: slot,
+                    bits,
+                    w,
+                },
+                (false, false) => Op::SatU {
+                    d,
+                    a: slot,
+                    bits,
+                    w,
+                },
             };
             if limbs == 1 {
-                return self.narrow_op(want, kind, a.slot, ZERO);
+                return self.narrow_op(want, op);
             }
-            let d = self.narrow_op(None, kind, a.slot, ZERO)?;
-            return self.deliver(result(d, 1), limbs, want);
+            let d = self.narrow_op(None, op)?;
+            return self.deliver(
+                Operand {
+                    slot: d,
+                    limbs: 1,
+                    signed,
+                },
+                limbs,
+                want,
+            );
         }
         let kind = if to_signed {
             WideKind::SatS(bits)
@@ -510,6 +656,14 @@ impl Emitter<'_> {
             WideKind::SatU(bits)
         };
         let slot = self.wide_op(kind, own, a, narrow(ZERO), None)?;
-        self.deliver(result(slot, own), limbs, want)
+        self.deliver(
+            Operand {
+                slot,
+                limbs: own as u16,
+                signed,
+            },
+            limbs,
+            want,
+        )
     }
 }

@@ -46,7 +46,7 @@ use std::collections::HashMap;
 use code::{ErrorCodes, Op, Program};
 use emit::Emitter;
 use expr::ExprReader;
-use layout::{Field, Layout};
+use layout::Layout;
 use names::Names;
 
 use crate::json::{Json, Load, Unique};
@@ -280,15 +280,6 @@ fn error_codes(root: &Json) -> Load<ErrorCodes> {
     })
 }
 
-/// A field in a list of them.
-fn listed_field(layout: &Layout, element: &Json, what: &str) -> Load<Field> {
-    let ty = element.get("type")?;
-    match ty.str()? {
-        "field" => layout.field(&element.get("value")?),
-        other => ty.fail(format!("a {what} consists of fields, not of `{other}`")),
-    }
-}
-
 fn learn_lists(
     root: &Json,
     layout: &Layout,
@@ -302,7 +293,14 @@ fn learn_lists(
         names.digests.insert(unique.counted(&json)?, id.0);
         let (mut members, mut widths, mut bits) = (Vec::new(), Vec::new(), 0);
         for element in json.list("elements")? {
-            let field = listed_field(layout, &element, "digest")?;
+            let ty = element.get("type")?;
+            if ty.str()? != "field" {
+                return ty.fail(format!(
+                    "a digest consists of fields, not of `{}`",
+                    ty.str()?
+                ));
+            }
+            let field = layout.field(&element.get("value")?)?;
             members.push((field.slot, field.width));
             widths.push(field.width);
             bits += u64::from(field.width);
@@ -328,7 +326,14 @@ fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Pr
             .insert(unique.counted(&json)?, program.field_lists.len() as u32);
         let (mut fields, mut all) = (Vec::new(), 0);
         for element in json.list("elements")? {
-            let field = listed_field(layout, &element, "field list")?;
+            let ty = element.get("type")?;
+            if ty.str()? != "field" {
+                return ty.fail(format!(
+                    "a field list consists of fields, not of `{}`",
+                    ty.str()?
+                ));
+            }
+            let field = layout.field(&element.get("value")?)?;
             let slots = crate::bits::limbs_for(field.width);
             fields.push((field.slot, slots as u16));
             all += slots;

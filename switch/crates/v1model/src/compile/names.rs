@@ -48,8 +48,7 @@ pub(crate) struct Names {
     pub field_lists: HashMap<u64, u32>,
 }
 
-/// What `map` has under the name `json`.
-pub(super) fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
+fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
     let name = json.str()?;
     map.get(name)
         .copied()

@@ -108,7 +108,9 @@ pub(crate) fn touches(op: &Op) -> bool {
             | Op::Truncate { .. }
             | Op::Exit
             | Op::Extract { .. }
+            | Op::ExtractVarbit { .. }
             | Op::ExtractNext { .. }
+            | Op::ExtractNextVarbit { .. }
             | Op::ParserError { .. }
     )
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::action;
-use super::code::{Case, Op, Operand, Select, WideKind};
+use super::code::{Case, Op, Select};
 use super::cycles::loop_heads;
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
@@ -150,7 +150,10 @@ impl Parser<'_> {
                 let header = e
                     .element(&super::expr::HeaderRef::Fixed(index))
                     .map_err(|m| target.error(m))?;
-                e.op(Op::Extract { header, bits });
+                e.op(match bits {
+                    None => Op::Extract { header },
+                    Some(bits) => Op::ExtractVarbit { header, bits },
+                });
             }
             kind @ ("stack" | "union_stack") => {
                 let (stack, member) = if kind == "stack" {
@@ -162,10 +165,13 @@ impl Parser<'_> {
                 };
                 check_varbit(layout.stacks[stack].members[member].ty)?;
                 let (stack, member) = (stack as u16, member as u16);
-                e.op(Op::ExtractNext {
-                    stack,
-                    member,
-                    bits,
+                e.op(match bits {
+                    None => Op::ExtractNext { stack, member },
+                    Some(bits) => Op::ExtractNextVarbit {
+                        stack,
+                        member,
+                        bits,
+                    },
                 });
             }
             other => {
@@ -194,7 +200,11 @@ impl Parser<'_> {
         let temp = e.temp(own.max(limbs)).map_err(fail)?;
         let zero = e.wide_constant(&vec![0; own.max(limbs)]).map_err(fail)?;
         if limbs > own {
-            e.copy(temp, zero, limbs);
+            e.op(Op::MoveWide {
+                d: temp,
+                a: zero,
+                limbs: limbs as u16,
+            });
         }
         e.op(Op::Lookahead {
             d: temp,
@@ -202,11 +212,19 @@ impl Parser<'_> {
             width,
         });
         if place.width() < u32::from(width) {
-            let (a, kind) = (
-                Operand::unsigned(temp, limbs),
-                WideKind::Mask(place.width()),
-            );
-            e.wide(kind, temp, limbs, a, a).map_err(fail)?;
+            let a = super::code::Operand {
+                slot: temp,
+                limbs: limbs as u16,
+                signed: false,
+            };
+            e.wide(
+                super::code::WideKind::Mask(place.width()),
+                temp,
+                limbs,
+                a,
+                a,
+            )
+            .map_err(fail)?;
         }
         e.store(place, temp).map_err(fail)
     }

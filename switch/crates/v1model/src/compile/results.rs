@@ -2,7 +2,7 @@
 //! What externs give, to any place: registers of any width, meters, random numbers, hashes. Where there is no result (an
 //! index beyond the array) the place stays as it is, as in BMv2.
 
-use super::code::{Op, Operand, Test, WideKind};
+use super::code::{Op, Operand, WideKind};
 use super::emit::{Emit, Emitter, Label};
 use super::expr::Expr;
 use super::layout::Slot;
@@ -41,7 +41,11 @@ pub(super) fn narrow(
 fn zeroed(e: &mut Emitter, limbs: usize) -> Emit<Slot> {
     let temp = e.temp(limbs)?;
     let zero = e.wide_constant(&vec![0; limbs])?;
-    e.copy(temp, zero, limbs);
+    e.op(Op::MoveWide {
+        d: temp,
+        a: zero,
+        limbs: limbs as u16,
+    });
     Ok(temp)
 }
 
@@ -70,8 +74,10 @@ impl Skip {
 
     fn branch(self, to: Label) -> Op {
         let Skip { a, b, equal } = self;
-        let test = if equal { Test::LeU } else { Test::LtU };
-        Op::Br { test, a, b, to }
+        match equal {
+            true => Op::BrLeU { a, b, to },
+            false => Op::BrLtU { a, b, to },
+        }
     }
 }
 
@@ -105,7 +111,11 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
     };
     e.op_unless(skip.branch(end), read);
     if place.width() < array.width {
-        let a = Operand::unsigned(d, limbs);
+        let a = Operand {
+            slot: d,
+            limbs: limbs as u16,
+            signed: false,
+        };
         e.wide(WideKind::Mask(place.width()), d, limbs, a, a)?;
     }
     e.store(place, d)?;

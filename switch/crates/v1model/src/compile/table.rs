@@ -11,7 +11,7 @@ use crate::bits::{limbs_for, Bits};
 use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, KeyMatch};
 use crate::json::{Integer, Json, Load, Unique};
 use crate::schema::*;
-use crate::table::{and, prefix_mask, Table};
+use crate::table::Table;
 
 /// Direct counters and meters by the name of their table.
 #[derive(Default)]
@@ -383,7 +383,12 @@ fn const_entries(
     actions: &[ActionSchema],
 ) -> Load<Vec<Entry>> {
     let entries = json.items()?;
-    let needs_priority = keys.iter().any(|k| k.kind.has_priority());
+    let needs_priority = keys.iter().any(|k| {
+        matches!(
+            k.kind,
+            MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
+        )
+    });
     let limbs: usize = keys.iter().map(|k| limbs_for(k.width)).sum();
     let mut out = Vec::new();
     for entry in &entries {
@@ -427,6 +432,30 @@ fn const_entries(
         });
     }
     Ok(out)
+}
+
+fn and(a: &Bits, b: &Bits) -> Bits {
+    let limbs: Vec<u64> = a
+        .to_limbs()
+        .iter()
+        .zip(b.to_limbs())
+        .map(|(a, b)| a & b)
+        .collect();
+    Bits::from_limbs(a.width(), &limbs)
+}
+
+fn prefix_mask(width: u32, prefix_len: u32) -> Bits {
+    let mut limbs = Bits::ones(width).to_limbs();
+    let low = width - prefix_len;
+    for (i, limb) in limbs.iter_mut().enumerate() {
+        let start = i as u32 * 64;
+        if low >= start + 64 {
+            *limb = 0;
+        } else if low > start {
+            *limb &= u64::MAX << (low - start);
+        }
+    }
+    Bits::from_limbs(width, &limbs)
 }
 
 fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {

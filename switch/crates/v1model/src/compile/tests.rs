@@ -4,7 +4,7 @@
 use num_bigint::{BigInt, Sign};
 use proptest::prelude::*;
 
-use super::code::{Alu, Op};
+use super::code::Op;
 use super::emit::Emitter;
 use super::expr::{Arith, Compare, Cond, Expr};
 use super::layout::{Field, Layout, ONE};
@@ -333,17 +333,7 @@ fn common_shapes_are_one_operation() {
     )
     .unwrap();
     let ops = e.finish().ops;
-    assert!(
-        matches!(
-            ops[1],
-            Op::Alu {
-                kind: Alu::Add,
-                w: 8,
-                ..
-            }
-        ),
-        "{ops:?}"
-    );
+    assert!(matches!(ops[1], Op::Add { w: 8, .. }), "{ops:?}");
     assert!(matches!(ops[2], Op::Move { .. }), "{ops:?}");
     assert_eq!(ops.len(), 4);
 }

@@ -32,11 +32,31 @@ pub(super) fn one(slot: Slot) -> Range<usize> {
 /// Calls `f` with every range of slots that `op` touches.
 pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
     use Touch::{MayWrite, Reads, Writes};
-    for slot in { *op }.operands() {
-        f(Reads, one(*slot));
-    }
     match *op {
-        Op::Move { d, .. } | Op::Alu { d, .. } => f(Writes, one(d)),
+        Op::Move { d, a, .. }
+        | Op::Not { d, a, .. }
+        | Op::SignExtend { d, a, .. }
+        | Op::SatU { d, a, .. }
+        | Op::SatSU { d, a, .. }
+        | Op::SatS { d, a, .. } => {
+            f(Reads, one(a));
+            f(Writes, one(d));
+        }
+        Op::Add { d, a, b, .. }
+        | Op::Sub { d, a, b, .. }
+        | Op::Mul { d, a, b, .. }
+        | Op::And { d, a, b, .. }
+        | Op::Or { d, a, b, .. }
+        | Op::Xor { d, a, b, .. }
+        | Op::Shl { d, a, b, .. }
+        | Op::ShrU { d, a, b, .. }
+        | Op::ShrS { d, a, b, .. }
+        | Op::DivU { d, a, b, .. }
+        | Op::ModU { d, a, b, .. } => {
+            f(Reads, one(a));
+            f(Reads, one(b));
+            f(Writes, one(d));
+        }
         Op::MoveWide { d, a, limbs } => {
             f(Reads, run(a, limbs));
             f(Writes, run(d, limbs));
@@ -72,18 +92,65 @@ pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
             of_element(program, b, Reads, f);
             f(Writes, one(d));
         }
-        Op::Push { stack, .. } | Op::Pop { stack, .. } => of_stack(program, stack, f),
-        Op::Meter { d, .. } | Op::RegisterRead { d, .. } | Op::Random { d, .. } => {
+        Op::Push { stack, n } | Op::Pop { stack, n } => {
+            f(Reads, one(n));
+            of_stack(program, stack, f);
+        }
+        Op::Count { index, .. } => f(Reads, one(index)),
+        Op::Meter { index, d, .. } => {
+            f(Reads, one(index));
             f(MayWrite, one(d));
         }
-        Op::RegisterReadWide { d, limbs, .. } => f(MayWrite, run(d, limbs)),
-        Op::RegisterWriteWide { a, limbs, .. } => f(Reads, run(a, limbs)),
-        Op::Hash { calculation, d, .. } => {
+        Op::RegisterRead { index, d, .. } => {
+            f(Reads, one(index));
+            f(MayWrite, one(d));
+        }
+        Op::RegisterReadWide {
+            index, d, limbs, ..
+        } => {
+            f(Reads, one(index));
+            f(MayWrite, run(d, limbs));
+        }
+        Op::RegisterWrite { index, a, .. } => {
+            f(Reads, one(index));
+            f(Reads, one(a));
+        }
+        Op::RegisterWriteWide {
+            index, a, limbs, ..
+        } => {
+            f(Reads, one(index));
+            f(Reads, run(a, limbs));
+        }
+        Op::Hash {
+            calculation,
+            d,
+            base,
+            size,
+            ..
+        } => {
             of_calculation(program, calculation, f);
+            f(Reads, one(base));
+            f(Reads, one(size));
             f(Writes, one(d));
         }
-        Op::Log { message } | Op::Assert { message, .. } => of_message(program, message, f),
-        Op::Extract { header, .. } => {
+        Op::Random { d, low, high, .. } => {
+            f(Reads, one(low));
+            f(Reads, one(high));
+            f(MayWrite, one(d));
+        }
+        Op::Clone { session, .. } => f(Reads, one(session)),
+        Op::Truncate { a } => f(Reads, one(a)),
+        Op::Log { message } => of_message(program, message, f),
+        Op::Assert { a, message } => {
+            f(Reads, one(a));
+            of_message(program, message, f);
+        }
+        Op::Extract { header } => {
+            of_element(program, header, MayWrite, f);
+            parser_error(program, f);
+        }
+        Op::ExtractVarbit { header, bits } => {
+            f(Reads, one(bits));
             of_element(program, header, MayWrite, f);
             parser_error(program, f);
         }
@@ -91,34 +158,45 @@ pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
             of_stack(program, stack, f);
             parser_error(program, f);
         }
+        Op::ExtractNextVarbit { stack, bits, .. } => {
+            f(Reads, one(bits));
+            of_stack(program, stack, f);
+            parser_error(program, f);
+        }
         Op::Lookahead { d, width, .. } => {
             f(MayWrite, run(d, width.div_ceil(64)));
             parser_error(program, f);
         }
-        Op::Advance { .. } | Op::ParserError { .. } => parser_error(program, f),
-        // Those that touch no other slot.
-        Op::Count { .. }
-        | Op::RegisterWrite { .. }
-        | Op::Clone { .. }
-        | Op::Truncate { .. }
-        | Op::Digest { .. }
+        Op::Advance { bits } => {
+            f(Reads, one(bits));
+            parser_error(program, f);
+        }
+        Op::ParserError { code } => {
+            f(Reads, one(code));
+            parser_error(program, f);
+        }
+        // Requests that touch no slot.
+        Op::Digest { .. }
         | Op::Resubmit { .. }
         | Op::Recirculate { .. }
         | Op::Exit
         | Op::CheckExit
-        | Op::Step
-        | Op::Br { .. }
-        | Op::Jump { .. }
-        | Op::Return
-        | Op::ReturnOrExit
-        | Op::Note { .. }
-        | Op::End => {}
+        | Op::Step => {}
         Op::MoveRun { first, count } => {
             let first = first as usize;
             for &(d, a, _) in &program.moves[first..first + usize::from(count)] {
                 f(Reads, one(a));
                 f(Writes, one(d));
             }
+        }
+        Op::BrEq { a, b, .. }
+        | Op::BrNe { a, b, .. }
+        | Op::BrLtU { a, b, .. }
+        | Op::BrLeU { a, b, .. }
+        | Op::BrLtS { a, b, .. }
+        | Op::BrLeS { a, b, .. } => {
+            f(Reads, one(a));
+            f(Reads, one(b));
         }
         Op::Select { select } => {
             for &(slot, limbs, _) in &program.selects[usize::from(select)].parts {
@@ -128,6 +206,7 @@ pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
         Op::Apply { table } | Op::Call { table, .. } => {
             lookup(program, &program.tables[usize::from(table)], f);
         }
+        Op::Jump { .. } | Op::Return | Op::ReturnOrExit | Op::Note { .. } | Op::End => {}
     }
 }
 

@@ -50,6 +50,11 @@ impl Pipeline {
         self.state.profiles[profile.index()].get_member(&self.schema.actions, member)
     }
 
+    /// Ids of all members, ascending.
+    pub fn profile_members(&self, profile: ProfileId) -> Vec<u32> {
+        self.state.profiles[profile.index()].member_ids()
+    }
+
     /// Number of members.
     pub fn profile_len(&self, profile: ProfileId) -> usize {
         self.state.profiles[profile.index()].members()
@@ -114,5 +119,10 @@ impl Pipeline {
         group: u32,
     ) -> Option<(Vec<GroupMember>, u32)> {
         self.state.profiles[profile.index()].get_group(group)
+    }
+
+    /// Ids of all groups, ascending.
+    pub fn profile_groups(&self, profile: ProfileId) -> Vec<u32> {
+        self.state.profiles[profile.index()].group_ids()
     }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hashes and checksums over fields: their input as bytes, or, for the Internet checksum, summed as words at once.
 
-use checksum::csum16;
-
 use crate::compile::code::{Calculation, Input, Program};
 use crate::compile::layout::Slot;
+use crate::externs::checksum::csum16;
 use crate::externs::Hash;
 
 /// Folds a one's complement sum of 64-bit words to 16 bits.

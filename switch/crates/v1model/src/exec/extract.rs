@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parser's moves: headers taken out of the frame, and what is said when it is too short for them.
 
-use super::{frame, headers, Machine};
-use crate::compile::code::{mask, NOT_EMITTED};
+use super::{frame, headers, mask, Machine};
+use crate::compile::code::NOT_EMITTED;
 use crate::packet::{Packet, OUT_OF_ORDER};
 use crate::pipeline::Std;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table applied: its key put together, the entry found, the action's arguments brought.
 
-use super::Machine;
-use crate::compile::code::mask;
+use super::{mask, Machine};
 use crate::packet::Packet;
 use crate::schema::ActionId;
 use crate::table::Target;

@@ -12,7 +12,7 @@ mod select;
 mod tell;
 pub(crate) mod wide;
 
-use crate::compile::code::{mask, Op, Pc, Program};
+use crate::compile::code::{Op, Pc, Program};
 use crate::effects::{Again, CloneRequest, Effects};
 use crate::entry::Nanos;
 use crate::packet::{Packet, OUT_OF_ORDER};
@@ -93,6 +93,30 @@ pub(crate) struct Machine<'m> {
     pub now: Nanos,
 }
 
+#[inline(always)]
+fn mask(w: u8) -> u64 {
+    u64::MAX >> (64 - u32::from(w))
+}
+
+/// Shift distances from 64 on shift everything out.
+#[inline(always)]
+fn shl(a: u64, b: u64) -> u64 {
+    if b < 64 {
+        a << b
+    } else {
+        0
+    }
+}
+
+#[inline(always)]
+fn shr(a: u64, b: u64) -> u64 {
+    if b < 64 {
+        a >> b
+    } else {
+        0
+    }
+}
+
 impl Machine<'_> {
     /// Runs from `pc` to the end of the parser, control or condition.
     ///
@@ -155,10 +179,40 @@ impl Machine<'_> {
                     let a = usize::from(a);
                     slots.copy_within(a..a + usize::from(limbs), usize::from(d));
                 }
-                Op::Alu { kind, d, a, b, w } => s!(d) = kind.apply(s!(a), s!(b)) & mask(w),
+                Op::Add { d, a, b, w } => s!(d) = s!(a).wrapping_add(s!(b)) & mask(w),
+                Op::Sub { d, a, b, w } => s!(d) = s!(a).wrapping_sub(s!(b)) & mask(w),
+                Op::Mul { d, a, b, w } => s!(d) = s!(a).wrapping_mul(s!(b)) & mask(w),
+                Op::And { d, a, b, w } => s!(d) = s!(a) & s!(b) & mask(w),
+                Op::Or { d, a, b, w } => s!(d) = (s!(a) | s!(b)) & mask(w),
+                Op::Xor { d, a, b, w } => s!(d) = (s!(a) ^ s!(b)) & mask(w),
+                Op::Not { d, a, w } => s!(d) = !s!(a) & mask(w),
+                Op::Shl { d, a, b, w } => s!(d) = shl(s!(a), s!(b)) & mask(w),
+                Op::ShrU { d, a, b, w } => s!(d) = shr(s!(a), s!(b)) & mask(w),
+                Op::ShrS { d, a, b, w } => {
+                    s!(d) = ((s!(a) as i64) >> s!(b).min(63)) as u64 & mask(w);
+                }
+                Op::DivU { d, a, b, w } => s!(d) = s!(a).checked_div(s!(b)).unwrap_or(0) & mask(w),
+                Op::ModU { d, a, b, w } => s!(d) = s!(a).checked_rem(s!(b)).unwrap_or(0) & mask(w),
+                Op::SignExtend { d, a, from, w } => {
+                    let up = 64 - u32::from(from);
+                    s!(d) = (((s!(a) << up) as i64) >> up) as u64 & mask(w);
+                }
+                Op::SatU { d, a, bits, w } => s!(d) = s!(a).min(mask(bits)) & mask(w),
+                Op::SatSU { d, a, bits, w } => {
+                    s!(d) = ((s!(a) as i64).max(0) as u64).min(mask(bits)) & mask(w);
+                }
+                Op::SatS { d, a, bits, w } => {
+                    let most = (mask(bits) >> 1) as i64;
+                    s!(d) = (s!(a) as i64).clamp(-most - 1, most) as u64 & mask(w);
+                }
                 Op::Wide { index } => wide::run(slots, &program.wide[usize::from(index)]),
                 Op::Jump { to } => branch!(true, to),
-                Op::Br { test, a, b, to } => branch!(test.holds(s!(a), s!(b)), to),
+                Op::BrEq { a, b, to } => branch!(s!(a) == s!(b), to),
+                Op::BrNe { a, b, to } => branch!(s!(a) != s!(b), to),
+                Op::BrLtU { a, b, to } => branch!(s!(a) < s!(b), to),
+                Op::BrLeU { a, b, to } => branch!(s!(a) <= s!(b), to),
+                Op::BrLtS { a, b, to } => branch!((s!(a) as i64) < s!(b) as i64, to),
+                Op::BrLeS { a, b, to } => branch!(s!(a) as i64 <= s!(b) as i64, to),
                 Op::LoadElement {
                     d,
                     element,
@@ -313,15 +367,12 @@ impl Machine<'_> {
                         self.fx.log.message(message, slots);
                     }
                 }
-                Op::Extract { header, bits: None } => {
+                Op::Extract { header } => {
                     if !self.extract(packet, slots, usize::from(header)) {
                         return;
                     }
                 }
-                Op::Extract {
-                    header,
-                    bits: Some(bits),
-                } => {
+                Op::ExtractVarbit { header, bits } => {
                     let element = &program.elements[usize::from(header)];
                     let (bits, base) = (s!(bits), usize::from(element.base));
                     if !self.extract_varbit(packet, slots, element.header, base, bits) {
@@ -329,13 +380,18 @@ impl Machine<'_> {
                     }
                     headers::mark_valid(slots, base, &element.siblings);
                 }
-                Op::ExtractNext {
+                Op::ExtractNext { stack, member } => {
+                    if !self.extract_next(packet, slots, stack, member, None) {
+                        return;
+                    }
+                }
+                Op::ExtractNextVarbit {
                     stack,
                     member,
                     bits,
                 } => {
-                    let bits = bits.map(|bits| s!(bits));
-                    if !self.extract_next(packet, slots, stack, member, bits) {
+                    let bits = s!(bits);
+                    if !self.extract_next(packet, slots, stack, member, Some(bits)) {
                         return;
                     }
                 }

@@ -150,8 +150,8 @@ fn pack_field(field: &KeySchema, given: &KeyMatch, out: &mut PackedKey) -> Resul
         (kind, given) => {
             return Err(format!(
                 "it is matched as {}, not as {}",
-                kind.name(),
-                given.kind().name()
+                kind_name(kind),
+                given_name(given)
             ))
         }
     }
@@ -217,4 +217,24 @@ pub fn show(keys: &[KeySchema], key: &EntryKey) -> String {
         parts.push(format!("priority={}", key.priority));
     }
     parts.join(", ")
+}
+
+fn kind_name(kind: MatchKind) -> &'static str {
+    match kind {
+        MatchKind::Exact => "exact",
+        MatchKind::Lpm => "lpm",
+        MatchKind::Ternary => "ternary",
+        MatchKind::Range => "range",
+        MatchKind::Optional => "optional",
+    }
+}
+
+fn given_name(given: &KeyMatch) -> &'static str {
+    match given {
+        KeyMatch::Exact(_) => "exact",
+        KeyMatch::Lpm { .. } => "lpm",
+        KeyMatch::Ternary { .. } => "ternary",
+        KeyMatch::Range { .. } => "range",
+        KeyMatch::Optional(_) => "optional",
+    }
 }

@@ -45,7 +45,13 @@ impl Table {
     /// packet and stamps the entry at `now`, where the table does so.
     #[inline]
     pub fn lookup(&mut self, key: &[u64], now: Nanos, packet_len: u32) -> Lookup<'_> {
-        match self.peek(key) {
+        let found = match &self.index {
+            Index::Exact(exact) => exact.find(&self.records, key),
+            Index::Keyless => None,
+            Index::Lpm(space) => space.longest(&self.records, key),
+            Index::Priority(space) => space.best(&self.records, key),
+        };
+        match found {
             Some(at) => {
                 let layout = self.records.layout;
                 let record = self.records.record_mut(at);
@@ -81,7 +87,6 @@ impl Table {
     }
 
     /// The entry that a lookup of `key` would find; nothing is counted.
-    #[inline(always)]
     pub(crate) fn peek(&self, key: &[u64]) -> Option<u32> {
         match &self.index {
             Index::Exact(exact) => exact.find(&self.records, key),

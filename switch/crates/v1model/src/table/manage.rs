@@ -6,10 +6,7 @@ use super::key::{self, PackedKey};
 use super::records::EntryHandle;
 use super::{Index, Table};
 use crate::entry::{ActionCall, Entry, EntryKey, EntryStats, MeterConfig, Nanos};
-use crate::error::ControlError;
-use crate::error::ErrorKind::{
-    self, AlreadyExists, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted,
-};
+use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
 use crate::schema::{ActionSchema, TableSchema};
 
@@ -43,7 +40,7 @@ impl Table {
         if matches!(self.index, Index::Keyless) {
             return Err(error(
                 schema,
-                InvalidArgument,
+                ErrorKind::InvalidArgument,
                 "it has no key; only its default action can be set",
             ));
         }
@@ -52,7 +49,7 @@ impl Table {
         if self.find(&packed).is_some() {
             return Err(error(
                 schema,
-                AlreadyExists,
+                ErrorKind::AlreadyExists,
                 format!(
                     "an entry with key {} exists",
                     key::show(&schema.keys, &entry.key)
@@ -62,7 +59,7 @@ impl Table {
         if self.records.len() >= self.max_size as usize {
             return Err(error(
                 schema,
-                ResourceExhausted,
+                ErrorKind::ResourceExhausted,
                 format!(
                     "it is full: {} entries of at most {}",
                     self.records.len(),
@@ -179,7 +176,7 @@ impl Table {
         if schema.const_default_action && call.is_some() {
             return Err(error(
                 schema,
-                PermissionDenied,
+                ErrorKind::PermissionDenied,
                 "its default action is const; the program does not allow to change it",
             ));
         }
@@ -253,7 +250,6 @@ impl Table {
     }
 
     /// Rates of an entry's direct meter.
-    #[cfg(test)]
     pub fn meter(
         &self,
         schema: &TableSchema,
@@ -274,8 +270,13 @@ impl Table {
         self.check_metered(schema)?;
         let at = self.require(schema, key)?;
         if let Some(config) = config {
-            check_config(config)
-                .map_err(|text| error(schema, InvalidArgument, format!("direct meter: {text}")))?;
+            check_config(config).map_err(|text| {
+                error(
+                    schema,
+                    ErrorKind::InvalidArgument,
+                    format!("direct meter: {text}"),
+                )
+            })?;
         }
         if let Some(meters) = &mut self.meters {
             meters.set(u64::from(at), config);
@@ -319,7 +320,7 @@ impl Table {
         self.find(&packed).ok_or_else(|| {
             error(
                 schema,
-                NotFound,
+                ErrorKind::NotFound,
                 format!(
                     "there is no entry with key {}",
                     key::show(&schema.keys, key)
@@ -414,7 +415,7 @@ impl Table {
         if self.immutable {
             return Err(error(
                 schema,
-                PermissionDenied,
+                ErrorKind::PermissionDenied,
                 "its entries are const; the program does not allow to change them",
             ));
         }
@@ -425,7 +426,7 @@ impl Table {
         if entry.idle_timeout > 0 && self.ageing.is_none() {
             return Err(error(
                 schema,
-                InvalidArgument,
+                ErrorKind::InvalidArgument,
                 format!(
                     "idle time-out {} ns: it does not support time-outs (support_timeout in the P4 program); only 0 is allowed",
                     entry.idle_timeout
@@ -438,14 +439,22 @@ impl Table {
     fn check_counted(&self, schema: &TableSchema) -> Result<(), ControlError> {
         match self.records.layout.count_at {
             Some(_) => Ok(()),
-            None => Err(error(schema, InvalidArgument, "it has no direct counter")),
+            None => Err(error(
+                schema,
+                ErrorKind::InvalidArgument,
+                "it has no direct counter",
+            )),
         }
     }
 
     fn check_metered(&self, schema: &TableSchema) -> Result<(), ControlError> {
         match self.meters {
             Some(_) => Ok(()),
-            None => Err(error(schema, InvalidArgument, "it has no direct meter")),
+            None => Err(error(
+                schema,
+                ErrorKind::InvalidArgument,
+                "it has no direct meter",
+            )),
         }
     }
 }

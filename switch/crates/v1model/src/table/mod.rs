@@ -29,7 +29,7 @@ mod tuples;
 mod value_set;
 
 pub use call::{pack_call, unpack_call, ActionWord, Callee};
-pub(crate) use key::{and, prefix_mask, show as show_key};
+pub(crate) use key::show as show_key;
 pub use lookup::Target;
 pub(crate) use lookup::Touched;
 pub use manage::StoredEntry;
@@ -228,9 +228,9 @@ fn own_entry(
 /// Cuts the bits of a const entry that its mask hides: p4c leaves them, BMv2 ignores them.
 fn normalise(field: &mut KeyMatch) {
     match field {
-        KeyMatch::Ternary { value, mask } => *value = and(value, mask),
+        KeyMatch::Ternary { value, mask } => *value = key::and(value, mask),
         KeyMatch::Lpm { value, prefix_len } => {
-            *value = and(value, &prefix_mask(value.width(), *prefix_len));
+            *value = key::and(value, &key::prefix_mask(value.width(), *prefix_len));
         }
         KeyMatch::Exact(_) | KeyMatch::Range { .. } | KeyMatch::Optional(_) => {}
     }

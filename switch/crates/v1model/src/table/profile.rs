@@ -7,10 +7,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::call::{pack_call, unpack_call, ActionWord, Callee};
 use crate::control::GroupMember;
 use crate::entry::ActionCall;
-use crate::error::ControlError;
-use crate::error::ErrorKind::{
-    self, AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted,
-};
+use crate::error::{ControlError, ErrorKind};
 use crate::schema::{ActionId, ActionSchema, ProfileSchema};
 
 /// Members of a profile that has no size of its own.
@@ -103,6 +100,10 @@ impl<T> Places<T> {
     fn by_id_mut(&mut self, id: u32) -> Option<&mut T> {
         self.get_mut(self.place(id)?)
     }
+
+    fn ids(&self) -> Vec<u32> {
+        self.by_id.keys().copied().collect()
+    }
 }
 
 /// The members and groups of one action profile.
@@ -152,7 +153,11 @@ impl Profile {
     ) -> Result<(), ControlError> {
         let (action, args) = pack_member(schema, actions, id, call)?;
         if self.members.place(id).is_some() {
-            return Err(error(schema, AlreadyExists, format!("member {id} exists")));
+            return Err(error(
+                schema,
+                ErrorKind::AlreadyExists,
+                format!("member {id} exists"),
+            ));
         }
         let len = self.members();
         let most = match schema.max_size {
@@ -162,7 +167,7 @@ impl Profile {
         if len >= most {
             return Err(error(
                 schema,
-                ResourceExhausted,
+                ErrorKind::ResourceExhausted,
                 format!("it is full: {len} members of at most {most}"),
             ));
         }
@@ -205,7 +210,7 @@ impl Profile {
         if member.users > 0 {
             return Err(error(
                 schema,
-                FailedPrecondition,
+                ErrorKind::FailedPrecondition,
                 format!(
                     "member {id} is in use by {} entries and groups; delete these first",
                     member.users
@@ -220,6 +225,11 @@ impl Profile {
     pub fn get_member(&self, actions: &[ActionSchema], id: u32) -> Option<ActionCall> {
         let member = self.members.by_id(id)?;
         Some(unpack_call(actions, member.action, &member.args))
+    }
+
+    /// Ids of all members, from the smallest up.
+    pub fn member_ids(&self) -> Vec<u32> {
+        self.members.ids()
     }
 
     /// Number of members.
@@ -263,17 +273,21 @@ impl Profile {
         if !schema.selector {
             return Err(error(
                 schema,
-                InvalidArgument,
+                ErrorKind::InvalidArgument,
                 format!("group {id}: it has no selector, so it has no groups"),
             ));
         }
         if self.groups.place(id).is_some() {
-            return Err(error(schema, AlreadyExists, format!("group {id} exists")));
+            return Err(error(
+                schema,
+                ErrorKind::AlreadyExists,
+                format!("group {id} exists"),
+            ));
         }
         if self.groups.by_id.len() >= GROUPS_MAX {
             return Err(error(
                 schema,
-                ResourceExhausted,
+                ErrorKind::ResourceExhausted,
                 format!("it is full: {GROUPS_MAX} groups"),
             ));
         }
@@ -315,7 +329,7 @@ impl Profile {
         if group.users > 0 {
             return Err(error(
                 schema,
-                FailedPrecondition,
+                ErrorKind::FailedPrecondition,
                 format!(
                     "group {id} is in use by {} entries; delete these first",
                     group.users
@@ -333,6 +347,11 @@ impl Profile {
         self.groups
             .by_id(id)
             .map(|g| (g.members.clone(), g.max_size))
+    }
+
+    /// Ids of all groups, from the smallest up.
+    pub fn group_ids(&self) -> Vec<u32> {
+        self.groups.ids()
     }
 
     /// The word of an entry that points to a member.
@@ -385,13 +404,19 @@ impl Profile {
         members: &[GroupMember],
         max_size: u32,
     ) -> Result<Vec<(u64, u32)>, ControlError> {
-        let invalid = |text: String| error(schema, InvalidArgument, format!("group {id}: {text}"));
+        let invalid = |text: String| {
+            error(
+                schema,
+                ErrorKind::InvalidArgument,
+                format!("group {id}: {text}"),
+            )
+        };
         let mut weights = Vec::with_capacity(members.len());
         for member in members {
             let place = self.members.place(member.member).ok_or_else(|| {
                 error(
                     schema,
-                    NotFound,
+                    ErrorKind::NotFound,
                     format!("group {id}: there is no member {}", member.member),
                 )
             })?;
@@ -419,7 +444,7 @@ impl Profile {
         if max_size > 0 && sum > u64::from(max_size) {
             return Err(error(
                 schema,
-                ResourceExhausted,
+                ErrorKind::ResourceExhausted,
                 format!("group {id}: the weights sum up to {sum}; its maximal size is {max_size}"),
             ));
         }
@@ -449,11 +474,19 @@ fn pack_member(
 }
 
 fn no_member(schema: &ProfileSchema, id: u32) -> ControlError {
-    error(schema, NotFound, format!("there is no member {id}"))
+    error(
+        schema,
+        ErrorKind::NotFound,
+        format!("there is no member {id}"),
+    )
 }
 
 fn no_group(schema: &ProfileSchema, id: u32) -> ControlError {
-    error(schema, NotFound, format!("there is no group {id}"))
+    error(
+        schema,
+        ErrorKind::NotFound,
+        format!("there is no group {id}"),
+    )
 }
 
 fn error(schema: &ProfileSchema, kind: ErrorKind, text: impl AsRef<str>) -> ControlError {

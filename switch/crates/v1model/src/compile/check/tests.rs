@@ -57,7 +57,7 @@ fn slots_beyond_a_packet_are_refused() {
         _ => false,
     });
     refused("an operand", |op, program| match op {
-        Op::Alu { b, .. } | Op::Br { b, .. } | Op::Push { n: b, .. } => {
+        Op::Add { b, .. } | Op::BrEq { b, .. } | Op::Push { n: b, .. } => {
             *b = program.template.len() as u16;
             true
         }
@@ -83,7 +83,7 @@ fn slots_beyond_a_packet_are_refused() {
 #[test]
 fn constants_are_not_written() {
     refused("a constant", |op, _| match op {
-        Op::Move { d, .. } | Op::Alu { d, .. } => {
+        Op::Move { d, .. } | Op::Sub { d, .. } => {
             *d = 1;
             true
         }
@@ -95,7 +95,7 @@ fn constants_are_not_written() {
 fn widths_that_shift_too_far_are_refused() {
     for wrong in [0, 65] {
         refused("a width", |op, _| match op {
-            Op::Move { w, .. } | Op::Alu { w, .. } | Op::Random { w, .. } => {
+            Op::Move { w, .. } | Op::Add { w, .. } | Op::Random { w, .. } => {
                 *w = wrong;
                 true
             }
@@ -107,7 +107,7 @@ fn widths_that_shift_too_far_are_refused() {
 #[test]
 fn what_is_not_there_is_not_named() {
     refused("an element", |op, program| match op {
-        Op::Extract { header, .. } | Op::SetValid { header } | Op::CopyHeader { d: header, .. } => {
+        Op::Extract { header } | Op::SetValid { header } | Op::CopyHeader { d: header, .. } => {
             *header = program.elements.len() as u16;
             true
         }
@@ -153,7 +153,7 @@ fn what_is_not_there_is_not_named() {
 #[test]
 fn jumps_and_runs_end_in_the_code() {
     refused("a jump", |op, program| match op {
-        Op::Jump { to } | Op::Br { to, .. } => {
+        Op::Jump { to } | Op::BrEq { to, .. } | Op::BrNe { to, .. } => {
             *to = program.ops.len() as u32;
             true
         }

@@ -78,7 +78,22 @@ pub(super) fn is_pure(op: &Op, effects: &Effects) -> bool {
         op,
         Op::Move { .. }
             | Op::MoveWide { .. }
-            | Op::Alu { .. }
+            | Op::Add { .. }
+            | Op::Sub { .. }
+            | Op::Mul { .. }
+            | Op::And { .. }
+            | Op::Or { .. }
+            | Op::Xor { .. }
+            | Op::Not { .. }
+            | Op::Shl { .. }
+            | Op::ShrU { .. }
+            | Op::ShrS { .. }
+            | Op::DivU { .. }
+            | Op::ModU { .. }
+            | Op::SignExtend { .. }
+            | Op::SatU { .. }
+            | Op::SatSU { .. }
+            | Op::SatS { .. }
             | Op::Wide { .. }
             | Op::LoadElement { .. }
             | Op::SetHeadersEqual { .. }
@@ -92,7 +107,9 @@ pub(super) fn may_leave(op: &Op) -> bool {
     matches!(
         op,
         Op::Extract { .. }
+            | Op::ExtractVarbit { .. }
             | Op::ExtractNext { .. }
+            | Op::ExtractNextVarbit { .. }
             | Op::Lookahead { .. }
             | Op::Advance { .. }
             | Op::ParserError { .. }

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use super::effects::{Effects, Touch};
-use super::flow::{Block, Exit, Flow, Id};
+use super::flow::{Block, Exit, Flow, Id, Test};
 use super::slots::SlotSet;
-use crate::compile::code::{Op, Test};
+use crate::compile::code::Op;
 use crate::compile::layout::Slot;
 
 /// What is known of a slot.
@@ -251,12 +251,24 @@ fn forget(facts: &mut Facts) -> impl FnMut(Touch, std::ops::Range<usize>) + '_ {
 fn answer(test: Test, a: Option<Fact>, b: Option<Fact>) -> Option<bool> {
     use Fact::{Is, IsNot};
     match (a?, b?) {
-        (Is(a), Is(b)) => Some(test.holds(a, b)),
+        (Is(a), Is(b)) => Some(holds(test, a, b)),
         (IsNot(a), Is(b)) | (Is(a), IsNot(b)) if a == b => match test {
             Test::Eq => Some(false),
             Test::Ne => Some(true),
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// A branch on two numbers, as the machine takes it.
+pub(super) fn holds(test: Test, a: u64, b: u64) -> bool {
+    match test {
+        Test::Eq => a == b,
+        Test::Ne => a != b,
+        Test::LtU => a < b,
+        Test::LeU => a <= b,
+        Test::LtS => (a as i64) < b as i64,
+        Test::LeS => a as i64 <= b as i64,
     }
 }

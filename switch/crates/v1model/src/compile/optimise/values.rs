@@ -5,20 +5,22 @@
 //! Within a block, and on into a block that is entered from one place only (an extended basic block).
 
 use std::collections::HashMap;
+use std::mem::Discriminant;
 
 use super::effects::{Effects, Touch};
-use super::flow::{Exit, Flow, Id};
-use super::fold::{self, Arithmetic};
+use super::flow::{Exit, Flow, Id, Test};
+use super::fold::{self, Alu};
 use super::pool::Pool;
+use super::specialise::holds;
 use crate::bits::low_mask;
-use crate::compile::code::{mask, Alu, Input, Op, Test};
+use crate::compile::code::{Input, Op};
 use crate::compile::layout::Slot;
 
 /// Number of a value.
 type Value = u32;
 
-/// A computed value: operation, operands, cut.
-type Key = (Alu, Value, Value, u8);
+/// A computed value: operation, operands, cut, other bits.
+type Key = (Discriminant<Op>, Value, Value, u8, u8);
 
 /// So many values are handed on to a following block.
 const MOST_VALUES: usize = 1_000;
@@ -144,11 +146,11 @@ impl Pass<'_> {
 
     /// The operation in better words; None when it does nothing.
     fn rewrite(&mut self, mut op: Op) -> Option<Op> {
-        for slot in op.operands() {
+        for slot in fold::operands(&mut op) {
             *slot = self.instead(*slot);
         }
-        if let Some(arithmetic) = fold::arithmetic(&op) {
-            return self.rewrite_arithmetic(op, arithmetic);
+        if let Some(alu) = fold::alu(&op) {
+            return self.rewrite_alu(op, &alu);
         }
         if let Op::Hash { calculation, .. } = &mut op {
             *calculation = self.calculation(*calculation);
@@ -187,12 +189,14 @@ impl Pass<'_> {
         Some(op)
     }
 
-    fn rewrite_arithmetic(&mut self, op: Op, arithmetic: Arithmetic) -> Option<Op> {
-        let d = arithmetic.d;
-        let result = self.result(arithmetic);
-        if self.values.of.get(&d) == Some(&result) {
+    fn rewrite_alu(&mut self, op: Op, alu: &Alu) -> Option<Op> {
+        let a = self.value(alu.a);
+        let b = alu.b.map(|b| self.value(b));
+        let result = self.result(&op, alu, a, b);
+        if self.values.of.get(&alu.d) == Some(&result) {
             return None;
         }
+        let d = alu.d;
         let from = match self.values.known[result as usize].constant {
             Some(constant) => self.constant_slot(constant),
             None => self.values.holder(result),
@@ -202,29 +206,32 @@ impl Pass<'_> {
     }
 
     /// The value that an operation computes.
-    fn result(&mut self, arithmetic: Arithmetic) -> Value {
-        let Arithmetic { kind, a, b, w, .. } = arithmetic;
-        let (a, b) = (self.value(a), self.value(b));
+    fn result(&mut self, op: &Op, alu: &Alu, a: Value, b: Option<Value>) -> Value {
         let known = |value: Value| &self.values.known[value as usize];
-        let (a_known, b_known) = (known(a), known(b));
-        if let (Some(a), Some(b)) = (a_known.constant, b_known.constant) {
-            return self.values.constant(kind.apply(a, b) & mask(w));
+        let (a_known, b_known) = (known(a), b.map(known));
+        let constant = a_known
+            .constant
+            .zip(b_known.map_or(Some(0), |b| b.constant));
+        if let Some(value) = constant.and_then(|(a, b)| fold::compute(op, a, b)) {
+            return self.values.constant(value);
         }
         let most_a = a_known.most;
-        let most = fold::most(kind, w, most_a, b_known.most, b_known.constant);
-        let copies = match kind {
-            Alu::Or => b_known.constant == Some(0) && most_a <= mask(w),
-            Alu::SatU(bits) => most_a <= mask(bits.min(w)),
+        let shift = b_known.and_then(|b| b.constant);
+        let most = fold::most(op, most_a, b_known.map_or(0, |b| b.most), shift);
+        let copies = match op {
+            Op::Move { w, .. } => most_a <= low_mask((*w).into()),
+            Op::SatU { bits, w, .. } => most_a <= low_mask((*bits.min(w)).into()),
             _ => false,
         };
         if copies {
             return a;
         }
-        let (first, second) = match kind.commutes() {
-            true => (a.min(b), a.max(b)),
-            false => (a, b),
+        let (first, second) = match b {
+            Some(b) if fold::commutes(op) => (a.min(b), a.max(b)),
+            Some(b) => (a, b),
+            None => (a, Value::MAX),
         };
-        let key = (kind, first, second, w);
+        let key = (alu.kind, first, second, alu.w, alu.bits);
         if let Some(&value) = self.values.computed.get(&key) {
             return value;
         }
@@ -302,14 +309,14 @@ impl Pass<'_> {
 
     fn answer(&self, test: Test, x: Value, y: Value) -> Option<bool> {
         if x == y {
-            return Some(test.holds(0, 0));
+            return Some(holds(test, 0, 0));
         }
         let (a, b) = (
             &self.values.known[x as usize],
             &self.values.known[y as usize],
         );
         match (test, a.constant, b.constant) {
-            (_, Some(a), Some(b)) => Some(test.holds(a, b)),
+            (_, Some(a), Some(b)) => Some(holds(test, a, b)),
             (Test::Eq | Test::Ne, None, Some(c)) if c > a.most => Some(test == Test::Ne),
             (Test::Eq | Test::Ne, Some(c), None) if c > b.most => Some(test == Test::Ne),
             (Test::LtU, None, Some(c)) if a.most < c => Some(true),
