@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.definition import Selection, load
 from fairlane_lab.results.tables import DETERMINISTIC
+from fairlane_lab.runners import sim
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, in_this_process
 from typer.testing import CliRunner
@@ -131,3 +133,14 @@ def test_one_process_two_and_a_second_run_give_the_same_bytes(tmp_path: Path) ->
         folders.append((tmp_path / name / "qthresh-table1" / "latest").resolve())
     same_bytes(folders)
     assert (folders[0] / "series.parquet").stat().st_size > 1000
+
+
+async def test_an_interrupted_wait_of_a_run_leaves_no_timer() -> None:
+    """Its timer would set a result that nobody waits for any more: a traceback in the place of the one sentence."""
+    loop, problems = asyncio.get_running_loop(), list[Any]()
+    loop.set_exception_handler(lambda _, context: problems.append(context))
+    waits = asyncio.ensure_future(sim._instant(loop.time() + 0.01))  # pyright: ignore[reportPrivateUsage]
+    await asyncio.sleep(0)
+    waits.cancel()
+    await asyncio.sleep(0.05)
+    assert problems == []

@@ -85,9 +85,7 @@ async def _sleep_until(t_s: float, scenario: Scenario, progress: Progress) -> No
     loop = asyncio.get_running_loop()
     while (now_s := loop.time()) < t_s - 1e-9:
         progress(now_s / scenario.duration_s)
-        reached = loop.create_future()
-        loop.call_at(min(t_s, now_s + scenario.duration_s / STEPS), reached.set_result, None)
-        await reached
+        await _instant(min(t_s, now_s + scenario.duration_s / STEPS))
     progress(t_s / scenario.duration_s)
 
 
@@ -100,11 +98,20 @@ async def _sleep_until_done(world: SimWorld, progress: Progress) -> None:
         counts = {row["flow"]: row["completed"] for row in json.loads(world.simulation.flows())}
         if all(counts[name] >= times for name, times in names.items()):
             break
-        reached = loop.create_future()
-        loop.call_at(min(scenario.duration_s, loop.time() + DONE_STEP_S), reached.set_result, None)
-        await reached
+        await _instant(min(scenario.duration_s, loop.time() + DONE_STEP_S))
         progress(loop.time() / scenario.duration_s)
     progress(1.0)
+
+
+async def _instant(at_s: float) -> None:
+    """Until the loop's clock says exactly `at_s`; whoever is interrupted leaves no timer behind."""
+    loop = asyncio.get_running_loop()
+    reached = loop.create_future()
+    timer = loop.call_at(at_s, reached.set_result, None)
+    try:
+        await reached
+    finally:
+        timer.cancel()
 
 
 def _silent(share: float) -> None:
