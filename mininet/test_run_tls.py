@@ -73,6 +73,6 @@ def test_the_runs_certificates_open_the_switches_and_nothing_else_does(folder: P
     ]
     assert "ipv4_lpm" in fairlane(*known, "p4", "show_tables", "--switch", switch)
     for given, why in (([], "speaks TLS only"), (known[:1], "it takes only clients with a certificate")):
-        told = json.loads(fairlane(*given, "show_tables", "--switch", switch, "--json", code=4))["error"]
+        told = json.loads(fairlane(*given, "p4", "show_tables", "--switch", switch, "--json", code=4))["error"]
         assert told["code"] == "tls_failed"
         assert why in told["message"]
