@@ -174,7 +174,7 @@ class Topology:
         """A route to every host by the fewest hops; ties go to the lower port."""
         routes: list[Route] = []
         for host, spec in self.hosts.items():
-            port = self._next_port(switch, host)
+            port = self.next_port(switch, host)
             if port is None:
                 continue
             address = ipaddress.ip_interface(spec.ip).ip
@@ -183,7 +183,8 @@ class Topology:
                 routes.append(Route(f"{ipaddress.ip_interface(spec.ipv6).ip}/128", port, self.mac(host)))
         return routes
 
-    def _next_port(self, switch: str, host: str) -> int | None:
+    def next_port(self, switch: str, host: str) -> int | None:
+        """The port of the switch by which the host is fewest hops away; None where there is no way."""
         reached: dict[str, int] = {}
         queue = deque((node, port) for port, node in sorted(self.neighbours(switch)))
         while queue:

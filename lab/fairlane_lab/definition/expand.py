@@ -272,7 +272,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         experiment=name,
         point=point.name,
         params={key: params[key] for key in PARAMETERS if key in params},
-        topology=with_wire(resolution.topology.document, body.changes),
+        topology=with_wire(resolution.topology, body.changes),
         flows=flows,
         duration_s=body.run.duration_s,
         warmup_s=body.run.warmup_s,

@@ -25,10 +25,19 @@ class Resolved:
     """A checked document and its names."""
 
     document: Document
-    hosts: tuple[str, ...]
+    checked: fl_topology.Topology
+    """The document, read."""
     links: tuple[str, ...]
-    bottlenecks: tuple[str, ...]
-    """Managed ports, as `s1-p3`."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(self.checked.hosts)
+
+    @property
+    def bottlenecks(self) -> tuple[str, ...]:
+        """Managed ports, as `s1-p3`."""
+        ports = self.checked.ports.items()
+        return tuple(f"{switch}-p{port}" for switch, own in ports for port, spec in own.items() if spec.bottleneck)
 
 
 def resolve_topology(spec: TopologySpec, folder: Path) -> tuple[Resolved | None, list[Problem]]:
@@ -61,33 +70,30 @@ def resolve_topology(spec: TopologySpec, folder: Path) -> tuple[Resolved | None,
     if problems:
         return None, problems
     try:
-        hosts, managed = _checked(json.dumps(document))
+        checked = checked_topology(json.dumps(document))
     except fl_topology.TopologyError as error:
         return None, [Problem("topology", str(error))]
-    return Resolved(document, hosts, link_names, managed), []
+    return Resolved(document, checked, link_names), []
 
 
 def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> list[Problem]:
     """Changes whose settings do not fit those in force by then, the topology file's own changes among them."""
     if not changes or any(change.link not in topology.links for change in changes):
         return []
-    checked = fl_topology.check(topology.document)
-    found = fl_changes.change_problems([*checked.changes, *changes], checked.links)
-    first = len(checked.changes)
+    first = len(topology.checked.changes)
+    found = fl_changes.change_problems([*topology.checked.changes, *changes], topology.checked.links)
     return [
         Problem(place(("changes", index - first, key)) if index >= first else "topology.base", message)
         for index, key, message in found
     ]
 
 
-def with_wire(document: Document, changes: Sequence[ChangeSpec]) -> Document:
+def with_wire(topology: Resolved, changes: Sequence[ChangeSpec]) -> Document:
     """The document, with the wire on links that only changes need it for."""
-    if not changes:
-        return document
-    checked = fl_topology.check(document)
+    document = topology.document
     needed = [
         not link.is_emulated and any(change.link == link.name and _needs_wire(change, link) for change in changes)
-        for link in checked.links
+        for link in topology.checked.links
     ]
     if not any(needed):
         return document
@@ -108,15 +114,9 @@ def _base(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=4096)
-def _checked(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    topology = fl_topology.check(json.loads(text))
-    managed = [
-        f"{switch}-p{port}"
-        for switch, ports in topology.ports.items()
-        for port, spec in ports.items()
-        if spec.bottleneck
-    ]
-    return tuple(topology.hosts), tuple(managed)
+def checked_topology(text: str) -> fl_topology.Topology:
+    """A document in JSON, read: the cells of a sweep have few different ones. Raises TopologyError."""
+    return fl_topology.check(json.loads(text))
 
 
 def _as_object(link: Any) -> Document:

@@ -7,16 +7,15 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from fairlane_controller.units import parse_rate
 from fairlane_hosts.variants import VARIANTS
 
+from fairlane_lab.definition.topology import checked_topology
 from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of, segment_error
 from fairlane_lab.scenario import Flow, Scenario
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, tcp_of
-from fairlane_lab.topology_scripts import fl_topology
 
 TYPICAL_FILE_BPS = 1_000_000
 """Where a file's path cannot be told."""
@@ -63,7 +62,7 @@ def _files_s(scenario: Scenario, flow: Flow, sharing: int) -> float:
     """When a flow's last file is likely to be there, of `sharing` flows with files: asked for in time, or as the line lets them."""
     app, tcp = flow.app, tcp_of(scenario, flow)
     sharing *= flow.connections
-    path = path_of(_topology(json.dumps(scenario.topology)), scenario, flow)
+    path = path_of(checked_topology(json.dumps(scenario.topology)), scenario, flow)
     if path is None:
         one_s = 8 * app.bytes * sharing / TYPICAL_FILE_BPS
         return flow.start_s + max((app.times - 1) * app.interval_s + one_s, app.times * one_s)
@@ -80,14 +79,9 @@ def _files_s(scenario: Scenario, flow: Flow, sharing: int) -> float:
     return flow.start_s + path.rtt_s + max((app.times - 1) * app.interval_s + 8 * app.bytes / rate_bps, line_s)
 
 
-@lru_cache(maxsize=256)
-def _topology(document: str) -> fl_topology.Topology:
-    return fl_topology.check(json.loads(document))
-
-
 def _loss(scenario: Scenario) -> float:
     """Of the worst link, either way."""
-    ways = [way for link in _topology(json.dumps(scenario.topology)).links for way in (link.a_to_b, link.b_to_a)]
+    ways = [way for link in checked_topology(json.dumps(scenario.topology)).links for way in (link.a_to_b, link.b_to_a)]
     return max((way.loss for way in ways), default=0.0)
 
 

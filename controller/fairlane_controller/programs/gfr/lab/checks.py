@@ -10,7 +10,6 @@ from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.topology import Resolved
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc
-from fairlane_lab.topology_scripts import fl_topology
 
 from fairlane_controller.programs.gfr.lab import Control
 from fairlane_controller.programs.gfr.lab.ideal import packet_bytes
@@ -76,7 +75,7 @@ def _flows(body: Body) -> Iterable[Problem]:
 def _ports(body: Body, topology: Resolved) -> Iterable[Problem]:
     """Call admission, and buffers."""
     scenario = _stub(body)
-    document = fl_topology.check(topology.document)
+    document = topology.checked
     try:
         ports = gfr_ports(scenario, document)
     except RunError as error:

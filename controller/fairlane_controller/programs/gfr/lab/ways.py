@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
 from fairlane_lab.run_result import RunError
@@ -25,13 +24,10 @@ class Way:
 
 def way(topology: fl_topology.Topology, sender: str, receiver: str) -> Way:
     """Follows the routes that the switches get. Raises RunError when there is none."""
-    target = ipaddress.ip_interface(topology.hosts[receiver].ip).ip
     node, ingress = _entry(topology, sender)
     here, out = node, list[PortKey]()
     while here in topology.switches:
-        port = next(
-            (r.port for r in topology.routes(here) if ipaddress.ip_network(r.prefix).network_address == target), None
-        )
+        port = topology.next_port(here, receiver)
         if port is None or len(out) > len(topology.switches):
             raise RunError(f"there is no way from {sender} to {receiver}: switch {here} has no route")
         out.append((here, port))
