@@ -74,7 +74,7 @@ python_env() {
     pinned_uv
     say "making the Python environment in $VENV (system Python, so that Mininet is in it)"
     [ -x $VENV/bin/python ] || "$UV" venv -q --python "$SYSTEM_PYTHON" --system-site-packages $VENV
-    "$UV" pip install -q --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
+    "$UV" pip install -q --compile-bytecode --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
         --group dev -e ./switch -e ./controller -e ./hosts -e ./lab
     echo "$want" > $stamp
 }
