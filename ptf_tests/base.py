@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""LaneTest: what every PTF test of qthresh.p4 starts from.
+"""LaneTest: what every PTF test starts from.
 
            ┌──────────┐
 port 1 ────┤          ├──── port 3   slow: one 100-byte frame takes SERVICE_S
@@ -18,7 +18,7 @@ import queue
 import socket
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import finsy as fy
 import ptf
@@ -34,12 +34,10 @@ SERVICE_S = 0.2
 ATTEMPTS = 12
 SLOW_RATE_BPS = 4000
 CPU_PORT = 510
-UNLIMITED = 0xFFFFFFFF
-NO_FLOW_SLOT = 81920
 
 REASON_SHORT, REASON_BAD_VERSION, REASON_BAD_IHL, REASON_BAD_LENGTH, REASON_BAD_CHECKSUM = 1, 2, 3, 4, 5
 REASON_TTL, REASON_NON_IP, REASON_NO_ROUTE, REASON_ROUTE_DROP, REASON_PARSER = 6, 7, 8, 9, 10
-REASON_QTHRESH, REASON_PORT_FULL = 11, 12
+REASON_PORT_FULL = 12
 
 _client: P4RuntimeClient | None = None
 
@@ -88,6 +86,9 @@ class LaneTest(BaseTest):
 
     WAITING_REGISTER = "port_occupancy"
     """The program's register of what waits for a port; 0 when the only frame is on the wire."""
+
+    REFUSALS: ClassVar[tuple[int, ...]] = (REASON_PORT_FULL,)
+    """Drop reasons of packets that were refused for a port, counted there."""
 
     dataplane: Any
     switch: P4RuntimeClient
@@ -155,51 +156,6 @@ class LaneTest(BaseTest):
     def _entry(table: str, match: dict[str, Any], action: str, priority: int, args: dict[str, Any]) -> fy.P4TableEntry:
         return fy.P4TableEntry(table, match=fy.Match(**match), action=fy.Action(action, **args), priority=priority)
 
-    def limit_port(
-        self, port: int = SLOW_PORT, packets: int = 50, bytes: int = UNLIMITED, report_period_us: int = 0
-    ) -> None:
-        program = Path(ptf.testutils.test_params_get()["p4info"]).name.partition(".")[0]
-        if program != "qthresh":
-            self.skipTest(f"{program} has no port_limit")
-        self.insert(
-            "port_limit",
-            {"egress_port": port},
-            "set_port_limit",
-            max_packets=packets,
-            max_bytes=bytes,
-            report_period_us=report_period_us,
-        )
-
-    def set_qthresh(self, qthresh: int, weight: int = 256, port: int = SLOW_PORT, traffic_class: int = 0) -> None:
-        match = {"egress_port": port, "traffic_class": traffic_class}
-        self.insert("policy", match, "set_qthresh", qthresh=qthresh, weight=weight)
-
-    def add_flow(
-        self, five_tuple: FiveTuple, flow_id: int, weight: int | None = None, idle_timeout_s: float = 0
-    ) -> None:
-        match, table = self.flow_match(five_tuple)
-        action = (
-            fy.Action("set_flow", flow_id=flow_id)
-            if weight is None
-            else fy.Action("set_flow_weighted", flow_id=flow_id, weight=weight)
-        )
-        entry = fy.P4TableEntry(
-            table, match=fy.Match(**match), action=action, idle_timeout_ns=round(idle_timeout_s * 1e9)
-        )
-        self.switch.write(+entry)
-
-    @staticmethod
-    def flow_match(five_tuple: FiveTuple) -> tuple[dict[str, Any], str]:
-        match = {
-            "src": five_tuple.src,
-            "dst": five_tuple.dst,
-            "protocol": five_tuple.protocol,
-            "src_port": five_tuple.src_port,
-            "dst_port": five_tuple.dst_port,
-            "vid": five_tuple.vid,
-        }
-        return match, "flow_v6" if five_tuple.is_ipv6 else "flow_v4"
-
     def enable_digest(self, name: str) -> None:
         self.switch.write(+fy.P4DigestEntry(name, max_list_size=1, max_timeout_ns=0, ack_timeout_ns=10**9))
 
@@ -223,16 +179,15 @@ class LaneTest(BaseTest):
         entries = self.switch.read(cells)
         return {(e.index >> 4, e.index & 15): e.packet_count for e in entries if e.packet_count}
 
-    def flow_arrivals(self, five_tuple: FiveTuple) -> tuple[int, int]:
-        """(packets, bytes) of the direct counter of a flow's entry."""
-        match, table = self.flow_match(five_tuple)
-        entry = fy.P4DirectCounterEntry(table, table_entry=fy.P4TableEntry(table, match=fy.Match(**match)))
-        (answer,) = self.switch.read(entry)
-        return answer.packet_count, answer.byte_count
-
     def register(self, name: str, index: int) -> int:
         (entry,) = self.switch.read(fy.P4RegisterEntry(name, index=index))
         return entry.data
+
+    def next_packet_in(self) -> fy.P4PacketIn:
+        try:
+            return self.switch.packets.get(timeout=3)
+        except queue.Empty:
+            raise TimedOut("no packet-in within 3 s") from None
 
     def next_digest(self, name: str, timeout_s: float = 3.0) -> dict[str, Any]:
         """The next digest of that name, acknowledged; others are passed over."""
@@ -330,7 +285,7 @@ class LaneTest(BaseTest):
         """Packets that ingress has decided about for a port: admitted, passed or refused."""
         cells = [fy.P4CounterEntry("admitted", index=port << 3 | c) for c in range(8)]
         cells += [fy.P4CounterEntry("passed", index=port)]
-        cells += [fy.P4CounterEntry("drops", index=port << 4 | r) for r in (REASON_QTHRESH, REASON_PORT_FULL)]
+        cells += [fy.P4CounterEntry("drops", index=port << 4 | r) for r in self.REFUSALS]
         return sum(entry.packet_count for entry in self.switch.read(cells))
 
     def count_sent(self, packets: int) -> None:
@@ -359,12 +314,3 @@ class LaneTest(BaseTest):
         self._sent = self.arrivals()
         self._already_out = 0
         self._window_end = None
-
-    def assert_no_occupancy(self, *slots: int) -> None:
-        """The port and the slots hold nothing (registers: embedded switch only; BMv2 cannot read them)."""
-        if not self.is_embedded:
-            return
-        self.assertEqual(self.register("port_occupancy", SLOW_PORT), 0)
-        self.assertEqual(self.register("port_occupancy_bytes", SLOW_PORT), 0)
-        for slot in slots:
-            self.assertEqual(self.register("flow_occupancy", slot), 0, f"slot {slot}")

@@ -18,8 +18,6 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 
 SWITCH_MAC = "02:00:00:00:00:01"
-FALLBACK_SLOTS = 1 << 14
-FIRST_FALLBACK_SLOT = 1 << 16
 
 
 def host_mac(port: int) -> str:
@@ -62,13 +60,9 @@ class FiveTuple:
         return list(struct.unpack(f"!{len(addresses) // 4}I", addresses))
 
     def hash(self) -> int:
-        """CRC-32 as qthresh.p4 computes it: source, destination, protocol, source port, destination port."""
+        """CRC-32 as the programs compute it: source, destination, protocol, source port, destination port."""
         addresses = ipaddress.ip_address(self.src).packed + ipaddress.ip_address(self.dst).packed
         return zlib.crc32(addresses + struct.pack("!BHH", self.protocol, self.src_port, self.dst_port))
-
-    def fallback_slot(self) -> int:
-        """While the controller has given no key."""
-        return FIRST_FALLBACK_SLOT + (self.hash() + self.vid) % FALLBACK_SLOTS
 
 
 def flow(number: int = 0, to_port: int = 3, from_port: int = 1) -> FiveTuple:
@@ -130,6 +124,16 @@ def data(five_tuple: FiveTuple, seq: int, payload: int, ack: int = 1) -> Any:
 def built(packet: Any) -> Any:
     """The packet with lengths and checksums filled in, parsed again."""
     return Ether(bytes(packet))
+
+
+def changed(packet: Any, layer: str, keep_checksum: bool = False, **fields: int) -> Any:
+    """The packet with some header fields changed; the IPv4 checksum fits unless it is kept."""
+    out = packet.copy()
+    for name, value in fields.items():
+        setattr(out[layer], name, value)
+    if "IP" in out and not keep_checksum:
+        del out["IP"].chksum
+    return bytes(out)
 
 
 def forwarded(packet: Any, to_port: int) -> Any:

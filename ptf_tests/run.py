@@ -12,7 +12,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.switch.client import PipelineFiles
 
 from interfaces import make_interfaces
 from targets import REPOSITORY, TARGETS, TargetError, TargetOptions
@@ -27,18 +32,46 @@ SUITE_TIMEOUT_S = 300  # of the tests of one program
 TEST_TIMEOUT_S = 30
 INSIDE = "--inside"
 CASES = REPOSITORY / "ptf_tests" / "cases"
-DEFAULT_PROGRAM = "qthresh"
-PROGRAMS = {"gfr_": "gfr", "ena_": "ena"}
-"""The program that cases/<prefix>*.py test; the others test DEFAULT_PROGRAM."""
-SHARED = ("bad_packets", "forwarding", "packet_io")
+SHARED = CASES / "shared"
 """Cases of what all programs include: they run on each."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The tests of one program."""
+
+    program: str
+    """Name, or path of its folder."""
+    files: PipelineFiles
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, program: str) -> Suite:
+        """Of `cases/<name>/`, or of `ptf/` in a program's own folder. Raises TargetError when there are none."""
+        try:
+            files = load_program(program).pipeline()
+        except FairlaneError as error:
+            raise TargetError(error.message) from None
+        own = Path(program) / "ptf" if "/" in program else CASES / program
+        if not own.is_dir():
+            raise TargetError(f"no tests for the program {program}: there is no folder {own}")
+        return cls(program, files, (SHARED, own))
+
+    def chosen(self, tests: list[str]) -> list[tuple[Path, list[str]]]:
+        """(folder, test specs) to run; all without `tests`. A spec is a module, or a class of it: `module.Class`."""
+        found: list[tuple[Path, list[str]]] = []
+        for folder in self.folders:
+            modules = sorted(path.stem for path in folder.glob("*.py"))
+            there = [test for test in tests if test.partition(".")[0] in modules] if tests else modules
+            found += [(folder, there)] if there else []
+        return found
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", choices=sorted(TARGETS), default=os.environ.get("TARGET", "embedded"))
     parser.add_argument("--list", action="store_true", help="list the tests and end")
-    parser.add_argument("--program", help="only the tests of this program; with tests named: run them on this program")
+    parser.add_argument("--program", help="only the tests of this program (a name, or the path of a folder with ptf/)")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("tests", nargs="*", help="test specs as ptf takes them, such as threshold.AtThreshold")
     options = parser.parse_args(argv)
@@ -47,30 +80,29 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return options
 
 
-def program_of(test: str) -> str:
-    """The program that a test spec (module, module.Class) belongs to."""
-    return next((name for prefix, name in PROGRAMS.items() if test.startswith(prefix)), DEFAULT_PROGRAM)
-
-
-def tests_by_program(options: argparse.Namespace) -> dict[str, list[str]]:
-    """{program: test specs}, each program's tests run on a switch of their own."""
-    if options.program and options.tests:
-        return {options.program: options.tests}
-    groups: dict[str, list[str]] = {}
-    for test in options.tests or sorted(path.stem for path in CASES.glob("*.py")):
-        groups.setdefault(program_of(test), []).append(test)
-        if test in SHARED and not options.tests:
-            for program in PROGRAMS.values():
-                groups.setdefault(program, []).append(test)
+def suites(options: argparse.Namespace) -> list[Suite]:
+    """Those to run. Raises TargetError for tests that are nowhere, or in the folders of several programs."""
     if options.program:
-        if options.program not in groups:
-            raise TargetError(f"no tests for the program {options.program}; there are some for {', '.join(groups)}")
-        return {options.program: groups[options.program]}
-    return groups
+        found = [Suite.of(options.program)]
+    else:
+        found = [Suite.of(path.name) for path in sorted(CASES.iterdir()) if path.is_dir() and path != SHARED]
+    for test in options.tests:
+        own = [suite for suite in found if any(test in tests for _, tests in suite.chosen([test]))]
+        if not own:
+            raise TargetError(f"no test is called {test}; `--list` names all")
+        if len(own) > 1 and not any(folder == SHARED for folder, _ in own[0].chosen([test])):
+            names = " and ".join(suite.program for suite in own)
+            raise TargetError(f"{test} is a test of {names}: say which with --program")
+    return [suite for suite in found if suite.chosen(options.tests)]
 
 
 def ptf_command(
-    options: argparse.Namespace, tests: list[str], ptf_ends: dict[int, str], grpc: str, files: TargetOptions
+    options: argparse.Namespace,
+    folder: Path,
+    tests: list[str],
+    ptf_ends: dict[int, str],
+    grpc: str,
+    files: TargetOptions,
 ) -> list[str]:
     parameters = {
         "grpc": grpc,
@@ -80,7 +112,7 @@ def ptf_command(
         "json": str(files.json),
         "control": str(files.control),
     }
-    command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(CASES)]
+    command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(folder)]
     command += ["--pypath", str(REPOSITORY / "ptf_tests")]
     command += ["--test-params", ";".join(f"{key}={value!r}" for key, value in parameters.items())]
     command += [
@@ -101,16 +133,13 @@ def ptf_command(
 def run_inside(options: argparse.Namespace) -> int:
     switch_ends, ptf_ends = make_interfaces(PORTS, MTU)
     code = 0
-    for program, tests in tests_by_program(options).items():
-        code = run_program(options, program, tests, switch_ends, ptf_ends) or code
+    for suite in suites(options):
+        code = run_suite(options, suite, switch_ends, ptf_ends) or code
     return code
 
 
-def run_program(
-    options: argparse.Namespace, program: str, tests: list[str], switch_ends: dict[int, str], ptf_ends: dict[int, str]
-) -> int:
+def run_suite(options: argparse.Namespace, suite: Suite, switch_ends: dict[int, str], ptf_ends: dict[int, str]) -> int:
     """Starts a switch for the program, runs the tests, stops it; the exit code."""
-    compiled = REPOSITORY / "p4src" / "compiled"
     with tempfile.TemporaryDirectory(prefix="fairlane-ptf-") as folder:
         target_options = TargetOptions(
             interfaces=switch_ends,
@@ -118,15 +147,17 @@ def run_program(
             slow_rate_bps=SLOW_RATE_BPS,
             slow_rate_pps=SLOW_RATE_PPS,
             queue_packets=QUEUE_PACKETS,
-            json=compiled / f"{program}.json",
-            p4info=compiled / f"{program}.p4info.txtpb",
+            json=suite.files.json,
+            p4info=suite.files.p4info,
             log=Path(folder) / "switch.log",
             control=Path(folder) / "control",
         )
         target = TARGETS[options.target](target_options)
         try:
-            command = ptf_command(options, tests, ptf_ends, target.grpc, target_options)
-            code = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode
+            code = 0
+            for cases, tests in suite.chosen(options.tests):
+                command = ptf_command(options, cases, tests, ptf_ends, target.grpc, target_options)
+                code = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode or code
             if target.process.poll() is not None:
                 print(f"the switch ended during the tests with code {target.process.returncode}", file=sys.stderr)
                 code = 1
@@ -134,7 +165,7 @@ def run_program(
                 print(f"last lines of {target.name}:\n{target.tail()}", file=sys.stderr)
             return code
         except subprocess.TimeoutExpired:
-            print(f"the tests of {program} did not end in {SUITE_TIMEOUT_S} s", file=sys.stderr)
+            print(f"the tests of {suite.program} did not end in {SUITE_TIMEOUT_S} s", file=sys.stderr)
             return 1
         finally:
             target.stop()
@@ -143,10 +174,12 @@ def run_program(
 def main(argv: list[str]) -> int:
     options = parse(argv)
     if options.list:
-        command = [str(Path(sys.executable).with_name("ptf")), "--test-dir", str(CASES)]
-        return subprocess.run(
-            [*command, "--pypath", str(CASES.parent), "--list", "--allow-user"], timeout=60
-        ).returncode
+        ptf = str(Path(sys.executable).with_name("ptf"))
+        folders = dict.fromkeys(folder for suite in suites(options) for folder in suite.folders)
+        for folder in folders:
+            command = [ptf, "--test-dir", str(folder), "--pypath", str(CASES.parent), "--list", "--allow-user"]
+            subprocess.run(command, timeout=60, check=True)
+        return 0
     if os.geteuid() != 0:
         print("the PTF tests make network interfaces: run them as root (make ptf does)", file=sys.stderr)
         return 2

@@ -7,14 +7,15 @@ import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from base import REASON_ROUTE_DROP, SERVICE_S, SLOW_PORT, LaneTest
+from base import REASON_ROUTE_DROP, SERVICE_S, SLOW_PORT
 from client import wait_until
 from packets import FiveTuple, flow, frame, host_mac, ipv4
+from qthresh_base import QthreshTest, fallback_slot
 
 BMV2 = "BMv2 does not tell the program of a packet that ends behind ingress"
 
 
-class EndedTest(LaneTest):
+class EndedTest(QthreshTest):
     """Words for what ends packets."""
 
     def admitted_are(self, packets: int, port: int = SLOW_PORT) -> None:
@@ -108,11 +109,11 @@ class ManagedUnderLoad(EndedTest):
             self.drain(1 + 4 + 2)
         finally:
             self.set_port(SLOW_PORT, queue_packets=60)
-        self.assert_no_occupancy(flow().fallback_slot())
+        self.assert_no_occupancy(fallback_slot(flow()))
         self.all_arrive()
 
 
-class DropPortIsNotCountedIn(LaneTest):
+class DropPortIsNotCountedIn(QthreshTest):
     """A route to v1model's drop port is a drop of the table, also where that port is managed."""
 
     def runTest(self) -> None:

@@ -9,17 +9,12 @@ import time
 
 import finsy as fy
 
-from base import (
-    NO_FLOW_SLOT,
-    REASON_PORT_FULL,
-    REASON_QTHRESH,
-    SLOW_PORT,
-    LaneTest,
-)
+from base import REASON_PORT_FULL, SLOW_PORT
 from packets import FiveTuple, flow, flow6, frame
+from qthresh_base import NO_FLOW_SLOT, REASON_QTHRESH, QthreshTest, fallback_slot
 
 
-class BelowThreshold(LaneTest):
+class BelowThreshold(QthreshTest):
     """While fewer than Qthresh packets of a flow wait, none is refused."""
 
     def runTest(self) -> None:
@@ -32,7 +27,7 @@ class BelowThreshold(LaneTest):
         self.assert_no_occupancy(1)
 
 
-class AtThreshold(LaneTest):
+class AtThreshold(QthreshTest):
     """Exactly Qthresh packets may wait: none of them is refused."""
 
     def runTest(self) -> None:
@@ -45,7 +40,7 @@ class AtThreshold(LaneTest):
         self.assert_no_occupancy(1)
 
 
-class AboveThreshold(LaneTest):
+class AboveThreshold(QthreshTest):
     """What comes while Qthresh packets wait is refused, counted by reason and by slot, bytes too."""
 
     def runTest(self) -> None:
@@ -61,7 +56,7 @@ class AboveThreshold(LaneTest):
         self.assert_no_occupancy(1)
 
 
-class ThresholdOne(LaneTest):
+class ThresholdOne(QthreshTest):
     """The smallest threshold lets one packet wait behind the one on the wire."""
 
     def runTest(self) -> None:
@@ -73,7 +68,7 @@ class ThresholdOne(LaneTest):
         self.assertEqual(self.drops(REASON_QTHRESH), (3, 300))
 
 
-class ThresholdIpv6(LaneTest):
+class ThresholdIpv6(QthreshTest):
     """The rule holds for IPv6 flows."""
 
     def runTest(self) -> None:
@@ -86,7 +81,7 @@ class ThresholdIpv6(LaneTest):
         self.assert_no_occupancy(1)
 
 
-class RoomComesBack(LaneTest):
+class RoomComesBack(QthreshTest):
     """A packet that leaves the queue makes room for exactly one."""
 
     def runTest(self) -> None:
@@ -99,7 +94,7 @@ class RoomComesBack(LaneTest):
         self.assertEqual(self.drops(REASON_QTHRESH), (6, 600))
 
 
-class ClassWeight(LaneTest):
+class ClassWeight(QthreshTest):
     """A class's weight multiplies its threshold: 2 and 1/2 here."""
 
     def runTest(self) -> None:
@@ -113,7 +108,7 @@ class ClassWeight(LaneTest):
         self.drain(1 + 2)
 
 
-class WeightRoundsDown(LaneTest):
+class WeightRoundsDown(QthreshTest):
     """qthresh * weight / 256 is rounded down: 5 * 1.4 waits 6 (weight 358)."""
 
     def runTest(self) -> None:
@@ -124,7 +119,7 @@ class WeightRoundsDown(LaneTest):
         self.drain(1 + 5 * 358 // 256)
 
 
-class FlowWeight(LaneTest):
+class FlowWeight(QthreshTest):
     """A flow's own weight stands in for its class's."""
 
     def runTest(self) -> None:
@@ -139,7 +134,7 @@ class FlowWeight(LaneTest):
         self.assertEqual(self.counter("flow_drops", 2), (6, 600))
 
 
-class ThresholdPerClass(LaneTest):
+class ThresholdPerClass(QthreshTest):
     """Each (egress port, traffic class) has its own threshold; the class comes from the DSCP."""
 
     def runTest(self) -> None:
@@ -155,7 +150,7 @@ class ThresholdPerClass(LaneTest):
         self.assertEqual(self.admitted(traffic_class=0), (1, 100))
 
 
-class ClassFromVlanPriority(LaneTest):
+class ClassFromVlanPriority(QthreshTest):
     """The class may come from the VLAN tag's priority."""
 
     def runTest(self) -> None:
@@ -167,7 +162,7 @@ class ClassFromVlanPriority(LaneTest):
         self.assertEqual(self.admitted(traffic_class=0), (1, 100))
 
 
-class FlowsAreIndependent(LaneTest):
+class FlowsAreIndependent(QthreshTest):
     """A flow at its threshold costs the others nothing."""
 
     def runTest(self) -> None:
@@ -183,7 +178,7 @@ class FlowsAreIndependent(LaneTest):
         self.assert_no_occupancy(0, 1, 2)
 
 
-class FiveTupleTellsFlowsApart(LaneTest):
+class FiveTupleTellsFlowsApart(QthreshTest):
     """A packet that differs in one field of the 5-tuple only is in another lane."""
 
     def runTest(self) -> None:
@@ -204,7 +199,7 @@ class FiveTupleTellsFlowsApart(LaneTest):
         self.assertEqual(self.drops(REASON_QTHRESH)[0], 2 + len(others))
 
 
-class ThresholdChangesLive(LaneTest):
+class ThresholdChangesLive(QthreshTest):
     """A new threshold holds from the next packet on; what waits already stays."""
 
     def runTest(self) -> None:
@@ -225,7 +220,7 @@ class ThresholdChangesLive(LaneTest):
         self.assert_no_occupancy(1)
 
 
-class DropTail(LaneTest):
+class DropTail(QthreshTest):
     """drop_tail knows no flow: the port's capacity alone refuses, before the queue itself has to."""
 
     def runTest(self) -> None:
@@ -239,7 +234,7 @@ class DropTail(LaneTest):
         self.assert_no_occupancy(1)
 
 
-class NoPolicy(LaneTest):
+class NoPolicy(QthreshTest):
     """A managed port without a policy refuses by capacity only."""
 
     def runTest(self) -> None:
@@ -249,7 +244,7 @@ class NoPolicy(LaneTest):
         self.assertEqual(self.all_drops(), {(SLOW_PORT, REASON_PORT_FULL): 6})
 
 
-class PortFullInBytes(LaneTest):
+class PortFullInBytes(QthreshTest):
     """A port's capacity may be in bytes: 3 frames of 100 fit into 350."""
 
     def runTest(self) -> None:
@@ -259,10 +254,10 @@ class PortFullInBytes(LaneTest):
         self.assertEqual(self.all_drops(), {(SLOW_PORT, REASON_PORT_FULL): 6})
         self.burst(flow(), 10)
         self.drain(1 + 3)
-        self.assert_no_occupancy(flow().fallback_slot())
+        self.assert_no_occupancy(fallback_slot(flow()))
 
 
-class PortFullBeforeThreshold(LaneTest):
+class PortFullBeforeThreshold(QthreshTest):
     """Flows below their thresholds still cannot overflow the port."""
 
     def runTest(self) -> None:
@@ -276,7 +271,7 @@ class PortFullBeforeThreshold(LaneTest):
         self.assert_no_occupancy(0, 1, 2)
 
 
-class UnmanagedPort(LaneTest):
+class UnmanagedPort(QthreshTest):
     """Without a limit a port has no rule: everything passes and is counted, nothing is looked up."""
 
     def runTest(self) -> None:
@@ -290,7 +285,7 @@ class UnmanagedPort(LaneTest):
         self.assert_no_occupancy(1)
 
 
-class ManagedWhileQueued(LaneTest):
+class ManagedWhileQueued(QthreshTest):
     """Packets that were queued before the port was managed are not counted down."""
 
     def runTest(self) -> None:
@@ -301,10 +296,10 @@ class ManagedWhileQueued(LaneTest):
         self.drain(5 + 2)
         self.burst(flow(), 6)
         self.drain(1 + 2)
-        self.assert_no_occupancy(flow().fallback_slot())
+        self.assert_no_occupancy(fallback_slot(flow()))
 
 
-class EntryWhileQueued(LaneTest):
+class EntryWhileQueued(QthreshTest):
     """A flow that gets its entry while packets wait moves to its slot and leaks nothing in either."""
 
     def runTest(self) -> None:
@@ -314,12 +309,12 @@ class EntryWhileQueued(LaneTest):
         self.add_flow(flow(), 9)
         self.burst(flow(), 4)
         self.drain(1 + 2 + 2)
-        self.assert_no_occupancy(9, flow().fallback_slot())
+        self.assert_no_occupancy(9, fallback_slot(flow()))
         self.burst(flow(), 6)
         self.drain(1 + 2)
 
 
-class EntryDeletedWhileQueued(LaneTest):
+class EntryDeletedWhileQueued(QthreshTest):
     """A flow that loses its entry while packets wait falls back and leaks nothing."""
 
     def runTest(self) -> None:
@@ -331,10 +326,10 @@ class EntryDeletedWhileQueued(LaneTest):
         self.switch.write(-fy.P4TableEntry(table, match=fy.Match(**match)))
         self.burst(flow(), 4)
         self.drain(1 + 2 + 2)
-        self.assert_no_occupancy(9, flow().fallback_slot())
+        self.assert_no_occupancy(9, fallback_slot(flow()))
 
 
-class WithoutFlow(LaneTest):
+class WithoutFlow(QthreshTest):
     """Packet-outs fill a managed port like others, but have no threshold."""
 
     def runTest(self) -> None:
@@ -351,7 +346,7 @@ class WithoutFlow(LaneTest):
         self.assert_no_occupancy(NO_FLOW_SLOT)
 
 
-class OccupancyReturnsToZero(LaneTest):
+class OccupancyReturnsToZero(QthreshTest):
     """After any traffic nothing is counted: random flows, sizes, classes, thresholds, overload and bad packets."""
 
     def runTest(self) -> None:
@@ -379,7 +374,7 @@ class OccupancyReturnsToZero(LaneTest):
         self.assertEqual(admitted + dropped, sent)
         self.assertGreater(self.drops(REASON_QTHRESH)[0], 0)
         self.assertGreater(self.drops(REASON_PORT_FULL)[0], 0)
-        self.assert_no_occupancy(*range(len(flows)), *(f.fallback_slot() for f in flows))
+        self.assert_no_occupancy(*range(len(flows)), *(fallback_slot(f) for f in flows))
         # On any target: the port takes as much again as it did when it was fresh.
         before = self.drops(REASON_PORT_FULL)[0]
         self.slow_port_is_idle()

@@ -10,20 +10,9 @@ from typing import Any
 
 import finsy as fy
 
-from base import REASON_QTHRESH, SLOW_PORT, LaneTest
-from packets import (
-    FALLBACK_SLOTS,
-    FIRST_FALLBACK_SLOT,
-    SWITCH_MAC,
-    FiveTuple,
-    arp_request,
-    built,
-    flow,
-    flow6,
-    forwarded,
-    frame,
-    host_mac,
-)
+from base import SLOW_PORT
+from packets import SWITCH_MAC, FiveTuple, arp_request, built, flow, flow6, forwarded, frame, host_mac
+from qthresh_base import FALLBACK_SLOTS, FIRST_FALLBACK_SLOT, REASON_QTHRESH, QthreshTest, fallback_slot
 
 MPLS, PPPOE, VLAN, SERVICE_VLAN = 0x8847, 0x8864, 0x8100, 0x88A8
 
@@ -52,7 +41,7 @@ def _mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
-class OtherFrames(LaneTest):
+class OtherFrames(QthreshTest):
     """What the tests here share: every frame that is not IP goes to the slow port."""
 
     def send_all_to_the_slow_port(self) -> None:
@@ -66,7 +55,7 @@ class OtherFrames(LaneTest):
         self.count_sent(len(frames))
 
 
-class VlanTellsFlowsApart(LaneTest):
+class VlanTellsFlowsApart(QthreshTest):
     """Tenants with the same addresses and ports in different VLANs have an entry and a lane each."""
 
     def runTest(self) -> None:
@@ -81,13 +70,13 @@ class VlanTellsFlowsApart(LaneTest):
         self.assert_no_occupancy(0, 1, 2)
 
 
-class VlanTellsFallbackFlowsApart(LaneTest):
+class VlanTellsFallbackFlowsApart(QthreshTest):
     """The same without entries: a fallback slot each, of IPv4 and IPv6."""
 
     def runTest(self) -> None:
         self.limit_port()
         self.set_qthresh(1)
-        slots = [one.with_changes(vid=vid).fallback_slot() for one in (flow(), flow6()) for vid in (7, 8)]
+        slots = [fallback_slot(one.with_changes(vid=vid)) for one in (flow(), flow6()) for vid in (7, 8)]
         self.assertEqual(len(set(slots)), 4)
         self.bursts((flow(99), 1), *((one, 2, {"vlan": vid}) for one in (flow(), flow6()) for vid in (7, 8)))
         self.drain(1 + 4)
@@ -96,7 +85,7 @@ class VlanTellsFallbackFlowsApart(LaneTest):
         self.assert_no_occupancy(*slots)
 
 
-class NewFlowNamesTheVlan(LaneTest):
+class NewFlowNamesTheVlan(QthreshTest):
     """The digest of a new flow has its VLAN."""
 
     def runTest(self) -> None:
@@ -107,7 +96,7 @@ class NewFlowNamesTheVlan(LaneTest):
             self.assertEqual(self.next_digest("new_flow_t")["vid"], vid)
 
 
-class TwoTagsAreRouted(LaneTest):
+class TwoTagsAreRouted(QthreshTest):
     """IP behind two tags is routed with both kept, whichever of the two EtherTypes the outer has."""
 
     def runTest(self) -> None:
@@ -119,7 +108,7 @@ class TwoTagsAreRouted(LaneTest):
                 self.receive(bytes(bare)[:12] + packet[12:16] + bytes(bare)[12:], 2)
 
 
-class TwoTagsHaveALane(LaneTest):
+class TwoTagsHaveALane(QthreshTest):
     """The outer of two tags is the tenant and names the class; the threshold is the flow's."""
 
     def runTest(self) -> None:

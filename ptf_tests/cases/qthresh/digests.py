@@ -7,11 +7,12 @@ import ipaddress
 import time
 from typing import Any
 
-from base import SERVICE_S, SLOW_PORT, SLOW_RATE_BPS, LaneTest
+from base import SERVICE_S, SLOW_PORT, SLOW_RATE_BPS
 from packets import FiveTuple, data, flow, flow6, frame
+from qthresh_base import QthreshTest
 
 
-class NewFlow(LaneTest):
+class NewFlow(QthreshTest):
     """The first packet of a flow without an entry tells the flow, once for a burst."""
 
     def runTest(self) -> None:
@@ -39,7 +40,7 @@ class NewFlow(LaneTest):
             self.no_digest("new_flow_t", within_s=0.05)
 
 
-class NewFlowAgain(LaneTest):
+class NewFlowAgain(QthreshTest):
     """A flow that still has no entry is told again, at most once in 100 ms."""
 
     def runTest(self) -> None:
@@ -61,7 +62,7 @@ class NewFlowAgain(LaneTest):
         self.assertGreaterEqual(told[2] - started, 0.19)
 
 
-class NoNewFlowWithEntry(LaneTest):
+class NoNewFlowWithEntry(QthreshTest):
     """A flow with an entry, or for a port without a limit, is not told."""
 
     def runTest(self) -> None:
@@ -73,7 +74,7 @@ class NoNewFlowWithEntry(LaneTest):
         self.no_digest("new_flow_t")
 
 
-class TResTest(LaneTest):
+class TResTest(QthreshTest):
     """Data goes 1 -> 2, the ACK comes back 2 -> 1; port 2 is managed, so that its departures are probed."""
 
     five_tuple: FiveTuple = flow(1, to_port=2)
@@ -197,7 +198,7 @@ class TResOtherFlow(TResTest):
         self.next_digest("t_res_t")
 
 
-class PortReport(LaneTest):
+class PortReport(QthreshTest):
     """A port's report holds the rate of its busy line, the mean frame, the active flows and what waits."""
 
     def runTest(self) -> None:
@@ -227,7 +228,7 @@ class PortReport(LaneTest):
         self.drain(1)
 
 
-class NoReportWithoutPeriod(LaneTest):
+class NoReportWithoutPeriod(QthreshTest):
     """A port with report period 0 reports nothing."""
 
     def runTest(self) -> None:

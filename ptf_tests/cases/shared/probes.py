@@ -6,65 +6,12 @@
 
 from __future__ import annotations
 
-import struct
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from packet_io import PacketIoTest
-
-from base import NO_FLOW_SLOT, REASON_SHORT, SERVICE_S, SLOW_PORT, LaneTest, TooSlow
+from base import REASON_SHORT
 from client import wait_until
-from packets import flow
-
-OUT, BACK = 1, 2
-REFUSED, SENT, TURNED, HOME = range(4)
-"""Of the counter `probes`."""
-PACKET_IN_PROBE = 127
-TURN_PERIOD_S = 0.01
-MACS = bytes.fromhex("0180c200000e 020000000001")
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A probe's frame; times in us."""
-
-    kind: int = OUT
-    nonce: int = 0x1234_5678
-    departed_us: int = 0
-    returned_us: int = 0
-    turn_us: int = 0
-
-    def emit(self, length: int = 60) -> bytes:
-        times = (self.departed_us << 48 | self.returned_us).to_bytes(12, "big") + self.turn_us.to_bytes(4, "big")
-        body = struct.pack("!HHBBI", 0x88B5, 0xFA1A, self.kind, 0, self.nonce) + times
-        return (MACS + body).ljust(length, b"\0")
-
-    @staticmethod
-    def parse(data: bytes) -> Probe:
-        ether_type, magic, kind, _, nonce = struct.unpack("!HHBBI", data[12:22])
-        assert (ether_type, magic) == (0x88B5, 0xFA1A), data.hex()
-        times = int.from_bytes(data[22:34], "big")
-        return Probe(kind, nonce, times >> 48, times & (1 << 48) - 1, int.from_bytes(data[34:38], "big"))
-
-
-class ProbeTest(PacketIoTest):
-    """Words for the tests below."""
-
-    def probes(self, port: int) -> list[int]:
-        """Refused, sent, turned, home."""
-        return [self.counter("probes", port << 2 | what)[0] for what in range(4)]
-
-    def take(self, port: int, timeout_s: float = 3.0) -> Probe:
-        """The probe that comes out of a port next."""
-        seen = self.dataplane.poll(port_number=port, timeout=timeout_s)
-        self.assertIsInstance(seen, self.dataplane.PollSuccess, f"no probe out of port {port}")
-        return Probe.parse(bytes(seen.packet))
-
-    def turn_one(self, port: int, probe: Probe) -> Probe:
-        """What the switch makes of a neighbour's probe, once the port may turn one again."""
-        time.sleep(2 * TURN_PERIOD_S)
-        self.send(probe.emit(), port)
-        return self.take(port)
+from probe_base import BACK, MACS, OUT, PACKET_IN_PROBE, REFUSED, TURN_PERIOD_S, TURNED, Probe, ProbeTest
 
 
 class ThereAndBack(ProbeTest):
@@ -188,43 +135,3 @@ class OtherExperiments(ProbeTest):
             self.switch.send_packet_out(payload, 1)
             self.receive(payload, 1)
         self.assertEqual(self.probes(1), [0, 0, 0, 0])
-
-
-class InTheQueue(ProbeTest):
-    """A probe waits behind the traffic of a managed port, departs when it is its turn, and is no flow, no packet admitted and no drop."""
-
-    def runTest(self) -> None:
-        self.needs_embedded("BMv2 does not read registers")
-        self.limit_port(packets=3, report_period_us=0xFFFFFFFF)
-        self.bursts((flow(1), 4))
-        before, flows = self.admitted(), self.register("report_flows", SLOW_PORT)
-        self.switch.send_packet_out(Probe(nonce=9).emit(), SLOW_PORT)
-        wait_until(lambda: sum(self.probes(SLOW_PORT)) == 1, "the probe looked at")
-        if self.probes(SLOW_PORT)[REFUSED] == 0:
-            raise TooSlow
-        self.assertTrue(self.receive_any(SLOW_PORT, timeout_s=SERVICE_S * 5))
-        self.switch.send_packet_out(Probe().emit(), SLOW_PORT)
-        wait_until(lambda: self.probes(SLOW_PORT)[SENT] == 1, "the probe admitted")
-        self.assertEqual((self.admitted(), self.register("report_flows", SLOW_PORT)), (before, flows))
-        for _ in range(3):
-            self.assertTrue(self.receive_any(SLOW_PORT, timeout_s=SERVICE_S * 5))
-        self.assertGreater(self.take(SLOW_PORT).departed_us, 0)
-        self.assertEqual(self.all_drops(), {})
-        self.assertEqual(self.counter("flow_drops", NO_FLOW_SLOT)[0], 0)
-        self.assert_no_occupancy(NO_FLOW_SLOT)
-        self.slow_port_is_idle()
-
-
-class LengthOfPackets(LaneTest):
-    """Probes are in nothing that a port's report says of its line: L_D stays the length of the flows' packets."""
-
-    def runTest(self) -> None:
-        self.needs_embedded("BMv2 does not read registers")
-        self.limit_port(packets=50, report_period_us=0xFFFFFFFF)
-        self.bursts((flow(1), 3))
-        self.switch.send_packet_out(Probe().emit(), SLOW_PORT)
-        self.bursts((flow(1), 1))
-        self.drain(5)
-        # Whole services that began with something waiting: the second and third frame's; the probe's is left out.
-        self.assertEqual(self.register("busy_packets", SLOW_PORT), 2)
-        self.assertEqual(self.register("busy_bytes", SLOW_PORT), 200)

@@ -3,26 +3,11 @@
 
 from __future__ import annotations
 
-import queue
-
-import finsy as fy
-
 from base import CPU_PORT, LaneTest
-from client import TimedOut
 from packets import arp_request, flow, flow6, frame, ipv4
 
 
-class PacketIoTest(LaneTest):
-    """Words for the tests below."""
-
-    def next_packet_in(self) -> fy.P4PacketIn:
-        try:
-            return self.switch.packets.get(timeout=3)
-        except queue.Empty:
-            raise TimedOut("no packet-in within 3 s") from None
-
-
-class PacketOut(PacketIoTest):
+class PacketOut(LaneTest):
     """A packet-out leaves its port byte by byte as it was given, whatever it is."""
 
     def runTest(self) -> None:
@@ -33,18 +18,7 @@ class PacketOut(PacketIoTest):
         self.receive_nothing()
 
 
-class PacketOutOfManagedPort(PacketIoTest):
-    """A packet-out for a managed port is admitted like any packet, with the length of its frame."""
-
-    def runTest(self) -> None:
-        self.limit_port(port=2, packets=5, bytes=100)
-        self.switch.send_packet_out(bytes(frame(flow(5), 100)), 2)
-        self.receive(bytes(frame(flow(5), 100)), 2)
-        self.assertEqual(self.admitted(port=2)[0], 1)
-        self.assert_no_occupancy()
-
-
-class PacketInFromL2(PacketIoTest):
+class PacketInFromL2(LaneTest):
     """ARP that an l2 entry sends to the controller arrives whole, with its port and the entry's reason."""
 
     def runTest(self) -> None:
@@ -58,7 +32,7 @@ class PacketInFromL2(PacketIoTest):
         self.receive_nothing()
 
 
-class PacketInFromRoute(PacketIoTest):
+class PacketInFromRoute(LaneTest):
     """A route may lead to the controller; the packet is as it came, its TTL too."""
 
     def runTest(self) -> None:

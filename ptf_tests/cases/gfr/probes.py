@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""gfr.p4: the same probes as qthresh.p4's, which take room and nothing else; and the report from which C_GFR is measured."""
+"""gfr.p4: probes take room and nothing else; and the report from which C_GFR is measured."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
@@ -8,39 +8,17 @@ from __future__ import annotations
 
 import time
 
-import probes
-from probes import REFUSED, SENT, Probe
-
 from base import SERVICE_S, SLOW_PORT, TooSlow
 from client import wait_until
 from gfr_base import NO_VC, NO_VC_SLOT, GfrTest, Sent
 from packets import flow
+from probe_base import REFUSED, SENT, Probe, ProbeTest
 
 NONE = NO_VC_SLOT + SLOW_PORT
 PROBE_CELLS = 2
 
 
-class GfrThereAndBack(probes.ThereAndBack):
-    """A probe leaves with the time of its departure and comes to the controller with the time of its return."""
-
-
-class GfrTurnedRound(probes.TurnedRound):
-    """A neighbour's probe goes back where it came from, with what it stayed."""
-
-
-class GfrOnlyWhatIsAwaited(probes.OnlyWhatIsAwaited):
-    """A frame that no probe of this port waits for goes nowhere."""
-
-
-class GfrFloodOfProbes(probes.FloodOfProbes):
-    """A port turns at most one probe in 10 ms."""
-
-
-class GfrShortProbe(probes.ShortProbe):
-    """A frame that ends before or inside a probe's header is short, not a probe."""
-
-
-class GfrInTheQueue(GfrTest, probes.ProbeTest):
+class GfrInTheQueue(GfrTest, ProbeTest):
     """A probe takes two cells of QT while it waits, is of no VC and in no verdicts, and is refused only where QMAX is reached."""
 
     def runTest(self) -> None:

@@ -8,9 +8,10 @@ import time
 
 import finsy as fy
 
-from base import REASON_QTHRESH, SLOW_PORT, LaneTest
+from base import REASON_BAD_CHECKSUM, REASON_TTL, SLOW_PORT
 from client import wait_until
-from packets import FiveTuple, built, flow, flow6, frame
+from packets import FiveTuple, built, changed, flow, flow6, frame
+from qthresh_base import REASON_QTHRESH, QthreshTest, fallback_slot
 
 
 def colliding_flows(to_port: int = SLOW_PORT) -> tuple[FiveTuple, FiveTuple]:
@@ -18,13 +19,13 @@ def colliding_flows(to_port: int = SLOW_PORT) -> tuple[FiveTuple, FiveTuple]:
     seen: dict[int, FiveTuple] = {}
     for number in range(20000):
         five_tuple = flow(number, to_port)
-        other = seen.setdefault(five_tuple.fallback_slot(), five_tuple)
+        other = seen.setdefault(fallback_slot(five_tuple), five_tuple)
         if other is not five_tuple and other.hash() != five_tuple.hash():
             return other, five_tuple
     raise AssertionError("no two of 20000 flows share a slot")
 
 
-class FlowCountsArrivals(LaneTest):
+class FlowCountsArrivals(QthreshTest):
     """An entry's direct counter holds the packets and bytes that arrived, refused ones too."""
 
     def runTest(self) -> None:
@@ -38,7 +39,7 @@ class FlowCountsArrivals(LaneTest):
         self.assertEqual(self.flow_arrivals(flow6()), (1, 100))
 
 
-class CountersAreExact(LaneTest):
+class CountersAreExact(QthreshTest):
     """Over sizes, classes and both IP versions: admitted + dropped = sent, packets and bytes, at managed and other ports."""
 
     def runTest(self) -> None:
@@ -56,7 +57,7 @@ class CountersAreExact(LaneTest):
         self.assertEqual(self.all_drops(), {})
 
 
-class CounterIsReset(LaneTest):
+class CounterIsReset(QthreshTest):
     """A controller that gives a flow_id to another flow sets its drop counter back to 0."""
 
     def runTest(self) -> None:
@@ -72,7 +73,7 @@ class CounterIsReset(LaneTest):
         self.assertEqual(self.counter("flow_drops", 1), (0, 0))
 
 
-class FallbackHoldsTheThreshold(LaneTest):
+class FallbackHoldsTheThreshold(QthreshTest):
     """A flow without an entry is held to the threshold by its hashed slot, and collides with nothing."""
 
     def runTest(self) -> None:
@@ -81,12 +82,12 @@ class FallbackHoldsTheThreshold(LaneTest):
         self.bursts((flow(), 8), (flow6(1), 2))
         self.drain(1 + 3 + 2)
         self.assertEqual(self.drops(REASON_QTHRESH), (4, 400))
-        self.assertEqual(self.counter("flow_drops", flow().fallback_slot()), (4, 400))
+        self.assertEqual(self.counter("flow_drops", fallback_slot(flow())), (4, 400))
         self.assertEqual(self.counter("collisions", SLOW_PORT)[0], 0)
-        self.assert_no_occupancy(flow().fallback_slot(), flow6(1).fallback_slot())
+        self.assert_no_occupancy(fallback_slot(flow()), fallback_slot(flow6(1)))
 
 
-class CollisionIsCounted(LaneTest):
+class CollisionIsCounted(QthreshTest):
     """Two flows in one fallback slot share its threshold, and each packet that meets the other's is counted."""
 
     def runTest(self) -> None:
@@ -96,15 +97,15 @@ class CollisionIsCounted(LaneTest):
         self.bursts((first, 1 + 2), (second, 4))
         self.drain(1 + 3)
         # One of the second's packets is admitted beside the first's two; it takes the slot over.
-        self.assertEqual(self.counter("flow_drops", first.fallback_slot()), (3, 300))
+        self.assertEqual(self.counter("flow_drops", fallback_slot(first)), (3, 300))
         self.assertEqual(self.counter("collisions", SLOW_PORT)[0], 1)
         self.burst(first, 1)
         self.drain(1)
         self.assertEqual(self.counter("collisions", SLOW_PORT)[0], 1, "nothing waited: no collision")
-        self.assert_no_occupancy(first.fallback_slot())
+        self.assert_no_occupancy(fallback_slot(first))
 
 
-class EntriesEndCollisions(LaneTest):
+class EntriesEndCollisions(QthreshTest):
     """With an entry for one of two flows that collide, each has its own threshold."""
 
     def runTest(self) -> None:
@@ -118,7 +119,7 @@ class EntriesEndCollisions(LaneTest):
         self.assertEqual(self.counter("flow_drops", 4), (2, 200))
 
 
-class FragmentsAreOneFlow(LaneTest):
+class FragmentsAreOneFlow(QthreshTest):
     """Fragments without a TCP header are the flow with ports 0."""
 
     def runTest(self) -> None:
@@ -135,7 +136,7 @@ class FragmentsAreOneFlow(LaneTest):
         self.assertEqual(self.flow_arrivals(flow(to_port=2).with_changes(src_port=0, dst_port=0))[0], 2)
 
 
-class PortsBehindOptions(LaneTest):
+class PortsBehindOptions(QthreshTest):
     """A packet with IPv4 options is in the same lane as one without."""
 
     def runTest(self) -> None:
@@ -146,7 +147,7 @@ class PortsBehindOptions(LaneTest):
         self.assertEqual(self.flow_arrivals(flow(to_port=2)), (2, 240))
 
 
-class IdleTimeout(LaneTest):
+class IdleTimeout(QthreshTest):
     """An entry that no packet hits for its idle timeout is told once to the controller; a busy one is not."""
 
     def runTest(self) -> None:
@@ -164,3 +165,29 @@ class IdleTimeout(LaneTest):
             except queue.Empty:
                 continue
         self.assertEqual([entry["src_port"] for entry in notifications], [idle.src_port])
+
+
+class BadPacketsCountNothing(QthreshTest):
+    """A bad packet for a managed port touches no flow, no admission and no occupancy."""
+
+    def runTest(self) -> None:
+        self.limit_port()
+        self.set_qthresh(2)
+        self.add_flow(flow(), 5)
+        packet = frame(flow())
+        self.expect_drop(changed(packet, "IP", True, chksum=packet["IP"].chksum ^ 1), REASON_BAD_CHECKSUM)
+        self.expect_drop(changed(packet, "IP", ttl=1), REASON_TTL)
+        self.assertEqual(self.flow_arrivals(flow()), (0, 0))
+        self.assertEqual(self.admitted(), (0, 0))
+        self.assert_no_occupancy(5)
+
+
+class PacketOutOfManagedPort(QthreshTest):
+    """A packet-out for a managed port is admitted like any packet, with the length of its frame."""
+
+    def runTest(self) -> None:
+        self.limit_port(port=2, packets=5, bytes=100)
+        self.switch.send_packet_out(bytes(frame(flow(5), 100)), 2)
+        self.receive(bytes(frame(flow(5), 100)), 2)
+        self.assertEqual(self.admitted(port=2)[0], 1)
+        self.assert_no_occupancy()
