@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fairlane_controller.errors import FairlaneError
+from fairlane_controller.documents import is_file
+from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.units import parse_rate, parse_time
 from fairlane_switch.link_presets import PRESETS
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -98,8 +99,8 @@ class Direction(Strict):
             return "jitter", f"{self.jitter_us} µs exceed the delay; allowed: 0 to {self.delay_us} µs"
         if self.trace and self.rate_bps:
             return "trace", f"{self.trace} beside a rate of {self.rate_bps} bit/s; allowed: one of them"
-        if self.trace and not Path(self.trace).is_file():
-            return "trace", f"there is no file {self.trace}"
+        if self.trace and not is_file(self.trace):
+            return "trace", f"there is no file {short(self.trace)}"
         return None
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from fairlane_controller.errors import FairlaneError, unknown_name
+from fairlane_controller.documents import is_file
+from fairlane_controller.errors import FairlaneError, short, unknown_name
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from finsy import (
     P4CloneSessionEntry,
@@ -162,11 +163,12 @@ def _places(topology: Topology) -> tuple[Path, ...]:
 
 
 def _find(name: str, places: Sequence[Path], where: str) -> Path:
-    candidates = list(dict.fromkeys((place / name).resolve() for place in places))
+    candidates = list(dict.fromkeys((place / name).absolute() for place in places))
     for candidate in candidates:
-        if candidate.is_file():
-            return candidate
-    raise TopologyError(f"{where}: there is no file {name!r}; looked for {', '.join(map(str, candidates))}")
+        if is_file(candidate):
+            return candidate.resolve()
+    looked = ", ".join(short(str(candidate)) for candidate in candidates)
+    raise TopologyError(f"{where}: there is no file {short(name)!r}; looked for {looked}")
 
 
 def _checked(path: Path, pointer: str, make: Callable[[], Any], schema: P4Schema) -> tuple[str, Callable[[], Any]]:

@@ -152,6 +152,7 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
         ({"delay": "1ms", "b_to_a": {"jitter": "2ms"}}, [], r"/links/1/b_to_a/jitter: 2000 µs exceed the delay"),
         ({"ge_enter": 0.1, "ge_leave": 0}, [], r"/links/1/ge_leave: .*greater than or equal to 0\.000001"),
         ({"ge_exit": 0.1}, [], r"/links/1/ge_exit: .*allowed keys: a, a_to_b, .*ge_ber, ge_enter, ge_leave, ge_loss"),
+        ({"trace": "t" * 5000}, [], r"/links/1/trace: there is no file t+…t+$"),
         ({"rate": "1Mbit", "trace": "x"}, [], r"/links/1/trace: x beside a rate of 1000000 bit/s; allowed: one of them"),
         ({}, [{"at_s": 1, "link": "s1-s9", "loss": 0}], r"/changes/0/link: there is no link 's1-s9'; there are h1-s1, s1-s2, s2-h2"),
         ({}, [{"at_s": 1, "link": "s1-s2"}], r"/changes/0: .*changes nothing; give one of preset, delay_ms, .*outage_s"),

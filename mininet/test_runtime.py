@@ -85,6 +85,8 @@ def test_the_paths_are_looked_for_beside_the_topology_file() -> None:
     [
         ("/target", "tofino", "/target: 'tofino' is not supported; allowed: bmv2"),
         ("/p4info", "absent.txtpb", "/p4info: there is no file 'absent.txtpb'; looked for /"),
+        ("/p4info", "a" * 5000, "/p4info: there is no file 'aaa"),  # longer than a name may be
+        ("/bmv2_json", "a\0b", "/bmv2_json: there is no file 'a"),
         ("/p4info", None, "/p4info: Field required"),
         ("/entries", [], "/entries: .*allowed keys: bmv2_json, clone_session_entries"),
         ("/table_entries/1/table", "ipv4_lmp", "/table_entries/1/table: unknown table 'ipv4_lmp'; did you mean"),

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 MAX_DEPTH = 64
@@ -31,6 +32,14 @@ class DocumentError(ValueError):
         self.what = what
         self.line = line
         self.column = column
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether a file has this name; False, too, for a name that no file can have: too long, or with a NUL."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def parse_json(text: str) -> Any:

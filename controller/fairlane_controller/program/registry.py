@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, short, unknown_name
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.names import (
     BUILT_IN,
@@ -27,7 +27,10 @@ PROGRAM_FILE = "program.py"
 def load_program(name: str) -> Program:
     """The program of a name or in a folder (`path/`, `./path`); UNKNOWN_NAME, or BAD_FILE that says what is wrong with its folder."""
     if "/" in name or name.startswith("."):
-        return _from_folder(Path(name).expanduser().resolve())
+        try:
+            return _from_folder(Path(name).expanduser().resolve())
+        except (OSError, ValueError, RuntimeError) as ex:  # a name that no folder can have, `~` of nobody
+            raise FairlaneError(ErrorCode.BAD_FILE, f"{short(name)!r} is no program's folder: {ex}") from None
     return _named(name)
 
 

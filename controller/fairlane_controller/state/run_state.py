@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from fairlane_controller.documents import is_file
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.state.store import STATE_FILE, Store
 
@@ -171,9 +172,9 @@ def find_folder(name_or_path: str | None) -> Path:
     root = state_root()
     if name_or_path:
         for candidate in (root / name_or_path, Path(name_or_path)):
-            if (candidate / STATE_FILE).is_file():
+            if is_file(candidate / STATE_FILE):
                 return candidate
-        if Path(name_or_path).name == STATE_FILE and Path(name_or_path).is_file():
+        if Path(name_or_path).name == STATE_FILE and is_file(name_or_path):
             return Path(name_or_path).parent
         raise FairlaneError(
             ErrorCode.NO_TOPOLOGY,

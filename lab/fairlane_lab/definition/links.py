@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from fairlane_controller.documents import is_file
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from fairlane_lab.definition.strict import Strict
@@ -34,7 +35,7 @@ def _trace(name: str, info: ValidationInfo) -> str:
         return name
     beside: Path = info.context["folder"] if info.context else TRACE_FOLDER
     for folder in (beside, TRACE_FOLDER):
-        if (folder / name).is_file():
+        if is_file(folder / name):
             return str(folder / name)
     raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from fairlane_controller.documents import parse_toml
+from fairlane_controller.documents import is_file, parse_toml
 from fairlane_controller.errors import FairlaneError
 from pydantic import BaseModel, ValidationError
 
@@ -136,9 +136,9 @@ def other_names(folder: Path = EXPERIMENTS) -> Mapping[str, Path]:
 def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
     """The experiment called `name`, or in the file that `name` is the path of. Raises ExperimentError with all that is wrong."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
-    if not path.is_file() and not name.endswith(".toml"):
+    if not is_file(path) and not name.endswith(".toml"):
         path = other_names(folder).get(name, path)
-    if not path.is_file():
+    if not is_file(path):
         if name.endswith(".toml"):
             raise ExperimentError(name, [Problem("", "there is no such file")])
         names = sorted({*experiment_names(folder), *other_names(folder)})

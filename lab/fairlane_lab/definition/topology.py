@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
+from fairlane_controller.documents import is_file
+
 from fairlane_lab.definition.body import PortChanges, TopologySpec, given
 from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.links import ChangeSpec
@@ -44,7 +46,7 @@ def resolve_topology(spec: TopologySpec, folder: Path) -> tuple[Resolved | None,
     """The document of `spec`, or what is wrong with it (paths below `topology`). A path is relative to `folder`."""
     is_path = "/" in spec.base or spec.base.endswith(".json")
     path = folder / spec.base if is_path else TOPOLOGIES / f"{spec.base}.json"
-    if not path.is_file():
+    if not is_file(path):
         names = sorted(path.stem for path in TOPOLOGIES.glob("*.json"))
         text = f"there is no file {path}" if is_path else unknown("topology", spec.base, names)
         return None, [Problem("topology.base", text)]
