@@ -22,7 +22,7 @@ FUZZ ?=
 TESTS := p4src controller hosts lab mininet switch bench setup tutorials
 # Where no program's name may be, but in the files of setup/program-names.txt, which are to become fewer.
 NO_PROGRAM := controller/fairlane controller/fairlane_controller lab/fairlane_lab mininet ptf_tests -name '*.py' -not -path '*/fairlane_controller/programs/*' \
-	-not -path 'ptf_tests/cases/*' -not -name 'test_*' -not -name 'fuzz_*' -not -path 'ptf_tests/ena_*' -not -path 'ptf_tests/gfr_*'
+	-not -path 'ptf_tests/cases/*' -not -name 'test_*' -not -name 'fuzz_*' -not -path 'ptf_tests/ena_*' -not -path 'ptf_tests/gfr_*' -not -path 'ptf_tests/qthresh_*'
 export PATH := $(CURDIR)/.setup/rust:$(PATH)$(shell command -v cargo >/dev/null || echo ":$(HOME)/.cargo/bin")
 ifneq ($(wildcard .setup/rust-toolchain),)  # set-up found no pinned tool chain
 export RUSTUP_TOOLCHAIN ?= $(shell cat .setup/rust-toolchain)
@@ -39,7 +39,7 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 	@setup/setup.sh all
 
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
-	@$(ROOT) .venv/bin/fairlane lab demo
+	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
 run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
 	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \

@@ -16,8 +16,7 @@ def apply_variants(network: Network, instead: Mapping[str, str] | None = None) -
     """Set every host that has a variant; `instead` names other variants for some hosts.
 
     Returns the lease that keeps the congestion controls and host programs (None when no host has a variant): close it
-    when the topology has ended. With an ENA sender somewhere, every host gets the program `ena`: each may be its
-    receiver. Raises HostsError; no host is left half set.
+    when the topology has ended. Where a sender needs a program at its receivers, every host gets it: each may be one. Raises HostsError; no host is left half set.
     """
     chosen = {name: spec.variant for name, spec in network.topology.hosts.items() if spec.variant} | dict(instead or {})
     variants = {name: find_variant(variant) for name, variant in chosen.items()}
@@ -39,5 +38,5 @@ def apply_variants(network: Network, instead: Mapping[str, str] | None = None) -
 def programs_of(host: str, variants: Mapping[str, Variant]) -> tuple[str, ...]:
     """The programs that a host needs, where each host of `variants` sends with its own."""
     own = variants[host].programs if host in variants else ()
-    receives = ("ena",) if any("ena" in variant.programs for variant in variants.values()) else ()
-    return tuple(dict.fromkeys((*own, *receives)))
+    received = (name for variant in variants.values() for name in variant.receiver_programs)
+    return tuple(dict.fromkeys((*own, *received)))

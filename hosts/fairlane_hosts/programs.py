@@ -12,6 +12,16 @@ from .errors import HostsError
 
 
 @dataclass(frozen=True)
+class Counter:
+    """One counter of a host program."""
+
+    label: str
+    """What it counts, as a table shows it."""
+    of_receiver: bool = False
+    """It counts at the flow's receiver; False: at its sender."""
+
+
+@dataclass(frozen=True)
 class HostProgram:
     """One program of a host: a BPF object whose parts are attached to its cgroup and its interface."""
 
@@ -23,8 +33,8 @@ class HostProgram:
     """One sentence."""
     parts: Mapping[str, Hook]
     """Where each BPF program of the object runs, by its name; at least one at the cgroup."""
-    counters: tuple[str, ...] = ()
-    """Names of its counters, in the order of `shared_count` (bpf/programs/host_slot.bpf.h); at most 16."""
+    counters: Mapping[str, Counter] = field(default_factory=lambda: MappingProxyType({}))
+    """Its counters by name, in the order of `shared_count` (bpf/programs/host_slot.bpf.h); at most 16."""
     sysctls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """`net.ipv4.*` of the host's namespace that it needs; put back when it goes."""
     kernel: tuple[int, int] = (5, 15)
@@ -48,7 +58,16 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         parts=MappingProxyType(
             {"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS}
         ),
-        counters=("ena_corrupted", "ena_notified", "ena_kept", "ena_reduced", "ena_allowed", "ena_restored"),
+        counters=MappingProxyType(
+            {
+                "ena_corrupted": Counter("corrupted segments attributed", of_receiver=True),
+                "ena_notified": Counter("ACKs with ENA received"),
+                "ena_kept": Counter("recoveries without reduction"),
+                "ena_reduced": Counter("recoveries with reduction"),
+                "ena_allowed": Counter("heads that the allowance paid for"),
+                "ena_restored": Counter("windows restored after a wrong reduction"),
+            }
+        ),
         sysctls=MappingProxyType({"tcp_invalid_ratelimit": 0}),  # every corrupted segment is answered at once
         kernel=(5, 17),  # bpf_loop
     ),
@@ -57,7 +76,12 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         source="erto.bpf.c",
         what="E-RTO: the first three timeouts in a row of an E-RTO or BCR socket send new data instead of the head",
         parts=MappingProxyType({"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS}),
-        counters=("erto_probes", "erto_ordinary"),
+        counters=MappingProxyType(
+            {
+                "erto_probes": Counter("timeouts answered with new data"),
+                "erto_ordinary": Counter("ordinary timeouts"),
+            }
+        ),
         kernel=(6, 1),  # a sockops program that may set TCP_NODELAY
     ),
     HostProgram(
@@ -65,9 +89,15 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         source="mrto.bpf.c",
         what="sets the RTO floor of sockets whose congestion control is an MRTO one as low as the kernel goes",
         parts=MappingProxyType({"mrto": Hook.SOCKET}),
-        counters=("mrto_sockets",),
+        counters=MappingProxyType({"mrto_sockets": Counter("sockets with the short timer")}),
     ),
 )
+
+
+COUNTERS: Mapping[str, Counter] = MappingProxyType(
+    {name: counter for program in PROGRAMS.values() for name, counter in program.counters.items()}
+)
+"""Those of all programs."""
 
 
 def find_program(name: str) -> HostProgram:

@@ -74,6 +74,8 @@ class Variant:
     """Set after `sysctls`, where the kernel has them."""
     programs: tuple[str, ...] = ()
     """Host programs that the host needs beside it (`fairlane_hosts.programs`)."""
+    receiver_programs: tuple[str, ...] = ()
+    """Host programs that the hosts of its receivers need. Such a sender does not take corruption for congestion."""
     kernel: tuple[int, int] = LITERATURE_KERNEL
     """The first kernel that has all that it needs."""
     features: str = "BPF struct_ops, BTF"
@@ -178,6 +180,7 @@ def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "")
         paper=f"the ENA paper over {title}",
         is_not=_ENA_IS_NOT + is_not,
         programs=("ena",),
+        receiver_programs=("ena",),
         kernel=ENA_KERNEL,
         features=_ENA_FEATURES,
         per_socket=_ENA_PER_SOCKET + per_socket,

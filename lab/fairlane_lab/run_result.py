@@ -37,17 +37,14 @@ class FlowResult:
     """Segments with data, retransmissions too; None where the runtime does not know."""
     window_reductions: int | None = None
     """How often the sender took its window back; Mininet: as its samples show."""
-    ena_corrupted: int | None = None
-    """Segments with a bad checksum that its receiver attributed; with the three below: docs/design-senders.md."""
-    ena_notified: int | None = None
-    ena_kept: int | None = None
-    ena_reduced: int | None = None
     after_spike_bytes: float | None = None
     """New bytes delivered within `AFTER_SPIKE_S` after the end of a delay spike; None without one."""
     after_spike_retransmits: int | None = None
     """From the spike's start to `AFTER_SPIKE_S` after its end."""
     recovery_s: float | None = None
     """From the spike's end until it has 90 % of what the port then carries (`measures.recovery_s`); None: not within the run."""
+    counters: dict[str, int] = field(default_factory=dict[str, int])
+    """Of the programs of its hosts (`fairlane_hosts.programs`), where it alone has a part in them."""
 
 
 @dataclass
@@ -64,14 +61,10 @@ class PortResult:
     drops: int
     queue_packets: float | None
     """Mean number of waiting packets; None where nobody can read it (BMv2)."""
-    qthresh_packets: float | None = None
-    """Mean of what was in force; None without a threshold."""
     after_spike_drops: int | None = None
     """From a delay spike's start to `AFTER_SPIKE_S` after its end; None without one."""
-    bw_bps: float | None = None
-    t_res_ms: float | None = None
-    l_d_bytes: float | None = None
-    n_c: float | None = None
+    values: dict[str, float | None] = field(default_factory=dict[str, float | None])
+    """What the program knows of the port: `LabPart.port_metrics`."""
 
 
 @dataclass
@@ -124,7 +117,7 @@ class Transfer:
 @dataclass
 class SeriesPoint:
     """One value of a time series. Metrics: `cwnd_packets`, `ssthresh_packets`, `goodput_bps`, `srtt_ms` (of a flow), `queue_packets`
-    (of a flow at the bottleneck, or of a port as flow `""`), `qthresh_packets`, `throughput_bps`, `bw_bps`, `t_res_ms` (of a port), `vc_goodput_bps` (of a VC as flow)."""
+    (of a flow at the bottleneck, or of a port as flow `""`), `throughput_bps` (of a port), and the program's: `LabPart.series_metrics`."""
 
     t_s: float
     flow: str

@@ -54,8 +54,8 @@ class TcpOptions:
     """None: as the variant says."""
     read_interval_s: float = 0.0
     """The receiving application reads so long after data came; 0: at once."""
-    ena_receiver: bool = True
-    """False: an ENA sender's receiver knows nothing of ENA; a switch may notify instead (Mininet)."""
+    receiver_program: bool = True
+    """False: the receivers have not the host program that the variant asks for (`Variant.receiver_programs`); a switch may do its work."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Flow:
     stop_s: float | None = None
     """None: to the end of the run."""
     weight: float = 1.0
-    """Share that the switch should give it (Qthresh_i = w_i · Qthresh) and by which fairness is measured."""
+    """Share that the switch should give it, and by which fairness is measured."""
     window_packets: int = 0
     """Largest window in packets (cwnd clamp); 0: none."""
     connections: int = 1
@@ -157,7 +157,7 @@ class Scenario:
 
     experiment: str
     point: str
-    """Which cell of the experiment, such as `512k-5ms/qthresh=4`: the same for its repeats."""
+    """Which cell of the experiment, such as `512k-5ms/threshold=4`: the same for its repeats."""
     params: Mapping[str, Any]
     """The cell's parameters as columns of the result (names: docs/design-lab.md)."""
     topology: Mapping[str, Any]

@@ -25,7 +25,16 @@ def run(scenario: Scenario, progress: Callable[[float], None] | None = None) -> 
         FlowResult(flow.name, flow.group, flow.variant, flow.weight, 0.94 * rate * part / sum(weights), size, 0, 4.0, 9.0, flow.app.kind == "greedy")
         for flow, part in zip(scenario.flows, weights, strict=True)
     ]  # fmt: skip
-    port = PortResult("s1", 3, round(rate), 0.99 * rate, 0.99, size, 1.5 * size, None if size == 50 else float(size))
+    port = PortResult(
+        "s1",
+        3,
+        round(rate),
+        0.99 * rate,
+        0.99,
+        size,
+        1.5 * size,
+        values={"qthresh_packets": None if size == 50 else float(size)},
+    )
     transfers = [Transfer(flow.name, flow.group, 1.0 + index, 12_000, chance.uniform(0.1, 0.5)) for flow in scenario.flows if flow.app.kind == "web" for index in range(5)]  # fmt: skip
     series = [SeriesPoint(0.5 * step, flow.name, "cwnd_packets", 2.0 + step % 4) for flow in scenario.flows for step in range(8)]  # fmt: skip
     if progress:

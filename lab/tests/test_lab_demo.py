@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab demo`: an experiment like any other; its options, its table, its folder. With a made-up runner, without a network."""
+"""`make demo`, `fairlane lab run demo --runtime mininet`: its selection, its table, its folder. With a made-up runner, without a network."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from fairlane_lab.sweep.estimates import mininet_s
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
+DEMO = ("run", "demo", "--runtime", "mininet")
+
 
 @pytest.fixture(autouse=True)
 def _root(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +28,7 @@ def _root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def demo(tmp_path: Path, *options: str) -> tuple[Result, Path]:
-    done = CliRunner().invoke(app, ["demo", "--results", str(tmp_path), *options])
+    done = CliRunner().invoke(app, [*DEMO, "--results", str(tmp_path), *options])
     return done, tmp_path / "demo" / "latest"
 
 
@@ -62,18 +64,19 @@ def test_the_demo_takes_less_than_four_minutes() -> None:
 
 
 def test_options_change_the_experiment(tmp_path: Path) -> None:
-    options = ("--link", "2M-2ms", "--qthresh", "4,auto", "--no-drop-tail", "--offsets", "0,1", "--reno", "newreno")
-    done, folder = demo(tmp_path, *options, "--duration", "20", "--seed", "3")
+    chosen = ("case=2M-2ms", "control=auto", "threshold=4,auto", "variant_1=newreno", "duration_s=21", "warmup_s=12")
+    options = [word for each in chosen for word in ("--set", each)]
+    done, folder = demo(tmp_path, *options, "--repeats", "2", "--seed", "3")
     assert done.exit_code == 0, done.output
     summary = read_summary(folder)
-    assert [point["point"] for point in summary["points"]] == ["2M-2ms/4", "2M-2ms/auto"]
+    assert [point["params"]["threshold"] for point in summary["points"]] == [4, "auto"]
     assert (summary["runs"], summary["seed"], summary["runtime"]) == (4, 3, "mininet")
     params = summary["points"][0]["params"]
     assert (params["variant_1"], params["duration_s"], params["warmup_s"]) == ("newreno", 21, 12)
 
 
 def test_the_table_fits_80_columns_and_shows_range_paper_and_true_values(tmp_path: Path) -> None:
-    _, folder = demo(tmp_path, "--link", "2M-2ms", "--offsets", "0,0.5")
+    _, folder = demo(tmp_path, "--set", "case=2M-2ms", "--repeats", "2")
     console = Console(width=80, record=True, file=io.StringIO())
     summary = read_summary(folder)
     for point in summary["points"]:
@@ -90,7 +93,7 @@ def test_the_table_fits_80_columns_and_shows_range_paper_and_true_values(tmp_pat
 
 
 def test_plots_are_made_and_made_again_from_the_folder(tmp_path: Path) -> None:
-    done, folder = demo(tmp_path, "--link", "2M-2ms", "--offsets", "0")
+    done, folder = demo(tmp_path, "--set", "case=2M-2ms", "--repeats", "1")
     names = ("shares-drop-tail", "shares-qthresh", "goodput", "cwnd", "queue")
     for name in names:
         assert f"plot   {folder.resolve()}/plots/{name}.png" in done.output
@@ -120,12 +123,10 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo", "--target", "tofino"], "must be embedded or bmv2"),
-        (["demo", "--link", "9G"], "There are: 512k-5ms, 1.5M-2ms, 2M-2ms, 5M-2ms"),
-        (["demo", "--offsets", "soon"], "must be seconds with commas"),
-        (["demo", "--offsets", "99"], "between -10 and 10 seconds"),
-        (["demo", "--qthresh", "51"], "must be auto, or 1 to 50 packets"),
-        (["demo", "--reno", "renno"], "there is no variant 'renno'. Did you mean 'reno'?"),
+        ([*DEMO, "--target", "tofino"], "must be embedded or bmv2"),
+        ([*DEMO, "--set", "case=9G"], "There are: 512k-5ms, 1.5M-2ms, 2M-2ms, 5M-2ms"),
+        ([*DEMO, "--set", "threshold=70000"], "packets from 1 to 65535, 'model' or 'auto'"),
+        ([*DEMO, "--set", "variant_1=renno"], "there is no variant 'renno'. Did you mean 'reno'?"),
         (["show", "/nonexistent"], "there is no summary.json in it"),
         (["plot", "/nonexistent"], "there is no summary.json in it"),
     ],
@@ -138,6 +139,6 @@ def test_bad_arguments_say_what_is_allowed(arguments: list[str], message: str) -
 
 def test_the_demo_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    result = CliRunner().invoke(app, ["demo"])
+    result = CliRunner().invoke(app, DEMO)
     assert result.exit_code == 2
     assert "Mininet needs root" in result.output

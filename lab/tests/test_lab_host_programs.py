@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions
-from fairlane_lab.testbed.ena_counters import ena_counters
+from fairlane_lab.testbed.counters import counters_of
 from fairlane_lab.testbed.host_settings import wishes
 
 
@@ -42,7 +42,7 @@ def test_an_ena_sender_s_receiver_gets_the_program_too() -> None:
 
 
 def test_a_receiver_may_know_nothing_of_ena() -> None:
-    tcp = dataclasses.replace(TcpOptions(), ena_receiver=False)
+    tcp = dataclasses.replace(TcpOptions(), receiver_program=False)
     assert programs(scenario(flow("a", "h1", "h2", "ena-reno"), tcp=tcp)) == {"h1": ("ena",), "h2": ()}
 
 
@@ -57,12 +57,12 @@ def test_counters_belong_to_a_flow_that_has_its_hosts_for_itself() -> None:
         "h1": {"ena_corrupted": 0, "ena_notified": 7, "ena_kept": 2, "ena_reduced": 1},
         "h2": {"ena_corrupted": 5, "ena_notified": 0, "ena_kept": 0, "ena_reduced": 0},
     }
-    assert ena_counters(alone[0], alone, of_hosts) == {
+    assert counters_of(alone[0], alone, of_hosts) == {
         "ena_notified": 7,
         "ena_kept": 2,
         "ena_reduced": 1,
         "ena_corrupted": 5,
     }
     shared = [*alone, flow("b", "h3", "h2", "ena-sack")]
-    assert "ena_corrupted" not in ena_counters(alone[0], shared, of_hosts)
-    assert ena_counters(alone[0], alone, {}) == {}
+    assert "ena_corrupted" not in counters_of(alone[0], shared, of_hosts)
+    assert counters_of(alone[0], alone, {}) == {}

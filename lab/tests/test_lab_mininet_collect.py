@@ -115,8 +115,8 @@ def test_only_the_window_counts(tmp_path: Path) -> None:
     assert port.throughput_bps == pytest.approx(990_000)
     assert port.utilisation == pytest.approx(0.99)
     assert (port.drops, port.queue_packets) == (80, 5.0)
-    assert port.qthresh_packets == pytest.approx((4 * 6 + 4 * 8) / 8)
-    assert (port.bw_bps, port.t_res_ms, port.n_c) == (1e6, 7.0, None)
+    assert port.values["qthresh_packets"] == pytest.approx((4 * 6 + 4 * 8) / 8)
+    assert tuple(port.values[name] for name in ("bw_bps", "t_res_ms", "n_c")) == (1e6, 7.0, None)
 
 
 def test_series_are_in_the_run_s_own_time(tmp_path: Path) -> None:

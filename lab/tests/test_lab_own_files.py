@@ -59,7 +59,7 @@ sweep.sender = [{ label = "ena-sack", variant = "ena-sack", receive_windows = 4 
 sweep.file_bytes = [100_000]
 quick.only = {}
 mininet.only = {}
-tcp.ena_receiver = false
+tcp.receiver_program = false
 """
 
 
@@ -91,7 +91,10 @@ def test_topology_and_program_are_found_beside_the_file(folder: Path) -> None:
     ("old", "new", "message"),
     [
         ("far.json", "./near.json", "mine.toml: topology.base: there is no file"),
+        ("far.json", "a" * 5000 + ".json", "mine.toml: topology.base: there is no file"),
         ("own/", "owen/", "mine.toml: program: "),
+        ("own/", "~nobody-at-all/own/", "mine.toml: program: "),
+        ("own/", "a" * 5000 + "/", "mine.toml: program: "),
         ("control.names_errors", "control.names_error", "control.names_error: there is no key 'names_error'. Did you mean 'names_errors'?"),
     ],
 )  # fmt: skip

@@ -20,7 +20,7 @@ from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Control, Flow, Scenario
 
-PORT = PortResult("s1", 3, 2_000_000, 1.98e6, 0.99, 7, 12.5)
+PORT = PortResult("s1", 3, 2_000_000, 1.98e6, 0.99, 7, 12.5, values={"qthresh_packets": None})
 
 
 def flow(name: str, goodput_bps: float, weight: float = 1.0, greedy: bool = True, group: str = "") -> FlowResult:

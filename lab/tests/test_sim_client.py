@@ -12,6 +12,7 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.measure.source import DIGEST_PORT_REPORT
 from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.lab.sim import key_of
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_lab.sim.client import SimSwitch
@@ -61,7 +62,7 @@ def test_what_is_written_is_read_back_and_right_entries_are_left_alone(world: Si
 
 
 def test_a_refused_update_is_named_and_the_good_ones_are_applied(world: SimWorld) -> None:
-    key = world.config.flows[0].key  # the set-up gave it slot 0
+    key = key_of(world.config.flows[0])  # the set-up gave it slot 0
 
     async def work(client: SwitchClient) -> dict[int, GRPCStatusCode]:
         with pytest.raises(FairlaneError, match=r"switch s1 .* refused 1 update: update 0: ALREADY_EXISTS") as caught:
@@ -93,7 +94,7 @@ def test_a_switch_without_a_program_says_so(world: SimWorld) -> None:
 
 
 def test_digests_come_at_their_instant_to_the_one_who_listens(world: SimWorld) -> None:
-    key = world.config.flows[0].key
+    key = key_of(world.config.flows[0])
 
     async def work(client: SwitchClient) -> tuple[float, list[dict[str, Any]]]:
         await client.write([-key.entry()])
@@ -110,7 +111,7 @@ def test_digests_come_at_their_instant_to_the_one_who_listens(world: SimWorld) -
 
 
 def test_an_entry_that_aged_out_is_told(world: SimWorld) -> None:
-    key = world.config.flows[0].key
+    key = key_of(world.config.flows[0])
 
     async def work(client: SwitchClient) -> tuple[float, list[str]]:
         await client.write([-key.entry(), +key.entry(3, idle_timeout_s=2.0)])

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fairlane_hosts.simulator import SIM_VARIANTS
 from fairlane_hosts.variants import VARIANTS
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Change, Flow, Scenario, TcpOptions
 from fairlane_lab.sim.config import START_SPREAD_S, rate_steps, resolve
-from fairlane_lab.sim.variants import SIM_VARIANTS, tcp_object
+from fairlane_lab.sim.senders import tcp_object
 from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
 
 PERIOD_NS = 20_000_000
@@ -74,8 +75,8 @@ def test_a_variant_s_options() -> None:
     own = Flow("l", "g", "h1", "h3", variant="reno-linux", tcp={"initial_window_packets": 4, "sack": True})
     assert tcp_object(own, TcpOptions())["initial_window_packets"] == 4
     assert tcp_object(own, TcpOptions())["recovery"] == "sack"
-    ena = Flow("e", "g", "h1", "h3", variant="ena-sack", tcp={"ena_receiver": False})
-    assert (tcp_object(ena, TcpOptions())["ena"], tcp_object(ena, TcpOptions())["ena_receiver"]) == (True, False)
+    ena = Flow("e", "g", "h1", "h3", variant="ena-sack", tcp={"receiver_program": False})
+    assert (tcp_object(ena, TcpOptions())["ena"], tcp_object(ena, TcpOptions())["receiver_program"]) == (True, False)
     mrto = Flow("m", "g", "h1", "h3", variant="nss-mrto")
     assert tcp_object(mrto, TcpOptions(rto_min_s=0.2))["rto_min_ns"] == 4_000_000
     assert tcp_object(replace(mrto, tcp={"rto_min_s": 0.1}), TcpOptions())["rto_min_ns"] == 100_000_000

@@ -120,9 +120,9 @@ def test_probes_are_in_no_flows_count() -> None:
     flows = (cbr("one", "h1", 1_500_000), cbr("two", "h2", 1_500_000))
     result = run(scenario(*flows, control=Control("drop_tail", measure=True, probes=True), series=True))
     (port,) = result.ports
-    assert port.n_c == pytest.approx(2.0)
-    assert port.l_d_bytes == pytest.approx(FRAME_BYTES, rel=0.003)
-    assert port.bw_bps == pytest.approx(2e6, rel=0.001)
+    assert port.values["n_c"] == pytest.approx(2.0)
+    assert port.values["l_d_bytes"] == pytest.approx(FRAME_BYTES, rel=0.003)
+    assert port.values["bw_bps"] == pytest.approx(2e6, rel=0.001)
 
 
 def test_a_dry_run_decides_under_traffic_and_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

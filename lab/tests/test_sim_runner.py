@@ -45,7 +45,7 @@ def test_two_overloads_fill_the_link_and_a_threshold_shares_it_evenly() -> None:
     assert shares(qthresh)["fast"] == pytest.approx(0.5, abs=0.02)
     assert (drop_tail.ports[0].queue_packets or 0) > 45
     assert 11 <= (qthresh.ports[0].queue_packets or 0) <= 12
-    assert (drop_tail.ports[0].qthresh_packets, qthresh.ports[0].qthresh_packets) == (None, 6.0)
+    assert [each.ports[0].values.get("qthresh_packets") for each in (drop_tail, qthresh)] == [None, 6.0]
 
 
 @pytest.mark.parametrize("loop", [False, True], ids=["entries-at-once", "entries-by-the-loop"])
@@ -58,10 +58,10 @@ def test_a_weight_is_a_share(loop: bool) -> None:
 def test_the_loop_measures_the_link_without_deciding() -> None:
     result = run(scenario(FAST, SLOW, control=Control("drop_tail", measure=True)))
     (port,) = result.ports
-    assert port.bw_bps == pytest.approx(RATE_BPS, rel=0.01)
-    assert port.l_d_bytes == pytest.approx(1014, rel=0.001)
-    assert port.n_c == pytest.approx(2.0)
-    assert port.qthresh_packets is None
+    assert port.values["bw_bps"] == pytest.approx(RATE_BPS, rel=0.01)
+    assert port.values["l_d_bytes"] == pytest.approx(1014, rel=0.001)
+    assert port.values["n_c"] == pytest.approx(2.0)
+    assert port.values.get("qthresh_packets") is None
     assert shares(result)["fast"] > 0.6
     assert [event["event"] for event in result.events][:1] == ["took_over"]
 
@@ -161,13 +161,16 @@ def test_behind_drop_tail_vegas_starves_and_behind_qthresh_it_does_not() -> None
 def test_the_loop_tunes_the_threshold_and_says_what_it_measured() -> None:
     result = run(scenario(RENO, VEGAS, control=Control("qthresh", "auto"), duration_s=40.0, warmup_s=15.0, series=True))
     (port,) = result.ports
-    assert port.bw_bps == pytest.approx(RATE_BPS, rel=0.01)
-    assert port.t_res_ms == pytest.approx(7.0, rel=0.05)  # 2·2 ms + 2·1 ms + the frame's and the ACK's serialisation
-    assert port.n_c == pytest.approx(2.0, abs=0.2)
+    assert port.values["bw_bps"] == pytest.approx(RATE_BPS, rel=0.01)
+    assert port.values["t_res_ms"] == pytest.approx(
+        7.0, rel=0.05
+    )  # 2·2 ms + 2·1 ms + the frame's and the ACK's serialisation
+    assert port.values["n_c"] == pytest.approx(2.0, abs=0.2)
     assert port.utilisation > 0.97
     assert fairness(result) > 0.9
-    assert port.qthresh_packets is not None
-    assert 3 < port.qthresh_packets < 9
+    threshold = port.values["qthresh_packets"]
+    assert threshold is not None
+    assert 3 < threshold < 9
     assert {"took_over", "flow", "tuned"} <= {event["event"] for event in result.events}
     for flow in ("reno", "vegas"):
         assert max(value for _, value in points(result, flow, "queue_packets")) >= 2
@@ -176,7 +179,7 @@ def test_the_loop_tunes_the_threshold_and_says_what_it_measured() -> None:
 def test_the_model_alone_tunes_nothing() -> None:
     result = run(scenario(RENO, VEGAS, control=Control("qthresh", "model"), duration_s=15.0))
     assert "tuned" not in {event["event"] for event in result.events}
-    assert result.ports[0].t_res_ms is not None
+    assert result.ports[0].values["t_res_ms"] is not None
 
 
 def test_transfers_of_every_kind_are_told() -> None:

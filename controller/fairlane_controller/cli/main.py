@@ -59,6 +59,7 @@ COMMANDS = [
 MOVED = {
     "init": "config init",
     "diff": "config diff",
+    "lab demo": "lab run demo --runtime mininet",
     **moved_commands(),
     **{command.name: f"p4 {command.name}" for command in p4.COMMANDS},
 }

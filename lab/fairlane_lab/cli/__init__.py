@@ -2,7 +2,7 @@
 """`fairlane lab …`: the commands of the lab.
 
 listing.py  list, show     running.py    run, sweep               options.py  what several commands share
-demo.py     demo           reporting.py  plot, report, compare    tables.py, output.py  what they print
+reporting.py  plot, report, compare    tables.py, output.py  what they print
 stopping.py  Ctrl-C and SIGTERM
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import typer
 
-from fairlane_lab.cli.demo import demo
 from fairlane_lab.cli.listing import list_experiments, show
 from fairlane_lab.cli.reporting import compare, plot, report
 from fairlane_lab.cli.running import run, sweep
@@ -23,7 +22,6 @@ app.command()(sweep)
 app.command()(plot)
 app.command()(report)
 app.command()(compare)
-app.command()(demo)
 
 
 @app.callback()

@@ -64,20 +64,7 @@ def run(
     """Run experiments, each into a new run folder; Ctrl-C keeps what is there (exit code 130)."""
     selection = make_selection(runtime, target, seed, repeats, values, quick)
     definitions = find_experiments(names, runtime)
-    run_definitions(definitions, selection, target, results, jobs or cores(), plots, check, as_json)
-
-
-def run_definitions(
-    definitions: Sequence[Definition],
-    selection: Selection,
-    target: str,
-    results: Path | None,
-    jobs: int = 1,
-    plots: bool = True,
-    check: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Run experiments one after the other and show what came out. Leaves with the exit code when it is not 0."""
+    jobs = jobs or cores()
     _check_selections(definitions, selection)
     _need_root(selection.runtime)
     code = 0

@@ -76,7 +76,7 @@ class TcpSpec(Strict):
     timestamps: bool | None = None
     sack: bool | None = None
     read_interval_s: Annotated[float, Field(ge=0, le=60)] | None = None
-    ena_receiver: bool | None = None
+    receiver_program: bool | None = None
 
 
 class FlowSpec(Strict):

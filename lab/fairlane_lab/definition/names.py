@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from fairlane_hosts.programs import COUNTERS
+from fairlane_hosts.simulator import SIM_VARIANTS
 from fairlane_hosts.variants import VARIANTS
 
 from fairlane_lab.programs import find_part, known_parts
 from fairlane_lab.programs.part import LabPart
 from fairlane_lab.programs.part import Name as Name
-from fairlane_lab.sim.variants import SIM_VARIANTS
 
 PARAMETERS: dict[str, Name] = {
     "case": Name("case", kind=str),
     "control": Name("control", kind=str),
     "scheme": Name("scheme", kind=str),
-    "threshold": Name("Qthresh", "packets", kind=str),
     "sender": Name("sender", kind=str),
     "variant": Name("variant", kind=str),
     "variant_1": Name("first variant", kind=str),
@@ -48,6 +48,7 @@ PARAMETERS: dict[str, Name] = {
     "distance": Name("distance", kind=str),
     "weight": Name("weight"),
     "mss_bytes": Name("segment", "bytes", kind=int),
+    "receiver_program": Name("receiver has the sender's program"),
     "start_s": Name("start", "s"),
     "duration_s": Name("duration", "s"),
     "warmup_s": Name("warm-up", "s"),
@@ -59,16 +60,16 @@ With a `sender`, points that differ in it alone meet the same world in the same 
 SET_BY_THE_LAB = frozenset({"case", "control", "offset_s"})
 
 RUN_METRICS: dict[str, Name] = {
-    "throughput_bps": Name("throughput", "Mbit/s", 1e-6),
+    "throughput_bps": Name("throughput", "Mbit/s", 1e-6, head="through-\nput"),
     "goodput_bps": Name("goodput", "Mbit/s", 1e-6),
-    "utilisation": Name("utilisation", "%", 100),
+    "utilisation": Name("utilisation", "%", 100, head="util."),
     "fairness": Name("fairness (min/max)", "%", 100),
     "jain": Name("Jain index"),
     "retransmits": Name("retransmits", kind=int),
     "timeouts": Name("timeouts", kind=int),
     "drops": Name("drops", kind=int),
     "queue_packets": Name("mean queue", "packets"),
-    "completion_s": Name("completion time (median)", "s"),
+    "completion_s": Name("completion time (median)", "s", head="compl."),
     "completion_p95_s": Name("completion time (95 %)", "s"),
     "transfers": Name("finished transfers", kind=int),
     "unfinished": Name("transfers cut", kind=int),
@@ -80,10 +81,7 @@ RUN_METRICS: dict[str, Name] = {
     "wasted_share": Name("sent and not new", "%", 100),
     "fair_share_ratio": Name("times its fair share"),
     "window_reductions": Name("window reductions", kind=int),
-    "ena_corrupted": Name("corrupted segments attributed", kind=int),
-    "ena_notified": Name("ACKs with ENA received", kind=int),
-    "ena_kept": Name("recoveries without reduction", kind=int),
-    "ena_reduced": Name("recoveries with reduction", kind=int),
+    **{name: Name(counter.label, kind=int) for name, counter in COUNTERS.items()},
     "after_spike_bytes": Name("delivered in 5 s after the spike", "KB", 1e-3),
     "after_spike_drops": Name("queue drops from the spike on, to 5 s after it", kind=int),
     "after_spike_retransmits": Name("retransmissions from the spike on, to 5 s after it", kind=int),
@@ -126,6 +124,9 @@ SERIES_METRICS: dict[str, Name] = {
     "throughput_bps": Name("throughput", "Mbit/s", 1e-6),
     **{name: about for part in known_parts() for name, about in part.series_metrics.items()},
 }
+
+LIMIT_SERIES = tuple(part.limit_series for part in known_parts() if part.limit_series)
+"""Of SERIES_METRICS, limits of a queue."""
 
 TRANSFER_METRICS: dict[str, Name] = {
     "completion_s": Name("completion time", "s"),

@@ -47,6 +47,8 @@ class Name:
     scale: float = 1.0
     """Shown value = value · scale."""
     kind: type[float] | type[int] | type[str] | type[bool] = float
+    head: str = ""
+    """Short, for the head of a table's column; empty: the label."""
 
 
 class LabPart:
@@ -60,8 +62,12 @@ class LabPart:
     object_metrics: ClassVar[Mapping[str, Name]] = {}
     """Of each of its objects: `metric[object]`."""
     series_metrics: ClassVar[Mapping[str, Name]] = {}
+    limit_series: ClassVar[str] = ""
+    """The one of `series_metrics` that holds the queue down: drawn as steps over the queue."""
     value_labels: ClassVar[Mapping[tuple[str, str], str]] = {}
     """What a reader sees for a value: (parameter, value) → label."""
+    colours: ClassVar[Mapping[str, int]] = {}
+    """Values that look the same in all pictures: index into the palette (`report/style.py`)."""
     switch_parameters: ClassVar[frozenset[str]] = frozenset()
     """Parameters that say what the switch does, beside those of `Control`: a run's seed does not depend on them."""
     has_vcs: ClassVar[bool] = False

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from fairlane_lab.definition.names import TRANSFER_METRICS, Name
+from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.report import labels
 from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, panels
@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 MAX_LINES = 8
 """More flows than this are drawn as groups: their mean, and a band from the lowest to the highest."""
 MAX_POINTS = 1200
-_STEPPED = {"cwnd_packets", "ssthresh_packets", "queue_packets", "qthresh_packets"}
+_STEPPED = {"cwnd_packets", "ssthresh_packets", "queue_packets", *LIMIT_SERIES}
 
 
 @dataclass(frozen=True)
@@ -216,10 +216,11 @@ def _group(axis: Axes, samples: pd.DataFrame, scale: float, colour: str, group: 
 
 
 def _threshold(axis: Axes, plot: Series, run: RunFolder, point: Point, legend: Legend) -> None:
-    """The threshold in force, over the queues that it holds."""
-    samples = _samples(run, point, "qthresh_packets", plot)
+    """The limit in force, over the queues that it holds."""
+    found = ((name, _samples(run, point, name, plot)) for name in LIMIT_SERIES)
+    limit, samples = next(((name, samples) for name, samples in found if not samples.empty), ("", None))
     fixed = point.params.get("threshold")
-    if not samples.empty:
+    if samples is not None:
         samples = samples[samples["flow"] == samples["flow"].iloc[0]]
         times, values = samples["t_s"].to_numpy(float), samples["value"].to_numpy(float)
         times, values = np.append(times, _end_s(run, point, plot)), np.append(values, values[-1])
@@ -228,7 +229,7 @@ def _threshold(axis: Axes, plot: Series, run: RunFolder, point: Point, legend: L
         axis.axhline(float(fixed), color=INK, lw=1.1, ls=(0, (4, 2)), zorder=4)
     else:
         return
-    legend.line("Qthresh in force", INK, "", (0, (4, 2)))
+    legend.line(f"{labels.series_name(limit or 'threshold').label} in force", INK, "", (0, (4, 2)))
 
 
 def _measured_from(axis: Axes, run: RunFolder, plot: Series, legend: Legend) -> None:

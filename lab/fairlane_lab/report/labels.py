@@ -78,11 +78,9 @@ def value_label(column: str, value: Any) -> str:
 
 
 def setting_label(column: str, value: Any) -> str:
-    """A parameter with its value: `Qthresh 4`, `delay 5 ms`; the bare value where it says itself what it is."""
-    text = value_label(column, value)
-    if column == "threshold":
-        return f"Qthresh {text}"
-    return f"{name_of(column).label} {text}" if is_number(value) and column != "rate_bps" else text
+    """A parameter with its value: `delay 5 ms`, `threshold 4`; the bare value where it says itself what it is."""
+    text, name = value_label(column, value), name_of(column)
+    return f"{name.label} {text}" if (is_number(value) or name.unit) and column != "rate_bps" else text
 
 
 def rate_label(rate_bps: float) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 import matplotlib as mpl
 
+from fairlane_lab.programs import known_parts
+
 mpl.use("Agg")
 
 INK = "#1c1e22"
@@ -24,16 +26,13 @@ FIXED = {
     "vegas": 0,
     "reno": 1,
     "newreno": 1,
-    "qthresh": 2,
-    "auto": 2,
     "drop_tail": 6,
     "drop-tail": 6,
-    "fixed": 5,
-    "model": 4,
     "vegas-linux": 5,
     "reno-linux": 4,
     "web": 3,
     "interactive": 4,
+    **{value: colour for part in known_parts() for value, colour in part.colours.items()},
 }
 """Values that look the same in all pictures of all experiments: index into PALETTE."""
 

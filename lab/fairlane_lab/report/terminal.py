@@ -11,7 +11,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from fairlane_lab.definition.names import Name
+from fairlane_lab.definition.names import Name, find_name
 from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder, Spread
 
@@ -22,12 +22,6 @@ HEAD_WIDTH = 10
 """Longer names of metrics are broken between words."""
 POINT_WIDTH = 12
 """The names of the points get that much at least."""
-_HEADS = {
-    "throughput_bps": "through-\nput",
-    "utilisation": "util.",
-    "completion_s": "compl.",
-    "qthresh_packets": "Qthresh",
-}
 
 
 def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
@@ -54,7 +48,8 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
     for metric in metrics:
         base, group = labels.split_metric(metric)
         words = names[metric].label.split(" (")[0].split(",")[0]
-        head = _HEADS.get(base) or "\n".join(textwrap.wrap(words, HEAD_WIDTH, break_long_words=False))
+        known = find_name(base)
+        head = (known and known.head) or "\n".join(textwrap.wrap(words, HEAD_WIDTH, break_long_words=False))
         table.add_column(
             "\n".join(part for part in (group, head, names[metric].unit) if part), justify="right", no_wrap=True
         )

@@ -22,7 +22,7 @@ class Outcome:
     value: str = ""
     """As a reader sees it, with its unit."""
     at: str = ""
-    """The picked point's parameter, such as `Qthresh 5`."""
+    """The picked point's parameter, such as `delay 5 ms`."""
     margin: float = 0.0
     """How far inside its bound, in the metric's unit; negative outside."""
 

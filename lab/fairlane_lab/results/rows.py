@@ -14,7 +14,14 @@ import numpy as np
 from fairlane_lab.definition.names import column_kind
 from fairlane_lab.programs import find_part
 from fairlane_lab.results.known import known_mean, known_sum
-from fairlane_lab.results.senders import FLOW_COLUMNS, fair_share_ratios, file_metrics, sender_metrics, spike_metrics
+from fairlane_lab.results.senders import (
+    FLOW_COLUMNS,
+    counted,
+    fair_share_ratios,
+    file_metrics,
+    sender_metrics,
+    spike_metrics,
+)
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
@@ -151,11 +158,7 @@ def _bottleneck(ports: Sequence[PortResult]) -> Row:
         "utilisation": main.utilisation,
         "drops": sum(port.drops for port in ports),
         "queue_packets": known_sum(port.queue_packets for port in ports),
-        "qthresh_packets": main.qthresh_packets,
-        "bw_bps": main.bw_bps,
-        "t_res_ms": main.t_res_ms,
-        "l_d_bytes": main.l_d_bytes,
-        "n_c": main.n_c,
+        **main.values,
     }
 
 
@@ -202,7 +205,7 @@ def _flow(flow: FlowResult, total: float, peaks: Mapping[str, float]) -> Row:
         "share": flow.goodput_bps / total if total > 0 else 0.0,
         "retransmits": flow.retransmits,
         "timeouts": flow.timeouts,
-        **{name: value for name in FLOW_COLUMNS if (value := getattr(flow, name)) is not None},
+        **{name: value for name in FLOW_COLUMNS if (value := counted(flow, name)) is not None},
         "cwnd_packets": flow.cwnd_packets,
         "cwnd_peak_packets": peaks.get(flow.flow),
         "srtt_ms": flow.srtt_ms,
@@ -218,11 +221,7 @@ def _port(port: PortResult) -> Row:
         "utilisation": port.utilisation,
         "drops": port.drops,
         "queue_packets": port.queue_packets,
-        "qthresh_packets": port.qthresh_packets,
-        "bw_bps": port.bw_bps,
-        "t_res_ms": port.t_res_ms,
-        "l_d_bytes": port.l_d_bytes,
-        "n_c": port.n_c,
+        **port.values,
     }
 
 

@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from fairlane_hosts.programs import COUNTERS
+
 from fairlane_lab.run_result import FlowResult, PortResult, Transfer
 
 Row = dict[str, Any]
-SENDER_COUNTERS = (
-    "segments_sent",
-    "window_reductions",
-    "ena_corrupted",
-    "ena_notified",
-    "ena_kept",
-    "ena_reduced",
-)
+SENDER_COUNTERS = ("segments_sent", "window_reductions", *COUNTERS)
 FLOW_COLUMNS = (*SENDER_COUNTERS, "after_spike_bytes", "after_spike_retransmits", "recovery_s")
 """Of a flow, where its runtime knows them and, for the last three, the run has a delay spike."""
 
@@ -43,11 +38,16 @@ def file_metrics(transfers: Sequence[Transfer]) -> Row:
     return metrics
 
 
+def counted(flow: FlowResult, name: str) -> Any:
+    """One of FLOW_COLUMNS; None where its runtime does not know it."""
+    return flow.counters.get(name) if name in COUNTERS else getattr(flow, name)
+
+
 def sender_metrics(flows: Sequence[FlowResult], names: Sequence[str] = SENDER_COUNTERS) -> Row:
     """Sums of what the flows' senders counted, those that all of them know; `wasted_share`: of the data segments sent, those sent again."""
     metrics: Row = {}
     for name in names:
-        values = [getattr(flow, name) for flow in flows]
+        values = [counted(flow, name) for flow in flows]
         if values and None not in values:
             metrics[name] = sum(values)
     sent = metrics.get("segments_sent")

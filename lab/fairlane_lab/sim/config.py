@@ -7,18 +7,17 @@ import ipaddress
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
-
-from fairlane_controller.programs.qthresh.flows import FlowKey
+from typing import Any, NamedTuple
 
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario
 from fairlane_lab.sim.programs import Program, find_program
-from fairlane_lab.sim.variants import tcp_object
+from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology, managed_ports
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 TO_PORT = 5001
 FROM_PORT = 10_000
 """Of flow 0; the next flows count up."""
@@ -32,13 +31,26 @@ TRAFFIC_MANAGER = ("link_layer", "scheduler", "queues", "queue_cells", "port_cel
 """Further keys of a topology's switch port that the simulator's ports have under the same names."""
 
 
+class FiveTuple(NamedTuple):
+    """Addresses, protocol (6: TCP, 17: UDP) and ports of a connection, as its sender's packets have them."""
+
+    src: Address
+    dst: Address
+    protocol: int
+    src_port: int
+    dst_port: int
+
+    def __str__(self) -> str:
+        return f"{'tcp' if self.protocol == TCP else 'udp'} {self.src}:{self.src_port} > {self.dst}:{self.dst_port}"
+
+
 @dataclass(frozen=True)
 class SimFlow:
     """One netsim flow: a `Flow`, or one of its `connections`."""
 
     name: str
     flow: Flow
-    key: FlowKey
+    key: FiveTuple
     "Of its first connection; an application `web` opens others."
 
     @property
@@ -141,7 +153,7 @@ def resolve(scenario: Scenario, sample_period_ns: int) -> SimConfig:
     return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns, changes)
 
 
-def host_address(topology: fl_topology.Topology, host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def host_address(topology: fl_topology.Topology, host: str) -> Address:
     """The host's address without its prefix length."""
     return ipaddress.ip_interface(topology.hosts[host].ip).ip
 
@@ -163,7 +175,7 @@ def _flows(scenario: Scenario, topology: fl_topology.Topology) -> Iterable[SimFl
             names.add(name)
             protocol = UDP if flow.app.kind == "cbr_udp" else TCP
             source, target = host_address(topology, flow.sender), host_address(topology, flow.receiver)
-            key = FlowKey(source, target, protocol, FROM_PORT + index, TO_PORT)
+            key = FiveTuple(source, target, protocol, FROM_PORT + index, TO_PORT)
             yield SimFlow(name, replace(flow, connections=1), key)
             index += 1
 

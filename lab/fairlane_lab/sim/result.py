@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from fairlane_hosts.programs import COUNTERS
+from fairlane_hosts.simulator import SIM_VARIANTS
 
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.measures import carried_bps, mean_between, recovery_s
@@ -16,11 +18,9 @@ from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult,
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
 from fairlane_lab.sim.measure import PortKey, Snapshot
-from fairlane_lab.sim.variants import SIM_VARIANTS, tcp_object
+from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.sim.world import SimWorld
 
-SENDER_COUNTERS = ("window_reductions", "ena_corrupted", "ena_notified", "ena_kept", "ena_reduced")
-"""Of a flow, as `FlowResult` has them."""
 INFINITE_SSTHRESH = 2**31 - 1
 """Linux's TCP_INFINITE_SSTHRESH: no threshold yet, and nothing to draw."""
 
@@ -79,7 +79,8 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
         srtt_ms=None if srtt_ns is None else srtt_ns / 1e6,
         greedy=flow.app.kind == "greedy",
         segments_sent=after["sent_segments"] - before["sent_segments"],
-        **{name: after[name] - before[name] for name in SENDER_COUNTERS if name in after},
+        window_reductions=after["window_reductions"] - before["window_reductions"] if is_tcp else None,
+        counters={name: after[name] - before[name] for name in COUNTERS if name in after},
         **_after_spike(seen, columns, each),
     )
 
@@ -115,7 +116,7 @@ def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
         drops=seen.after.drops[key] - seen.before.drops[key],
         queue_packets=mean(columns.port(*key, "waiting_packets"), columns.window(start_s, end_s)),
         after_spike_drops=seen.spike[2].drops[key] - seen.spike[0].drops[key] if seen.spike else None,
-        **seen.world.part.port_values(seen, key),
+        values=seen.world.part.port_values(seen, key),
     )
 
 

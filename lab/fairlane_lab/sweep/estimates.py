@@ -70,7 +70,7 @@ def _files_s(scenario: Scenario, flow: Flow, sharing: int) -> float:
     path = replace(path, rate_bps=path.rate_bps / sharing, rtt_s=path.rtt_s + tcp.read_interval_s)
     window_bytes = offered_window_bytes(tcp, flow)
     variant = VARIANTS.get(flow.variant)
-    if lost and not (variant and "ena" in variant.programs and tcp.ena_receiver):
+    if lost and not (variant and variant.receiver_programs and tcp.receiver_program):
         window_bytes = min(window_bytes, tcp.mss_bytes * math.sqrt(1.5 / lost))  # Mathis et al. 1997, eq. (3)
     rate_bps = ceiling_bps(
         app.bytes, path, tcp.mss_bytes, window_bytes, tcp.initial_window_packets, overhead_bytes(tcp)

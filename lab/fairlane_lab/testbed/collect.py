@@ -37,7 +37,7 @@ from fairlane_lab.run_result import (
 )
 from fairlane_lab.scenario import Flow
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
-from fairlane_lab.testbed.ena_counters import ena_counters
+from fairlane_lab.testbed.counters import counters_of
 from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender, tcp_of
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
@@ -208,7 +208,7 @@ def _add_flows(
                 greedy=flow.app.kind == "greedy",
                 segments_sent=_grown(connection.segments, window) if connection.segments else None,
                 window_reductions=_reductions(connection, window),
-                **ena_counters(flow, running.scenario.flows, running.counters),
+                counters=counters_of(flow, running.scenario.flows, running.counters),
                 **_after_spike(running, port_rate_bps, flow, series, connection, window),
             )
         )
@@ -404,10 +404,10 @@ def _add_port(
     rates: list[tuple[float, int]],
     window: Window,
     samples: Samples,
-    of_program: dict[str, Any],
+    of_program: dict[str, float | None],
     name: str,
 ) -> None:
-    """`of_program` are fields that the P4 program has of it; `name` is the port's in the series."""
+    """`of_program` is what the P4 program knows of it; `name` is the port's in the series."""
     key = (port.switch, port.port)
     sent = samples.tx_bytes.get(key, [])
     if len(sent) < 2:
@@ -435,7 +435,7 @@ def _add_port(
             drops=round(counter_at(drops, window.end_s) - counter_at(drops, window.start_s)),
             queue_packets=_mean(waiting, window),
             after_spike_drops=after_spike_drops,
-            **of_program,
+            values=of_program,
         )
     )
     for metric, points in (

@@ -40,7 +40,7 @@ class HostWish:
     sysctls: dict[str, int]
     """`net.ipv4.*` beside the variant's."""
     programs: tuple[str, ...] = ()
-    """Host programs: of the variants that it sends with, and `ena` where it receives from an ENA sender."""
+    """Host programs: of the variants that it sends with, and of those that it receives from."""
 
 
 @dataclass
@@ -102,8 +102,8 @@ def wishes(scenario: Scenario) -> Wishes:
         hosts.setdefault(flow.sender, HostWish(variant, extra))
         needed = programs.setdefault(flow.sender, {})
         needed.update(dict.fromkeys(variant.programs))
-        if "ena" in variant.programs and tcp.ena_receiver:
-            programs.setdefault(flow.receiver, {})["ena"] = None
+        if tcp.receiver_program:
+            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(variant.receiver_programs))
         data, ack = (flow.sender, flow.receiver), (flow.receiver, flow.sender)
         initial = tcp.initial_window_packets if variant.source is None else 0
         settings = (tcp.rto_min_s, initial, flow.window_packets)

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
-from fairlane_lab.programs.part import LabPart, Name
+from fairlane_lab.programs.part import LabPart
 
 from fairlane_controller.program.settings import Section
 
@@ -22,5 +21,4 @@ class Part(LabPart):
 
     Control = Control
     shows_columns = False
-    parameters: ClassVar[Mapping[str, Name]] = {"ena_receiver": Name("receiver knows ENA")}
-    switch_parameters = frozenset({"ena_receiver"})
+    switch_parameters = frozenset({"receiver_program"})

@@ -110,7 +110,7 @@ pub struct TcpConfig {
     /// Error notification, both roles: name corrupted segments to the peer, and take its names (docs/design-senders.md).
     pub ena: bool,
     /// With `ena`: this end names what it gets corrupted; false: a receiver that knows nothing of it.
-    pub ena_receiver: bool,
+    pub receiver_program: bool,
     /// With `ena`: losses that nobody named are corruption too, as long as they are as rare beside those named as hits of
     /// the header, which hide whose segment it was.
     pub ena_presumes: bool,
@@ -149,7 +149,7 @@ impl Default for TcpConfig {
             dupack_threshold: 3,
             slow_start_after_idle: false,
             ena: false,
-            ena_receiver: true,
+            receiver_program: true,
             ena_presumes: true,
         }
     }

@@ -50,7 +50,7 @@ class Control(Section):
 
 
 _MEASURED: Mapping[str, Name] = {
-    "qthresh_packets": Name("Qthresh in force", "packets"),
+    "qthresh_packets": Name("Qthresh in force", "packets", head="Qthresh"),
     "bw_bps": Name("measured BW", "Mbit/s", 1e-6),
     "t_res_ms": Name("measured T_res", "ms"),
 }
@@ -62,17 +62,20 @@ class Part(LabPart):
     Control = Control
     has_loop = True
     shows_columns = False
+    parameters: ClassVar[Mapping[str, Name]] = {"threshold": Name("Qthresh", "packets", kind=str)}
     run_metrics: ClassVar[Mapping[str, Name]] = {
         **_MEASURED,
         "l_d_bytes": Name("measured L_D", "bytes"),
         "n_c": Name("measured N_C"),
     }
     series_metrics: ClassVar[Mapping[str, Name]] = {**_MEASURED, "qthresh_packets": Name("Qthresh", "packets")}
+    limit_series = "qthresh_packets"
     value_labels: ClassVar[Mapping[tuple[str, str], str]] = {
         ("scheme", "qthresh"): "Qthresh",
         ("threshold", "auto"): "self-tuning",
         ("threshold", "model"): "eq. (9)",
     }
+    colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "auto": 2, "fixed": 5, "model": 4}
 
     def control(self, settings: Any) -> scenario.Control:
         return scenario.Control(**settings.model_dump())

@@ -11,7 +11,7 @@ from typing import Any
 from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.run_result import RunError, SeriesPoint
-from fairlane_lab.sim.config import SimConfig
+from fairlane_lab.sim.config import SimConfig, SimFlow
 from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
@@ -74,7 +74,7 @@ class QthreshInSim(SimPart):
     def _flow_entries(self) -> list[Any]:
         """Each known flow has the slot of its place in the list."""
         return [
-            each.key.entry(slot, weight=None if each.flow.weight == 1.0 else each.flow.weight)
+            key_of(each).entry(slot, weight=None if each.flow.weight == 1.0 else each.flow.weight)
             for slot, each in enumerate(self.world.config.flows)
             if each.has_known_key
         ]
@@ -138,12 +138,17 @@ class QthreshInSim(SimPart):
         if not self._control.needs_loop:
             switches = self.world.managed_switches()
             return {each.name: [(name, FLOW_REGISTER, slot) for name in switches] for slot, each in enumerate(flows)}
-        names = {str(each.key): each.name for each in flows}
+        names = {str(key_of(each)): each.name for each in flows}
         found: dict[str, list[tuple[str, str, int]]] = {}
         for event in seen.events:
             if event["event"] == "flow" and event["flow"] in names:
                 found.setdefault(names[event["flow"]], []).append((event["switch"], FLOW_REGISTER, event["slot"]))
         return {name: list(reversed(places)) for name, places in found.items()}
+
+
+def key_of(flow: SimFlow) -> FlowKey:
+    """The key of the flow's entry."""
+    return FlowKey(*flow.key)
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,7 @@ class _FlowWeights:
         """None when every flow has the weight 1."""
         if all(flow.weight == 1.0 for flow in config.scenario.flows):
             return None
-        by_key = {each.key: each.flow.weight for each in config.flows if each.has_known_key}
+        by_key = {key_of(each): each.flow.weight for each in config.flows if each.has_known_key}
         by_sender: dict[object, float] = {}
         for each in config.flows:
             if not each.has_known_key and by_sender.setdefault(each.key.src, each.flow.weight) != each.flow.weight:
