@@ -49,9 +49,9 @@ stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
-	@setup/test_groups.sh lint+typecheck ptf test-python test-kernel+test-timed+test-rust fuzz-short
+	@setup/test_groups.sh lint+typecheck ptf+fuzz-short test-python test-kernel+test-timed+test-rust
 
-# The tests in real time leave most of the machine idle: these, which are the longest to build, take what is left.
+# PTF and the tests in real time leave most of the machine idle: those in Rust, which are the longest to build, take what is left.
 test-rust: setup ## unit and integration tests of the Rust workspace
 	@nice -n 19 $(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace
 
@@ -73,7 +73,7 @@ fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS
 	@[ -n "$(FUZZ)" ] || $(PY) controller/tests/fuzz.py --seed $(SEED) --seconds $$(( $(SECONDS) * 5 ))
 
 fuzz-short: setup ## the same in two minutes, always with the same inputs
-	@$(CARGO) test --quiet $(MANIFEST) --workspace --test short -- --ignored --nocapture
+	@nice -n 19 $(CARGO) test --quiet $(MANIFEST) --workspace --test short -- --ignored --nocapture
 
 conformance: ## packet tests (STF) through the embedded switch (P4C=a p4c tree, or any folder of tests and programs)
 	@test -n "$${P4C:-}" || { echo "name a p4c tree: make conformance P4C=../p4c (p4c-bm2-ss must be on the PATH)"; exit 2; }
