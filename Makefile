@@ -41,7 +41,7 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
 	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
 	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
 		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER)) $(if $(PLAIN),--plain)
 
@@ -49,9 +49,9 @@ stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
-	@setup/test_groups.sh lint+typecheck ptf+fuzz-short test-python test-kernel+test-timed+test-rust
+	@setup/test_groups.sh lint+typecheck ptf test-python test-kernel+test-timed+test-rust+fuzz-short
 
-# PTF and the tests in real time leave most of the machine idle: those in Rust, which are the longest to build, take what is left.
+# The tests in real time leave most of the machine idle: those in Rust, which are the longest to build, take what is left.
 test-rust: setup ## unit and integration tests of the Rust workspace
 	@nice -n 19 $(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace
 

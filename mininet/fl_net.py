@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 import fl_state
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
@@ -48,7 +49,7 @@ class NetworkOptions:
     target: str = "embedded"
     """`embedded` or `bmv2`."""
     program: str = DEFAULT_PROGRAM
-    """P4 program below `p4src/compiled/`."""
+    """Name, or path of its folder."""
     seed: int = 1
     """Of all chance in the run: the wire's links, the programs' `random()`."""
     tls: bool = False
@@ -86,7 +87,6 @@ class Network:
         self._interfaces: list[str] = []
         self._owned: list[fl_state.OwnedProcess] = []
         self._routes = {name: [asdict(route) for route in topology.routes(name)] for name in topology.switches}
-        self._far_sides = {name: topology.far_side_ports(name) for name in topology.switches}
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
         self._writing = threading.Lock()
@@ -286,14 +286,13 @@ class Network:
         self._write()
 
     def _write(self) -> None:
-        compiled = Path(__file__).parent.parent / "p4src" / "compiled"
         state: dict[str, Any] = {
             "name": self.options.name,
             "topology": self.topology.path,
             "target": self.options.target,
             "program": self.options.program,
             "pids": [process.as_json() for process in self._owned],
-            "switches": [self._switch_state(name, compiled) for name in self.switches],
+            "switches": [self._switch_state(name) for name in self.switches],
             "wire": {"control": str(self.wire_control()), "links": [link["name"] for link in self.wire_links]},
             "links": [
                 {
@@ -330,12 +329,9 @@ class Network:
         end = Endpoint(switch, port)
         return next(link.mtu for link in self.topology.links if end in (link.a, link.b))
 
-    def _switch_state(self, name: str, compiled: Path) -> dict[str, Any]:
+    def _switch_state(self, name: str) -> dict[str, Any]:
         switch = self.switches[name]
-        program = self.options.program
-        files = self.pipelines.get(name) or PipelineFiles(
-            compiled / f"{program}.json", compiled / f"{program}.p4info.txtpb"
-        )
+        files = self.pipelines.get(name) or load_program(self.options.program).pipeline()
         return {
             "name": name,
             "device_id": switch.options.device_id,
@@ -364,7 +360,7 @@ class Network:
                     "link_layer": spec.link_layer,
                     "mtu": self._mtu(name, port),
                     "bottleneck": spec.bottleneck,
-                    "far_side": port in self._far_sides[name],
+                    **self.topology.settings(name, port),
                 }
                 for port, spec in switch.options.ports.items()
             ],

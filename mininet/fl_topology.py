@@ -59,6 +59,8 @@ class PortSpec(Strict):
     """The controller measures this port and sets its threshold."""
     far_side: bool = False
     """The far side of a satellite link, for a program that has some."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """What the switch's program is to have set there (`Program.Settings`); see `check_settings`."""
 
 
 class HostSpec(Strict):
@@ -170,6 +172,10 @@ class Topology:
             return frozenset(port for port, spec in self.ports[switch].items() if spec.far_side)
         return frozenset(port for port, other in self.neighbours(switch) if other in self.switches)
 
+    def settings(self, switch: str, port: int) -> dict[str, Any]:
+        """What a port says for the program of its switch."""
+        return {"far_side": port in self.far_side_ports(switch), **self.ports[switch][port].settings}
+
     def routes(self, switch: str) -> list[Route]:
         """A route to every host by the fewest hops; ties go to the lower port."""
         routes: list[Route] = []
@@ -249,6 +255,13 @@ def check(document: Any, origin: str = "topology") -> Topology:
         if count != 1:
             raise TopologyError(f"{origin}: /hosts/{name}: a host has exactly one link, this one has {count}")
     return topology
+
+
+def check_settings(topology: Topology, model: type[BaseModel]) -> None:
+    """Check what the ports say for a program, whose settings of a port are a `model`. Raises TopologyError."""
+    for switch, ports in topology.ports.items():
+        for port, spec in ports.items():
+            validate(model, spec.settings, topology.path, f"/switches/{switch}/ports/{port}/settings")
 
 
 def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:

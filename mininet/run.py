@@ -15,6 +15,8 @@ from pathlib import Path
 
 import fl_runtime
 import fl_topology
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.client import Endpoint
@@ -34,11 +36,6 @@ FULL_FRAME_BYTES = 1514
 """Length of the frames for which BMv2's queues get their rate: a sender's default, without the check sequence."""
 
 
-def programs() -> list[str]:
-    """The P4 programs that are compiled."""
-    return sorted(path.stem for path in (HERE.parent / "p4src" / "compiled").glob("*.json") if path.stem != "manifest")
-
-
 def options() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -52,7 +49,9 @@ def options() -> argparse.Namespace:
         "--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program"
     )
     parser.add_argument(
-        "--program", choices=programs(), default=DEFAULT_PROGRAM, help="the P4 program of the switches (p4src/compiled)"
+        "--program",
+        default=DEFAULT_PROGRAM,
+        help=f"the program of the switches: {', '.join(program_names())}, or the path of a folder (docs/programs.md)",
     )
     parser.add_argument(
         "--instance", type=int, default=0, help="number of this topology; another one may run beside it"
@@ -114,6 +113,9 @@ def run(chosen: argparse.Namespace) -> None:
     """Start everything and stay in the CLI; raises what starting raises."""
     topology = fl_topology.load(chosen.topology)
     runtimes = fl_runtime.load_all(topology)
+    loaded = load_program(chosen.program)
+    loaded.pipeline().check()
+    fl_topology.check_settings(topology, loaded.Settings)
     wanted = NetworkOptions(
         chosen.instance,
         chosen.target,
@@ -144,7 +146,7 @@ def run(chosen: argparse.Namespace) -> None:
                     network.switches[name].shape(FULL_FRAME_BYTES)
 
         program(list(network.switches))
-        if ours and load_program(chosen.program).control:
+        if ours and loaded.control:
             start_loop([network], ours if runtimes else [])
         print(
             f"topology {chosen.topology.name}: {counted(len(network.hosts), 'host')}, {counted(len(network.switches), 'switch')} ({chosen.target}); state in {network.folder}"
@@ -153,7 +155,7 @@ def run(chosen: argparse.Namespace) -> None:
             for name, switch in network.switches.items():
                 print(f"{name}: P4Runtime on {switch.options.grpc}, device id {switch.options.device_id}")
         else:
-            tries = ("status", *load_program(chosen.program).first_commands, "link list")
+            tries = ("status", *loaded.first_commands, "link list")
             print(f"try in another terminal: {' · '.join(f'fairlane {one}' for one in tries)}")
         if topology.changes:
             stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
@@ -168,12 +170,21 @@ def main() -> int:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     try:
         with ended_by_signals():
+            if "/" in chosen.program:
+                chosen.program = str(Path(chosen.program).resolve())
             if chosen.folder is not None:
                 chosen.topology = chosen.topology.resolve()
                 chosen.script = chosen.script and chosen.script.resolve()
                 os.chdir(chosen.folder)
             run(chosen)
-    except (fl_topology.TopologyError, RuntimeError, HostsError, OSError, subprocess.TimeoutExpired) as error:
+    except (
+        fl_topology.TopologyError,
+        FairlaneError,
+        RuntimeError,
+        HostsError,
+        OSError,
+        subprocess.TimeoutExpired,
+    ) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -166,9 +166,6 @@ class LaneTest(BaseTest):
         (entry,) = self.switch.read(fy.P4CounterEntry(name, index=index))
         return entry.packet_count, entry.byte_count
 
-    def admitted(self, port: int = SLOW_PORT, traffic_class: int = 0) -> tuple[int, int]:
-        return self.counter("admitted", port << 3 | traffic_class)
-
     def drops(self, reason: int, port: int = SLOW_PORT) -> tuple[int, int]:
         return self.counter("drops", port << 4 | reason)
 
@@ -282,11 +279,13 @@ class LaneTest(BaseTest):
             self._already_out += 1
 
     def arrivals(self, port: int = SLOW_PORT) -> int:
-        """Packets that ingress has decided about for a port: admitted, passed or refused."""
-        cells = [fy.P4CounterEntry("admitted", index=port << 3 | c) for c in range(8)]
-        cells += [fy.P4CounterEntry("passed", index=port)]
-        cells += [fy.P4CounterEntry("drops", index=port << 4 | r) for r in self.REFUSALS]
-        return sum(entry.packet_count for entry in self.switch.read(cells))
+        """Packets that ingress has decided about for a port."""
+        return sum(entry.packet_count for entry in self.switch.read(self.arrival_cells(port)))
+
+    def arrival_cells(self, port: int) -> list[fy.P4CounterEntry]:
+        """The counters of what passed to a port and of what was refused."""
+        refused = [fy.P4CounterEntry("drops", index=port << 4 | reason) for reason in self.REFUSALS]
+        return [fy.P4CounterEntry("passed", index=port), *refused]
 
     def count_sent(self, packets: int) -> None:
         """Says that a test sent packets for the slow port in its own way, and settles."""

@@ -14,6 +14,7 @@ from base import REASON_PORT_FULL, SLOW_PORT, LaneTest
 from packets import FiveTuple
 
 UNLIMITED = 0xFFFFFFFF
+CLASSES = 8
 FALLBACK_SLOTS = 1 << 14
 FIRST_FALLBACK_SLOT = 1 << 16
 NO_FLOW_SLOT = FIRST_FALLBACK_SLOT + FALLBACK_SLOTS
@@ -71,6 +72,13 @@ class QthreshTest(LaneTest):
             "vid": five_tuple.vid,
         }
         return match, "flow_v6" if five_tuple.is_ipv6 else "flow_v4"
+
+    def admitted(self, port: int = SLOW_PORT, traffic_class: int = 0) -> tuple[int, int]:
+        return self.counter("admitted", port << 3 | traffic_class)
+
+    def arrival_cells(self, port: int) -> list[fy.P4CounterEntry]:
+        admitted = [fy.P4CounterEntry("admitted", index=port << 3 | each) for each in range(CLASSES)]
+        return [*super().arrival_cells(port), *admitted]
 
     def flow_arrivals(self, five_tuple: FiveTuple) -> tuple[int, int]:
         """(packets, bytes) of the direct counter of a flow's entry."""

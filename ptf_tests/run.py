@@ -52,7 +52,7 @@ class Suite:
             files = load_program(program).pipeline()
         except FairlaneError as error:
             raise TargetError(error.message) from None
-        own = Path(program) / "ptf" if "/" in program else CASES / program
+        own = Path(program).resolve() / "ptf" if "/" in program else CASES / program
         if not own.is_dir():
             raise TargetError(f"no tests for the program {program}: there is no folder {own}")
         return cls(program, files, (SHARED, own))

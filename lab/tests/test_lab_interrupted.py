@@ -56,7 +56,8 @@ def interrupted(driver: Path, folder: Path, number: signal.Signals, *arguments: 
     )
     try:
         deadline = time.monotonic() + DEADLINE_S
-        while not list(folder.glob("**/parts/00002")):
+        # Of a sweep's folder or of a run's; not `**`, which also looks into batches that are gone by then.
+        while not [*folder.glob("parts/00002"), *folder.glob("*/*/parts/00002")]:
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < deadline, "no result on the disk"
             time.sleep(0.01)

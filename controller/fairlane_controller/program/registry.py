@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import sys
 from collections.abc import Iterable
@@ -55,7 +56,8 @@ def _from_folder(folder: Path) -> Program:
     path = folder / PROGRAM_FILE
     if not path.is_file():
         raise FairlaneError(ErrorCode.BAD_FILE, f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
-    package = f"fairlane_program_{folder.name}_{abs(hash(folder)):x}"
+    place = hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
+    package = f"fairlane_program_{folder.name}_{place}"  # the same in every process: its objects go from one to another
     sys.modules[package] = ModuleType(package)
     sys.modules[package].__path__ = [str(folder)]
     try:

@@ -33,6 +33,7 @@ from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptio
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition
+from fairlane_lab.topology_scripts import fl_topology
 
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 
@@ -181,6 +182,10 @@ def resolve_point(
     problems += found
     if topology is None or problems:
         return None, problems
+    try:
+        fl_topology.check_settings(topology.checked, part.program.Settings)
+    except fl_topology.TopologyError as error:
+        return None, [Problem("topology", str(error))]
     problems = [*_name_problems(body, topology, definition.experiment.runtimes), *part.problems(body, topology)]
     return Resolution(point, body, topology, name, part, part.control(body.control)), problems
 

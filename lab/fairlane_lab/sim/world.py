@@ -109,7 +109,7 @@ def _run_state(config: SimConfig) -> RunState:
                 queue_packets=spec.queue_packets,
                 bottleneck=(name, number) in config.managed,
                 mtu=mtus[fl_topology.Endpoint(name, number)],
-                **{"far_side": number in topology.far_side_ports(name)},
+                **topology.settings(name, number),
                 **{key: getattr(spec, key, None) or fallback for key, fallback in TRAFFIC_MANAGER.items()},
             )
             for number, spec in topology.ports[name].items()

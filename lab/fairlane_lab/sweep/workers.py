@@ -9,13 +9,16 @@ import contextlib
 import ctypes
 import logging
 import multiprocessing
+import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from typing import Any
+
+from fairlane_controller.program.registry import load_program
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
@@ -87,8 +90,9 @@ class Workers:
         while left or running:
             try:
                 while left and len(running) < AHEAD * count:
-                    running[executor.submit(_run_batch, self._runner, left[0])] = left[0]
-                    left.popleft()
+                    programs = {scenario.program for scenario in left[0]}
+                    task = executor.submit(_run_batch, self._runner, programs, pickle.dumps(left[0]))
+                    running[task] = left.popleft()
                 done, _ = wait(running, timeout=self._patience_s, return_when=FIRST_COMPLETED)
                 if not done:
                     raise RunError(f"no run ended for {self._patience_s:g} s: given up")
@@ -157,8 +161,11 @@ def dask_cluster(
     return execute
 
 
-def _run_batch(runner: str, scenarios: Sequence[Scenario]) -> list[Outcome]:
-    return [run_one(runner, scenario) for scenario in scenarios]
+def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes) -> list[Outcome]:
+    """`scenarios` are pickled: their settings may be of classes of a folder's program, which has to be loaded first."""
+    for program in programs:
+        load_program(program)
+    return [run_one(runner, scenario) for scenario in pickle.loads(scenarios)]
 
 
 def _fail(scenarios: Sequence[Scenario], error: str, on_outcome: OnOutcome) -> None:
