@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from fairlane_controller.config.loop_options import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import SOCKET_FILE
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.deploy import make_plan
@@ -25,6 +24,7 @@ from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_REQUESTS
 from fairlane_controller.programs.qthresh.table_write import settings_of
+from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from fairlane_controller.verbs.updates import from_text
 from finsy import P4Schema

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from fairlane_controller.cli import complete
 from fairlane_controller.cli.main import main
-from fairlane_controller.loop.events import EventLog
+from fairlane_controller.state.events import EventLog
 from live_switch import COMPILED
 from state_tools import put_text
 from test_controller_state import good_state, write_state

@@ -45,7 +45,7 @@ async def test_the_queues_are_asked_as_the_new_target_has_them(
         state["target"] = new
         write_topology(switch.folder, state)
 
-    monkeypatch.setattr("fairlane_controller.gnmi.queues.queue_source_of", source_of)
+    monkeypatch.setattr("fairlane_controller.gnmi.queues.GnmiQueues", source_of)
     state = read_topology(switch.folder)
     target = "bmv2"
     starts_on(target)

@@ -155,7 +155,7 @@ def complete_event(ctx: Any, incomplete: str) -> list[str]:
 
     def work() -> list[str]:
         from fairlane_controller.live.events import EventTail
-        from fairlane_controller.loop.events import EVENTS_FILE
+        from fairlane_controller.state.events import EVENTS_FILE
         from fairlane_controller.state.run_state import find_folder
 
         events = EventTail(find_folder(_given(ctx, "state")) / EVENTS_FILE, first=5_000).new()

@@ -10,12 +10,12 @@ from typing import Any
 from fairlane_controller.cli.output import console, print_table
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.loop.control import ask
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
 from fairlane_controller.programs.gfr.deploy import is_gfr
 from fairlane_controller.programs.qthresh.policies import read_limits
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
 from fairlane_controller.units import format_rate, format_size, format_time

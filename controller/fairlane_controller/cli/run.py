@@ -18,8 +18,8 @@ from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.source import LiveTargets
+from fairlane_controller.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.dry_run import run_dry
-from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program

@@ -13,9 +13,9 @@ from finsy import P4Schema, P4TableEntry
 from fairlane_controller.config.model import FairlaneConfig
 from fairlane_controller.config.ports import differing, read_infos, wanted
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.program.contract import Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import Entries, difference, entries_by_key, read_entries

@@ -19,8 +19,8 @@ from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.loop.control import loop_runs
-from fairlane_controller.loop.events import EventLog
+from fairlane_controller.state.ask import loop_runs
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.units import counted
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
 from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
-from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.programs.gfr.deploy import is_gfr
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import PortLimit, read_limits
+from fairlane_controller.state.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.run_state import TOPOLOGY, RunState
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.shared import UNLIMITED
+from fairlane_controller.typed import typed
 
 OP = "port_set"
 """Request of the history: `{"op": "port_set", "switch", "port", "change": {…}}`, the names of `PortChange`."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.program.registry import load_program
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient

@@ -13,8 +13,8 @@ from typing import Any, cast
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.journal import INTENT, Change, Kind, Record, append, read_history
 from fairlane_controller.history.ops import Context, Request, apply_all
-from fairlane_controller.loop.control import change_id
-from fairlane_controller.loop.events import EVENTS_FILE, EventLog
+from fairlane_controller.state.ask import change_id
+from fairlane_controller.state.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.state.store import Store, release_room

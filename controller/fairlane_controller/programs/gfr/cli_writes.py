@@ -10,7 +10,6 @@ from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.change import change_config, config_before, plan_of
 from fairlane_controller.programs.gfr.deploy import apply_plan, is_gfr
@@ -19,6 +18,7 @@ from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 

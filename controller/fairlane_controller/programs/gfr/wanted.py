@@ -9,7 +9,6 @@ from typing import Any
 
 from finsy import P4TableEntry
 
-from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.program import contract
 from fairlane_controller.program.contract import Wanted
 from fairlane_controller.programs.gfr.config import GfrConfig
@@ -17,6 +16,7 @@ from fairlane_controller.programs.gfr.deploy import Plan
 from fairlane_controller.programs.gfr.entries import Active, port_entries
 from fairlane_controller.programs.gfr.line import at_capacity
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.difference import Entries
 

@@ -16,7 +16,6 @@ from typing import Any
 from fairlane_controller.errors import unknown_name
 from fairlane_controller.history.journal import Change, record
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.control import loop_runs
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import checked
 from fairlane_controller.programs.qthresh import changes
@@ -27,6 +26,7 @@ from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.requests import REQUESTS
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.table_write import write_with_settings
+from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import Documents, Store
 
