@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 import fl_ports
 import grpc
 import pytest
+from fairlane_controller.config.port_change import change_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
-from fairlane_controller.gnmi.change import change_port
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import GnmiQueues
 from fairlane_controller.programs.qthresh.policies import read_limits

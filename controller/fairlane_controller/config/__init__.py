@@ -8,6 +8,7 @@
 | `check.py` | what a file must fulfil as a whole and on the topology that runs |
 | `wanted.py` | the entries that it means |
 | `compare.py` | what the file says beside what the switches hold |
+| `port_change.py` | a change of a port's queue or rate, with what its program makes of it |
 | `apply.py` | the difference into all switches, or into none |
 | `show.py`, `emit.py` | what is in force as such a file |
 | `schema.py` | the JSON schema for editors |

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,7 +121,7 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pl
                 ", ".join(f"{name}={_word(data[name])}" for name in one.wanted) for data in (one.wanted, one.current)
             ]
             found.rows.append(Row(found.switch, "settings", one.place, DIFFERENT, *words))
-    _entries(client, found, current, wanted.entries, program.tables)
+    _entries(client, found, current, wanted.entries, program)
     for old, new in wanted.follow:
         found.entries_before += plain_updates([~replace(old)], client.switch.p4info)
         if old == new:  # no difference now, but the change of the queue would make one
@@ -170,7 +170,7 @@ def _word(value: object) -> str:
 
 
 def _entries(
-    client: SwitchClient, found: SwitchDiff, current: Entries, wanted: Iterable[P4TableEntry], tables: Sequence[str]
+    client: SwitchClient, found: SwitchDiff, current: Entries, wanted: Iterable[P4TableEntry], program: Program
 ) -> None:
     """Rows and updates that lead from `current` to exactly `wanted`."""
     schema = found.schema = client.switch.p4info
@@ -179,10 +179,10 @@ def _entries(
         shown = new or old
         assert shown is not None
         place = match_text(shown, schema)
-        texts = [action_text(entry, schema) if entry is not None else "" for entry in (new, old)]
+        texts = [action_text(entry, schema, program.units) if entry is not None else "" for entry in (new, old)]
         found.rows.append(Row(found.switch, shown.table_id, place, status, *texts))
 
-    for change in difference(current, entries_by_key(client, wanted), tables):
+    for change in difference(current, entries_by_key(client, wanted), program.tables):
         status = MISSING if change.before is None else EXTRA if change.after is None else DIFFERENT
         row(status, change.after, change.before)
         found.updates.append(change.to_json())

@@ -152,6 +152,8 @@ class Program:
     "Events of its run time that come often: lines for debugging."
     reasons: ClassVar[Mapping[int, Reason]] = {}
     "Drop reasons of its own, beside those of packets that all programs share."
+    units: ClassVar[Mapping[str, str]] = {}
+    "Units of parameters of its actions whose names do not end in one (`max_packets`, `period_us`): packets, cells, bit/s; 1/256 of a fraction."
     meanings: ClassVar[Mapping[str, str]] = {}
     "Further words of its rows (verdicts), each with a short sentence."
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -195,6 +197,20 @@ class Program:
         """The entries of one port with these settings. Pure."""
         del port, settings
         return ()
+
+    def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
+        """What a port with these settings is to have when its queue gets room for other packets or bytes.
+
+        Args:
+            settings: what the port has, as `ports_of` says it.
+            packets: packets that may wait from now on; None: as before.
+            size: bytes that may wait from now on, 0 without a limit; None: as before.
+
+        Returns:
+            The same where the program does not depend on it; `entries` of both say what is written.
+        """
+        del packets, size
+        return settings
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
         """Problems that one value alone cannot show, each `key: what is wrong, and what is allowed`."""

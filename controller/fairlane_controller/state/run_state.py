@@ -7,6 +7,7 @@ import difflib
 import ipaddress
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -217,6 +218,22 @@ def write_topology(folder: Path, data: dict[str, Any]) -> None:
     """Replace what the launcher wrote. Raises BAD_FILE."""
     with Store(folder) as store:
         store.put({TOPOLOGY: data})
+
+
+def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any]) -> None:
+    """Put new values of a port into what the launcher wrote, as far as `PortState` names them. Raises BAD_FILE."""
+    values = {name: value for name, value in values.items() if name in PortState.model_fields}
+
+    def put(data: dict[str, Any]) -> dict[str, Any]:
+        for one in cast("list[dict[str, Any]]", data.get("switches") or []):
+            for entry in cast("list[dict[str, Any]]", one.get("ports") or []):
+                if (one.get("name"), entry.get("port")) == (switch, port):
+                    entry.update(values)
+        return data
+
+    if values:
+        with Store(folder) as store:
+            store.update(TOPOLOGY, put)
 
 
 def read_run_state(folder: Path) -> RunState:

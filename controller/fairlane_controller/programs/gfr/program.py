@@ -44,6 +44,12 @@ class Gfr(Program):
     first_commands = ("gfr apply FILE", "gfr vc list")
     undo_requests = {"gfr_apply": "change:apply_config"}
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane gfr`")
+    units = {
+        **dict.fromkeys(("qmax", "lbo", "hbo", "threshold"), "cells"),
+        **dict.fromkeys(("z", "alpha"), "1/256"),
+        **dict.fromkeys(("share", "inv_share", "inv_rest"), "1/65536"),
+        "w": "bit/s",
+    }
     columns = view.COLUMNS
     kinds = view.KINDS
     frequent_events = ("gfr_active",)
