@@ -7,9 +7,12 @@ import shlex
 from pathlib import Path
 from typing import Any, ClassVar
 
+import gfr_configs as configs
 import pytest
 from fairlane_controller.cli import complete
 from fairlane_controller.cli.main import main
+from fairlane_controller.programs.gfr.deploy import make_plan
+from fairlane_controller.programs.gfr.store import GfrState, GfrStore
 from fairlane_controller.state.events import EventLog
 from live_switch import COMPILED
 from state_tools import put_text
@@ -75,6 +78,16 @@ def test_a_broken_run_state_is_silence(
     put_text(topology, "topology", text)
     for line in ("fairlane status -s ", "fairlane threshold set -p ", "fairlane p4 table_dump ", "fairlane log --vc "):
         assert offered(line, monkeypatch, capsys) == []
+
+
+def test_vcs_that_are_remembered_are_offered(
+    topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert offered("fairlane log --vc ", monkeypatch, capsys) == [], "its program has none"
+    write_state(topology, {**good_state(), "program": "gfr"})
+    plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
+    GfrStore(topology).put(plan.state)
+    assert offered("fairlane log --vc vc", monkeypatch, capsys) == ["vc1", "vc2", "vc3", "vc4", "vc5"]
 
 
 class _Ctx:

@@ -79,17 +79,15 @@ def complete_port(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 
 
 def complete_vc(ctx: Any, incomplete: str) -> list[str]:
-    """Names of the VCs in force."""
+    """Names of the VCs that the topology's program remembers."""
 
     def work() -> list[str]:
-        from fairlane_controller.programs.gfr.store import GfrStore
-        from fairlane_controller.state.run_state import find_folder
+        from fairlane_controller.program.registry import load_program
+        from fairlane_controller.state.run_state import find_folder, read_run_state
 
-        return [
-            vc.name
-            for vc in GfrStore(find_folder(_given(ctx, "state"))).state.config.vcs
-            if vc.name.startswith(incomplete)
-        ]
+        run = read_run_state(find_folder(_given(ctx, "state")))
+        names = load_program(run.program).object_names("vc", run.folder)
+        return [name for name in names if name.startswith(incomplete)]
 
     return _quiet(work)
 

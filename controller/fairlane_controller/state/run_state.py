@@ -8,6 +8,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -114,8 +115,8 @@ class SwitchState(_Model):
         return next((p for p in self.ports if p.port == number), None)
 
 
-DEFAULT_PROGRAM = "qthresh"
-"""What switches run when nothing says another."""
+DEFAULT_PROGRAM: str = import_module("fairlane_controller.programs").DEFAULT
+"""What switches run when nothing says another: the folder of the programs says which."""
 
 
 class RunState(_Model):

@@ -171,5 +171,4 @@ def _plain(event: dict[str, Any]) -> dict[str, Any]:
         "port": event.get("port"),
         "why": sentence_of(event),
         "dry_run": bool(event.get("dry_run")),
-        "packets": event.get("qthresh_packets") if isinstance(event.get("qthresh_packets"), (int, float)) else None,
     }

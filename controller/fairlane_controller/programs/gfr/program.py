@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fairlane import (
@@ -127,6 +128,10 @@ class Gfr(Program):
         }
         sections = {"clp_dscp": list(remembered.clp_dscp), "vcs": config.get("vcs", [])}
         return Config(ports, GfrSections.model_validate(sections))
+
+    def object_names(self, kind: str, folder: Path) -> list[str]:
+        """VCs of the configuration in force."""
+        return [vc.name for vc in GfrStore(folder).state.config.vcs] if kind == "vc" else []
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports and VCs."""
