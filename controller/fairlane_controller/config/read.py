@@ -6,13 +6,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.model import FairlaneConfig, config_model
+from fairlane_controller.config.model import FairlaneConfig, config_model, model_of
 from fairlane_controller.config.positions import Position, nearest, positions
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
@@ -70,22 +71,25 @@ def read_text(text: str, name: str) -> FairlaneConfig:
 
 def parse(data: Any, source: Source) -> FairlaneConfig:
     """A configuration from plain data; raises BAD_FILE with `source`'s name and places."""
+    model = config_model()
+    with suppress(FairlaneError):  # else the check of the key `program` says it, with its place
+        model = model_of(str(cast("dict[str, Any]", data).get("program") or "")) if isinstance(data, dict) else model
     try:
-        return config_model().model_validate(data)
+        return model.model_validate(data)
     except ValidationError as ex:
-        raise source.error(_describe(cast("dict[str, Any]", item)) for item in ex.errors()) from None
+        raise source.error(_describe(cast("dict[str, Any]", item), model) for item in ex.errors()) from None
 
 
-def _describe(item: dict[str, Any]) -> str:
+def _describe(item: dict[str, Any], model: type[FairlaneConfig]) -> str:
     """One of pydantic's problems as `policies[0].scheme: …`."""
     steps = keys_in(item)
     if item["type"] == "extra_forbidden":
-        keys = keys_at(config_model(), steps[:-1])
+        keys = keys_at(model, steps[:-1])
         near = difflib.get_close_matches(str(steps[-1]), keys, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{key_path(steps)}: unknown key{hint}; valid: {', '.join(keys)}"
-    text = describe_one({**item, "loc": steps}, config_model())
+    text = describe_one({**item, "loc": steps}, model)
     inner = re.match(r"^(?P<where>\S+): (?P<key>[a-z_]+): (?P<rest>.*)$", text, re.DOTALL)
-    if item["type"] == "value_error" and inner and inner["key"] in keys_at(config_model(), steps):
+    if item["type"] == "value_error" and inner and inner["key"] in keys_at(model, steps):
         return f"{inner['where']}.{inner['key']}: {inner['rest']}"  # a validator of the whole table names its key
     return text
