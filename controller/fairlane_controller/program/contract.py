@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -64,8 +64,6 @@ class Wanted:
     "Exactly these, in the program's `tables`."
     resets: Sequence[Any] = ()
     "Updates that are written before them: counters that begin anew."
-    follow: Sequence[tuple[P4TableEntry, P4TableEntry]] = ()
-    "(now, wanted) of entries that a change of a port's queue takes along, so that they are written even where they are the same."
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,8 @@ class Plan(ABC):
     """A checked configuration, ready for all switches."""
 
     @abstractmethod
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
-        """What a switch is to have that has `current` in the program's tables, and whose ports `requeued` get another queue. Pure."""
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """What a switch is to have that has `current` in the program's tables. Pure."""
 
     def remembered(self, switch: str) -> Sequence[Remembered]:
         """What is to be remembered of a switch, as far as it differs from what is."""
@@ -113,9 +111,8 @@ class PortPlan(Plan):
     config: Config
     run: RunState | None = None
 
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+    def wanted(self, switch: str, current: Entries) -> Wanted:
         """The entries of the switch's ports."""
-        del requeued
         known = {} if self.config.exact else self.program.ports_of(switch, current)
         known |= {place[1]: chosen for place, chosen in (self.config.ports or {}).items() if place[0] == switch}
         states = {one.name: one for one in self.run.switches} if self.run is not None else {}

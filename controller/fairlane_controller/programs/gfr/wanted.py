@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,9 +40,8 @@ class FilePlan(contract.Plan):
         active = {at: port["active"] for at, port in ports.items()}
         return replace(self, active=active, lines={at: port["capacity_bps"] for at, port in ports.items()})
 
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+    def wanted(self, switch: str, current: Entries) -> Wanted:
         """Every VC's entries; a switch that has none keeps what it has."""
-        del requeued
         if switch not in self.plan.switches:
             return Wanted(list(current.values()))
         entries = [
