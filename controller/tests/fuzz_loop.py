@@ -12,7 +12,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
-from fairlane_controller.config.loop_options import parse_loop
+from fairlane_controller.config.model import loop_model
+from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
@@ -107,7 +108,7 @@ def explore_requests(examples: int, seed: int) -> None:
                 case "flow_weights":
                     WeightRules.parse(request["rules"])
                 case "loop_put":
-                    QthreshOptions().of_loop(parse_loop(request["loop"]))
+                    QthreshOptions().of_loop(parse_loop(request["loop"], loop_model()))
                 case op if op in OPS:
                     for config in (GfrConfig(), held):
                         edit(config, request)

@@ -97,11 +97,6 @@ class _Ctx:
     info_name = "flows"
 
 
-def test_a_switch_that_does_not_answer_offers_nothing(topology: Path) -> None:
-    assert topology.is_dir()
-    assert complete.complete_flow(_Ctx(), "") == []
-
-
 def test_ports_that_are_managed_come_first(topology: Path) -> None:
     assert topology.is_dir()
     ports = complete.complete_port(_Ctx(), "")

@@ -194,11 +194,6 @@ def _programs(others: Iterable[Program]) -> list[Program]:
     return [*others, *(load_program(name) for name in program_names())]
 
 
-def model_of(program: str) -> type[FairlaneConfig]:
-    """The model of a file for a program: with its keys too where it is in a folder of its own. Raises what `load_program` does."""
-    return config_model(load_program(program)) if is_folder(program) else config_model()
-
-
 @cache
 def config_model(*others: Program) -> type[FairlaneConfig]:
     """The model of the whole file: the core's sections, those of all programs that have a name, and of `others`."""

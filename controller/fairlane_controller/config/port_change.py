@@ -15,7 +15,7 @@ from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, fi
 from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.state.events import EVENTS_FILE, EventLog
+from fairlane_controller.state.events import write_event
 from fairlane_controller.state.run_state import PortState, RunState, remember_port
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
@@ -161,20 +161,9 @@ def _tell(run: RunState, switch: str, port: int, change: PortChange, inverse: Po
         return
     by, command = _user(), typed()
     was = f" (was {describe(inverse)})" if before else ""
-    log = EventLog(run.folder / EVENTS_FILE)
-    try:
-        log.write(
-            "changed",
-            switch=switch,
-            port=port,
-            by=by,
-            command=command,
-            before=before,
-            after=change.named,
-            why=f"{by} set {describe(change)}{was} by `{command}`",
-        )
-    finally:
-        log.close()
+    values = {"by": by, "command": command, "before": before, "after": change.named}
+    why = f"{by} set {describe(change)}{was} by `{command}`"
+    write_event(run.folder, "changed", switch=switch, port=port, **values, why=why)
 
 
 def _user() -> str:

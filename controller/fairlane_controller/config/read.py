@@ -13,11 +13,12 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.model import FairlaneConfig, config_model, model_of
+from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.config.positions import Position, nearest, positions
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
 from fairlane_controller.problems import MAX_PROBLEM, MAX_TOLD, describe_one, key_path, keys_at, keys_in
+from fairlane_controller.program.registry import folder_program
 from fairlane_controller.state import files
 
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")
@@ -69,11 +70,11 @@ def read_text(text: str, name: str) -> FairlaneConfig:
     return parse(data, Source(name, positions(text)))
 
 
-def parse(data: Any, source: Source) -> FairlaneConfig:
+def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
     """A configuration from plain data; raises BAD_FILE with `source`'s name and places."""
     model = config_model()
     with suppress(FairlaneError):  # else the check of the key `program` says it, with its place
-        model = model_of(str(cast("dict[str, Any]", data).get("program") or "")) if isinstance(data, dict) else model
+        model = config_model(*folder_program(str(data.get("program", ""))))
     try:
         return model.model_validate(data)
     except ValidationError as ex:

@@ -1,38 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What P4Runtime cannot say of a port: its shaper's rate now, its queue's capacity, what the queue and the line dropped. One small interface."""
+"""What P4Runtime cannot say of a port: its shaper's rate now, its queue's capacity, what the queue and the line dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fairlane_controller.live.model import DropRow, PortRow
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.view import Sample
-from fairlane_controller.switch.client import Endpoint
 
 if TYPE_CHECKING:  # with it comes all of gNMI
     from fairlane_controller.gnmi.ports import PortInfo
 
 _LINK = ("port_down", "transmit_failed")
 """Drops that are the link's, not a queue's."""
-
-
-class QueueSource(Protocol):
-    """Something that knows the ports of one switch, such as its gNMI server."""
-
-    async def read(self) -> Iterable[PortInfo] | None:
-        """All ports now; None: the target does not say. Raises FairlaneError when it should have answered."""
-        ...
-
-    async def close(self) -> None:
-        """End the connection."""
-        ...
-
-
-QueueSourceOf = Callable[[Endpoint], "QueueSource | None"]
-"""Makes the source of a switch; None: there is none for it."""
 
 
 def with_queues(switch: str, sample: Sample, ports: Iterable[PortInfo], rates: RateBook) -> Sample:

@@ -10,18 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.loop_view import LoopSample, read_loop
 from fairlane_controller.live.model import PortRow, Snapshot
-from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.live.reader import ReaderOptions, SwitchReader
 from fairlane_controller.live.view import Place
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
 from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
+
+if TYPE_CHECKING:
+    from fairlane_controller.gnmi.queues import GnmiQueues
 
 
 class LiveTargets(Protocol):
@@ -153,7 +155,7 @@ class LiveSource:
         return None
 
 
-def _queues_by_target(run: RunState | None) -> QueueSourceOf | None:
+def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:
     """gNMI, which a switch may serve or not; BMv2 does not, and is not asked."""
     if run is not None and run.target == "bmv2":
         return None

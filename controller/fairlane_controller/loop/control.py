@@ -18,7 +18,7 @@ from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import checked
 from fairlane_controller.state.ask import LENGTH, READ_OPS, Answer, check_length, readers_group, send
-from fairlane_controller.state.events import EVENTS_FILE, EventLog
+from fairlane_controller.state.events import write_event
 from fairlane_controller.state.store import Store
 
 LARGE_BYTES = 1 << 20
@@ -143,9 +143,8 @@ class ControlServer:
             return _refusal(ex)
         except Exception as ex:  # a fault of ours; without an answer it would look as if the loop had ended
             text = f"a fault of the control loop: {type(ex).__name__}: {ex}"
-            log = EventLog(self._path.parent / EVENTS_FILE)
-            log.write("fault", request=request.get("op"), message=text, traceback=traceback.format_exc(), why=text)
-            log.close()
+            about = {"message": text, "traceback": traceback.format_exc(), "why": text}
+            write_event(self._path.parent, "fault", request=request.get("op"), **about)
             return _refusal(FairlaneError(ErrorCode.INTERNAL, f"{text}; `fairlane log --event fault` has more"))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, named, unknown_name
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
@@ -152,10 +152,7 @@ class TopologyLoop:
 
     async def _write_raw(self, request: dict[str, Any]) -> dict[str, Any]:
         """`p4_write` (`verbs/updates.py`): updates of any kind that the loop does not keep; it is the primary, so it writes them."""
-        name = str(request["switch"])
-        agent = self.agents.get(name)
-        if agent is None:
-            raise unknown_name("switch", name, self.agents)
+        agent = named("switch", str(request["switch"]), self.agents)
         done = await agent.exclusively(lambda client: serve_write(client, request))
         refused = f", {len(done['failed'])} refused by the switch" if done["failed"] else ""
         agent.event(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import unknown_name
+from fairlane_controller.errors import named, unknown_name
 from fairlane_controller.program.requests import Request, TableWrite
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -153,9 +153,7 @@ class TopologyControl:
         """
         if request["op"] not in TopologyControl.requests:
             raise unknown_name("op", str(request["op"]), self.requests)
-        agent = agents.get(str(request["switch"]))
-        if agent is None:
-            raise unknown_name("switch", str(request["switch"]), agents)
+        agent = named("switch", str(request["switch"]), agents)
         undo = await agent.exclusively(partial(self.write_entries, request=request))
         agent.event("changed", request=_brief(request), why=_why(request))
         return [undo]

@@ -39,6 +39,11 @@ def load_program(name: str) -> Program:
     return _named(name)
 
 
+def folder_program(name: str) -> tuple[Program, ...]:
+    """The program of a folder, which no list of names has; none for a program with a name. Raises BAD_FILE."""
+    return (load_program(name),) if is_folder(name) else ()
+
+
 @cache
 def _named(name: str) -> Program:
     if name in built_in_names():
@@ -90,7 +95,7 @@ def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     `named` is what its topology names, which may be a folder.
     """
     names = set(tables)
-    programs = [load_program(name) for name in (*([named] if is_folder(named) else ()), *program_names())]
+    programs = [*folder_program(named), *map(load_program, program_names())]
     return next((one for one in programs if one.tables and one.missing_table(names) is None), None)
 
 

@@ -77,3 +77,10 @@ class EventLog:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def write_event(folder: Path, event: str, **fields: Any) -> None:
+    """One event into the log of a run-state folder, by who has it not open."""
+    log = EventLog(folder / EVENTS_FILE)
+    log.write(event, **fields)
+    log.close()

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, named
 from fairlane_controller.state.store import STATE_FILE, Store
 
 STATE_ROOT = Path("/run/fairlane")
@@ -131,10 +131,7 @@ class RunState(_Model):
 
     def switch(self, name: str) -> SwitchState:
         """The switch of that name; UNKNOWN_NAME with the nearest valid one otherwise."""
-        for switch in self.switches:
-            if switch.name == name:
-                return switch
-        raise unknown_name("switch", name, (s.name for s in self.switches))
+        return named("switch", name, {switch.name: switch for switch in self.switches})
 
     def unknown_switch(self, at: str, name: str) -> list[str]:
         """The problem `at: unknown switch …`, with the nearest name; none when it is there."""

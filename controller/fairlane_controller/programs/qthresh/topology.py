@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from fairlane_controller.errors import unknown_name
+from fairlane_controller.errors import named, unknown_name
 from fairlane_controller.history.journal import Change, record
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.control import TopologyControl
@@ -68,10 +68,7 @@ class QthreshTopology(TopologyControl):
             return await change_policies(agents, self.store, request)
         if request["op"] in TopologyControl.requests:
             return await super().handle(agents, request)
-        agent = agents.get(str(request["switch"]))
-        if agent is None:
-            raise unknown_name("switch", str(request["switch"]), agents)
-        return await _control(agent).change(request)
+        return await _control(named("switch", str(request["switch"]), agents)).change(request)
 
     async def write_entries(self, client: SwitchClient, request: Request) -> Request:
         """With settings of policies."""
@@ -98,10 +95,7 @@ async def change_policies(
     if asked["op"] not in changes.DECIDE:
         raise unknown_name("op", asked["op"], changes.DECIDE)
     asked = {**asked, "port": request.get("port"), "every": request.get("every")}
-    for name in request.get("switches") or ():
-        if name not in agents:
-            raise unknown_name("switch", name, agents)
-    chosen = {name: agent for name, agent in sorted(agents.items()) if name in (request.get("switches") or agents)}
+    chosen = {name: named("switch", name, agents) for name in sorted(request.get("switches") or agents)}
     async with AsyncExitStack() as stack:
         for agent in chosen.values():
             await stack.enter_async_context(agent.writes)
