@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 
 class ErrorCode(str, Enum):
@@ -84,6 +87,13 @@ def short(text: str, most: int = 200) -> str:
     if len(text) <= most:
         return text
     return f"{text[: most * 2 // 3]}…{text[-(most // 3) :]}"
+
+
+def named(kind: str, name: str, found: Mapping[str, _T]) -> _T:
+    """What has that name; UNKNOWN_NAME as `unknown_name` says it."""
+    if name not in found:
+        raise unknown_name(kind, name, found)
+    return found[name]
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> FairlaneError:

@@ -12,9 +12,9 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
-from fairlane_controller.config.loop_options import parse_loop
+from fairlane_controller.config.model import loop_model
+from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import SOCKET_FILE
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.deploy import make_plan
@@ -25,6 +25,7 @@ from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_REQUESTS
 from fairlane_controller.programs.qthresh.table_write import settings_of
+from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from fairlane_controller.verbs.updates import from_text
 from finsy import P4Schema
@@ -107,7 +108,7 @@ def explore_requests(examples: int, seed: int) -> None:
                 case "flow_weights":
                     WeightRules.parse(request["rules"])
                 case "loop_put":
-                    QthreshOptions().of_loop(parse_loop(request["loop"]))
+                    QthreshOptions().of_loop(parse_loop(request["loop"], loop_model()))
                 case op if op in OPS:
                     for config in (GfrConfig(), held):
                         edit(config, request)

@@ -20,7 +20,7 @@ from typing import Any
 
 import fl_ports
 from fairlane_controller.cli.main import main
-from fairlane_controller.loop.control import ask
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import write_topology
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from typing import Any
 import fl_topology
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.control import SOCKET_FILE, ask
+from fairlane_controller.state.ask import SOCKET_FILE, ask
 from fairlane_controller.state.run_state import write_topology
 from live_switch import COMPILED, REPOSITORY, LiveSwitch, binary, wait_until
 

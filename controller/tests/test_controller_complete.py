@@ -7,10 +7,13 @@ import shlex
 from pathlib import Path
 from typing import Any, ClassVar
 
+import gfr_configs as configs
 import pytest
 from fairlane_controller.cli import complete
 from fairlane_controller.cli.main import main
-from fairlane_controller.loop.events import EventLog
+from fairlane_controller.programs.gfr.deploy import make_plan
+from fairlane_controller.programs.gfr.store import GfrState, GfrStore
+from fairlane_controller.state.events import EventLog
 from live_switch import COMPILED
 from state_tools import put_text
 from test_controller_state import good_state, write_state
@@ -77,16 +80,21 @@ def test_a_broken_run_state_is_silence(
         assert offered(line, monkeypatch, capsys) == []
 
 
+def test_vcs_that_are_remembered_are_offered(
+    topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert offered("fairlane log --vc ", monkeypatch, capsys) == [], "its program has none"
+    write_state(topology, {**good_state(), "program": "gfr"})
+    plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
+    GfrStore(topology).put(plan.state)
+    assert offered("fairlane log --vc vc", monkeypatch, capsys) == ["vc1", "vc2", "vc3", "vc4", "vc5"]
+
+
 class _Ctx:
     """What typer hands to a completion."""
 
     params: ClassVar[dict[str, Any]] = {}
     info_name = "flows"
-
-
-def test_a_switch_that_does_not_answer_offers_nothing(topology: Path) -> None:
-    assert topology.is_dir()
-    assert complete.complete_flow(_Ctx(), "") == []
 
 
 def test_ports_that_are_managed_come_first(topology: Path) -> None:

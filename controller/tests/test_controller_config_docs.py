@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.config.check import problems_of
 from fairlane_controller.config.read import read_text
 from fairlane_controller.config.schema import json_schema_text
+from fairlane_controller.typed import typed
 from live_switch import LiveSwitch, wait_until
 
 pytestmark = pytest.mark.timeout(120)

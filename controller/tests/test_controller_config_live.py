@@ -14,7 +14,7 @@ from counting_proxy import counting
 from fairlane_controller.cli.main import main
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.config.reload import ConfigService
-from fairlane_controller.loop.events import EventLog
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4DirectCounterEntry, P4TableAction, P4TableEntry, P4TableMatch

@@ -16,15 +16,8 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import (
-    GROUP_VARIABLE,
-    MAX_MESSAGE_BYTES,
-    SOCKET_FILE,
-    ControlServer,
-    ask,
-    change_id,
-    loop_runs,
-)
+from fairlane_controller.loop.control import ControlServer
+from fairlane_controller.state.ask import GROUP_VARIABLE, MAX_MESSAGE_BYTES, SOCKET_FILE, ask, change_id, loop_runs
 from fairlane_controller.state.store import Store
 
 
@@ -63,7 +56,7 @@ ASK = """
 import asyncio, json, sys
 from pathlib import Path
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.control import ask
+from fairlane_controller.state.ask import ask
 for op in sys.argv[2:]:
     try:
         print(json.dumps(asyncio.run(ask(Path(sys.argv[1]), {"op": op}))))

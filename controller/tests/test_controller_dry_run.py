@@ -11,7 +11,6 @@ from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.dry_run import DryLog
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh.control import QthreshControl
@@ -21,6 +20,7 @@ from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.programs.qthresh.shares import FlowCount, ShareOptions
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.dry import DryClient

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from fairlane_controller.loop import session
 from fairlane_controller.loop.agent import SessionOptions, SwitchAgent
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.loop.session import SwitchSession
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fault_tools import cut_proxy
 from live_switch import LiveSwitch, wait_until

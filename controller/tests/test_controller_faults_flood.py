@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from fairlane_controller.loop.control import ask
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.programs.qthresh import flow_keeper, new_flows
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.state.ask import ask
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import SwitchOptions

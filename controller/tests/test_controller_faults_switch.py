@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from fairlane_controller.loop import retries
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.programs.qthresh import flow_keeper, new_flows
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fault_tools import Refuses, RefusingSwitch, refusing_switch

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper, flow_of, weight_of
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4TableEntry
 from hypothesis import given

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo, bmv2, open_ports
-from fairlane_controller.gnmi.change import remember
 from fairlane_controller.gnmi.embedded import describe, set_of
-from fairlane_controller.state.run_state import RunState, SwitchState, read_topology, write_topology
+from fairlane_controller.state.run_state import RunState, SwitchState, read_topology, remember_port, write_topology
 from fairlane_controller.switch.client import Endpoint
 
 ENDPOINT = Endpoint("s1", "127.0.0.1:50051")
@@ -86,7 +85,8 @@ def test_a_change_is_told_in_words() -> None:
 def test_the_run_state_has_the_new_values_and_all_else_as_before(tmp_path: Path) -> None:
     data = {"name": "t", "wire": {"x": 1}, "switches": [STATE]}
     write_topology(tmp_path, data)
-    remember(tmp_path, "s1", 3, PortChange(rate_bps=5_000_000, queue_packets=80, enabled=False))
+    change = PortChange(rate_bps=5_000_000, queue_packets=80, enabled=False)
+    remember_port(tmp_path, "s1", 3, change.named)
     now = read_topology(tmp_path)
     assert now["wire"] == {"x": 1}
     assert now["switches"][0]["ports"][0] == STATE["ports"][0]

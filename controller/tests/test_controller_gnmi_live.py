@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 import fl_ports
 import grpc
 import pytest
+from fairlane_controller.config.port_change import change_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
-from fairlane_controller.gnmi.change import change_port
 from fairlane_controller.gnmi.embedded import GnmiPorts
-from fairlane_controller.gnmi.queues import queue_source_of
+from fairlane_controller.gnmi.queues import GnmiQueues
 from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.run_state import read_topology
 from fairlane_controller.state.store import Store
@@ -513,14 +513,14 @@ async def _forever(request: gnmi.SubscribeRequest) -> AsyncGenerator[gnmi.Subscr
 
 def test_the_live_view_gets_queues(switch: LiveSwitch) -> None:
     async def read() -> Any:
-        source = queue_source_of(endpoint(switch))
+        source = GnmiQueues(endpoint(switch))
         try:
             return {row.port: row for row in await source.read() or ()}
         finally:
             await source.close()
 
     rows = asyncio.run(read())
-    assert (rows[3].rate_bps, rows[3].capacity_packets, rows[3].interface) == (
+    assert (rows[3].rate_bps, rows[3].queue_packets, rows[3].interface) == (
         RATE_BPS,
         QUEUE_PACKETS,
         switch.interfaces[3],

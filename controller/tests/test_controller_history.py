@@ -14,8 +14,9 @@ from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import ops
 from fairlane_controller.history.journal import read_history
-from fairlane_controller.loop.control import SOCKET_FILE, ControlServer, ask
+from fairlane_controller.loop.control import ControlServer
 from fairlane_controller.state import store
+from fairlane_controller.state.ask import SOCKET_FILE, ask
 from fairlane_controller.state.run_state import RunState, read_topology, write_topology
 from fairlane_controller.state.store import MAX_CHANGES
 from fairlane_controller.switch.client import Endpoint, SwitchClient

@@ -11,14 +11,16 @@ from typing import Any
 import live_rows
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.loop_view import read_loop
-from fairlane_controller.live.queues import PortQueues, with_queues
+from fairlane_controller.live.queues import with_queues
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.sampler import Pace
 from fairlane_controller.live.view import Sample
-from fairlane_controller.loop.control import SOCKET_FILE, ControlServer
+from fairlane_controller.loop.control import ControlServer
 from fairlane_controller.programs.qthresh.routes import Routes
+from fairlane_controller.state.ask import SOCKET_FILE
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 
@@ -166,14 +168,14 @@ def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
     managed, other = live_rows.port_row(), live_rows.port_row(port=1, managed=False, waiting_packets=None)
     sample, book = Sample((other, managed)), RateBook()
     queues = [
-        PortQueues(3, rate_bps=1e6, waiting_packets=99, sent_bytes=0, queue_drops={"port_full": 4}),
-        PortQueues(1, rate_bps=0, capacity_packets=7, waiting_packets=2),
-        PortQueues(9, sent_bytes=5),
+        PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=0, drops={"port_full": 4}),
+        PortInfo(1, rate_bps=0, queue_packets=7, waiting_packets=2),
+        PortInfo(9, sent_bytes=5),
     ]
     book.begin(0.0)
     with_queues("s1", sample, queues, book)
     book.begin(1.0)
-    queues[0] = PortQueues(3, rate_bps=1e6, waiting_packets=99, sent_bytes=100_000, queue_drops={"port_full": 6})
+    queues[0] = PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=100_000, drops={"port_full": 6})
     got = with_queues("s1", sample, queues, book)
     first, second = got.ports
     assert (second.rate_bps, second.tx_bps, second.utilisation) == (1e6, 8e5, 0.8)

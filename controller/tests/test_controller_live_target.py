@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass
 
 import pytest
-from fairlane_controller.live.queues import QueueSource
 from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.state.run_state import RunState, read_run_state, read_topology, write_topology
@@ -38,14 +37,14 @@ async def test_the_queues_are_asked_as_the_new_target_has_them(
         async def close(self) -> None:
             pass
 
-    def source_of(_: Endpoint) -> QueueSource:
+    def source_of(_: Endpoint) -> Source:
         return Source()
 
     def starts_on(new: str) -> None:
         state["target"] = new
         write_topology(switch.folder, state)
 
-    monkeypatch.setattr("fairlane_controller.gnmi.queues.queue_source_of", source_of)
+    monkeypatch.setattr("fairlane_controller.gnmi.queues.GnmiQueues", source_of)
     state = read_topology(switch.folder)
     target = "bmv2"
     starts_on(target)

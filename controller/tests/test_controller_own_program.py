@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fairlane_controller.state.run_state import read_topology, write_topology
-from live_switch import COMPILED, LiveSwitch, binary
+from live_switch import COMPILED, LiveSwitch, binary, wait_until
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -49,6 +49,18 @@ class Mine(Program):
         found = [Row(row.port, {{"level": 7}}) for row in ports]
         return [*found, *(Row(row.port, {{"depth_packets": 4}}, "lane", "fast") for row in ports)]
 '''
+
+LOOP = """
+from fairlane import SwitchControl, TopologyControl
+
+
+class Watch(SwitchControl):
+    pass
+
+
+class Watched(TopologyControl):
+    control_type = Watch
+"""
 
 
 @pytest.fixture
@@ -99,3 +111,29 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     assert (row["level"], row["named"]) == ("7", "0")
     (lane,) = switch.json("flows", "--all", "--interval", "0")
     assert (lane["lane"], lane["depth_packets"]) == ("fast", 4)
+
+
+def test_a_switch_that_restarts_gets_back_what_a_stranger_with_a_loop_wants_of_its_ports(switch: LiveSwitch) -> None:
+    folder = Path(read_topology(switch.folder)["program"])
+    (folder / "control.py").write_text(LOOP, encoding="utf-8")
+    text = (folder / "program.py").read_text(encoding="utf-8")
+    (folder / "program.py").write_text(text.replace("    tables =", '    control = "control:Watched"\n    tables ='))
+    file = switch.folder / "mine.toml"
+    file.write_text(f'program = "{folder}"\nports = [{{ switch = "s1", port = 1, level = 3 }}]', encoding="utf-8")
+
+    def managed() -> list[int]:
+        return [port["port"] for port in switch.json("status")["ports"] if port["managed"]]
+
+    switch.fairlane("config", "init")
+    with switch.loop():
+        switch.fairlane("config", "apply", str(file))
+        assert managed() == [1, 3]
+        assert f'program = "{folder}"' in switch.fairlane("config", "show")
+        switch.kill()
+        switch.start()
+        wait_until("the event", lambda: switch.events("restored"))
+        wait_until("the file's port too", lambda: switch.loop_status()["connected"] and managed() == [1, 3])
+        (restored,) = switch.events("restored")
+        assert restored["entries"] == 1, "port 3, as the topology says it"
+        switch.fairlane("undo")
+        assert managed() == [3]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller import logs
 from fairlane_controller.cli.trace_tree import show_value
-from fairlane_controller.loop import logs
 from fairlane_controller.switch import frames
 from live_switch import QUEUE_PACKETS, LiveSwitch, wait_until
 

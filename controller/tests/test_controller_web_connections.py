@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from fairlane_controller.cli.main import main
-from fairlane_controller.loop.logs import ROOT
+from fairlane_controller.logs import ROOT
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.web import connections
 from fairlane_controller.web.connections import Limits, Said

@@ -162,10 +162,9 @@ def change_link(
 
 def _remember(running: RunningTopology, end: LinkEnd, rate_bps: int) -> None:
     """Put a port's new rate into the run state, which the control plane goes by. Raises FairlaneError."""
-    from fairlane_controller.gnmi.change import remember  # with all of gRPC: only where a rate changes
-    from fairlane_controller.gnmi.ports import PortChange
+    from fairlane_controller.state.run_state import remember_port
 
-    remember(running.folder, end.node, end.port, PortChange(rate_bps=rate_bps))
+    remember_port(running.folder, end.node, end.port, {"rate_bps": rate_bps})
 
 
 def _set_wire(

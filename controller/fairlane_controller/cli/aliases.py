@@ -17,11 +17,11 @@ from fairlane_controller.cli.complete import complete_verb_words
 from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.output import console, print_error, print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.cli.verb_output import print_outcome
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
 from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG, Verb
 from fairlane_controller.verbs.script import Line, Outcome, Session, read_lines

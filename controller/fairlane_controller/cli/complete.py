@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion of names: switches, ports, tables, VCs, flows, events. Quick, and silent whatever goes wrong."""
+"""Shell completion of names: switches, ports, tables, VCs, events. Quick, and silent whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
-TIME_LIMIT_S = 0.7
-"""What a question to a switch may take before nothing is offered."""
 
 
 def _quiet(work: Callable[[], list[T]]) -> list[T]:
@@ -79,33 +77,15 @@ def complete_port(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 
 
 def complete_vc(ctx: Any, incomplete: str) -> list[str]:
-    """Names of the VCs in force."""
+    """Names of the VCs that the topology's program remembers."""
 
     def work() -> list[str]:
-        from fairlane_controller.programs.gfr.store import GfrStore
-        from fairlane_controller.state.run_state import find_folder
+        from fairlane_controller.program.registry import load_program
+        from fairlane_controller.state.run_state import find_folder, read_run_state
 
-        return [
-            vc.name
-            for vc in GfrStore(find_folder(_given(ctx, "state"))).state.config.vcs
-            if vc.name.startswith(incomplete)
-        ]
-
-    return _quiet(work)
-
-
-def complete_flow(ctx: Any, incomplete: str) -> list[str]:
-    """Flows that have an entry, as `flows` prints them."""
-
-    def work() -> list[str]:
-        from fairlane_controller.cli.targets import resolve
-        from fairlane_controller.live.source import LiveSource
-
-        async def ask() -> list[str]:
-            async with LiveSource(resolve(_given(ctx, "state"), _given(ctx, "switch"))) as source:
-                return [flow.key for flow in (await source.snapshot()).of_kind("flow")]
-
-        return [flow for flow in _timed(ask) if flow.startswith(incomplete)]
+        run = read_run_state(find_folder(_given(ctx, "state")))
+        names = load_program(run.program).object_names("vc", run.folder)
+        return [name for name in names if name.startswith(incomplete)]
 
     return _quiet(work)
 
@@ -121,11 +101,6 @@ def complete_row_kinds(incomplete: str) -> list[str]:
         return [name for name in dict.fromkeys(("ports", "drops", *kinds)) if name.startswith(incomplete)]
 
     return _quiet(work)
-
-
-def complete_table(ctx: Any, incomplete: str) -> list[str]:
-    """Tables of the program, from the file that the run state names."""
-    return _quiet(lambda: [n for n in _next_words(ctx, ["table_dump"]) if n.startswith(incomplete)])
 
 
 def complete_verb_words(ctx: Any, incomplete: str) -> list[str]:
@@ -155,19 +130,10 @@ def complete_event(ctx: Any, incomplete: str) -> list[str]:
 
     def work() -> list[str]:
         from fairlane_controller.live.events import EventTail
-        from fairlane_controller.loop.events import EVENTS_FILE
+        from fairlane_controller.state.events import EVENTS_FILE
         from fairlane_controller.state.run_state import find_folder
 
         events = EventTail(find_folder(_given(ctx, "state")) / EVENTS_FILE, first=5_000).new()
         return sorted({str(e["event"]) for e in events if str(e["event"]).startswith(incomplete)})
 
     return _quiet(work)
-
-
-def _timed(ask: Callable[[], Any]) -> list[str]:
-    import asyncio
-
-    async def work() -> list[str]:
-        return await asyncio.wait_for(ask(), TIME_LIMIT_S)
-
-    return asyncio.run(work())

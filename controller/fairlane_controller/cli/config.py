@@ -15,7 +15,6 @@ from fairlane_controller.cli.dry import DryResult, DryRunOption, tell_dry
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.config.apply import apply
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import Comparison, compare
@@ -23,8 +22,9 @@ from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.show import in_force
 from fairlane_controller.config.target import find_run, keep, running
-from fairlane_controller.loop.control import ask
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import find_folder, read_run_state
+from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 config_app = typer.Typer(

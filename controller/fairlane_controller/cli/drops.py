@@ -13,7 +13,6 @@ from fairlane_controller.cli.live_options import (
     OnlyPortOption,
     check_port,
     parse_interval,
-    queue_sources,
 )
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
@@ -40,7 +39,7 @@ def drops_command(
     interval_s = parse_interval(interval)
     targets = resolve(state, switch)
     check_port(targets, port)
-    after, before = asyncio.run(take_two(targets, interval_s, queue_sources(targets)))
+    after, before = asyncio.run(take_two(targets, interval_s))
     lines = [line for line in drop_lines(need_switches(after), before) if port is None or line.port == port]
     if now:
         lines = [line for line in lines if line.per_s]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -11,6 +11,7 @@ import typer
 from finsy import P4Schema
 
 from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.updates import Plain, update_row
@@ -39,6 +40,11 @@ def dry_result(client: SwitchClient, notes: Sequence[str] = ()) -> DryResult:
     return DryResult(client.endpoint.name, list(client.updates), schema, client.loads, list(notes))
 
 
+def _units(schema: P4Schema | None) -> Mapping[str, str]:
+    program = find_program(table.alias for table in schema.tables) if schema is not None else None
+    return program.units if program is not None else {}
+
+
 def tell_dry(results: Sequence[DryResult], as_json: bool) -> None:
     """Print what would be written."""
     if as_json:
@@ -51,7 +57,9 @@ def tell_dry(results: Sequence[DryResult], as_json: bool) -> None:
     for one in results:
         if one.loads:
             console.print(f"{one.switch}: the program would be loaded; every entry and counter is lost", markup=False)
-    rows = [(one.switch, *update_row(update, one.schema)) for one in results for update in one.updates]
+    rows = [
+        (one.switch, *update_row(update, one.schema, _units(one.schema))) for one in results for update in one.updates
+    ]
     columns = ("switch", "update", "table", "match", "action")
     print_table(
         f"dry run: {counted(len(rows), 'update')}, nothing is written",

@@ -14,7 +14,6 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fairlane_controller.cli.complete import complete_row_kinds
-from fairlane_controller.cli.live_options import queue_sources
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.signals import asked_to_end
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
@@ -92,7 +91,7 @@ async def _export(
         Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as progress,
     ):
         task = progress.add_task("export", total=wanted)
-        async with LiveSource(targets, queues_of=queue_sources(targets)) as source:
+        async with LiveSource(targets) as source:
             writers = open_files(need_switches(await source.snapshot()))
             for writer in writers:
                 stack.callback(writer.close)

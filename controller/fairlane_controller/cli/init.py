@@ -12,7 +12,6 @@ from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.clients import UndoableClient, undo_of, will_load
 from fairlane_controller.program.registry import load_program
@@ -21,6 +20,7 @@ from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.many import in_one, of_each
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
+from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 

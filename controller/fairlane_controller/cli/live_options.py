@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that look at the living topology share: the interval of rates, and where queues are asked."""
+"""What commands that look at the living topology share: the interval of rates, and the port."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.switch.shared import CPU_PORT
 from fairlane_controller.units import parse_time
 
@@ -45,12 +44,3 @@ def check_port(targets: Targets, port: int | None) -> None:
         has = "has no port" if len(switches) == 1 else "has a port"
         listed = ", ".join(str(number) for number in known if number != CPU_PORT)
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"--port {port}: {which} {has} {port}; valid: {listed}")
-
-
-def queue_sources(targets: Targets) -> QueueSourceOf | None:
-    """Who knows the queues of a switch beside P4Runtime: its gNMI server; None on BMv2, which has none."""
-    if targets.run is not None and targets.run.target == "bmv2":
-        return None
-    from fairlane_controller.gnmi.queues import queue_source_of  # the commands that ask no queue start without it
-
-    return queue_source_of

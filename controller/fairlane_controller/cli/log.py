@@ -18,7 +18,7 @@ from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOptio
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
-from fairlane_controller.loop.events import EVENTS_FILE
+from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.state.run_state import find_folder, read_run_state
 
 FOLLOW_PERIOD_S = 0.2

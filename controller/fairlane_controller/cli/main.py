@@ -22,9 +22,9 @@ from fairlane_controller.cli.lazy import (
     usage_message,
 )
 from fairlane_controller.cli.output import print_error
-from fairlane_controller.cli.typed import remember
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.names import command_groups, moved_commands
+from fairlane_controller.typed import remember
 
 COMMANDS_GROUP = "fairlane.commands"
 """Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""

@@ -4,22 +4,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from fairlane_controller.cli.output import console, print_table
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.loop.control import ask
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
-from fairlane_controller.programs.gfr.deploy import is_gfr
-from fairlane_controller.programs.qthresh.policies import read_limits
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.registry import check_program, find_program, load_program
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
+from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.units import format_rate, format_size, format_time
 
+DIGESTS = (DIGEST_T_RES, DIGEST_PORT_REPORT)
+"""What a program's ports are measured by where no loop runs."""
 MIN_LISTEN_S, MAX_LISTEN_S = 0.1, 600.0
 
 
@@ -29,31 +32,31 @@ async def measure(targets: Targets, listen_s: float) -> list[dict[str, Any]]:
     if folder is not None:
         names = {e.name for e in targets.endpoints}
         return [row for row in await ask(folder, {"op": "measure"}) if row["switch"] in names]
-    if targets.run is not None and is_gfr(targets.run):
-        raise FairlaneError(
-            ErrorCode.NO_LOOP, "lines and VCs of gfr are measured by the running loop: start it with `fairlane run`"
-        )
     if not MIN_LISTEN_S <= listen_s <= MAX_LISTEN_S:
         raise out_of_range("--for", listen_s, MIN_LISTEN_S, MAX_LISTEN_S, "seconds")
     bmv2 = targets.run is not None and targets.run.target == "bmv2"
     options = MeasureOptions(sample_includes_t_d=not bmv2)
     states = {state.name: state for state in targets.run.switches} if targets.run else {}
-    lists = await asyncio.gather(*(_listen(e, options, listen_s, states.get(e.name)) for e in targets.endpoints))
+    program = load_program(targets.run.program) if targets.run is not None else None
+    lists = await asyncio.gather(
+        *(_listen(e, options, listen_s, program, states.get(e.name)) for e in targets.endpoints)
+    )
     return [row for rows in lists for row in rows]
 
 
 async def _listen(
-    endpoint: Endpoint, options: MeasureOptions, listen_s: float, state: SwitchState | None
+    endpoint: Endpoint, options: MeasureOptions, listen_s: float, program: Program | None, state: SwitchState | None
 ) -> list[dict[str, Any]]:
     rates = {port.port: float(port.rate_bps) for port in (state.ports if state else ()) if port.rate_bps}
     async with SwitchClient(endpoint, write=True, election_id=LISTENER_ID, require_primary=False) as client:
+        ports = await _measured_ports(client, program)
         if not client.is_primary:
             raise FairlaneError(
                 ErrorCode.NOT_PRIMARY,
                 f"{endpoint}: another controller is the primary, and what is measured goes to it alone: nothing was asked of it",
             )
-        meters = {port: PortMeter(options, line_bps=rates.get(port)) for port in await read_limits(client)}
-        for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
+        meters = {port: PortMeter(options, line_bps=rates.get(port)) for port in ports}
+        for name in DIGESTS:
             await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
         listeners = [
             asyncio.create_task(listen_reports(client, meters.get)),
@@ -74,6 +77,24 @@ async def _listen(
             {"switch": endpoint.name, "port": port, **meter.measurement(now).to_json()}
             for port, meter in sorted(meters.items())
         ]
+
+
+async def _measured_ports(client: SwitchClient, program: Program | None) -> Collection[int]:
+    """The managed ports of a switch; NO_LOOP or WRONG_PROGRAM where its program does not send what is measured by."""
+    tables = client.table_names()
+    if program is not None:
+        check_program(program, tables)
+    program = program or find_program(tables)
+    if program is not None and {digest.alias for digest in client.switch.p4info.digests} >= {*DIGESTS}:
+        return program.ports_of(client.endpoint.name, await read_entries(client, program.tables)).keys()
+    name = program.name if program is not None else client.program
+    if program is not None and program.control:
+        raise FairlaneError(
+            ErrorCode.NO_LOOP, f"ports of {name} are measured by the running loop: start it with `fairlane run`"
+        )
+    raise FairlaneError(
+        ErrorCode.WRONG_PROGRAM, f"{client.endpoint} runs the program {name}, which sends no {' and '.join(DIGESTS)}"
+    )
 
 
 T_RES_OF = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}

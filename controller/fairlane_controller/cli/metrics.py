@@ -13,7 +13,7 @@ from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import asked_to_end
 from fairlane_controller.cli.targets import SwitchOption
 from fairlane_controller.cli.web import ListenTlsCert, ListenTlsClientCa, ListenTlsKey, NameOption, StatesOption, finder
-from fairlane_controller.loop.logs import warnings_printed
+from fairlane_controller.logs import warnings_printed
 from fairlane_controller.metrics.collect import PictureCollector
 from fairlane_controller.metrics.exporter import Exporter, Finder
 from fairlane_controller.web.listen import Listen, parse_listen

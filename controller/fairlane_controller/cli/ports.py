@@ -17,16 +17,16 @@ from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.lazy import CONTEXT_SETTINGS
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.cli.typed import typed
+from fairlane_controller.config.port_change import Changed, change_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
-from fairlane_controller.gnmi.change import Changed, change_port, port_of
 from fairlane_controller.gnmi.embedded import GnmiPorts, describe
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo
-from fairlane_controller.loop.control import ask
+from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo, port_of
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.typed import typed
 from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
 
 ports_app = typer.Typer(

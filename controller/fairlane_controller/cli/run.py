@@ -18,11 +18,11 @@ from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.source import LiveTargets
+from fairlane_controller.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.dry_run import run_dry
-from fairlane_controller.loop.logs import LogFormat, LogLevel, set_up
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
-from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.registry import folder_program, load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import parse_time
@@ -84,14 +84,15 @@ def run_command(
     """
     if flow_idle is not None and not 1.0 <= parse_time(flow_idle, "--flow-idle") <= 86_400.0:
         raise out_of_range("--flow-idle", flow_idle, "1s", "86400s")
-    loop = loop_model().model_validate({} if flow_idle is None else {"flow_idle": flow_idle})
     for option, path in (("--events", events), ("--ready-file", ready_file)):
         if path is not None and not path.absolute().parent.is_dir():
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {path}: there is no folder {path.absolute().parent}")
     targets: list[LoopTarget] = []
     for name in state or [None]:
         found = resolve(name, switch)
-        program = load_program(found.run.program if found.run is not None else DEFAULT_PROGRAM)
+        named = found.run.program if found.run is not None else DEFAULT_PROGRAM
+        program, model = load_program(named), loop_model(*folder_program(named))
+        loop = model.model_validate({} if flow_idle is None else {"flow_idle": flow_idle})
         targets.append(
             LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)
         )
@@ -134,8 +135,9 @@ def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:
     loaded = read_file(path)
     run = addressed(loaded, targets[0].run)
     check(loaded, run)
-    own, loop = targets[0].loop_config or loop_model()(), loaded.config.loop or loop_model()()
-    loop = loop.model_copy(update={key: getattr(own, key) for key in own.model_fields_set - loop.model_fields_set})
+    loop, said = targets[0].loop_config, loaded.config.loop
+    if loop is not None and said is not None:
+        loop = loop.model_copy(update={key: getattr(said, key) for key in said.model_fields_set})
     chosen = {endpoint.name for endpoint in targets[0].endpoints}
     endpoints = tuple(endpoint_of(switch) for switch in run.switches if switch.name in chosen)
     return replace(targets[0], run=run, endpoints=endpoints, config=path.absolute(), loop_config=loop)

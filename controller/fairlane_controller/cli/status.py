@@ -16,10 +16,10 @@ from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot, SwitchRow
 from fairlane_controller.live.pictures import take_two
 from fairlane_controller.live.values import heading_of, text_of
-from fairlane_controller.loop.control import ask_backup
-from fairlane_controller.loop.events import EVENTS_FILE
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import Column
+from fairlane_controller.state.ask import ask_backup
+from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.units import counted, format_rate, format_size, format_time, rounded
 
 _OF_PORT = ("capacity", "BW", "T_res", "age", "sent", "dropped")

@@ -12,7 +12,7 @@ import typer
 
 from fairlane_controller.cli.complete import complete_port, complete_state, complete_switch
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import loop_runs
+from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import tls_of_environment

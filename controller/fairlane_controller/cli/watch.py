@@ -17,7 +17,7 @@ from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.terminal.app import watch_live, watch_once
 from fairlane_controller.live.terminal.frame import render
-from fairlane_controller.loop.events import EVENTS_FILE
+from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.units import parse_time
 
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 60.0

@@ -3,11 +3,12 @@
 
 | file | what |
 |---|---|
-| `model.py`, `values.py` | `fairlane.toml` as values |
+| `model.py` | `fairlane.toml` as values |
 | `read.py`, `positions.py` | the file to values, or an error with line, column, key and what is allowed |
+| `target.py` | the topology that it is for |
 | `check.py` | what a file must fulfil as a whole and on the topology that runs |
-| `wanted.py` | the entries that it means |
 | `compare.py` | what the file says beside what the switches hold |
+| `port_change.py` | a change of a port's queue or rate, with what its program makes of it |
 | `apply.py` | the difference into all switches, or into none |
 | `show.py`, `emit.py` | what is in force as such a file |
 | `schema.py` | the JSON schema for editors |

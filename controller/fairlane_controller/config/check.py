@@ -32,7 +32,7 @@ def problems_of(config: FairlaneConfig, run: RunState | None) -> list[str]:
 
 def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
     program = run.program if run else config.program
-    if run is not None and config.program not in (None, run.program):
+    if run is not None and config.program and load_program(config.program) is not load_program(run.program):
         yield f"program: the topology {run.name!r} runs {run.program}, not {config.program}: start it with the program {config.program}"
     if program is None:
         return

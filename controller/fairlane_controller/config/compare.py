@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from finsy import P4Schema, P4TableEntry
@@ -13,14 +12,14 @@ from finsy import P4Schema, P4TableEntry
 from fairlane_controller.config.model import FairlaneConfig
 from fairlane_controller.config.ports import differing, read_infos, wanted
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import ask, loop_runs
-from fairlane_controller.program.contract import Plan, Program
+from fairlane_controller.program.contract import Config, Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import Entries, difference, entries_by_key, read_entries
+from fairlane_controller.switch.difference import Entries, EntryChange, difference, entries_by_key, read_entries
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_updates
+from fairlane_controller.switch.updates import Plain, action_text, match_text
 from fairlane_controller.units import format_rate
 
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
@@ -91,7 +90,8 @@ class Comparison:
 async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
     """Read all switches and compare; the configuration was checked on `run`. Raises what a switch answers."""
     program = load_program(run.program)
-    plan = await program.plan_beside_loop(config.part_of(program, run), run)
+    part = config.part_of(program, run)
+    plan = await program.plan_beside_loop(part, run)
 
     async def one(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
@@ -99,7 +99,7 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
         async with SwitchClient(endpoint_of(run.switch(name))) as client:
             check_program(program, client.table_names())
             if plan is not None:
-                await _program(client, found, program, plan)
+                await _program(client, found, program, part, plan)
         return found
 
     switches = list(await asyncio.gather(*(one(switch.name) for switch in run.switches)))
@@ -109,11 +109,10 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
     return Comparison(switches, plan, loop)
 
 
-async def _program(client: SwitchClient, found: SwitchDiff, program: Program, plan: Plan) -> None:
+async def _program(client: SwitchClient, found: SwitchDiff, program: Program, part: Config, plan: Plan) -> None:
     """The program's entries, and what is remembered beside them."""
     current = await read_entries(client, program.tables)
-    requeued = [port for port, changed in found.ports.items() if {"queue_packets", "queue_bytes"} & changed.keys()]
-    wanted = plan.wanted(found.switch, current, requeued)
+    wanted = entries_by_key(client, plan.wanted(found.switch, current).entries)
     for one in plan.remembered(found.switch):
         found.settings[one.key] = one.value
         if one.wanted:
@@ -121,11 +120,22 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pl
                 ", ".join(f"{name}={_word(data[name])}" for name in one.wanted) for data in (one.wanted, one.current)
             ]
             found.rows.append(Row(found.switch, "settings", one.place, DIFFERENT, *words))
-    _entries(client, found, current, wanted.entries, program.tables)
-    for old, new in wanted.follow:
-        found.entries_before += plain_updates([~replace(old)], client.switch.p4info)
-        if old == new:  # no difference now, but the change of the queue would make one
-            found.updates += plain_updates([~replace(new)], client.switch.p4info)
+    _entries(client, found, current, wanted, program)
+    ports = program.ports_of(found.switch, current)
+    for port, changed in found.ports.items():
+        place = (found.switch, port)
+        if (
+            not {"queue_packets", "queue_bytes"} & changed.keys()
+            or place not in (part.ports or {})
+            or port not in ports
+        ):
+            continue
+        for key in entries_by_key(client, program.entries(part.states[place], ports[port])):
+            if key in current and key in wanted:
+                before = EntryChange(current[key], current[key]).to_json()
+                found.entries_before.append(before)
+                if not difference({key: current[key]}, {key: wanted[key]}):
+                    found.updates.append(before)  # there is none now, but the change of the queue would make one
 
 
 async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Row | None]:
@@ -169,9 +179,7 @@ def _word(value: object) -> str:
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
 
-def _entries(
-    client: SwitchClient, found: SwitchDiff, current: Entries, wanted: Iterable[P4TableEntry], tables: Sequence[str]
-) -> None:
+def _entries(client: SwitchClient, found: SwitchDiff, current: Entries, wanted: Entries, program: Program) -> None:
     """Rows and updates that lead from `current` to exactly `wanted`."""
     schema = found.schema = client.switch.p4info
 
@@ -179,10 +187,10 @@ def _entries(
         shown = new or old
         assert shown is not None
         place = match_text(shown, schema)
-        texts = [action_text(entry, schema) if entry is not None else "" for entry in (new, old)]
+        texts = [action_text(entry, schema, program.units) if entry is not None else "" for entry in (new, old)]
         found.rows.append(Row(found.switch, shown.table_id, place, status, *texts))
 
-    for change in difference(current, entries_by_key(client, wanted), tables):
+    for change in difference(current, wanted, program.tables):
         status = MISSING if change.before is None else EXTRA if change.after is None else DIFFERENT
         row(status, change.after, change.before)
         found.updates.append(change.to_json())

@@ -26,7 +26,7 @@ from fairlane_controller.program.quantities import (
     Rate,
     SizeLimit,
 )
-from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.registry import is_folder, load_program
 from fairlane_controller.program.settings import Section
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.shared import PortNumber, SwitchName
@@ -154,9 +154,11 @@ class FairlaneConfig(Section):
     @classmethod
     def _check_program(cls, value: str | None) -> str | None:
         try:
-            return value if value is None else load_program(value).name
+            if value is not None:
+                load_program(value)
         except FairlaneError as ex:
             raise ValueError(ex.message) from None
+        return str(Path(value).expanduser().resolve()) if value is not None and is_folder(value) else value
 
     def part_of(self, program: Program, run: RunState | None = None) -> Config:
         """What a program has of it; ports that say nothing of the program are not in it."""

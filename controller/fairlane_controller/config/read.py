@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from fairlane_controller.config.positions import Position, nearest, positions
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
 from fairlane_controller.problems import MAX_PROBLEM, MAX_TOLD, describe_one, key_path, keys_at, keys_in
+from fairlane_controller.program.registry import folder_program
 from fairlane_controller.state import files
 
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")
@@ -68,24 +70,27 @@ def read_text(text: str, name: str) -> FairlaneConfig:
     return parse(data, Source(name, positions(text)))
 
 
-def parse(data: Any, source: Source) -> FairlaneConfig:
+def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
     """A configuration from plain data; raises BAD_FILE with `source`'s name and places."""
+    model = config_model()
+    with suppress(FairlaneError):  # else the check of the key `program` says it, with its place
+        model = config_model(*folder_program(str(data.get("program", ""))))
     try:
-        return config_model().model_validate(data)
+        return model.model_validate(data)
     except ValidationError as ex:
-        raise source.error(_describe(cast("dict[str, Any]", item)) for item in ex.errors()) from None
+        raise source.error(_describe(cast("dict[str, Any]", item), model) for item in ex.errors()) from None
 
 
-def _describe(item: dict[str, Any]) -> str:
+def _describe(item: dict[str, Any], model: type[FairlaneConfig]) -> str:
     """One of pydantic's problems as `policies[0].scheme: …`."""
     steps = keys_in(item)
     if item["type"] == "extra_forbidden":
-        keys = keys_at(config_model(), steps[:-1])
+        keys = keys_at(model, steps[:-1])
         near = difflib.get_close_matches(str(steps[-1]), keys, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{key_path(steps)}: unknown key{hint}; valid: {', '.join(keys)}"
-    text = describe_one({**item, "loc": steps}, config_model())
+    text = describe_one({**item, "loc": steps}, model)
     inner = re.match(r"^(?P<where>\S+): (?P<key>[a-z_]+): (?P<rest>.*)$", text, re.DOTALL)
-    if item["type"] == "value_error" and inner and inner["key"] in keys_at(config_model(), steps):
+    if item["type"] == "value_error" and inner and inner["key"] in keys_at(model, steps):
         return f"{inner['where']}.{inner['key']}: {inner['rest']}"  # a validator of the whole table names its key
     return text

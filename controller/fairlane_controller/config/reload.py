@@ -13,14 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from fairlane_controller.config.apply import CONFIG, apply, last_applied, read_note
-from fairlane_controller.config.loop_options import parse_loop
 from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.loop.control import loop_runs
-from fairlane_controller.loop.events import EventLog
+from fairlane_controller.state.ask import loop_runs
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.units import counted
 
@@ -32,6 +33,14 @@ OPS = ("loop_options", "loop_put", "config_reload")
 _AGAIN = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.NO_PIPELINE, ErrorCode.NO_LOOP)
 
 Stamp = tuple[int, int, int]
+
+
+def parse_loop(data: dict[str, Any] | None, model: type[LoopConfig]) -> LoopConfig:
+    """`[loop]` as the control socket has it; BAD_INPUT when it is none."""
+    try:
+        return model.model_validate(data or {})
+    except ValidationError as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"options of the loop: {ex.errors()[0]['msg']}") from None
 
 
 class ConfigService:
@@ -71,7 +80,7 @@ class ConfigService:
                 return self._loop.model_dump(mode="json")
             case "loop_put":
                 before = self._loop.model_dump(mode="json")
-                loop = parse_loop(request["loop"])
+                loop = parse_loop(request["loop"], type(self._loop))
                 self._use(loop)
                 self._loop = loop
                 return [{"op": "loop_put", "loop": before}]

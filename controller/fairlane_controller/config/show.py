@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from fairlane_controller.config.apply import read_note
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
 from fairlane_controller.config.ports import read_ports
-from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.program.contract import Program
-from fairlane_controller.program.registry import check_program, load_program
+from fairlane_controller.program.registry import check_program, folder_program, load_program
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import Entries, read_entries
@@ -40,7 +40,7 @@ async def in_force(run: RunState) -> tuple[FairlaneConfig, list[str]]:
     if part.sections is not None:
         data |= _plain(part.sections)
     data["ports"] = [ports[place] for place in sorted(ports)]
-    return config_model().model_validate(data), list(part.notes)
+    return config_model(*folder_program(run.program)).model_validate(data), list(part.notes)
 
 
 def _plain(section: BaseModel) -> Plain:

@@ -205,3 +205,14 @@ def find_port(ports: list[PortInfo], port: int, where: object) -> PortInfo:
             return one
     there = ", ".join(str(one.port) for one in ports) or "none"
     raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {port}; it has {there}")
+
+
+def port_of(ports: list[PortInfo], text: str, where: object) -> PortInfo:
+    """A port by its number or its interface; UNKNOWN_NAME with those that there are."""
+    if text.isdecimal():
+        return find_port(ports, int(text), where)
+    for one in ports:
+        if one.interface == text:
+            return one
+    there = ", ".join(f"{one.port} ({one.interface})" if one.interface else str(one.port) for one in ports) or "none"
+    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {text!r}; it has {there}")

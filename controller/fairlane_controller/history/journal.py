@@ -55,7 +55,7 @@ class Change:
     command: str = ""
     folder: Path | None = None
     id: str = field(default_factory=lambda: secrets.token_hex(8))
-    "Of its requests to the loop (`loop/control.py`)."
+    "Of its requests to the loop (`state/ask.py`)."
     undo: list[Request] = field(default_factory=lambda: list[Request]())
     note: str = ""
     recorded: Record | None = None

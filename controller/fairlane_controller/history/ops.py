@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.program.registry import load_program
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient
@@ -53,7 +53,7 @@ MODULES: dict[str, str] = {
     "loop_put": "fairlane_controller.config.apply",
     "config_note": "fairlane_controller.config.apply",
     "p4_write": "fairlane_controller.verbs.updates",
-    "port_set": "fairlane_controller.gnmi.change",
+    "port_set": "fairlane_controller.config.port_change",
 }
 """Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it.
 Programs have requests of their own (`Program.undo_requests`)."""

@@ -13,8 +13,8 @@ from typing import Any, cast
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.journal import INTENT, Change, Kind, Record, append, read_history
 from fairlane_controller.history.ops import Context, Request, apply_all
-from fairlane_controller.loop.control import change_id
-from fairlane_controller.loop.events import EVENTS_FILE, EventLog
+from fairlane_controller.state.ask import change_id
+from fairlane_controller.state.events import write_event
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.state.store import Store, release_room
@@ -149,21 +149,17 @@ async def settle(folder: Path) -> None:
     answers: list[dict[str, Any]] = []
     if context.loop_runs:
         answers = await context.ask({"op": "result", "of": str(begun.get("id", "-"))})
-    log = EventLog(folder / EVENTS_FILE)
     if answers and answers[-1].get("ok"):
         await asyncio.to_thread(append, folder, command, Change(undo=undo))
-        log.write(
-            "settled", command=command, why=f"`{command}` was made by the loop after its command had ended: recorded"
-        )
+        how = "made by the loop after its command had ended: recorded"
     else:
-        how = "taken back"
+        how = "begun and not ended: taken back"
         try:
             await apply_all(context, undo)
         except FairlaneError as ex:
             if ex.code in (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT):
                 raise
-            how = f"it could not be taken back: {ex.message}"
+            how = f"begun and not ended: it could not be taken back: {ex.message}"
         with Store(folder) as store:
             store.put({INTENT: None})
-        log.write("settled", command=command, why=f"`{command}` was begun and not ended: {how}")
-    log.close()
+    write_event(folder, "settled", command=command, why=f"`{command}` was {how}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import LoopRow
-from fairlane_controller.loop.control import ask
+from fairlane_controller.state.ask import ask
 
 ANSWER_TIMEOUT_S = 1.0
 

@@ -7,15 +7,12 @@ import asyncio
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.live.source import LiveSource, LiveTargets
 
 
-async def take_two(
-    targets: LiveTargets, interval_s: float, queues_of: QueueSourceOf | None = None
-) -> tuple[Snapshot, Snapshot | None]:
+async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, Snapshot | None]:
     """The snapshot now with rates over `interval_s`, and the one before it; without an interval one, without rates."""
-    async with LiveSource(targets, queues_of=queues_of) as source:
+    async with LiveSource(targets) as source:
         first = await source.snapshot()
         if interval_s <= 0:
             return first, None

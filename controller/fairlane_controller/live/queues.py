@@ -1,54 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What P4Runtime cannot say of a port: its shaper's rate now, its queue's capacity, what the queue and the line dropped. One small interface."""
+"""What P4Runtime cannot say of a port: its shaper's rate now, its queue's capacity, what the queue and the line dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from fairlane_controller.live.model import DropRow, PortRow
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.view import Sample
-from fairlane_controller.switch.client import Endpoint
+
+if TYPE_CHECKING:  # with it comes all of gNMI
+    from fairlane_controller.gnmi.ports import PortInfo
+
+_LINK = ("port_down", "transmit_failed")
+"""Drops that are the link's, not a queue's."""
 
 
-@dataclass(frozen=True)
-class PortQueues:
-    """One port as the traffic manager sees it; None is what the target does not say."""
-
-    port: int
-    interface: str | None = None
-    rate_bps: float | None = None
-    "Of the shaper; 0 is unlimited."
-    capacity_packets: int | None = None
-    waiting_packets: int | None = None
-    waiting_bytes: int | None = None
-    sent_packets: int | None = None
-    sent_bytes: int | None = None
-    queue_drops: Mapping[str, int] = field(default_factory=dict[str, int])
-    "Packets that a queue refused, by reason."
-    link_drops: Mapping[str, int] = field(default_factory=dict[str, int])
-    "Packets lost at the interface, by reason."
-
-
-class QueueSource(Protocol):
-    """Something that knows the ports of one switch, such as its gNMI server."""
-
-    async def read(self) -> Iterable[PortQueues] | None:
-        """All ports now; None: the target does not say. Raises FairlaneError when it should have answered."""
-        ...
-
-    async def close(self) -> None:
-        """End the connection."""
-        ...
-
-
-QueueSourceOf = Callable[[Endpoint], "QueueSource | None"]
-"""Makes the source of a switch; None: there is none for it."""
-
-
-def with_queues(switch: str, sample: Sample, ports: Iterable[PortQueues], rates: RateBook) -> Sample:
+def with_queues(switch: str, sample: Sample, ports: Iterable[PortInfo], rates: RateBook) -> Sample:
     """The sample with what the traffic manager adds: its counters are of the line itself, so they replace the program's estimate."""
     rows = {row.port: row for row in sample.ports}
     drops = list(sample.drops)
@@ -57,15 +27,15 @@ def with_queues(switch: str, sample: Sample, ports: Iterable[PortQueues], rates:
         if row is None:
             continue
         rows[queues.port] = _joined(row, queues, rates)
-        for by, counts in (("queue", queues.queue_drops), ("link", queues.link_drops)):
-            for reason, packets in counts.items():
-                per_s = rates.per_s((by, queues.port, reason), packets)
-                if packets:
-                    drops.append(DropRow(switch, queues.port, reason, packets, per_s, by))
+        for reason, packets in (*queues.drops.items(), ("transmit_failed", queues.send_errors or 0)):
+            by = "link" if reason in _LINK else "queue"
+            per_s = rates.per_s((by, queues.port, reason), packets)
+            if packets:
+                drops.append(DropRow(switch, queues.port, reason, packets, per_s, by))
     return replace(sample, ports=tuple(rows[port] for port in sorted(rows)), drops=tuple(drops))
 
 
-def _joined(row: PortRow, queues: PortQueues, rates: RateBook) -> PortRow:
+def _joined(row: PortRow, queues: PortInfo, rates: RateBook) -> PortRow:
     per_s = rates.per_s(("line_bytes", queues.port), queues.sent_bytes)
     tx_bps = row.tx_bps if queues.sent_bytes is None else None if per_s is None else 8 * per_s
     rate_bps = row.rate_bps if queues.rate_bps is None else queues.rate_bps or None
@@ -78,7 +48,7 @@ def _joined(row: PortRow, queues: PortQueues, rates: RateBook) -> PortRow:
         utilisation=tx_bps / rate_bps if tx_bps is not None and rate_bps else None,
         waiting_packets=row.waiting_packets if managed and row.waiting_packets is not None else queues.waiting_packets,
         waiting_bytes=row.waiting_bytes if managed and row.waiting_bytes is not None else queues.waiting_bytes,
-        capacity_packets=row.capacity_packets if managed else queues.capacity_packets or row.capacity_packets,
+        capacity_packets=row.capacity_packets if managed else queues.queue_packets or row.capacity_packets,
         sent_packets=row.sent_packets if queues.sent_packets is None else queues.sent_packets,
         sent_bytes=row.sent_bytes if queues.sent_bytes is None else queues.sent_bytes,
     )

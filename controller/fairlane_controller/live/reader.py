@@ -8,12 +8,13 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from finsy import P4ClientError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import SwitchRow
-from fairlane_controller.live.queues import QueueSource, QueueSourceOf, with_queues
+from fairlane_controller.live.queues import with_queues
 from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.view import Place, Sample, read_sample
 from fairlane_controller.program.contract import Program
@@ -21,6 +22,9 @@ from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
+
+if TYPE_CHECKING:  # with it comes all of gNMI
+    from fairlane_controller.gnmi.queues import GnmiQueues
 
 NOT_REACHED = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.TLS_FAILED, ErrorCode.BAD_FILE)
 """Nothing was asked of the switch: it does not answer, TLS fails, or a file of TLS is none."""
@@ -44,7 +48,7 @@ class SwitchReader:
         self,
         endpoint: Endpoint,
         options: ReaderOptions,
-        queues_of: QueueSourceOf | None = None,
+        queues_of: Callable[[Endpoint], GnmiQueues] | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,7 +63,7 @@ class SwitchReader:
         self._tables: tuple[str, ...] = ()
         "Of the program that the switch ran at the last reading."
         self._reading: BatchReading | None = None
-        self._queues: QueueSource | None = None
+        self._queues: GnmiQueues | None = None
         self._queue_rates = RateBook()
         self._rates = RateBook()
         self._error: FairlaneError | None = None

@@ -10,18 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.loop_view import LoopSample, read_loop
 from fairlane_controller.live.model import PortRow, Snapshot
-from fairlane_controller.live.queues import QueueSourceOf
 from fairlane_controller.live.reader import ReaderOptions, SwitchReader
 from fairlane_controller.live.view import Place
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
 from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
+
+if TYPE_CHECKING:
+    from fairlane_controller.gnmi.queues import GnmiQueues
 
 
 class LiveTargets(Protocol):
@@ -49,13 +51,11 @@ class LiveSource:
         self,
         targets: LiveTargets,
         options: ReaderOptions | None = None,
-        queues_of: QueueSourceOf | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
         endpoint_for: Callable[[Any], Endpoint] = endpoint_of,
     ) -> None:
         self._options = options or ReaderOptions()
-        self._queues_given = queues_of
-        self._queues_of = queues_of or _queues_by_target(targets.run)
+        self._queues_of = _queues_by_target(targets.run)
         self._client_factory = client_factory
         self._endpoint_for = endpoint_for
         self._run = targets.run
@@ -137,7 +137,7 @@ class LiveSource:
         another_target = self._run is not None and run.target != self._run.target
         self._run, self._run_stamp = run, stamp
         if another_target:
-            self._queues_of = self._queues_given or _queues_by_target(run)
+            self._queues_of = _queues_by_target(run)
         ended: list[SwitchReader] = []
         for switch in run.switches:
             reader, endpoint = self._readers.get(switch.name), self._endpoint_for(switch)
@@ -155,13 +155,13 @@ class LiveSource:
         return None
 
 
-def _queues_by_target(run: RunState | None) -> QueueSourceOf | None:
+def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:
     """gNMI, which a switch may serve or not; BMv2 does not, and is not asked."""
     if run is not None and run.target == "bmv2":
         return None
-    from fairlane_controller.gnmi.queues import queue_source_of  # it implements an interface of this room
+    from fairlane_controller.gnmi.queues import GnmiQueues  # with all of gRPC
 
-    return queue_source_of
+    return GnmiQueues
 
 
 def _with_loop(port: PortRow, loop: LoopSample) -> PortRow:

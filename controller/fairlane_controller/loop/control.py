@@ -1,57 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The unix socket through which commands talk to a running loop: messages are JSON objects, each behind its length in four bytes.
-
-Requests (`program/requests.py`) have an `op` and, when they change something, an `id`; the loop carries them out once, also when the client
-has gone, keeps the answer in the state file, and gives it again to whoever asks with the same id. Answers: `{"ok": true, "result": …}` or
-`{"ok": false, "error": {"code", "message"}}`. The owner of the process and root may ask for everything, other members of the
-socket's group for `READ_OPS` only.
-"""
+"""The unix socket through which commands talk to a running loop (`state/ask.py`), the loop's end of it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import grp
-import json
 import os
-import secrets
 import socket
 import struct
 import traceback
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.program.requests import checked
+from fairlane_controller.state.ask import LENGTH, READ_OPS, Answer, check_length, readers_group, send
+from fairlane_controller.state.events import write_event
 from fairlane_controller.state.store import Store
 
-SOCKET_FILE = "controller.sock"
-BACKUP_SOCKET_FILE = "controller-backup.sock"
-'Of the controller that waits to take over; it answers `status` only: `{"pid", "switches"}`.'
-ANSWER_TIMEOUT_S = 20.0
-MAX_MESSAGE_BYTES = 64 << 20
-"""Of a request or an answer: 4,096 VCs take 2 MiB."""
 LARGE_BYTES = 1 << 20
 """Requests above this are received one at a time, so that memory is bounded; and parsed beside the event loop."""
 MAX_CLIENTS = 64
-GROUP_VARIABLE = "FAIRLANE_GROUP"
-"""Environment variable with the name of the group whose members may read."""
-DEFAULT_GROUP = "fairlane"
-READ_OPS = ("status", "measure", "loop_options")
-"""Requests that change nothing."""
-
-change_id: ContextVar[str] = ContextVar("change_id", default="")
-"""The change (`history.changing`) that requests of this context belong to."""
-
-_LENGTH = struct.Struct(">I")
 _CREDENTIALS = struct.Struct("3i")
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
-Answer = dict[str, Any]
 
 
 def _refusal(problem: FairlaneError) -> Answer:
@@ -102,17 +77,17 @@ class ControlServer:
         try:
             if len(self._clients) > MAX_CLIENTS:
                 problem = FairlaneError(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already")
-                await _send(writer, _refusal(problem))
+                await send(writer, _refusal(problem))
                 return
             while True:
                 try:
                     request = await self._receive(reader)
                 except FairlaneError as ex:
-                    await _send(writer, _refusal(ex))
+                    await send(writer, _refusal(ex))
                     if ex.code is not ErrorCode.BAD_INPUT:  # where the next message begins is not known
                         break
                     continue
-                await _send(writer, await self._answer(request, may_change))
+                await send(writer, await self._answer(request, may_change))
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client went away
         finally:
@@ -120,8 +95,8 @@ class ControlServer:
             writer.close()
 
     async def _receive(self, reader: asyncio.StreamReader) -> dict[str, Any]:
-        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        _check_length(length, "request")
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        check_length(length, "request")
         if length <= LARGE_BYTES:
             return _request(await reader.readexactly(length))
         async with self._large:
@@ -168,28 +143,15 @@ class ControlServer:
             return _refusal(ex)
         except Exception as ex:  # a fault of ours; without an answer it would look as if the loop had ended
             text = f"a fault of the control loop: {type(ex).__name__}: {ex}"
-            log = EventLog(self._path.parent / EVENTS_FILE)
-            log.write("fault", request=request.get("op"), message=text, traceback=traceback.format_exc(), why=text)
-            log.close()
+            about = {"message": text, "traceback": traceback.format_exc(), "why": text}
+            write_event(self._path.parent, "fault", request=request.get("op"), **about)
             return _refusal(FairlaneError(ErrorCode.INTERNAL, f"{text}; `fairlane log --event fault` has more"))
-
-
-def readers_group() -> str:
-    """The group whose members may ask a loop for what it measures and decides."""
-    return os.environ.get(GROUP_VARIABLE) or DEFAULT_GROUP
 
 
 def _user_of(writer: asyncio.StreamWriter) -> int:
     """The user at the other end, as the kernel knows it (unix(7), SO_PEERCRED)."""
     end: socket.socket = writer.get_extra_info("socket")
     return _CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
-
-
-def _check_length(length: int, what: str) -> None:
-    if length > MAX_MESSAGE_BYTES:
-        raise FairlaneError(
-            ErrorCode.OUT_OF_RANGE, f"a {what} of {length} bytes is too long: it has at most {MAX_MESSAGE_BYTES}"
-        )
 
 
 def _request(text: bytes) -> dict[str, Any]:
@@ -201,81 +163,3 @@ def _request(text: bytes) -> dict[str, Any]:
     if not isinstance(request.get("op"), str):
         raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op", a string')
     return request
-
-
-async def _send(writer: asyncio.StreamWriter, message: Any) -> None:
-    text = json.dumps(message, default=str).encode()
-    _check_length(len(text), "message")
-    writer.write(_LENGTH.pack(len(text)) + text)
-    await writer.drain()
-
-
-async def _exchange(path: Path, request: dict[str, Any]) -> Answer:
-    reader, writer = await asyncio.open_unix_connection(str(path))
-    try:
-        await _send(writer, request)
-        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        return json.loads(await reader.readexactly(length))
-    finally:
-        writer.close()
-
-
-async def ask_backup(folder: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
-    """The status of the folder's backup, `{"pid", "switches"}`; None when none waits, or it does not answer in time."""
-    try:
-        return await ask(folder, {"op": "status"}, timeout_s, BACKUP_SOCKET_FILE)
-    except FairlaneError as ex:
-        if ex.code in (ErrorCode.NO_LOOP, ErrorCode.TIMED_OUT):
-            return None
-        raise
-
-
-async def ask(
-    folder: Path, request: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S, socket_file: str = SOCKET_FILE
-) -> Any:
-    """Ask the loop of a run-state folder; raises NO_LOOP when none runs, TIMED_OUT, or what the loop raised."""
-    path = folder / socket_file
-    if request["op"] not in READ_OPS:
-        request = {**request, "id": f"{change_id.get() or secrets.token_hex(8)}.{secrets.token_hex(4)}"}
-    try:
-        answer = await asyncio.wait_for(_exchange(path, request), timeout_s)
-    except (FileNotFoundError, ConnectionRefusedError):
-        raise FairlaneError(
-            ErrorCode.NO_LOOP, f"no control loop runs for {folder}: start it with `fairlane run`"
-        ) from None
-    except PermissionError:
-        raise _other_users(folder) from None
-    except (ConnectionError, asyncio.IncompleteReadError, json.JSONDecodeError):
-        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
-    except (TimeoutError, asyncio.TimeoutError):
-        text = f"the control loop did not answer within {timeout_s:g} s"
-        if change_id.get():
-            text += "; the next change waits for its end"
-        raise FairlaneError(ErrorCode.TIMED_OUT, text) from None
-    except OSError as ex:
-        raise FairlaneError(ErrorCode.NO_LOOP, f"cannot talk to the control loop at {path}: {ex.strerror}") from None
-    if not answer["ok"]:
-        raise FairlaneError.from_json(answer["error"])
-    return answer["result"]
-
-
-def loop_runs(folder: Path) -> bool:
-    """Whether somebody listens at the folder's control socket; LOOP_RUNNING when it is another user's."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(str(folder / SOCKET_FILE))
-        except PermissionError:
-            raise _other_users(folder) from None
-        except OSError:
-            return False
-        return True
-
-
-def _other_users(folder: Path) -> FairlaneError:
-    """Going on without the loop would take its role of the primary away."""
-    return FairlaneError(
-        ErrorCode.LOOP_RUNNING,
-        f"the control socket of {folder} belongs to another user: run this as root "
-        f"(members of the group {readers_group()!r} may read)",
-    )

@@ -9,13 +9,13 @@ counters, which every reader may read, looks on as its backup does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.loop.run import LoopTarget, topology_of, until_signalled
+from fairlane_controller.state.events import EVENTS_FILE, EventLog
 
 DRY = {"dry_run": True}
 
@@ -23,8 +23,8 @@ DRY = {"dry_run": True}
 class DryLog(EventLog):
     """The event log of a dry run: every event says that it is one. It never turns the file over, which another loop may write."""
 
-    def __init__(self, path: Path | None) -> None:
-        super().__init__(path, max_bytes=1 << 62)
+    def __init__(self, path: Path | None, frequent: Collection[str] = ()) -> None:
+        super().__init__(path, max_bytes=1 << 62, frequent=frequent)
 
     def write(self, event: str, **fields: Any) -> None:
         """One event."""
@@ -37,7 +37,8 @@ async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -
     waits: list[Coroutine[Any, Any, Any]] = []
     logs: list[EventLog] = []
     for target in targets:
-        log = DryLog(target.event_log or (target.folder / EVENTS_FILE if target.folder else None))
+        path = target.event_log or (target.folder / EVENTS_FILE if target.folder else None)
+        log = DryLog(path, target.program.frequent_events)
         logs.append(log)
         topology = topology_of(target)
         follow = topology.follow(log)

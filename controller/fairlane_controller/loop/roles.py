@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import BACKUP_SOCKET_FILE, SOCKET_FILE, ControlServer, Handler
+from fairlane_controller.loop.control import ControlServer, Handler
+from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
 from fairlane_controller.state.locks import BACKUP_LOCK_FILE, LOOP_LOCK_FILE, already_runs, lock_holder, take_lock
 
 LOOK_S = 0.05

@@ -14,14 +14,14 @@ from typing import Any
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, named, unknown_name
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.events import EVENTS_FILE, EventLog
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import checked
+from fairlane_controller.state.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
@@ -84,7 +84,7 @@ class TopologyLoop:
             self.role.close()
             raise
         log_path = target.event_log or (folder / EVENTS_FILE if folder else None)
-        self._log = EventLog(log_path)
+        self._log = EventLog(log_path, frequent=target.program.frequent_events)
         self.agents = {
             endpoint.name: SwitchAgent(endpoint, self._topology, self._log, state=state)
             for endpoint, state in target.switches()
@@ -152,10 +152,7 @@ class TopologyLoop:
 
     async def _write_raw(self, request: dict[str, Any]) -> dict[str, Any]:
         """`p4_write` (`verbs/updates.py`): updates of any kind that the loop does not keep; it is the primary, so it writes them."""
-        name = str(request["switch"])
-        agent = self.agents.get(name)
-        if agent is None:
-            raise unknown_name("switch", name, self.agents)
+        agent = named("switch", str(request["switch"]), self.agents)
         done = await agent.exclusively(lambda client: serve_write(client, request))
         refused = f", {len(done['failed'])} refused by the switch" if done["failed"] else ""
         agent.event(

@@ -25,11 +25,6 @@ class Estimate:
     uncertainty: float
     "Half the width of the 95 % interval, in the unit of `value`; infinite below three observations."
 
-    @property
-    def relative_uncertainty(self) -> float:
-        """`uncertainty / value`; infinite for a value of 0."""
-        return self.uncertainty / abs(self.value) if self.value else math.inf
-
 
 class _Sample(NamedTuple):
     time_s: float

@@ -17,8 +17,8 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.loop.events import EVENTS_FILE
 from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector
+from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.web.connections import Said
 from fairlane_controller.web.listen import Listen
 from fairlane_controller.web.server import guard, served

@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -64,8 +64,6 @@ class Wanted:
     "Exactly these, in the program's `tables`."
     resets: Sequence[Any] = ()
     "Updates that are written before them: counters that begin anew."
-    follow: Sequence[tuple[P4TableEntry, P4TableEntry]] = ()
-    "(now, wanted) of entries that a change of a port's queue takes along, so that they are written even where they are the same."
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,8 @@ class Plan(ABC):
     """A checked configuration, ready for all switches."""
 
     @abstractmethod
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
-        """What a switch is to have that has `current` in the program's tables, and whose ports `requeued` get another queue. Pure."""
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """What a switch is to have that has `current` in the program's tables. Pure."""
 
     def remembered(self, switch: str) -> Sequence[Remembered]:
         """What is to be remembered of a switch, as far as it differs from what is."""
@@ -113,9 +111,8 @@ class PortPlan(Plan):
     config: Config
     run: RunState | None = None
 
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+    def wanted(self, switch: str, current: Entries) -> Wanted:
         """The entries of the switch's ports."""
-        del requeued
         known = {} if self.config.exact else self.program.ports_of(switch, current)
         known |= {place[1]: chosen for place, chosen in (self.config.ports or {}).items() if place[0] == switch}
         states = {one.name: one for one in self.run.switches} if self.run is not None else {}
@@ -152,6 +149,8 @@ class Program:
     "Events of its run time that come often: lines for debugging."
     reasons: ClassVar[Mapping[int, Reason]] = {}
     "Drop reasons of its own, beside those of packets that all programs share."
+    units: ClassVar[Mapping[str, str]] = {}
+    "Units of parameters of its actions whose names do not end in one (`max_packets`, `period_us`): packets, cells, bit/s; 1/256 of a fraction."
     meanings: ClassVar[Mapping[str, str]] = {}
     "Further words of its rows (verdicts), each with a short sentence."
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -195,6 +194,20 @@ class Program:
         """The entries of one port with these settings. Pure."""
         del port, settings
         return ()
+
+    def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
+        """What a port with these settings is to have when its queue gets room for other packets or bytes.
+
+        Args:
+            settings: what the port has, as `ports_of` says it.
+            packets: packets that may wait from now on; None: as before.
+            size: bytes that may wait from now on, 0 without a limit; None: as before.
+
+        Returns:
+            The same where the program does not depend on it; `entries` of both say what is written.
+        """
+        del packets, size
+        return settings
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
         """Problems that one value alone cannot show, each `key: what is wrong, and what is allowed`."""
@@ -259,6 +272,11 @@ class Program:
         return {"op": "table_write", "switch": switch, "updates": change.inverse.updates(switch)}
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
+
+    def object_names(self, kind: str, folder: Path) -> Iterable[str]:
+        """Names of its objects of a kind (`Kind.name`) that are remembered in a run-state folder: a shell completes them, no switch is asked."""
+        del kind, folder
+        return ()
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """The values of ports and objects of a switch; `columns` with a `counter` or `reason` are filled by the core."""

@@ -13,20 +13,27 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import unknown_name
-from fairlane_controller.program.requests import Request
+from fairlane_controller.errors import named, unknown_name
+from fairlane_controller.program.requests import Request, TableWrite
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.difference import in_order
+
+if TYPE_CHECKING:
+    from fairlane_controller.program.contract import Program
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _HOOK = "_fairlane_hook"
+MAX_LOGGED = 20
+"""Updates of one request that an event holds."""
 
 
 class Session(Protocol):
@@ -69,8 +76,13 @@ class SwitchControl:
         "The program's `TopologyControl`."
 
     def entries_after_restart(self) -> Iterable[P4TableEntry]:
-        """What a switch that has restarted gets besides its routes."""
-        return ()
+        """What a switch that has restarted gets besides its routes: by default what the program wants of the topology's ports."""
+        run = self.topology.run
+        if run is None:
+            return ()
+        program = self.topology.program
+        wanted = program.initial_plan(run).wanted(self.session.endpoint.name, {})
+        return in_order(wanted.entries, program.tables)
 
     async def observe(self, client: SwitchClient) -> None:
         """As the backup: remember what the switch would need after a restart. Reads only."""
@@ -102,8 +114,9 @@ class TopologyControl:
     """The run time of a program on a whole topology: what its switches' controls share, and what people ask for."""
 
     control_type: ClassVar[type[SwitchControl]] = SwitchControl
-    requests: ClassVar[Mapping[str, type[Request]]] = {}
-    "The requests of the control socket that `handle` answers, by op; each is checked by its model before."
+    requests: ClassVar[Mapping[str, type[Request]]] = {"table_write": TableWrite}
+    """The requests of the control socket that `handle` answers, by op; each is checked by its model before. Without `table_write`, which
+    configurations and undos write by, nobody else changes the program's entries while the loop runs."""
     needs_all_switches: ClassVar[bool] = False
     "Whether a loop must keep every switch of the topology."
     dry_run_observes: ClassVar[bool] = False
@@ -124,14 +137,49 @@ class TopologyControl:
         """Held while the process becomes the primary."""
         return nullcontext()
 
+    @property
+    def program(self) -> Program:
+        """The program of the topology."""
+        from fairlane_controller.program.registry import load_program  # which imports this module
+
+        assert self.run is not None
+        return load_program(self.run.program)
+
     async def handle(self, agents: Mapping[str, Any], request: dict[str, Any]) -> Any:
-        """One of `requests`; `agents` are the sessions by switch (`loop/agent.py`)."""
-        del agents
-        raise unknown_name("op", str(request["op"]), self.requests)
+        """One of `requests`, here `table_write`: all or nothing. `agents` are the sessions by switch (`loop/agent.py`).
+
+        Returns:
+            The requests that take it back.
+        """
+        if request["op"] not in TopologyControl.requests:
+            raise unknown_name("op", str(request["op"]), self.requests)
+        agent = named("switch", str(request["switch"]), agents)
+        undo = await agent.exclusively(partial(self.write_entries, request=request))
+        agent.event("changed", request=_brief(request), why=_why(request))
+        return [undo]
+
+    async def write_entries(self, client: SwitchClient, request: dict[str, Any]) -> dict[str, Any]:
+        """Entries, and what the program remembers with them, into one switch (`Program.write_entries`)."""
+        assert self.run is not None
+        return await self.program.write_entries(client, self.run.folder, request)
 
     def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
         """A dry run beside a running loop, by what that measures: a job that calls its argument when it is ready; None: as without."""
         del log
+
+
+def _brief(request: dict[str, Any]) -> dict[str, Any]:
+    """A request as the event log keeps it: of many updates only how many there are."""
+    updates = request["updates"]
+    return {**request, "updates": len(updates)} if len(updates) > MAX_LOGGED else request
+
+
+def _why(request: dict[str, Any]) -> str:
+    """What was asked for, in words."""
+    counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
+    entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
+    settings = ", ".join(request.get("settings") or ())
+    return f"asked for by {request['op']}: {entries}" + (f"; settings of port/class {settings}" if settings else "")
 
 
 def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Callable[[_F], _F]:

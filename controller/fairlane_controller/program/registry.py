@@ -25,14 +25,24 @@ from fairlane_controller.program.names import (
 PROGRAM_FILE = "program.py"
 
 
+def is_folder(name: str) -> bool:
+    """Whether a program is named by its folder (`path/`, `./path`)."""
+    return "/" in name or name.startswith(".")
+
+
 def load_program(name: str) -> Program:
     """The program of a name or in a folder (`path/`, `./path`); UNKNOWN_NAME, or BAD_FILE that says what is wrong with its folder."""
-    if "/" in name or name.startswith("."):
+    if is_folder(name):
         try:
             return _from_folder(Path(name).expanduser().resolve())
         except (OSError, ValueError, RuntimeError) as ex:  # a name that no folder can have, `~` of nobody
             raise FairlaneError(ErrorCode.BAD_FILE, f"{short(name)!r} is no program's folder: {ex}") from None
     return _named(name)
+
+
+def folder_program(name: str) -> tuple[Program, ...]:
+    """The program of a folder, which no list of names has; none for a program with a name. Raises BAD_FILE."""
+    return (load_program(name),) if is_folder(name) else ()
 
 
 @cache
@@ -87,7 +97,7 @@ def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     `named` is what its topology names, which may be a folder.
     """
     names = set(tables)
-    programs = [load_program(name) for name in (*([named] if "/" in named else ()), *program_names())]
+    programs = [*folder_program(named), *map(load_program, program_names())]
     return next((one for one in programs if one.tables and one.missing_table(names) is None), None)
 
 

@@ -7,13 +7,15 @@ import difflib
 import ipaddress
 import os
 import re
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, named
 from fairlane_controller.state.store import STATE_FILE, Store
 
 STATE_ROOT = Path("/run/fairlane")
@@ -113,8 +115,8 @@ class SwitchState(_Model):
         return next((p for p in self.ports if p.port == number), None)
 
 
-DEFAULT_PROGRAM = "qthresh"
-"""What switches run when nothing says another."""
+DEFAULT_PROGRAM: str = import_module("fairlane_controller.programs").DEFAULT
+"""What switches run when nothing says another: the folder of the programs says which."""
 
 
 class RunState(_Model):
@@ -129,10 +131,7 @@ class RunState(_Model):
 
     def switch(self, name: str) -> SwitchState:
         """The switch of that name; UNKNOWN_NAME with the nearest valid one otherwise."""
-        for switch in self.switches:
-            if switch.name == name:
-                return switch
-        raise unknown_name("switch", name, (s.name for s in self.switches))
+        return named("switch", name, {switch.name: switch for switch in self.switches})
 
     def unknown_switch(self, at: str, name: str) -> list[str]:
         """The problem `at: unknown switch …`, with the nearest name; none when it is there."""
@@ -217,6 +216,22 @@ def write_topology(folder: Path, data: dict[str, Any]) -> None:
     """Replace what the launcher wrote. Raises BAD_FILE."""
     with Store(folder) as store:
         store.put({TOPOLOGY: data})
+
+
+def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any]) -> None:
+    """Put new values of a port into what the launcher wrote, as far as `PortState` names them. Raises BAD_FILE."""
+    values = {name: value for name, value in values.items() if name in PortState.model_fields}
+
+    def put(data: dict[str, Any]) -> dict[str, Any]:
+        for one in cast("list[dict[str, Any]]", data.get("switches") or []):
+            for entry in cast("list[dict[str, Any]]", one.get("ports") or []):
+                if (one.get("name"), entry.get("port")) == (switch, port):
+                    entry.update(values)
+        return data
+
+    if values:
+        with Store(folder) as store:
+            store.update(TOPOLOGY, put)
 
 
 def read_run_state(folder: Path) -> RunState:

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,8 +18,9 @@ from fairlane_controller.units import format_rate, format_size, format_time
 KINDS = ("insert", "modify", "delete")
 """P4Runtime's kinds of update, as `"update"` of the plain form has them."""
 _KIND_OF = {p4r.Update.INSERT: "insert", p4r.Update.MODIFY: "modify", p4r.Update.DELETE: "delete"}
-_FIXED_8 = ("weight", "z", "alpha", "dfba_z", "wfba_z")
 _UNLIMITED = 0xFFFF_FFFF
+_UNIT_ENDS = {"_packets": "packets", "_cells": "cells", "_bytes": "B", "_us": "us"}
+_FORMATS: dict[str, Callable[[int], str]] = {"us": lambda value: format_time(value / 1e6), "bit/s": format_rate}
 
 Plain = dict[str, Any]
 
@@ -130,15 +130,12 @@ def match_text(entry: P4TableEntry, schema: P4Schema) -> str:
     return " ".join(parts)
 
 
-def action_text(entry: P4TableEntry, schema: P4Schema) -> str:
-    """`set_qthresh(qthresh=5 packets, weight=1.5)`, with a meter behind it."""
+def action_text(entry: P4TableEntry, schema: P4Schema, units: Mapping[str, str]) -> str:
+    """`set_limit(max_packets=5 packets, weight=1.5)`, with a meter behind it; `units` of parameters as `Program.units` has them."""
     action = entry.action
     if not isinstance(action, P4TableAction):
         return "-"
-    widths = {param.name: param.bitwidth for param in schema.tables[entry.table_id].actions[action.name].params}
-    text = ", ".join(
-        f"{name}={_argument_text(name, value, widths.get(name, 0))}" for name, value in action.args.items()
-    )
+    text = ", ".join(f"{name}={value}" for name, value in _arguments(entry, schema, units).items())
     meter = entry.meter_config
     if meter is not None:
         text_of = f"CIR {format_rate(meter.cir * 8)} burst {format_size(meter.cburst)}, PIR {format_rate(meter.pir * 8)} burst {format_size(meter.pburst)}"
@@ -146,7 +143,27 @@ def action_text(entry: P4TableEntry, schema: P4Schema) -> str:
     return f"{action.name}({text})"
 
 
-def update_row(data: Plain, schema: P4Schema | None) -> tuple[str, str, str, str]:
+def changed_arguments(
+    before: P4TableEntry | None, after: P4TableEntry, schema: P4Schema, units: Mapping[str, str]
+) -> str:
+    """The arguments that `after` has and `before` has not, as `action_text` has them without their names: `5 packets, 2000 B`."""
+    old = _arguments(before, schema, units) if before is not None else {}
+    return ", ".join(value for name, value in _arguments(after, schema, units).items() if old.get(name) != value)
+
+
+def _arguments(entry: P4TableEntry, schema: P4Schema, units: Mapping[str, str]) -> dict[str, str]:
+    """The arguments of its action, each with its unit."""
+    action = entry.action
+    if not isinstance(action, P4TableAction):
+        return {}
+    widths = {param.name: param.bitwidth for param in schema.tables[entry.table_id].actions[action.name].params}
+    return {
+        name: _argument_text(name, value, widths.get(name, 0), units.get(name, ""))
+        for name, value in action.args.items()
+    }
+
+
+def update_row(data: Plain, schema: P4Schema | None, units: Mapping[str, str]) -> tuple[str, str, str, str]:
     """(update, table, match, action) of a plain update for a table that people read."""
     if "table" not in data:
         return str(data["update"]), str(data["entity"]), "", str(data["text"])
@@ -154,7 +171,7 @@ def update_row(data: Plain, schema: P4Schema | None) -> tuple[str, str, str, str
     if schema is None:
         match = " ".join(f"{k}={v}" for k, v in data["match"].items())
         return str(data["update"]), entry.table_id, match, str(data.get("action", "-"))
-    action = "" if data["update"] == "delete" else action_text(entry, schema)
+    action = "" if data["update"] == "delete" else action_text(entry, schema, units)
     return str(data["update"]), entry.table_id, match_text(entry, schema), action
 
 
@@ -181,27 +198,17 @@ def _number(value: Any, bits: int) -> str:
     return str(value)
 
 
-def _argument_text(name: str, value: Any, bits: int) -> str:
-    """An argument with its unit, by the names that our programs give their parameters."""
+def _argument_text(name: str, value: Any, bits: int, unit: str) -> str:
+    """An argument with its unit: that of `Program.units`, else the one that its name ends in."""
     if not isinstance(value, int):
         return str(value)
     if bits == 48:
         return _number(value, bits)
-    if name in _FIXED_8 and bits == 16:
-        return f"{value / 256:g}"
     if value == _UNLIMITED and name.startswith("max_"):
         return "unlimited"
-    for end, unit in (("_packets", " packets"), ("_cells", " cells"), ("_bytes", " B")):
-        if name.endswith(end):
-            return f"{value}{unit}"
-    if name.endswith("_us"):
-        return format_time(value / 1e6)
-    if name == "qthresh":
-        return f"{value} packets"
-    if name in ("lbo", "hbo", "qmax", "threshold"):
-        return f"{value} cells"
-    if name == "w":
-        return format_rate(value)
-    if name in ("share", "inv_share", "inv_rest"):
-        return f"{value / 65_536:.{6 if value < 65_536 else 4}g}"
-    return str(value) if math.isfinite(value) else "-"
+    unit = unit or next((unit for end, unit in _UNIT_ENDS.items() if name.endswith(end)), "")
+    if unit.startswith("1/"):
+        return f"{value / int(unit[2:]):g}"
+    if unit in _FORMATS:
+        return _FORMATS[unit](value)
+    return f"{value} {unit}".rstrip()

@@ -18,8 +18,8 @@ from google.protobuf.message import DecodeError
 
 from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import ask
 from fairlane_controller.program.registry import find_program
+from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
 from fairlane_controller.units import counted

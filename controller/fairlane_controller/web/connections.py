@@ -20,7 +20,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
-from fairlane_controller.loop.logs import ROOT
+from fairlane_controller.logs import ROOT
 
 LOG = logging.getLogger(f"{ROOT}.web")
 SAY_EVERY_S = 10.0

@@ -14,7 +14,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.loop.events import EVENTS_FILE
+from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.web.points import picture_of, point_of
 
@@ -171,5 +171,4 @@ def _plain(event: dict[str, Any]) -> dict[str, Any]:
         "port": event.get("port"),
         "why": sentence_of(event),
         "dry_run": bool(event.get("dry_run")),
-        "packets": event.get("qthresh_packets") if isinstance(event.get("qthresh_packets"), (int, float)) else None,
     }

@@ -20,7 +20,7 @@ from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
 
 if TYPE_CHECKING:
-    from fairlane_controller.loop.events import EventLog
+    from fairlane_controller.state.events import EventLog
 
     from fairlane_lab.definition.body import Body
     from fairlane_lab.definition.errors import Problem

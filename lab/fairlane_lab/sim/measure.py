@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane_controller.loop.events import EventLog
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 from fairlane_lab.sim.world import SimWorld

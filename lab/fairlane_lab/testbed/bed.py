@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.loop.control import ask
+from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
 
@@ -144,7 +144,7 @@ class Bed:
         return Endpoint(switch, self.network.grpc(switch), self.network.switches[switch].options.device_id)
 
     def ask(self, request: dict[str, Any]) -> Any:
-        """Ask the control loop (see `fairlane_controller.loop.control`). Raises FairlaneError."""
+        """Ask the control loop (see `fairlane_controller.state.ask`). Raises FairlaneError."""
         return asyncio.run(ask(self.state, request))
 
     def begin(self, scenario: Scenario, folder: Path) -> Running:

@@ -13,12 +13,12 @@ from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.history.clients import UndoableClient, undo_of
 from fairlane_controller.program.setup import apply_plan, read_rows
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.shared import check_port
+from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 app = typer.Typer(help="ENA: the switch names corrupted segments for receivers that cannot.", no_args_is_help=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.history.ops import Context
-from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
 from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of

@@ -10,15 +10,16 @@ from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.change import change_config, config_before, plan_of
-from fairlane_controller.programs.gfr.deploy import apply_plan, is_gfr
+from fairlane_controller.programs.gfr.deploy import apply_plan
+from fairlane_controller.programs.gfr.names import PROGRAM
 from fairlane_controller.programs.gfr.reads import read_active
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 
@@ -26,7 +27,7 @@ def gfr_topology(state: str | None) -> Targets:
     """The running topology; WRONG_PROGRAM when it runs another program than gfr."""
     targets = resolve(state, None)
     run = targets.need_run()
-    if not is_gfr(run):
+    if run.program != PROGRAM:
         raise FairlaneError(
             ErrorCode.WRONG_PROGRAM,
             f"the topology {run.name!r} runs the program {run.program!r}: VCs need one that was started with the program gfr",

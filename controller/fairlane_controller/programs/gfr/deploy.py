@@ -74,11 +74,6 @@ def plan_in_force(state: GfrState, run: RunState) -> Plan:
     return make_plan(state.config, state, time.time(), run, f"{run.folder / STATE_FILE}: {GFR_DOCUMENT}")
 
 
-def is_gfr(run: RunState) -> bool:
-    """Whether a topology runs `gfr.p4`."""
-    return run.program == program.PROGRAM
-
-
 async def plan_changes(client: SwitchClient, plan: Plan, active: Active | None = None) -> list[EntryChange]:
     """What differs on one switch."""
     check_program(program.PROGRAM, client.table_names())

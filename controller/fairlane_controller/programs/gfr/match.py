@@ -9,7 +9,6 @@ from dataclasses import dataclass
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 WIDTHS = {"ingress_port": 9, "vid": 12, "dscp": 6}
-_ADDRESS_BITS = {4: 32, 6: 128}
 
 
 def parse_prefix(text: str) -> IpNetwork | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fairlane import (
@@ -44,6 +45,12 @@ class Gfr(Program):
     first_commands = ("gfr apply FILE", "gfr vc list")
     undo_requests = {"gfr_apply": "change:apply_config"}
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane gfr`")
+    units = {
+        **dict.fromkeys(("qmax", "lbo", "hbo", "threshold"), "cells"),
+        **dict.fromkeys(("z", "alpha"), "1/256"),
+        **dict.fromkeys(("share", "inv_share", "inv_rest"), "1/65536"),
+        "w": "bit/s",
+    }
     columns = view.COLUMNS
     kinds = view.KINDS
     frequent_events = ("gfr_active",)
@@ -121,6 +128,10 @@ class Gfr(Program):
         }
         sections = {"clp_dscp": list(remembered.clp_dscp), "vcs": config.get("vcs", [])}
         return Config(ports, GfrSections.model_validate(sections))
+
+    def object_names(self, kind: str, folder: Path) -> list[str]:
+        """VCs of the configuration in force."""
+        return [vc.name for vc in GfrStore(folder).state.config.vcs] if kind == "vc" else []
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports and VCs."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from finsy import P4CounterData, P4TableAction, P4TableEntry
 
-from fairlane_controller.loop.control import ask
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.allocation import Allocation
 from fairlane_controller.programs.gfr.paths import Place
+from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import SwitchClient
 
 Row = dict[str, Any]

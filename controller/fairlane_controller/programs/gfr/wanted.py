@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from finsy import P4TableEntry
 
-from fairlane_controller.loop.control import ask, loop_runs
 from fairlane_controller.program import contract
 from fairlane_controller.program.contract import Wanted
 from fairlane_controller.programs.gfr.config import GfrConfig
@@ -17,6 +15,7 @@ from fairlane_controller.programs.gfr.deploy import Plan
 from fairlane_controller.programs.gfr.entries import Active, port_entries
 from fairlane_controller.programs.gfr.line import at_capacity
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
+from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.difference import Entries
 
@@ -41,9 +40,8 @@ class FilePlan(contract.Plan):
         active = {at: port["active"] for at, port in ports.items()}
         return replace(self, active=active, lines={at: port["capacity_bps"] for at, port in ports.items()})
 
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+    def wanted(self, switch: str, current: Entries) -> Wanted:
         """Every VC's entries; a switch that has none keeps what it has."""
-        del requeued
         if switch not in self.plan.switches:
             return Wanted(list(current.values()))
         entries = [

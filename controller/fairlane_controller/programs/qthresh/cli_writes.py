@@ -14,15 +14,15 @@ from typing import Any
 from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, dry_result
 from fairlane_controller.cli.targets import Targets
-from fairlane_controller.cli.typed import typed
 from fairlane_controller.history.journal import record
-from fairlane_controller.loop.control import ask
 from fairlane_controller.programs.qthresh import changes
 from fairlane_controller.programs.qthresh.control import policy_json
 from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.store import Documents, Store
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
+from fairlane_controller.typed import typed
 
 
 def change_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[dict[str, Any]]:

@@ -11,11 +11,11 @@ from typing import Any
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
 from fairlane_controller.programs.qthresh.new_flows import FlowPauses, MissedFlows, NewFlowCounts, ToldFlows
 from fairlane_controller.programs.qthresh.shares import FlowCount
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.faults import Refusal
 

@@ -48,13 +48,11 @@ def read_config(current: Mapping[str, Entries], run: RunState) -> Config:
 
 
 def limit_settings(entry: P4TableEntry) -> QthreshPort:
-    """The settings of a managed port."""
+    """The settings of a managed port, also those that a file may not have."""
     limit = PortLimit.from_entry(entry)
-    data: Plain = {"managed": True, "limit_packets": limit.max_packets}
-    if limit.max_bytes != UNLIMITED:
-        data["limit_bytes"] = limit.max_bytes
-    data["report_period"] = f"{limit.report_period_us}us"
-    return QthreshPort.model_validate(data)
+    size: Plain = {} if limit.max_bytes == UNLIMITED else {"limit_bytes": limit.max_bytes}
+    period_s = limit.report_period_us / 1e6
+    return QthreshPort.model_construct(managed=True, limit_packets=limit.max_packets, report_period=period_s, **size)
 
 
 def _policy(switch: str, held: Policy, settings: PolicyState) -> Plain:

@@ -7,7 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlane import Config, Entries, Plan, Program, Reading, Reason, Row, RunState, SwitchState
+from fairlane import (
+    Config,
+    Entries,
+    P4TableEntry,
+    Plan,
+    PortState,
+    Program,
+    Reading,
+    Reason,
+    Row,
+    RunState,
+    SwitchState,
+)
 
 from fairlane_controller.errors import unknown_name
 from fairlane_controller.programs.qthresh import names, view
@@ -18,8 +30,9 @@ from fairlane_controller.programs.qthresh.settings import QthreshLoop, QthreshPo
 from fairlane_controller.programs.qthresh.setup import SetupPlan
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.table_write import write_with_settings
-from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS, QthreshPlan
+from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS, QthreshPlan, limit_of_port
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import UNLIMITED
 
 
 class Qthresh(Program):
@@ -39,6 +52,7 @@ class Qthresh(Program):
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
         names.TABLE_POLICY: "use `fairlane threshold` or `fairlane threshold scheme`",
     }
+    units = {"qthresh": "packets", "weight": "1/256"}
     columns = view.COLUMNS
     kinds = view.KINDS
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
@@ -48,6 +62,18 @@ class Qthresh(Program):
         ),
         int(names.DropReason.PORT_FULL): Reason("port_full", "the port's queue was full", in_queue=True),
     }
+
+    def entries(self, port: PortState, settings: Any) -> Iterable[P4TableEntry]:
+        """The port's limit."""
+        limit = limit_of_port(settings, port) if settings.managed else None
+        return [limit.entry] if limit is not None else []
+
+    def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
+        """The limit is what the queue holds."""
+        limit_bytes = (settings.limit_bytes if size is None else size) or UNLIMITED
+        return settings.model_copy(
+            update={"limit_packets": packets or settings.limit_packets, "limit_bytes": limit_bytes}
+        )
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
         """Limits, classes, policies."""

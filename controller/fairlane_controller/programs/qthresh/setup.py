@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from finsy import P4TableEntry
@@ -86,9 +86,8 @@ class SetupPlan(Plan):
     run: RunState
     scheme: Scheme | None = None
 
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+    def wanted(self, switch: str, current: Entries) -> Wanted:
         """Limits and policies of the managed ports, and all that is there already."""
-        del requeued
         found = [Policy.from_entry(one) for one in current.values() if one.table_id == TABLE_POLICY]
         policies = {one.key: one for one in found if one is not None}
         entries = set_up_entries(self.run, self.run.switch(switch), policies, self.scheme)

@@ -7,16 +7,14 @@ Requests that take changes back, or write single entries, answer with what takes
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from fairlane_controller.errors import unknown_name
+from fairlane_controller.errors import named, unknown_name
 from fairlane_controller.history.journal import Change, record
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.control import loop_runs
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import checked
 from fairlane_controller.programs.qthresh import changes
@@ -27,8 +25,10 @@ from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.requests import REQUESTS
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.table_write import write_with_settings
+from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import Documents, Store
+from fairlane_controller.switch.client import SwitchClient
 
 
 class QthreshTopology(TopologyControl):
@@ -66,12 +66,13 @@ class QthreshTopology(TopologyControl):
             return {"rules": len(rules.rules)}
         if request["op"] == "policies":
             return await change_policies(agents, self.store, request)
-        agent = agents.get(str(request["switch"]))
-        if agent is None:
-            raise unknown_name("switch", str(request["switch"]), agents)
-        if request["op"] == "table_write":
-            return await take_back(agent, self.store, request)
-        return await _control(agent).change(request)
+        if request["op"] in TopologyControl.requests:
+            return await super().handle(agents, request)
+        return await _control(named("switch", str(request["switch"]), agents)).change(request)
+
+    async def write_entries(self, client: SwitchClient, request: Request) -> Request:
+        """With settings of policies."""
+        return await write_with_settings(client, self.store, request)
 
     def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
         """Where a loop runs, decide by what it measures."""
@@ -81,8 +82,6 @@ class QthreshTopology(TopologyControl):
 
 
 Request = dict[str, Any]
-MAX_LOGGED = 20
-"""Updates of one request that an event holds."""
 
 
 async def change_policies(
@@ -96,10 +95,7 @@ async def change_policies(
     if asked["op"] not in changes.DECIDE:
         raise unknown_name("op", asked["op"], changes.DECIDE)
     asked = {**asked, "port": request.get("port"), "every": request.get("every")}
-    for name in request.get("switches") or ():
-        if name not in agents:
-            raise unknown_name("switch", name, agents)
-    chosen = {name: agent for name, agent in sorted(agents.items()) if name in (request.get("switches") or agents)}
+    chosen = {name: named("switch", name, agents) for name in sorted(request.get("switches") or agents)}
     async with AsyncExitStack() as stack:
         for agent in chosen.values():
             await stack.enter_async_context(agent.writes)
@@ -121,27 +117,6 @@ async def change_policies(
             told = {**asked, "switch": name, "port": new.port}
             results.append({"switch": name, **await _control(chosen[name]).adopt(new, current[name].limits, told)})
         return results
-
-
-async def take_back(agent: SwitchAgent, store: LoopStore, request: Request) -> list[Request]:
-    """`table_write` (docs/design-control.md): all or nothing; returns the requests that undo it."""
-    undo = await agent.exclusively(lambda client: write_with_settings(client, store, request))
-    agent.event("changed", request=_brief(request), why=_why(request))
-    return [undo]
-
-
-def _brief(request: Request) -> Request:
-    """A request as the event log keeps it: of many updates only how many there are."""
-    updates = request.get("updates", ())
-    return {**request, "updates": len(updates)} if len(updates) > MAX_LOGGED else request
-
-
-def _why(request: Request) -> str:
-    """What was asked for, in words."""
-    counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
-    entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
-    settings = ", ".join(request.get("settings") or ())
-    return f"asked for by {request['op']}: {entries}" + (f"; settings of port/class {settings}" if settings else "")
 
 
 def _control(agent: SwitchAgent) -> QthreshControl:

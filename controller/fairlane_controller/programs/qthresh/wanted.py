@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
@@ -104,26 +104,24 @@ class QthreshPlan(Plan):
     run: RunState | None
     store: LoopStore
 
-    def wanted(self, switch: str, current: Entries, requeued: Collection[int] = ()) -> Wanted:
+    def wanted(self, switch: str, current: Entries) -> Wanted:
         """Limits, policies and classes."""
         by_table: dict[str, list[P4TableEntry]] = {}
         for entry in current.values():
             by_table.setdefault(entry.table_id, []).append(entry)
         limits = {one.port: one for one in map(PortLimit.from_entry, by_table.get(program.TABLE_PORT_LIMIT, ()))}
-        new, follow = self._limits(switch, limits, requeued)
+        new = self._limits(switch, limits)
         sections = self.config.sections
         policies, classes = by_table.get(program.TABLE_POLICY, []), by_table.get(TABLE_CLASS, [])
         if sections is not None and sections.policies is not None:
             policies = self._policies(switch, policies, new)
         if sections is not None and sections.classes is not None:
             classes = class_entries(sections.classes, switch)
-        return Wanted([*(limit.entry for limit in new.values()), *policies, *classes], follow=follow)
+        return Wanted([*(limit.entry for limit in new.values()), *policies, *classes])
 
-    def _limits(
-        self, switch: str, limits: Mapping[int, PortLimit], requeued: Collection[int]
-    ) -> tuple[dict[int, PortLimit], list[tuple[P4TableEntry, P4TableEntry]]]:
-        """All limits, and those that go with their queues; what the configuration leaves out of a limit stays."""
-        found, follow = dict(limits), list[tuple[P4TableEntry, P4TableEntry]]()
+    def _limits(self, switch: str, limits: Mapping[int, PortLimit]) -> dict[int, PortLimit]:
+        """All limits; what the configuration leaves out of one stays."""
+        found = dict(limits)
         for place, port in (self.config.ports or {}).items():
             if place[0] != switch or port.managed is None:
                 continue
@@ -139,10 +137,8 @@ class QthreshPlan(Plan):
                     limit = replace(limit, max_bytes=old.max_bytes)
                 if port.report_period is None:
                     limit = replace(limit, report_period_us=old.report_period_us)
-                if place[1] in requeued:
-                    follow.append((old.entry, limit.entry))
             found[place[1]] = limit
-        return found, follow
+        return found
 
     def _policies(
         self, switch: str, entries: Iterable[P4TableEntry], limits: Mapping[int, PortLimit]

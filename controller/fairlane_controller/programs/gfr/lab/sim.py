@@ -16,7 +16,6 @@ from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.programs.gfr.control import ActivityOptions
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.lab.config import gfr_config
@@ -25,6 +24,7 @@ from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.gfr.topology import GfrTopology
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import route_entries
 

@@ -17,7 +17,6 @@ from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.events import EventLog
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
@@ -29,6 +28,7 @@ from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS,
 from fairlane_controller.programs.qthresh.setup import SetupPlan
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.state.events import EventLog
 
 TRAFFIC_CLASS = 0
 """All flows of an experiment are in the class that a packet is in when nothing says another."""

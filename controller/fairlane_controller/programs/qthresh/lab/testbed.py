@@ -25,11 +25,11 @@ from fairlane_lab.testbed.port_watch import READ_MAX_S, FlowAddress, PortWatch, 
 from fairlane_lab.topology_scripts import PortKey
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
-from fairlane_controller.loop.control import ask
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
+from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS, drops_index
 

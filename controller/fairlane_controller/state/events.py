@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TextIO
 
-from fairlane_controller.loop.logs import tell
+from fairlane_controller.logs import tell
 
 EVENTS_FILE = "controller-events.jsonl"
 MAX_BYTES = 16 * 1024 * 1024
@@ -24,11 +24,17 @@ class EventLog:
     """
 
     def __init__(
-        self, path: Path | None, max_bytes: int = MAX_BYTES, clock_ns: Callable[[], int] = time.monotonic_ns
+        self,
+        path: Path | None,
+        max_bytes: int = MAX_BYTES,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        frequent: Collection[str] = (),
     ) -> None:
+        """`frequent`: events that are lines for debugging (`Program.frequent_events`)."""
         self._path = path
         self._clock_ns = clock_ns
         self._max_bytes = max_bytes
+        self._frequent = frequent
         self._file: TextIO | None = None
         self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
         "Called with each event and its fields."
@@ -39,7 +45,7 @@ class EventLog:
         """One event; `event` is its stable name."""
         for listener in self.listeners:
             listener(event, fields)
-        tell(event, fields)
+        tell(event, fields, frequent=event in self._frequent)
         if self._path is None:
             return
         record = {
@@ -71,3 +77,10 @@ class EventLog:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def write_event(folder: Path, event: str, **fields: Any) -> None:
+    """One event into the log of a run-state folder, by who has it not open."""
+    log = EventLog(folder / EVENTS_FILE)
+    log.write(event, **fields)
+    log.close()

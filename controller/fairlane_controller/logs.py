@@ -13,11 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
-from functools import cache
 from typing import Any, TextIO, cast
-
-from fairlane_controller.program.names import program_names
-from fairlane_controller.program.registry import load_program
 
 ROOT = "fairlane_controller"
 LOOP = logging.getLogger(f"{ROOT}.loop")
@@ -53,15 +49,9 @@ class LogLevel(str, Enum):
     ERROR = "error"
 
 
-@cache
-def _details() -> frozenset[str]:
-    """Events of every program that are frequent."""
-    return frozenset(event for name in program_names() for event in load_program(name).frequent_events)
-
-
-def tell(event: str, fields: dict[str, Any]) -> None:
-    """Log an event of the loop: what is wrong is a warning, each flow and each decision that changes nothing is for debugging."""
-    level = logging.WARNING if event in _WARNINGS else logging.DEBUG if event in _details() else logging.INFO
+def tell(event: str, fields: dict[str, Any], *, frequent: bool = False) -> None:
+    """Log an event of the loop: what is wrong is a warning, what is frequent (each flow, each decision) is for debugging."""
+    level = logging.WARNING if event in _WARNINGS else logging.DEBUG if frequent else logging.INFO
     if LOOP.isEnabledFor(level):
         LOOP.log(
             level, str(fields.get("why") or fields.get("message") or event), extra={_FIELDS: {"event": event, **fields}}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking a running loop through its control socket: messages are JSON objects, each behind its length in four bytes.
+
+Requests (`program/requests.py`) have an `op` and, when they change something, an `id`; the loop carries them out once, also when the client
+has gone, keeps the answer in the state file, and gives it again to whoever asks with the same id. Answers: `{"ok": true, "result": …}` or
+`{"ok": false, "error": {"code", "message"}}`. The owner of the process and root may ask for everything, other members of the
+socket's group for `READ_OPS` only. The other end is `loop/control.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import struct
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+
+SOCKET_FILE = "controller.sock"
+BACKUP_SOCKET_FILE = "controller-backup.sock"
+'Of the controller that waits to take over; it answers `status` only: `{"pid", "switches"}`.'
+ANSWER_TIMEOUT_S = 20.0
+MAX_MESSAGE_BYTES = 64 << 20
+"""Of a request or an answer: 4,096 VCs take 2 MiB."""
+GROUP_VARIABLE = "FAIRLANE_GROUP"
+"""Environment variable with the name of the group whose members may read."""
+DEFAULT_GROUP = "fairlane"
+READ_OPS = ("status", "measure", "loop_options")
+"""Requests that change nothing."""
+
+change_id: ContextVar[str] = ContextVar("change_id", default="")
+"""The change (`history.changing`) that requests of this context belong to."""
+
+LENGTH = struct.Struct(">I")
+
+Answer = dict[str, Any]
+
+
+def readers_group() -> str:
+    """The group whose members may ask a loop for what it measures and decides."""
+    return os.environ.get(GROUP_VARIABLE) or DEFAULT_GROUP
+
+
+def check_length(length: int, what: str) -> None:
+    """OUT_OF_RANGE for a `what` (request, message) above MAX_MESSAGE_BYTES."""
+    if length > MAX_MESSAGE_BYTES:
+        raise FairlaneError(
+            ErrorCode.OUT_OF_RANGE, f"a {what} of {length} bytes is too long: it has at most {MAX_MESSAGE_BYTES}"
+        )
+
+
+async def send(writer: asyncio.StreamWriter, message: Any) -> None:
+    """Write a message; OUT_OF_RANGE when it is too long."""
+    text = json.dumps(message, default=str).encode()
+    check_length(len(text), "message")
+    writer.write(LENGTH.pack(len(text)) + text)
+    await writer.drain()
+
+
+async def _exchange(path: Path, request: dict[str, Any]) -> Answer:
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    try:
+        await send(writer, request)
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        return json.loads(await reader.readexactly(length))
+    finally:
+        writer.close()
+
+
+async def ask_backup(folder: Path, timeout_s: float = 2.0) -> dict[str, Any] | None:
+    """The status of the folder's backup, `{"pid", "switches"}`; None when none waits, or it does not answer in time."""
+    try:
+        return await ask(folder, {"op": "status"}, timeout_s, BACKUP_SOCKET_FILE)
+    except FairlaneError as ex:
+        if ex.code in (ErrorCode.NO_LOOP, ErrorCode.TIMED_OUT):
+            return None
+        raise
+
+
+async def ask(
+    folder: Path, request: dict[str, Any], timeout_s: float = ANSWER_TIMEOUT_S, socket_file: str = SOCKET_FILE
+) -> Any:
+    """Ask the loop of a run-state folder; raises NO_LOOP when none runs, TIMED_OUT, or what the loop raised."""
+    path = folder / socket_file
+    if request["op"] not in READ_OPS:
+        request = {**request, "id": f"{change_id.get() or secrets.token_hex(8)}.{secrets.token_hex(4)}"}
+    try:
+        answer = await asyncio.wait_for(_exchange(path, request), timeout_s)
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise FairlaneError(
+            ErrorCode.NO_LOOP, f"no control loop runs for {folder}: start it with `fairlane run`"
+        ) from None
+    except PermissionError:
+        raise _other_users(folder) from None
+    except (ConnectionError, asyncio.IncompleteReadError, json.JSONDecodeError):
+        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
+    except (TimeoutError, asyncio.TimeoutError):
+        text = f"the control loop did not answer within {timeout_s:g} s"
+        if change_id.get():
+            text += "; the next change waits for its end"
+        raise FairlaneError(ErrorCode.TIMED_OUT, text) from None
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.NO_LOOP, f"cannot talk to the control loop at {path}: {ex.strerror}") from None
+    if not answer["ok"]:
+        raise FairlaneError.from_json(answer["error"])
+    return answer["result"]
+
+
+def loop_runs(folder: Path) -> bool:
+    """Whether somebody listens at the folder's control socket; LOOP_RUNNING when it is another user's."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(folder / SOCKET_FILE))
+        except PermissionError:
+            raise _other_users(folder) from None
+        except OSError:
+            return False
+        return True
+
+
+def _other_users(folder: Path) -> FairlaneError:
+    """Going on without the loop would take its role of the primary away."""
+    return FairlaneError(
+        ErrorCode.LOOP_RUNNING,
+        f"the control socket of {folder} belongs to another user: run this as root "
+        f"(members of the group {readers_group()!r} may read)",
+    )
