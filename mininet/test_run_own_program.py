@@ -64,10 +64,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_program_of_a_stranger_s_is_shown_changed_and_taken_back(folder: Path, tmp_path: Path) -> None:
-    def fairlane(*words: str) -> str:
+    def fairlane(*words: str, code: int = 0) -> str:
         command = [str(Path(sys.executable).with_name("fairlane")), *words, "--state", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def document(*words: str) -> Any:
@@ -90,7 +90,7 @@ def test_a_program_of_a_stranger_s_is_shown_changed_and_taken_back(folder: Path,
     assert "refused" in (tmp_path / "run.csv").read_text()
 
     (tmp_path / "mine.toml").write_text(CONFIGURATION)
-    assert "limit" in fairlane("config", "diff", str(tmp_path / "mine.toml"))
+    assert "set_limit" in fairlane("config", "diff", str(tmp_path / "mine.toml"), code=10)
     fairlane("config", "apply", str(tmp_path / "mine.toml"))
     assert limit() == 2
 

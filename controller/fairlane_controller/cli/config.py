@@ -39,7 +39,7 @@ FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configur
 @config_app.command("check")
 def check_command(file: FileArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
     """Check FILE: keys, values, and, where its topology runs, names, places, capacities. Nothing is read from a switch."""
-    loaded = read_file(file)
+    loaded = read_file(file, state)
     run = running(loaded, state)
     check(loaded, run)
     if as_json:
@@ -71,7 +71,7 @@ def apply_command(
     as_json: JsonOption = False,
 ) -> None:
     """Make the switches hold what FILE says, touching only what differs: all of them, or none."""
-    loaded = read_file(file)
+    loaded = read_file(file, state)
     run = find_run(loaded, state)
     if dry_run:
         check(loaded, run)

@@ -42,7 +42,7 @@ def diff_command(
 
 def load(file: Path | None, state: str | None) -> Loaded:
     """The file, or what was applied last to the running topology."""
-    return read_file(file) if file is not None else last_applied(find_folder(state))
+    return read_file(file, state) if file is not None else last_applied(find_folder(state))
 
 
 def tell_differences(loaded: Loaded, found: Comparison, as_json: bool) -> None:

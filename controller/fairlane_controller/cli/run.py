@@ -132,7 +132,7 @@ def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:
     """The one target with its file, which is checked before anything starts; options of the command line hold where it says nothing."""
     if len(targets) != 1 or targets[0].run is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--config is of one topology: name one --state, and no addresses")
-    loaded = read_file(path)
+    loaded = read_file(path, str(targets[0].run.folder))
     run = addressed(loaded, targets[0].run)
     check(loaded, run)
     loop, said = targets[0].loop_config, loaded.config.loop

@@ -18,8 +18,9 @@ from fairlane_controller.config.positions import Position, nearest, positions
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
 from fairlane_controller.problems import MAX_PROBLEM, MAX_TOLD, describe_one, key_path, keys_at, keys_in
-from fairlane_controller.program.registry import folder_program
+from fairlane_controller.program.registry import folder_program, is_folder
 from fairlane_controller.state import files
+from fairlane_controller.state.run_state import find_folder, read_run_state
 
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")
 
@@ -55,19 +56,41 @@ class Loaded:
     path: Path | None = None
 
 
-def read_file(path: Path) -> Loaded:
-    """Read and validate a file; raises BAD_FILE."""
+def read_file(path: Path, state: str | None = None) -> Loaded:
+    """Read and validate a file; raises BAD_FILE.
+
+    A program in a folder has keys of its own: the folder that the file names, by a path relative to the file, or else that of the
+    topology that runs (`state`; left out: the one that the file names, or the only one).
+    """
     text = files.read_text(path)
-    return Loaded(read_text(text, str(path)), Source(str(path), positions(text)), path.absolute())
+    source = Source(str(path), positions(text))
+    data = _with_program(_data(text, str(path)), path.absolute().parent, state)
+    return Loaded(parse(data, source), source, path.absolute())
 
 
 def read_text(text: str, name: str) -> FairlaneConfig:
     """As `read_file`, of a text; `name` stands where the file's name stands in an error."""
+    return parse(_data(text, name), Source(name, positions(text)))
+
+
+def _data(text: str, name: str) -> dict[str, Any]:
     try:
-        data = parse_toml(text)
+        return parse_toml(text)
     except DocumentError as ex:
         raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: {ex}") from None
-    return parse(data, Source(name, positions(text)))
+
+
+def _with_program(data: dict[str, Any], folder: Path, state: str | None) -> dict[str, Any]:
+    named: Any = data.get("program")
+    if isinstance(named, str) and is_folder(named) and not named.startswith("~"):
+        return {**data, "program": str(folder / named)}
+    if named is None:
+        topology: Any = data.get("topology")
+        name: Any = cast("dict[str, Any]", topology).get("name") if isinstance(topology, dict) else None
+        with suppress(FairlaneError):  # who wants a topology says what is wrong
+            program = read_run_state(find_folder(state or (name if isinstance(name, str) else None))).program
+            return {**data, "program": program} if is_folder(program) else data
+    return data
 
 
 def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
