@@ -20,6 +20,8 @@ from typing import Any
 
 COMPILER = "p4c-bm2-ss"
 PROGRAMS = ("qthresh", "gfr", "ena")
+EXAMPLES = ("docs/examples/droptail/droptail",)
+"""Programs in folders of their own, as users have them: `fairlane p4 compile FOLDER` compiles those."""
 COMPILE_TIMEOUT_S = 120
 
 
@@ -44,11 +46,12 @@ class Layout:
 
     def sources(self) -> list[str]:
         """All P4 files, relative to the repository, sorted."""
-        return sorted(p.relative_to(self.repository).as_posix() for p in self.p4src.rglob("*.p4"))
+        own = [*self.p4src.rglob("*.p4"), *(self.repository / "docs" / "examples").rglob("*.p4")]
+        return sorted(path.relative_to(self.repository).as_posix() for path in own)
 
     def outputs(self, program: str) -> tuple[str, str]:
         """(BMv2 JSON, P4Info) of a program, relative to the repository."""
-        stem = f"p4src/compiled/{program}"
+        stem = program if program in EXAMPLES else f"p4src/compiled/{program}"
         return f"{stem}.json", f"{stem}.p4info.txtpb"
 
     def digest(self, path: str) -> str:
@@ -61,17 +64,10 @@ REPOSITORY = Layout(Path(__file__).resolve().parent.parent)
 def command(layout: Layout, program: str) -> list[str]:
     """The exact compiler call, run in the repository's root: the JSON records the paths given here."""
     json_path, p4info_path = layout.outputs(program)
-    return [
-        COMPILER,
-        "--std",
-        "p4-16",
-        "--Werror",
-        "--p4runtime-files",
-        p4info_path,
-        "-o",
-        json_path,
-        f"p4src/{program}.p4",
-    ]
+    is_example = program in EXAMPLES
+    options = ("--Wdisable=unused", "-I", "p4src/include") if is_example else ("--Werror",)
+    source = f"{program}.p4" if is_example else f"p4src/{program}.p4"
+    return [COMPILER, "--std", "p4-16", *options, "--p4runtime-files", p4info_path, "-o", json_path, source]
 
 
 def run(arguments: list[str], layout: Layout) -> subprocess.CompletedProcess[str]:
@@ -100,7 +96,7 @@ def compile_all(layout: Layout) -> None:
     """Compiles every program and writes the manifest; on an error the manifest stays as it was."""
     manifest: dict[str, Any] = {"compiler": COMPILER, "version": compiler_version(layout), "programs": {}}
     manifest["sources"] = {path: layout.digest(path) for path in layout.sources()}
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, *EXAMPLES):
         arguments = command(layout, program)
         result = run(arguments, layout)
         if result.returncode != 0 or result.stderr.strip():
@@ -109,7 +105,7 @@ def compile_all(layout: Layout) -> None:
             "command": " ".join(arguments),
             "outputs": {path: layout.digest(path) for path in layout.outputs(program)},
         }
-        print(f"compiled p4src/{program}.p4")
+        print(f"compiled {arguments[-1]}")
     layout.manifest.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
 
 
@@ -129,7 +125,7 @@ def stale(layout: Layout) -> list[str]:
         for path in present
         if path in recorded and layout.digest(path) != recorded[path]
     ]
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, *EXAMPLES):
         entry = manifest["programs"].get(program)
         if entry is None:
             problems.append(f"{program} is not in the manifest")

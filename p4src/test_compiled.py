@@ -30,7 +30,8 @@ compile_script = load_compile_script()
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    shutil.copytree(P4SRC, tmp_path / "p4src")
+    for folder in ("p4src", "docs/examples"):
+        shutil.copytree(P4SRC.parent / folder, tmp_path / folder)
     return tmp_path
 
 
@@ -78,7 +79,9 @@ def test_json_records_relative_paths_only(name: str) -> None:
 def test_every_main_program_is_compiled() -> None:
     mains = {path.stem for path in P4SRC.glob("*.p4")}
     assert mains == set(compile_script.PROGRAMS)
-    assert set(json.loads(compile_script.REPOSITORY.manifest.read_text())["programs"]) == mains
+    assert set(json.loads(compile_script.REPOSITORY.manifest.read_text())["programs"]) == mains | set(
+        compile_script.EXAMPLES
+    )
 
 
 def test_compiler_version_is_recorded() -> None:

@@ -177,3 +177,8 @@ def test_every_source_file_says_its_licence_and_the_text_of_each_licence_is_ther
         said = re.search(r"SPDX-License-Identifier: ([\w.-]+(?: OR [\w.-]+)*)", path.read_text(errors="replace"))
         assert said, f"{path.relative_to(ROOT)} has no SPDX line"
         assert set(said[1].split(" OR ")) <= texts, f"{path.relative_to(ROOT)}: no text in LICENSES/ for {said[1]}"
+
+
+def test_the_program_that_the_documents_show_is_the_example() -> None:
+    example = (ROOT / "docs" / "examples" / "droptail" / "program.py").read_text()
+    assert example[example.index("from collections") :] in (ROOT / "docs" / "programs.md").read_text()

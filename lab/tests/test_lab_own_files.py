@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from fairlane_lab.cli import app
 from fairlane_lab.definition import ExperimentError, Selection, expand, load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, in_this_process
+from typer.testing import CliRunner
 
 PROGRAM = '''
 from fairlane import Column, P4TableAction, P4TableEntry, P4TableMatch, Program, Settings
@@ -114,6 +117,18 @@ def test_a_program_of_the_user_s_runs_in_sim_with_its_settings_and_its_numbers(f
     sent = {point["params"]["names_errors"]: point["metrics"].get("own_sent") for point in done.summary["points"]}
     assert sent["True"] > 100_000 / 512
     assert sent["False"] is None, "a port that has nothing of the program shows nothing"
+
+
+def test_the_example_runs_in_processes_of_its_own(tmp_path: Path) -> None:
+    """Other processes know the classes of a program in a folder, too."""
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    shutil.copytree(REPOSITORY / "docs" / "examples" / "droptail", tmp_path / "mine")
+    command = ["run", str(tmp_path / "mine" / "droptail-limit.toml"), "--quick", "--jobs", "2", "--no-plots", "--check"]
+    done = CliRunner().invoke(app, [*command, "--results", str(tmp_path / "results"), "--json"])
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout)
+    refused = {point["params"]["limit"]: point["metrics"]["refused"] for point in summary["points"]}
+    assert refused[5] > refused[10] > refused[40] > 0
 
 
 def test_a_sweep_goes_over_programs_each_with_its_own_control(folder: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane p4 …`: tables and the verbs of simple_switch_CLI, over P4Runtime, for whatever program runs."""
+"""`fairlane p4 …`: the compiler, tables and the verbs of simple_switch_CLI, over P4Runtime, for whatever program runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from fairlane_controller.cli.lazy import LazyCommand, LazyGroup
 from fairlane_controller.verbs.catalog import CATALOG
 
-MANY, VERBS = "Tables, and many lines at once", "Verbs of simple_switch_CLI"
+MANY, VERBS = "Programs, tables, and many lines at once", "Verbs of simple_switch_CLI"
 _HERE = "fairlane_controller.cli"
 
 COMMANDS = [
@@ -21,12 +21,15 @@ COMMANDS = [
     LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", VERBS),
     *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]  # fmt: skip
+COMPILE = LazyCommand(
+    "compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY
+)
 
 
 class _Group(LazyGroup):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.add_lazy(COMMANDS)
+        self.add_lazy([*COMMANDS, COMPILE])
 
 
 p4_app = typer.Typer(
