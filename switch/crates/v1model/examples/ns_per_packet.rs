@@ -308,7 +308,7 @@ fn addresses(flow: usize) -> (u64, u64, u64) {
 }
 
 fn checksum(header: &[u8]) -> u16 {
-    v1model::externs::checksum::csum16(header)
+    ::checksum::csum16(header)
 }
 
 /// A TCP data segment of 100 bytes.

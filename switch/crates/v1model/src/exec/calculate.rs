@@ -3,8 +3,8 @@
 
 use crate::compile::code::{Calculation, Input, Program};
 use crate::compile::layout::Slot;
-use crate::externs::checksum::csum16;
 use crate::externs::Hash;
+use checksum::csum16;
 
 /// Folds a one's complement sum of 64-bit words to 16 bits.
 #[inline]

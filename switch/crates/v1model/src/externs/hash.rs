@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hash algorithms of v1model and BMv2 by their names in BMv2 JSON.
 
-use super::checksum::csum16;
 use super::crc::{Crc, CrcConfig, CRC16, CRC32, CRC64_CUSTOM, CRC8_CUSTOM, CRC_CCITT};
 use super::random::Random;
+use checksum::csum16;
 
 /// A hash with its tables and state, made once per calculation when a program is loaded.
 #[derive(Clone)]

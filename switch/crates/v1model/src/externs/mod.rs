@@ -2,7 +2,6 @@
 //! The stateful and computing externs of v1model: counters, meters, registers, hashes, checksums and random
 //! numbers, each free of clocks (time is an argument) and of any knowledge of the program that uses them.
 
-pub mod checksum;
 pub mod counter;
 pub mod crc;
 pub mod hash;

@@ -173,7 +173,7 @@ fn frame(rng: &mut SmallRng) -> Vec<u8> {
         f.extend(four(rng));
         f.extend(four(rng));
         f.extend(vec![1; options * 4]);
-        let sum = crate::externs::checksum::csum16(&f[at..]);
+        let sum = checksum::csum16(&f[at..]);
         f[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
     }
     let ports = [four(rng), four(rng)];
