@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 
 from fairlane_lab.measures import carried_bps
-from fairlane_lab.scenario import Flow, Scenario, TcpOptions
-from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, tcp_of
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, TcpOptions, tcp_of
 from fairlane_lab.topology_scripts import fl_topology
 
 TIMESTAMP_BYTES = 12

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 
+from fairlane_lab.run_result import RunError
+
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"]
 Threshold = int | Literal["model", "auto"]
+FRAME_OVERHEAD_BYTES = 54
+"""Ethernet, IPv4 and TCP headers without options."""
 
 
 @dataclass(frozen=True)
@@ -207,3 +211,11 @@ def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
         for flow in flows_of(scenario, vc)
         for number in range(1, flow.connections + 1)
     ]
+
+
+def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
+    """What holds for a flow's connections. Raises RunError for an option that TCP has not."""
+    try:
+        return replace(scenario.tcp, **flow.tcp)
+    except TypeError as error:
+        raise RunError(f"flow {flow.name}: tcp: {error}") from None

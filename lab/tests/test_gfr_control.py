@@ -21,10 +21,10 @@ from fairlane_controller.programs.gfr.reads import read_ports
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.programs.gfr.wanted import FilePlan
+from fairlane_lab.compiled import find_program
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
 from fairlane_lab.sim.config import resolve
-from fairlane_lab.sim.programs import find_program
 from fairlane_lab.sim.world import SimWorld
 from sim_scenarios import DUMBBELL, cbr, scenario
 

@@ -12,9 +12,9 @@ from fairlane_lab import results
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.estimates import mininet_s
 from fairlane_lab.report import result_table
 from fairlane_lab.results.summary_file import read_summary
-from fairlane_lab.sweep.estimates import mininet_s
 from rich.console import Console
 from typer.testing import CliRunner, Result
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.estimates import cost, expected_s
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sweep.estimates import cost, expected_s
 
 
 def one(experiment: str, **params: Any) -> Scenario:

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli import app, running
 from fairlane_lab.definition import Definition, Selection, load_text
+from fairlane_lab.estimates import by_repeat_and_cost
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
-from fairlane_lab.sweep.estimates import by_repeat_and_cost
 from fairlane_lab.sweep.runners import SIM, find_runner, in_this_process
 from fairlane_lab.sweep.testbed import mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli.tables import show_summary
 from fairlane_lab.definition import Selection, load_text
+from fairlane_lab.known import known_mean, known_sum
 from fairlane_lab.report import compare_runs, make_plots, make_report, result_table
-from fairlane_lab.results.known import known_mean, known_sum
 from fairlane_lab.results.rows import run_metrics
 from fairlane_lab.run_result import PortResult
 from fairlane_lab.scenario import Scenario

@@ -15,9 +15,9 @@ from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.lab.sim import key_of
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_lab.compiled import find_program
 from fairlane_lab.sim.client import SimSwitch
 from fairlane_lab.sim.config import resolve
-from fairlane_lab.sim.programs import find_program
 from fairlane_lab.sim.world import SimWorld
 from finsy import GRPCStatusCode, P4Schema
 from finsy.p4entity import decode_stream

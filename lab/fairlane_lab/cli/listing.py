@@ -21,9 +21,9 @@ from fairlane_lab.definition import Definition, ExperimentError, Selection, expa
 from fairlane_lab.definition.extend import shown
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition, matches
+from fairlane_lab.estimates import mininet_s, sim_s
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
 from fairlane_lab.scenario import Change, Scenario, connections_of
-from fairlane_lab.sweep.estimates import mininet_s, sim_s
 
 WIDE_COLUMNS = 120
 """Terminal width from which on the list says what each experiment reproduces."""

@@ -8,9 +8,9 @@ judging.py     paper's numbers, expectations, notes                           ex
 plots.py       what to draw                                                   load.py      files, and all their errors at once
 """
 
-from fairlane_lab.definition.errors import ExperimentError, Problem
 from fairlane_lab.definition.expand import Selection, expand
 from fairlane_lab.definition.load import Definition, experiment_names, load, load_text
+from fairlane_lab.problems import ExperimentError, Problem
 
 __all__ = [
     "Definition",

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.expand import overrides, resolve_point
 from fairlane_lab.definition.metric import Metric, parse_metric
 from fairlane_lab.definition.names import GROUP_METRICS, RUNTIMES, SERIES_METRICS, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
 from fairlane_lab.definition.points import Point
 from fairlane_lab.definition.strict import Between, Where, matches
+from fairlane_lab.problems import Problem, place, unknown
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.load import Definition

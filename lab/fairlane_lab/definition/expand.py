@@ -20,13 +20,13 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from pydantic import ValidationError
 
 from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, given
-from fairlane_lab.definition.errors import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.definition.names import PARAMETERS, SENDER_PARAMETERS, SWITCH_PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
+from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
 from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions, Vc

@@ -19,8 +19,8 @@ from typing import Any, cast
 
 from fairlane_controller.documents import DocumentError, parse_toml
 
-from fairlane_lab.definition.errors import ExperimentError, Problem, place, unknown
 from fairlane_lab.paths import EXPERIMENTS
+from fairlane_lab.problems import ExperimentError, Problem, place, unknown
 
 _OF_ONE_FILE = ("name", "also")
 _LAST_STEP = re.compile(r'(\.[^.\[\]"]+|\[\d+\]|\.?"[^"]*")$')

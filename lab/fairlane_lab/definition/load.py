@@ -16,7 +16,6 @@ from fairlane_controller.errors import FairlaneError
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import semantic_problems
-from fairlane_lab.definition.errors import ExperimentError, Problem, pydantic_problems, unknown
 from fairlane_lab.definition.extend import Source, parse_source, read_source, shown
 from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative
 from fairlane_lab.definition.names import part_of
@@ -24,6 +23,7 @@ from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import check_points, make_points
 from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, Steps
 from fairlane_lab.paths import EXPERIMENTS
+from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems, unknown
 
 _PARTS: dict[str, type[BaseModel]] = {
     "relative": Relative,

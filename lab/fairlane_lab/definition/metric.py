@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fairlane_lab.definition.errors import unknown
 from fairlane_lab.definition.names import GROUP_METRICS, PARAMETERS, RUN_METRICS, Name, find_name
+from fairlane_lab.problems import unknown
 
 _FORM = re.compile(r"^([a-z][a-z0-9_]*)(?:\[([a-z][a-z0-9_-]*)\])?$")
 

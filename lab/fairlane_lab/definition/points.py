@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB
 from fairlane_lab.definition.schema import Experiment, Steps
 from fairlane_lab.definition.strict import Scalar
+from fairlane_lab.problems import Problem, place, unknown
 
 LABELLED_AXES = frozenset({"control", "sender"})
 """Axes whose items may be tables with a label, which then is a parameter of the axis's name."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairlane_lab.definition.errors import Problem, place, unknown
+from fairlane_lab.problems import Problem, place, unknown
 
 _REFERENCE = re.compile(r"\$(\$|[a-z][a-z0-9_]*)")
 _WHOLE = re.compile(r"^\$[a-z][a-z0-9_]*$")

@@ -14,8 +14,8 @@ from typing import Any, cast
 from fairlane_controller.documents import is_file
 
 from fairlane_lab.definition.body import PortChanges, TopologySpec, given
-from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.links import ChangeSpec
+from fairlane_lab.problems import Problem, place, unknown
 from fairlane_lab.topology_scripts import FOLDER, fl_changes, fl_topology
 
 TOPOLOGIES = FOLDER / "topologies"

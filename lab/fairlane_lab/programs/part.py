@@ -16,6 +16,7 @@ from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from pydantic import BaseModel
 
+from fairlane_lab.problems import Problem, place
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from fairlane_controller.state.events import EventLog
 
     from fairlane_lab.definition.body import Body
-    from fairlane_lab.definition.errors import Problem
     from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.sim.config import SimConfig
     from fairlane_lab.sim.measure import PortKey
@@ -104,8 +104,6 @@ class LabPart:
 
     def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
         """What is wrong with a point as far as the program decides it."""
-        from fairlane_lab.definition.errors import Problem, place  # here: that package asks every program for its names
-
         del topology
         if body.vcs:
             yield Problem("vcs", f"program {self.name!r} has no VCs")
@@ -253,11 +251,9 @@ class MininetPart:
             async with SwitchClient(self.bed.endpoint(state.name), write=True) as client:
                 await apply_plan(client, program, plan)
 
-    def watch(self) -> type[PortWatch]:
-        """What samples its ports."""
-        from fairlane_lab.testbed.port_watch import QueueWatch
-
-        return QueueWatch
+    def watch(self) -> type[PortWatch] | None:
+        """What samples its ports; None: their queues are watched, and nothing else."""
+        return None
 
     def port_values(
         self,

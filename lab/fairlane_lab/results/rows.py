@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fairlane_lab.definition.names import column_kind
+from fairlane_lab.known import known_mean, known_sum
 from fairlane_lab.programs import find_part
-from fairlane_lab.results.known import known_mean, known_sum
 from fairlane_lab.results.senders import (
     FLOW_COLUMNS,
     counted,

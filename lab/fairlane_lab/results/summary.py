@@ -13,8 +13,8 @@ from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.load import Definition
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.definition.strict import matches
+from fairlane_lab.known import known
 from fairlane_lab.results import tables
-from fairlane_lab.results.known import known
 from fairlane_lab.results.rows import KEY, Row, merged_about, param_value
 from fairlane_lab.results.statistics import CONFIDENCE, aggregate, coverage
 from fairlane_lab.results.verdicts import PointRuns, beside, judge

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlane_lab.definition.names import column_kind
-from fairlane_lab.results.known import known
+from fairlane_lab.known import known
 from fairlane_lab.results.rows import KEY, Row
 
 TABLES: Mapping[str, tuple[str, ...]] = {

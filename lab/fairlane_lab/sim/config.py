@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from fairlane_lab.compiled import Program, find_program
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario
-from fairlane_lab.sim.programs import Program, find_program
 from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology, managed_ports
 

@@ -3,7 +3,6 @@
 
 runners.py    the runner of a runtime, and one run of it    workers.py  processes of this machine, dask.distributed
 campaign.py   what is to be run, and its folder             testbed.py  Mininet, several topologies side by side
-estimates.py  about how long a run takes, before it is run
 
 Nothing is imported here: a worker process needs runners.py alone, and starts in a fraction of a second.
 """

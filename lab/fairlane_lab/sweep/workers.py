@@ -20,10 +20,10 @@ from typing import Any
 
 from fairlane_controller.program.registry import load_program
 
+from fairlane_lab.estimates import by_repeat_and_cost
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
-from fairlane_lab.sweep.estimates import by_repeat_and_cost
 from fairlane_lab.sweep.runners import Failure, OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0

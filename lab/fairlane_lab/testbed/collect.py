@@ -16,6 +16,7 @@ from typing import Any
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.atm import atm_line_bytes
+from fairlane_lab.known import known_sum
 from fairlane_lab.measures import (
     carried_bps,
     counter_at,
@@ -25,7 +26,6 @@ from fairlane_lab.measures import (
     summed,
     window_rate_bps,
 )
-from fairlane_lab.results.known import known_sum
 from fairlane_lab.run_result import (
     AFTER_SPIKE_S,
     FlowResult,
@@ -35,10 +35,10 @@ from fairlane_lab.run_result import (
     SeriesPoint,
     Transfer,
 )
-from fairlane_lab.scenario import Flow
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, tcp_of
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.counters import counters_of
-from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, Sender, tcp_of
+from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
 STALL_S = 0.5

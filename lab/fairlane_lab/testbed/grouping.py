@@ -12,12 +12,12 @@ from typing import Any
 
 from fairlane_hosts.errors import HostsError
 
+from fairlane_lab.compiled import find_program
+from fairlane_lab.estimates import expected_s
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Scenario
-from fairlane_lab.sim.programs import find_program
-from fairlane_lab.sweep.estimates import expected_s
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
 from fairlane_lab.testbed.host_settings import wishes
-from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, make_plan
+from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.topology_scripts import fl_topology, managed_ports
 
 SPLIT_LEAST_S = 40.0

@@ -24,8 +24,8 @@ from fairlane_hosts.loader import Lease
 from fairlane_hosts.variants import Variant, find_variant
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Scenario
-from fairlane_lab.testbed.plan import UDP_KINDS, tcp_of
+from fairlane_lab.scenario import Scenario, tcp_of
+from fairlane_lab.testbed.plan import UDP_KINDS
 
 DEFAULT_RTO_MIN_S = 0.2
 """Linux's own."""

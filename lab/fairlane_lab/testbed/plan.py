@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,9 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Flow, Scenario, TcpOptions
+from fairlane_lab.scenario import Flow, Scenario, TcpOptions, tcp_of
 
 FIRST_SINK_PORT = 5001
-FRAME_OVERHEAD_BYTES = 54
-"""Ethernet, IPv4 and TCP headers without options."""
 UDP_KINDS = ("cbr_udp",)
 
 
@@ -147,14 +145,6 @@ class Plan:
 def sample_ms(scenario: Scenario) -> int:
     """Period of the samples in ms."""
     return max(1, round(scenario.sample_s * 1000))
-
-
-def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
-    """What holds for a flow's connections. Raises RunError for an option that TCP has not."""
-    try:
-        return replace(scenario.tcp, **flow.tcp)
-    except TypeError as error:
-        raise RunError(f"flow {flow.name}: tcp: {error}") from None
 
 
 def make_plan(scenario: Scenario, addresses: dict[str, str], folder: Path) -> Plan:

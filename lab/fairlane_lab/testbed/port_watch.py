@@ -73,7 +73,8 @@ class WatchLoop:
 
     def watch(self, bed: Bed, period_s: float, flows: bool, sink_ports: Sequence[int]) -> PortWatch:
         """A watch over a bed's managed ports; a context manager around one run. `flows`: also each flow's queue."""
-        return bed.part.watch()(self._loop, bed, period_s, flows, frozenset(sink_ports))
+        watch = bed.part.watch() or QueueWatch
+        return watch(self._loop, bed, period_s, flows, frozenset(sink_ports))
 
 
 class PortWatch:

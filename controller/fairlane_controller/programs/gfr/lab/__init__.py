@@ -23,8 +23,8 @@ from fairlane_controller.programs.gfr.lab.metrics import vc_metrics, vc_row
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
-    from fairlane_lab.definition.errors import Problem
     from fairlane_lab.definition.topology import Resolved
+    from fairlane_lab.problems import Problem
     from fairlane_lab.sim.world import SimWorld
     from fairlane_lab.testbed.bed import Bed
 

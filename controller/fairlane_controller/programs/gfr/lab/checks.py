@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairlane_lab.definition.body import Body, given
-from fairlane_lab.definition.errors import Problem, place, unknown
 from fairlane_lab.definition.topology import Resolved
+from fairlane_lab.problems import Problem, place, unknown
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc
 

@@ -14,8 +14,7 @@ from fairlane_hosts.variants import VARIANTS
 
 from fairlane_lab.definition.topology import checked_topology
 from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of, segment_error
-from fairlane_lab.scenario import Flow, Scenario
-from fairlane_lab.testbed.plan import FRAME_OVERHEAD_BYTES, tcp_of
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, tcp_of
 
 TYPICAL_FILE_BPS = 1_000_000
 """Where a file's path cannot be told."""
