@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Internet checksum (RFC 1071) over byte slices, and incrementally over pieces.
 
+#![forbid(unsafe_code)]
+
 /// One's complement sum that pieces of a message are added to in order.
 #[derive(Clone, Copy, Default)]
 pub struct Sum {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The message types and services that the build makes from finsy's descriptors, under short names.
 
+#![forbid(unsafe_code)]
+
 mod generated {
     #![allow(clippy::all, clippy::pedantic, missing_docs)]
     tonic::include_proto!("protocols");

@@ -282,10 +282,29 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn refused(arguments: &str) -> String {
+    fn options(arguments: &str) -> Options {
         let command = format!("fairlane-switch {arguments}");
-        let options = Options::try_parse_from(command.split_whitespace()).unwrap();
-        make_device(&options).err().unwrap()
+        Options::try_parse_from(command.split_whitespace()).unwrap()
+    }
+
+    fn refused(arguments: &str) -> String {
+        make_device(&options(arguments)).err().unwrap()
+    }
+
+    #[test]
+    fn chance_is_that_of_the_runs_seed_and_the_switch() {
+        let of = |arguments| seed(&options(arguments));
+        assert_eq!(
+            of("--seed 7 --device-id 1"),
+            of("--device-id 1 --seed 7 --cpu-port 9")
+        );
+        assert_ne!(of("--seed 7 --device-id 1"), of("--seed 7 --device-id 2"));
+        assert_ne!(of("--seed 7 --device-id 1"), of("--seed 8 --device-id 1"));
+        assert_ne!(
+            of("--device-id 1"),
+            of("--device-id 1"),
+            "drawn without one"
+        );
     }
 
     #[test]
