@@ -29,13 +29,10 @@ if TYPE_CHECKING:
     from fairlane_lab.sim.measure import PortKey
     from fairlane_lab.sim.result import Observed
     from fairlane_lab.sim.world import SimWorld
-    from fairlane_lab.testbed.bed import Bed, Running
-    from fairlane_lab.testbed.collect import Window
+    from fairlane_lab.testbed.bed import Bed
+    from fairlane_lab.testbed.collect import Seen
     from fairlane_lab.testbed.plan import Plan
-    from fairlane_lab.testbed.port_watch import PortWatch, Samples
-
-Points = list[tuple[float, float]]
-"""(time in s, value), in time order."""
+    from fairlane_lab.testbed.port_watch import PortWatch
 
 
 @dataclass(frozen=True)
@@ -205,7 +202,7 @@ class SimPart:
         """The run is over."""
 
     def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
-        """Fields of a managed port's result."""
+        """`PortResult.values` of a managed port."""
         del seen, port
         return {}
 
@@ -255,39 +252,21 @@ class MininetPart:
         """What samples its ports; None: their queues are watched, and nothing else."""
         return None
 
-    def port_values(
-        self,
-        running: Running,
-        port: PortKey,
-        samples: Samples,
-        events: Sequence[Mapping[str, Any]],
-        window: Window,
-    ) -> dict[str, Any]:
-        """Fields of a managed port's result; `events` are the controller's, with `t_s`."""
-        del running, port, samples, events, window
+    def port_values(self, seen: Seen, port: PortKey) -> dict[str, Any]:
+        """`PortResult.values` of a managed port."""
+        del seen, port
         return {}
 
-    def port_series(
-        self,
-        running: Running,
-        port: PortKey,
-        name: str,
-        samples: Samples,
-        events: Sequence[Mapping[str, Any]],
-        window: Window,
-    ) -> Iterable[SeriesPoint]:
+    def port_series(self, seen: Seen, port: PortKey, name: str) -> Iterable[SeriesPoint]:
         """Series of a managed port, which they call `name`."""
-        del running, port, name, samples, events, window
+        del seen, port, name
         return ()
 
-    def finish(
-        self, result: RunResult, running: Running, samples: Samples, carried: Mapping[str, Points], window: Window
-    ) -> None:
-        """Add to a run's result; `carried` are the bytes over time of each flow."""
-        del running, carried
+    def finish(self, result: RunResult, seen: Seen) -> None:
+        """Add to a run's result."""
         ends: list[dict[PortKey, Mapping[str, Any]]] = []
-        for at_s in (window.start_s, window.end_s):
+        for at_s in (seen.window.start_s, seen.window.end_s):
             ends.append({})
-            for points in samples.of_program.values():
+            for points in seen.samples.of_program.values():
                 ends[-1] |= [values for t, values in points if t <= at_s or t == points[0][0]][-1]
         result.values = measured_values(self.part, *ends)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -77,6 +77,19 @@ class Window:
         return [(round(t - self.zero_s, digits), value) for t, value in points if self.zero_s <= t <= self.end_s]
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What a run in Mininet left behind."""
+
+    running: Running
+    samples: Samples
+    window: Window
+    events: Sequence[Mapping[str, Any]]
+    """The controller's, with `t_s`."""
+    carried: Mapping[str, Points]
+    """Bytes over time of each flow."""
+
+
 @dataclass
 class _Connection:
     """One connection's samples at its sender; times are CLOCK_MONOTONIC seconds."""
@@ -121,24 +134,16 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
         _check_sender(sender, written, window)
         _add_flows(result, running, sender, written, received, window, samples, carried, rate_bps)
     events = read_events(bed.state, window)
+    seen = Seen(running, samples, window, events, carried)
     for port in bed.ports:
         key = (port.switch, port.port)
         name = "" if len(bed.ports) == 1 else f"{port.switch}-p{port.port}"
         rates = [(0.0, port.rate_bps), *((at_s, rate) for at_s, which, rate in changes if which == key)]
-        _add_port(
-            result,
-            running,
-            port,
-            rates,
-            window,
-            samples,
-            bed.part.port_values(running, key, samples, events, window),
-            name,
-        )
-        result.series += bed.part.port_series(running, key, name, samples, events, window)
+        _add_port(result, seen, port, rates, bed.part.port_values(seen, key), name)
+        result.series += bed.part.port_series(seen, key, name)
     result.events = [event for event in events if event["t_s"] <= scenario.duration_s]
     _check_utilisation(result, running)
-    bed.part.finish(result, running, samples, carried, window)
+    bed.part.finish(result, seen)
     if not scenario.series:
         result.series = []
     return result
@@ -399,15 +404,14 @@ def _mean(points: Points, window: Window) -> float | None:
 
 def _add_port(
     result: RunResult,
-    running: Running,
+    seen: Seen,
     port: ManagedPort,
     rates: list[tuple[float, int]],
-    window: Window,
-    samples: Samples,
     of_program: dict[str, float | None],
     name: str,
 ) -> None:
     """`of_program` is what the P4 program knows of it; `name` is the port's in the series."""
+    samples, window = seen.samples, seen.window
     key = (port.switch, port.port)
     sent = samples.tx_bytes.get(key, [])
     if len(sent) < 2:
@@ -419,7 +423,7 @@ def _add_port(
         line = 8 * atm_line_bytes(packets, throughput / 8)
     rate = mean_between([(window.zero_s + at_s, float(value)) for at_s, value in rates], window.start_s, window.end_s)
     drops = samples.drops.get(key, [])
-    spike_s = running.scenario.spike_s
+    spike_s = seen.running.scenario.spike_s
     after_spike_drops = None
     if spike_s is not None:
         later_s = min(window.zero_s + spike_s[1] + AFTER_SPIKE_S, window.end_s)

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 from fairlane_lab.atm import atm_cells
 from fairlane_lab.measures import summed
-from fairlane_lab.programs.part import MininetPart, Points
+from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario, connections_of
-from fairlane_lab.testbed.bed import ManagedPort, Running
-from fairlane_lab.testbed.collect import Window
+from fairlane_lab.testbed.bed import ManagedPort
+from fairlane_lab.testbed.collect import Seen
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import READ_MAX_S, PortWatch, Samples
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
@@ -43,19 +43,17 @@ class GfrInMininet(MininetPart):
     def watch(self) -> type[PortWatch]:
         return GfrPortWatch
 
-    def finish(
-        self, result: RunResult, running: Running, samples: Samples, carried: Mapping[str, Points], window: Window
-    ) -> None:
-        scenario = running.scenario
+    def finish(self, result: RunResult, seen: Seen) -> None:
+        scenario, window = seen.running.scenario, seen.window
         ports = list(gfr_ports(scenario, self.bed.network.topology).values())
         of_vcs = {
             vc.name: [
                 (t - window.zero_s, value)
-                for t, value in summed([carried.get(name, []) for name in connections_of(scenario, vc)])
+                for t, value in summed([seen.carried.get(name, []) for name in connections_of(scenario, vc)])
             ]
             for vc in scenario.vcs
         }
-        result.vcs = vc_results(scenario, ports, of_vcs, _refused(samples, window.start_s, window.end_s))
+        result.vcs = vc_results(scenario, ports, of_vcs, _refused(seen.samples, window.start_s, window.end_s))
         result.series += vc_series(of_vcs)
 
 

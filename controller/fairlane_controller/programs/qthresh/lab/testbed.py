@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator
 from statistics import median
 from typing import Any, cast
 
@@ -18,10 +18,10 @@ from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import SeriesPoint
 from fairlane_lab.scenario import Control, Scenario
-from fairlane_lab.testbed.bed import ManagedPort, Running
-from fairlane_lab.testbed.collect import Window
+from fairlane_lab.testbed.bed import ManagedPort
+from fairlane_lab.testbed.collect import Seen
 from fairlane_lab.testbed.plan import Plan
-from fairlane_lab.testbed.port_watch import READ_MAX_S, FlowAddress, PortWatch, Samples
+from fairlane_lab.testbed.port_watch import READ_MAX_S, FlowAddress, PortWatch
 from fairlane_lab.topology_scripts import PortKey
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
@@ -68,47 +68,33 @@ class QthreshInMininet(MininetPart):
     def watch(self) -> type[PortWatch]:
         return QthreshPortWatch
 
-    def port_values(
-        self,
-        running: Running,
-        port: PortKey,
-        samples: Samples,
-        events: Sequence[Mapping[str, Any]],
-        window: Window,
-    ) -> dict[str, Any]:
+    def port_values(self, seen: Seen, port: PortKey) -> dict[str, Any]:
         """Medians of what the loop measured, and the mean threshold in force."""
+        window = seen.window
         values: dict[str, Any] = {}
         for name, (theirs, factor) in MEASURED.items():
-            rows = [row[theirs] for t, row in samples.measured.get(port, []) if window.start_s <= t <= window.end_s]
+            rows = [
+                row[theirs] for t, row in seen.samples.measured.get(port, []) if window.start_s <= t <= window.end_s
+            ]
             known = [value for value in rows if value is not None]
             values[name] = factor * median(known) if known else None
-        steps = [(window.zero_s + t, value) for t, value in _in_force(running, port, events, window)]
+        steps = [(window.zero_s + t, value) for t, value in _in_force(seen, port)]
         return values | ({"qthresh_packets": mean_between(steps, window.start_s, window.end_s)} if steps else {})
 
-    def port_series(
-        self,
-        running: Running,
-        port: PortKey,
-        name: str,
-        samples: Samples,
-        events: Sequence[Mapping[str, Any]],
-        window: Window,
-    ) -> Iterator[SeriesPoint]:
+    def port_series(self, seen: Seen, port: PortKey, name: str) -> Iterator[SeriesPoint]:
         for metric in ("bw_bps", "t_res_ms"):
             theirs, factor = MEASURED[metric]
-            rows = samples.measured.get(port, [])
+            rows = seen.samples.measured.get(port, [])
             points = [(t, value * factor) for t, row in rows if (value := row[theirs]) is not None]
-            yield from (SeriesPoint(t, name, metric, float(value)) for t, value in window.series(points))
-        for t, value in _in_force(running, port, events, window):
+            yield from (SeriesPoint(t, name, metric, float(value)) for t, value in seen.window.series(points))
+        for t, value in _in_force(seen, port):
             yield SeriesPoint(t, name, "qthresh_packets", value)
 
 
-def _in_force(
-    running: Running, port: PortKey, events: Sequence[Mapping[str, Any]], window: Window
-) -> list[tuple[float, float]]:
+def _in_force(seen: Seen, port: PortKey) -> list[tuple[float, float]]:
     """(s after zero, packets) from which on a threshold was in force."""
-    first = running.thresholds.get(port)
-    during = [event for event in events if 0 < event["t_s"] <= window.end_s - window.zero_s]
+    first = seen.running.thresholds.get(port)
+    during = [event for event in seen.events if 0 < event["t_s"] <= seen.window.end_s - seen.window.zero_s]
     return [] if first is None else thresholds(during, port, first)
 
 
