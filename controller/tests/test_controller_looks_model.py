@@ -97,7 +97,14 @@ def log(tmp_path: Path) -> Path:
     new = [
         {"time": "2026-01-01T10:05:00.000+00:00", "event": "threshold", "switch": "s1", "port": 3},
         {"time": "2026-01-01T10:06:00.000+00:00", "event": "threshold", "switch": "s2", "port": 4},
-        {"time": "2026-01-01T10:07:00.000+00:00", "event": "gfr_active", "switch": "s1", "port": 3, "vc": "gold"},
+        {
+            "time": "2026-01-01T10:07:00.000+00:00",
+            "event": "gfr_active",
+            "switch": "s1",
+            "port": 3,
+            "started": ["gold"],
+            "stopped": [],
+        },
     ]
     (tmp_path / "controller-events.jsonl.1").write_text("".join(json.dumps(e) + "\n" for e in old), encoding="utf-8")
     path.write_text("".join(json.dumps(e) + "\n" for e in new) + '{"time": "2026', encoding="utf-8")
@@ -113,6 +120,7 @@ def test_questions_to_a_log(log: Path) -> None:
     assert names(EventFilter(events=("threshold",), port=4)) == ["threshold s2"]
     assert names(EventFilter(switches=("s1",))) == ["threshold s1", "gfr_active s1"]
     assert names(EventFilter(vc="gold")) == ["gfr_active s1"]
+    assert names(EventFilter(vc="silver")) == []
     since = datetime(2026, 1, 1, 10, 6, tzinfo=timezone.utc)
     assert names(EventFilter(since=since)) == ["threshold s2", "gfr_active s1"]
     with pytest.raises(FairlaneError, match="unknown event 'treshold'; did you mean 'threshold'"):

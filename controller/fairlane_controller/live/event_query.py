@@ -21,6 +21,10 @@ _CLOCK = re.compile(r"^(\d{1,2}):(\d{2})(?::(\d{2}))?$")
 Event = dict[str, Any]
 
 
+VC_KEYS = ("started", "stopped")
+"""Lists of the VCs that an event is about."""
+
+
 @dataclass(frozen=True)
 class EventFilter:
     """Which events; an empty field is any."""
@@ -39,9 +43,13 @@ class EventFilter:
             return False
         if self.port is not None and event.get("port") != self.port:
             return False
-        if self.vc is not None and event.get("vc") != self.vc:
+        if self.vc is not None and not any(self.vc in _list(event.get(key)) for key in VC_KEYS):
             return False
         return self.since is None or (_time(event) or self.since) >= self.since
+
+
+def _list(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def _time(event: Event) -> datetime | None:
