@@ -113,6 +113,13 @@ def test_files_of_the_topologies_are_valid_and_come_back(path: Path) -> None:
     assert read_text(to_toml(config), "again.toml") == config
 
 
+@pytest.mark.timeout(10)
+def test_a_file_that_is_no_toml_is_refused_before_its_keys_are_placed(tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text("ports = [ } ]\n")
+    with pytest.raises(FairlaneError, match=r"f\.toml: line 1, column 11: Invalid value"):
+        read_file(tmp_path / "f.toml")
+
+
 @pytest.mark.parametrize("text", ["[loop]\n", "ports = []\n", "[loop]\nflow_weights = []\n"])
 def test_what_is_given_without_content_stays(text: str) -> None:
     config = read_text(text, "x.toml")

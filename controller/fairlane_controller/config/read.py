@@ -63,8 +63,8 @@ def read_file(path: Path, state: str | None = None) -> Loaded:
     topology that runs (`state`; left out: the one that the file names, or the only one).
     """
     text = files.read_text(path)
-    source = Source(str(path), positions(text))
     data = _with_program(_data(text, str(path)), path.absolute().parent, state)
+    source = Source(str(path), positions(text))
     return Loaded(parse(data, source), source, path.absolute())
 
 
