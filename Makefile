@@ -49,9 +49,9 @@ stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
-	@setup/test_groups.sh lint+typecheck ptf test-python test-kernel+test-timed+test-rust+fuzz-short
+	@setup/test_groups.sh lint+typecheck ptf+fuzz-short test-python test-kernel+test-timed+test-rust
 
-# The tests in real time leave most of the machine idle: those in Rust, which are the longest to build, take what is left.
+# PTF and the tests in real time leave most of the machine idle: those in Rust, which are the longest to build, take what is left.
 test-rust: setup ## unit and integration tests of the Rust workspace
 	@nice -n 19 $(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace
 
