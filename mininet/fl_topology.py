@@ -261,7 +261,8 @@ def check_settings(topology: Topology, model: type[BaseModel]) -> None:
     """Check what the ports say for a program, whose settings of a port are a `model`. Raises TopologyError."""
     for switch, ports in topology.ports.items():
         for port, spec in ports.items():
-            validate(model, spec.settings, topology.path, f"/switches/{switch}/ports/{port}/settings")
+            if spec.settings:
+                validate(model, spec.settings, topology.path, f"/switches/{switch}/ports/{port}/settings")
 
 
 def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:

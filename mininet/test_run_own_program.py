@@ -15,6 +15,7 @@ from typing import Any
 
 import fl_state
 import pytest
+from cli_session import Session
 
 pytestmark = [pytest.mark.kernel, pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")]
 
@@ -32,35 +33,22 @@ limit = 2
 
 
 @pytest.fixture(params=["embedded", "bmv2"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """The run-state folder of a dumbbell that runs the program, whose limit is 5 packets."""
     if request.param == "bmv2" and shutil.which("simple_switch_grpc") is None:
         pytest.skip("the bmv2 switch is not on this machine: no simple_switch_grpc on the PATH")
-    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
     shutil.copytree(EXAMPLE, tmp_path / "mine")
     topology = json.loads((HERE / "topologies" / "dumbbell.json").read_text())
     topology["switches"]["s1"]["ports"]["3"]["settings"] = {"limit": 5}
     (tmp_path / "topology.json").write_text(json.dumps(topology))
-    output = tmp_path / "output"
-    command = [sys.executable, str(HERE / "run.py"), "--instance", INSTANCE, "--target", request.param]
-    command += ["--program", "mine/", "--topology", "topology.json", "--plain"]
-    with output.open("wb") as said:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True, cwd=tmp_path
-        )
+    options = ("--target", request.param, "--program", "mine/", "--topology", "topology.json", "--plain")
+    environment = {"FAIRLANE_STATE_DIR": str(tmp_path)}
+    session = Session("--instance", INSTANCE, *options, folder=tmp_path, environment=environment)
     try:
-        deadline = time.monotonic() + TIMEOUT_S
-        while "mininet>" not in output.read_text(errors="replace"):
-            assert process.poll() is None, output.read_text()
-            assert time.monotonic() < deadline, output.read_text()
-            time.sleep(0.1)
         yield tmp_path / INSTANCE
-        process.communicate(b"exit\n", timeout=TIMEOUT_S)
-        assert process.returncode == 0, output.read_text()
+        assert session.leave() == 0
     finally:
-        process.kill()
-        process.wait(timeout=10)
-        fl_state.clean(INSTANCE)
+        session.end()
 
 
 def test_a_program_of_a_stranger_s_is_shown_changed_and_taken_back(folder: Path, tmp_path: Path) -> None:

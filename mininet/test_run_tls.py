@@ -7,46 +7,32 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fl_state
 import pytest
+from cli_session import Session
 
 pytestmark = pytest.mark.kernel
 
 HERE = Path(__file__).parent
 INSTANCE = "95"
 """No other test's."""
-START_TIMEOUT_S = 60.0
 COMMAND_TIMEOUT_S = 30.0
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Iterator[Path]:
     """The run-state folder of the dumbbell, which runs with TLS unless told otherwise."""
-    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
-    output = tmp_path / "output"
-    command = [sys.executable, str(HERE / "run.py"), "--instance", INSTANCE]
-    with output.open("wb") as said:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True)
+    session = Session("--instance", INSTANCE, environment={"FAIRLANE_STATE_DIR": str(tmp_path)})
     try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while "mininet>" not in output.read_text(errors="replace"):
-            assert process.poll() is None, output.read_text()
-            assert time.monotonic() < deadline, output.read_text()
-            time.sleep(0.1)
         yield tmp_path / INSTANCE
-        process.communicate(b"exit\n", timeout=START_TIMEOUT_S)
-        assert process.returncode == 0, output.read_text()
+        assert session.leave() == 0
     finally:
-        process.kill()
-        process.wait(timeout=10)
-        fl_state.clean(INSTANCE)
+        session.end()
 
 
 def fairlane(*words: str, code: int = 0) -> str:

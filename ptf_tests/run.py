@@ -87,7 +87,7 @@ def suites(options: argparse.Namespace) -> list[Suite]:
     else:
         found = [Suite.of(path.name) for path in sorted(CASES.iterdir()) if path.is_dir() and path != SHARED]
     for test in options.tests:
-        own = [suite for suite in found if any(test in tests for _, tests in suite.chosen([test]))]
+        own = [suite for suite in found if suite.chosen([test])]
         if not own:
             raise TargetError(f"no test is called {test}; `--list` names all")
         if len(own) > 1 and not any(folder == SHARED for folder, _ in own[0].chosen([test])):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,29 +30,7 @@ from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.client import entry_key
 from finsy import P4CounterData
 
-DROP_TAIL = '''
-from fairlane import *
-
-class DropTail(Program):
-    """At most `limit` packets wait."""
-    name = "droptail"
-    title = "Drop-tail with a limit of its own."
-    p4 = "droptail"
-    tables = ("port_limit_of_droptail",)
-    reasons = {14: Reason("over_limit", "the limit was reached", in_queue=True)}
-    columns = (Column("refused", "refused", "packets", "over the limit", "refused_packets"),)
-
-    class Settings(Settings):
-        limit: Packets = 10
-        "Packets that may wait."
-
-    def entries(self, port, settings):
-        action = P4TableAction("set_limit", packets=settings.limit)
-        yield P4TableEntry(self.tables[0], match=P4TableMatch(egress_port=port.port), action=action)
-
-    def ports_of(self, switch, current):
-        return {int(e["egress_port"]): self.Settings(limit=e.action.args["packets"]) for e in current.values()}
-'''
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "droptail" / "program.py"
 
 
 @pytest.fixture
@@ -59,13 +38,13 @@ def folder(tmp_path: Path) -> Path:
     """A program of a user's own."""
     made = tmp_path / "mine"
     made.mkdir()
-    (made / "program.py").write_text(DROP_TAIL, encoding="utf-8")
+    shutil.copy(EXAMPLE, made)
     return made
 
 
 def limit(port: int, packets: int) -> P4TableEntry:
     action = P4TableAction("set_limit", packets=packets)
-    return P4TableEntry("port_limit_of_droptail", match=P4TableMatch(egress_port=port), action=action)
+    return P4TableEntry("droptail_limit", match=P4TableMatch(egress_port=port), action=action)
 
 
 def run_of(**ports: int) -> RunState:
@@ -162,7 +141,7 @@ class OneReading:
         self, name: str, *, counters: bool = False, idle: bool = False, max_age_s: float = 0.0
     ) -> list[P4TableEntry]:
         del counters, idle, max_age_s
-        assert name == "port_limit_of_droptail"
+        assert name == "droptail_limit"
         return [limit(1, 5), limit(2, 6)]
 
     async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:

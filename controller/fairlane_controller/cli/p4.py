@@ -24,6 +24,7 @@ COMMANDS = [
 COMPILE = LazyCommand(
     "compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY
 )
+"""Not among COMMANDS, whose old names at the top still work: it never was there."""
 
 
 class _Group(LazyGroup):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smallest queueing scheme: one setting, one counter, one column (docs/programs.md)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from fairlane import Column, P4TableAction, P4TableEntry, P4TableMatch, Packets, PortState, Program, Reason
+from fairlane import Column, Entries, P4TableAction, P4TableEntry, P4TableMatch, Packets, PortState, Program, Reason
 from fairlane import Settings as BaseSettings
 
 
@@ -28,7 +28,7 @@ class DropTail(Program):
         action = P4TableAction("set_limit", packets=settings.limit)
         yield P4TableEntry("droptail_limit", match=P4TableMatch(egress_port=port.port), action=action)
 
-    def ports_of(self, switch: str, current: Mapping[object, P4TableEntry]) -> dict[int, BaseSettings]:
+    def ports_of(self, switch: str, current: Entries) -> dict[int, BaseSettings]:
         del switch
         return {
             int(entry["egress_port"]): self.Settings(limit=entry.action.args["packets"])
