@@ -33,7 +33,7 @@ limit = 2
 
 
 @pytest.fixture(params=["embedded", "bmv2"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The run-state folder of a dumbbell that runs the program, whose limit is 5 packets."""
     if request.param == "bmv2" and shutil.which("simple_switch_grpc") is None:
         pytest.skip("the bmv2 switch is not on this machine: no simple_switch_grpc on the PATH")
@@ -42,8 +42,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     topology["switches"]["s1"]["ports"]["3"]["settings"] = {"limit": 5}
     (tmp_path / "topology.json").write_text(json.dumps(topology))
     options = ("--target", request.param, "--program", "mine/", "--topology", "topology.json", "--plain")
-    environment = {"FAIRLANE_STATE_DIR": str(tmp_path)}
-    session = Session("--instance", INSTANCE, *options, folder=tmp_path, environment=environment)
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    session = Session("--instance", INSTANCE, *options, folder=tmp_path)
     try:
         yield tmp_path / INSTANCE
         assert session.leave() == 0

@@ -25,9 +25,10 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The run-state folder of the dumbbell, which runs with TLS unless told otherwise."""
-    session = Session("--instance", INSTANCE, environment={"FAIRLANE_STATE_DIR": str(tmp_path)})
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    session = Session("--instance", INSTANCE)
     try:
         yield tmp_path / INSTANCE
         assert session.leave() == 0

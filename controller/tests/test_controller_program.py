@@ -145,7 +145,7 @@ class OneReading:
         return [limit(1, 5), limit(2, 6)]
 
     async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
-        assert name == "refused_packets"
+        assert name == "refused"
         return {port: P4CounterData(packet_count=3 if port == 2 else 0) for port in indices}
 
     async def registers(self, name: str, indices: Iterable[int]) -> Mapping[int, int] | None:
