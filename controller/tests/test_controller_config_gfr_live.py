@@ -183,7 +183,7 @@ def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
         assert switch.json("config", "show")["config"]["loop"]["active_time"] == "4s"
         path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "60Mbit"'), encoding="utf-8")
         message = " ".join(switch.fairlane("config", "reload", code=3).split())
-        assert "vcs[1].mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity of s1 port 6" in message
+        assert "vcs[1].mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity of s1:6" in message
         assert "line 14, column 1" in message
         assert switch.json("gfr", "vc", "list")[1]["mcr"] == 5e6
 

@@ -97,13 +97,13 @@ def test_one_value_that_cannot_be(path: str, value: Any, message: str) -> None:
         ("vcs.1.name", "vc1", "vcs[1].name: 'vc1' is the name of vcs[0] too; names must be unique"),
         ("vcs.0.pcr", "1Mbit", "vcs[0].pcr: 1 Mbit/s is below mcr (2 Mbit/s) by 1 Mbit/s: must be at least mcr"),
         ("vcs.0.mbs_cells", 31, "vcs[0].mbs_cells: 31 is less than one frame of mfs_bytes (1500 bytes are 32 cells): must be at least 32"),
-        ("vcs.0.mfs_bytes", 1501, "vcs[0].mfs_bytes: 1501 is above the MTU of s1 port 6 (1500 bytes, taken as 1500 since nothing says more: set ports[].mtu_bytes"),
-        ("vcs.0.mcr", "52.84Mbit", "vcs[0].mcr: 52.84 Mbit/s is 1 Mbit/s more than the capacity of s1 port 6 (51.84 Mbit/s)"),
-        ("vcs.0.mcr", "24Mbit", "ports[0].capacity: the MCRs of 5 VCs sum up to 52 Mbit/s on s1 port 6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
+        ("vcs.0.mfs_bytes", 1501, "vcs[0].mfs_bytes: 1501 is above the MTU of s1:6 (1500 bytes, taken as 1500 since nothing says more: set ports[].mtu_bytes"),
+        ("vcs.0.mcr", "52.84Mbit", "vcs[0].mcr: 52.84 Mbit/s is 1 Mbit/s more than the capacity of s1:6 (51.84 Mbit/s)"),
+        ("vcs.0.mcr", "24Mbit", "ports[0].capacity: the MCRs of 5 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
         ("vcs.0.match", [], "vcs[0].match: no packet would belong to vc1: must be given"),
         ("vcs.0.match.0.switch", "s2", "vcs[0].edge[0]: nothing in match finds vc1 at switch s1"),
         ("vcs.0.edge.0.ingress_port", 4, "vcs[0].edge[0].ingress_port: vc1 is matched at s1 port 1 only; must be one of these"),
-        ("vcs.0.path", [{"switch": "s1", "port": 7}], "vcs[0].path[0]: s1 port 7 is no port of this configuration; valid: s1 port 6"),
+        ("vcs.0.path", [{"switch": "s1", "port": 7}], "vcs[0].path[0]: s1:7 is no port of this configuration; valid: s1:6"),
         ("vcs.0.mark_dscp", "AF11", "vcs[0].mark_dscp: 'AF11' is not in clp_dscp, so no other switch would see the mark; valid: AF12,"),
         ("vcs.1.match", [{"switch": "s1", "ingress_port": 1, "src": "10.0.1.0/24"}], "vcs[1].match[0]: vc2 matches the same packets as vc1 at switch s1: one of them must say more"),
         ("vcs.1.match", [{"switch": "s1", "ingress_port": 1, "dst": "10.0.9.0/24"}], "vcs[1].match[0]: vc2 matches packets of the same precision as vc1 at switch s1"),
@@ -116,13 +116,13 @@ def test_values_that_cannot_be_together(path: str, value: Any, message: str) -> 
 
 def test_a_port_occurs_once() -> None:
     ports = configs.data()["ports"] * 2
-    assert "ports[1]: switch s1 port 6 is ports[0] too; a port may occur once" in refused(configs.data(ports=ports))
+    assert "ports[1]: s1:6 is ports[0] too; a port may occur once" in refused(configs.data(ports=ports))
 
 
 def test_a_vc_to_which_nothing_is_left() -> None:
     data = configs.changed("vcs.0.mcr", 0)
     data["vcs"][1]["mcr"] = "27.84Mbit"
-    assert "vcs[0].mcr: nothing of s1 port 6 is left for vc1: mcr must be above 0" in refused(data)
+    assert "vcs[0].mcr: nothing of s1:6 is left for vc1: mcr must be above 0" in refused(data)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_vc_to_which_nothing_is_left() -> None:
         ("ports.0.port", 9, "ports[0].port: switch s1 has no port 9; valid: 1, 2, 3, 4, 5, 6"),
         ("vcs.0.match.0.switch", "x9", "vcs[0].match[0].switch: unknown switch 'x9'; valid: s1, s2"),
         ("vcs.0.edge.0.ingress_port", 12, "vcs[0].edge[0].ingress_port: switch s1 has no port 12; valid: 1, 2, 3, 4, 5, 6"),
-        ("ports.0.qmax_cells", 4001, "ports[0].qmax_cells: 4001 is above the buffer of s1 port 6 (port_cells 4000 cells): must be at most 4000"),
+        ("ports.0.qmax_cells", 4001, "ports[0].qmax_cells: 4001 is above the buffer of s1:6 (port_cells 4000 cells): must be at most 4000"),
         ("ports.0.capacity", "60Mbit", "ports[0].capacity: 60 Mbit/s is 8.16 Mbit/s more than the port's rate of 51.84 Mbit/s"),
     ],
 )  # fmt: skip
@@ -144,10 +144,10 @@ def test_what_the_topology_does_not_have(path: str, value: Any, message: str) ->
     ("run", "message"),
     [
         (configs.run_state("bmv2"), "ports[0].queues: 'wrr' is not possible on BMv2, whose queues of a port are served by strict priority only"),
-        (configs.run_state(queues=5), "ports[0].queues: 5 VCs need 6 queues, and s1 port 6 has 5"),
-        (configs.run_state(scheduler="strict"), "ports[0].queues: 'wrr' needs a port whose scheduler is wrr or drr, and s1 port 6 has 'strict'"),
-        (configs.run_state(queue_packets=1000), "qmax_cells: 4000 is above the buffer of s1 port 6 (queue_packets 1000 packets, each of one cell or more)"),
-        (configs.run_state(mtu=576), "vcs[0].mfs_bytes: 1500 is above the MTU of s1 port 6 (576 bytes): must be at most 576"),
+        (configs.run_state(queues=5), "ports[0].queues: 5 VCs need 6 queues, and s1:6 has 5"),
+        (configs.run_state(scheduler="strict"), "ports[0].queues: 'wrr' needs a port whose scheduler is wrr or drr, and s1:6 has 'strict'"),
+        (configs.run_state(queue_packets=1000), "qmax_cells: 4000 is above the buffer of s1:6 (queue_packets 1000 packets, each of one cell or more)"),
+        (configs.run_state(mtu=576), "vcs[0].mfs_bytes: 1500 is above the MTU of s1:6 (576 bytes): must be at most 576"),
     ],
 )  # fmt: skip
 def test_what_the_port_cannot_do(run: RunState, message: str) -> None:

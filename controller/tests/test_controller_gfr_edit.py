@@ -38,7 +38,7 @@ def test_a_vc_is_added_changed_and_removed() -> None:
 def test_ports_are_changed_all_or_one() -> None:
     assert edited(op="gfr_set", switch=None, port=None, changes={"lbo_cells": 500}).ports[0].lbo_cells == 500
     assert edited(op="gfr_set", switch="s1", port=6, changes={"scheme": "dfba"}).ports[0].scheme.value == "dfba"
-    with pytest.raises(FairlaneError, match="unknown port 's1 port 5'; did you mean 's1 port 6'"):
+    with pytest.raises(FairlaneError, match="unknown port 's1:5'; did you mean 's1:6'"):
         edited(op="gfr_set", switch="s1", port=5, changes={"lbo_cells": 500})
     with pytest.raises(FairlaneError, match="no port is managed yet: give the ports with `fairlane gfr apply FILE`"):
         apply_edit(GfrConfig(), {"op": "gfr_set", "changes": {"lbo_cells": 1}})
@@ -49,12 +49,12 @@ def test_ports_are_changed_all_or_one() -> None:
     [
         ({"op": "vc_add", "vc": {**GOLD, "name": "vc1"}}, ErrorCode.BAD_INPUT, "vc add: there is a VC 'vc1' already: change it with `fairlane gfr vc set`"),
         ({"op": "vc_add", "vc": {**GOLD, "mcr": "fast"}}, ErrorCode.BAD_INPUT, "vc add: VC gold: mcr: rate 'fast' is not a number with a unit"),
-        ({"op": "vc_add", "vc": {**GOLD, "mcr": "22Mbit"}}, ErrorCode.BAD_INPUT, "vc add: s1 port 6: capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1 port 6, 160 kbit/s more"),
-        ({"op": "vc_add", "vc": {**GOLD, "path": [{"switch": "s2", "port": 1}]}}, ErrorCode.BAD_INPUT, "vc add: VC gold: path[0]: s2 port 1 is no port of this configuration"),
+        ({"op": "vc_add", "vc": {**GOLD, "mcr": "22Mbit"}}, ErrorCode.BAD_INPUT, "vc add: s1:6: capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more"),
+        ({"op": "vc_add", "vc": {**GOLD, "path": [{"switch": "s2", "port": 1}]}}, ErrorCode.BAD_INPUT, "vc add: VC gold: path[0]: s2:1 is no port of this configuration"),
         ({"op": "vc_set", "name": "vc9", "changes": {}}, ErrorCode.UNKNOWN_NAME, "unknown VC 'vc9'; did you mean"),
         ({"op": "vc_set", "name": "vc3", "changes": {"weight": 0}}, ErrorCode.BAD_INPUT, "vc set: VC vc3: weight: 0 is out of range: must be greater than 0"),
         ({"op": "vc_del", "names": ["vc1", "nobody"]}, ErrorCode.UNKNOWN_NAME, "unknown VC 'nobody'"),
-        ({"op": "gfr_set", "changes": {"hbo_cells": 4000}}, ErrorCode.BAD_INPUT, "gfr set: s1 port 6: hbo_cells: 4000 must be below qmax_cells (4000)"),
+        ({"op": "gfr_set", "changes": {"hbo_cells": 4000}}, ErrorCode.BAD_INPUT, "gfr set: s1:6: hbo_cells: 4000 must be below qmax_cells (4000)"),
         ({"op": "gfr_apply", "config": {"vcs": [{"name": "a"}]}, "source": "my.toml"}, ErrorCode.BAD_FILE, "my.toml: vcs[0].mcr: must be given"),
         ({"op": "vc_move"}, ErrorCode.UNKNOWN_NAME, "unknown op 'vc_move'"),
     ],

@@ -143,7 +143,7 @@ def test_the_commands_of_the_document_run(embedded: LiveSwitch) -> None:
             words[words.index("--timeout") + 1] = "1s"
             assert "0 of 5 packets" in embedded.fairlane(*words, code=6)
         else:
-            assert "s1 port 1" in embedded.fairlane(*words) or "--json" in words
+            assert "s1:1" in embedded.fairlane(*words) or "--json" in words
 
 
 def test_values_have_the_form_of_their_kind() -> None:

@@ -34,7 +34,7 @@ def drops_command(
     Reasons of the program (an entry, a threshold, a bad packet), of the queue and of the link. A port of a reason 1 to 10 is where
     the packet came in, of the others where it should have gone out.
 
-    Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops -s s1 -p 3 --json`
+    Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops -p s1:3 --json`
     """
     interval_s = parse_interval(interval)
     targets = resolve(state, switch)

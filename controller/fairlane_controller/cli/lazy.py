@@ -13,46 +13,13 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from fairlane_controller.cli.conventions import adopt
+
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a command line that it cannot read; it has no public name there."""
 
 _SUGGESTION = re.compile(r"\. Did you mean '([^']+)'.*\?$")
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
-
-
-def tidy(command: Any) -> None:
-    """Helps as people read them: a flag stands alone (typer writes `<bool>` behind it as if it took a value), paragraphs are
-    filled whatever the lines of the source, examples stand one a line. For a command and all below it."""
-    for param in command.params:
-        _without_type(param)
-    original: Callable[[Any], Any] = command.get_help_option
-
-    def get_help_option(ctx: Any) -> Any:
-        return _without_type(original(ctx))
-
-    setattr(command, "get_help_option", get_help_option)  # noqa: B010 - of typer's object
-    if command.help:
-        command.help = "\n\n".join(_filled(part) for part in command.help.split("\n\n"))
-    for below in getattr(command, "commands", {}).values():
-        tidy(below)
-
-
-def _without_type(param: Any) -> Any:
-    if getattr(param, "is_bool_flag", False):
-        setattr(param, "display_type_rich", _no_type)  # noqa: B010 - of typer's object
-    return param
-
-
-def _filled(paragraph: str) -> str:
-    text = " ".join(paragraph.split())
-    title, colon, rest = text.partition(": ")
-    if colon and title in ("Example", "Examples"):
-        return "\n".join([f"{title}:", *(f"  {one.strip('`')}" for one in rest.split("`, `"))])
-    return text
-
-
-def _no_type(ctx: Any) -> None:  # noqa: ARG001 - typer gives it
-    return None
 
 
 @dataclass(frozen=True)
@@ -89,7 +56,7 @@ class LazyCommand:
         found._add_completion = False  # pyright: ignore[reportPrivateUsage]
         made = typer.main.get_command(found)
         made.name = self.name
-        tidy(made)
+        adopt(made)
         return made
 
 

@@ -20,7 +20,8 @@ IntervalOption = Annotated[
 ]
 
 OnlyPortOption = Annotated[
-    int | None, typer.Option("--port", "-p", help="Only this port.", metavar="PORT", autocompletion=complete_port)
+    int | None,
+    typer.Option("--port", "-p", help="Only this port: 3, or s1:3.", metavar="PORT", autocompletion=complete_port),
 ]
 
 

@@ -44,7 +44,7 @@ def log_command(
 ) -> None:  # fmt: skip
     """Show the event log: time (UTC), place, event, and why. With --json all inputs; with --follow one JSON object a line.
 
-    Examples: `fairlane log`, `fairlane log --since 5m --event threshold`, `fairlane log -f -s s1 -p 3`
+    Examples: `fairlane log`, `fairlane log --since 5m --event threshold`, `fairlane log -f -p s1:3`
     """
     if last is not None and not 1 <= last <= MAX_LAST:
         raise out_of_range("--last", last, 1, MAX_LAST)

@@ -13,15 +13,15 @@ import typer
 
 from fairlane_controller import __version__
 from fairlane_controller.cli import p4
+from fairlane_controller.cli.conventions import adopt
 from fairlane_controller.cli.lazy import (
     CONTEXT_SETTINGS,
     LazyCommand,
     LazyGroup,
     UsageError,
-    tidy,
     usage_message,
 )
-from fairlane_controller.cli.output import print_error
+from fairlane_controller.cli.output import print_error, use_form
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.names import command_groups, moved_commands
 from fairlane_controller.typed import remember
@@ -171,9 +171,10 @@ def main(argv: list[str] | None = None) -> None:
     """Run the command; ends the process with a documented exit code."""
     arguments = renamed(sys.argv[1:] if argv is None else argv)
     remember(arguments)
+    use_form("table")
     try:
         command = typer.main.get_command(make_app())
-        tidy(command)
+        adopt(command)
         code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:
         print_error(ex, as_json="--json" in arguments)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How results and errors reach people (rich tables) and programs (`--json`)."""
+"""How results and errors reach people (rich tables) and programs (`-o json`, `-o csv`)."""
 
 from __future__ import annotations
 
+import csv
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +24,22 @@ if not console.is_terminal:
     console = Console(highlight=False, width=PIPE_COLUMNS)
 error_console = Console(stderr=True, highlight=False)
 
+FORMS = ("table", "wide", "json", "csv")
+"""What `-o` takes."""
+_form = "table"
+
+
+def use_form(form: str) -> None:
+    """Print tables in one of FORMS from now on; with csv all other words go to standard error."""
+    global _form
+    _form = form
+    console.stderr = form == "csv"
+
+
+def shows_wide() -> bool:
+    """Whether columns that are left out of a usual table are wanted too."""
+    return _form in ("wide", "csv")
+
 
 def print_json(data: Any) -> None:
     """One JSON document on standard output, keys in the order given."""
@@ -31,10 +49,19 @@ def print_json(data: Any) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "none", wrap: bool = False
 ) -> None:
-    """A table for people; `empty` is said when there is no row. Numbers are right-aligned; `wrap`: long cells take more lines."""
+    """A table for people, or CSV; `empty` is said when there is no row. Numbers are right-aligned; `wrap`: long cells take more lines.
+
+    The columns "switch" and "port", where they come first, are one for people: `s1:3`.
+    """
+    if _form == "csv":
+        csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
+        return
     if not rows:
         console.print(f"{title}: {empty}", markup=False)
         return
+    if tuple(columns[:2]) == ("switch", "port"):
+        columns = columns[1:]
+        rows = [(row[0] if row[1] is None else f"{row[0]}:{row[1]}", *row[2:]) for row in rows]
     table = Table(title=Text(title), title_justify="left", header_style="bold")
     for position, name in enumerate(columns):
         known = [row[position] for row in rows if row[position] is not None and row[position] != "-"]

@@ -61,7 +61,7 @@ def ports(
 ) -> None:
     """Show ports and queues, or change them: rate, scheduler, capacity, link state.
 
-    Examples: `fairlane ports`, `fairlane ports --queues --json`, `fairlane ports set s1 3 --rate 2Mbps --queue-packets 100`
+    Examples: `fairlane ports`, `fairlane ports --queues --json`, `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`
     """
     if ctx.invoked_subcommand is None:
         show(queues, interval, state, switch, as_json)
@@ -238,7 +238,7 @@ def _waiting(port: PortInfo) -> str | None:
 
 @ports_app.command("set")
 def set_(
-    switch: Annotated[str, typer.Argument(help="A switch of the topology, or NAME=HOST:PORT.", autocompletion=complete_switch)],
+    switch: Annotated[str, typer.Argument(help="Of the topology, or NAME=HOST:PORT; s1:3 names the port too.", autocompletion=complete_switch)],
     port: Annotated[str, typer.Argument(help="Its port: a number, or the interface's name.", autocompletion=complete_port)],
     rate: Annotated[str | None, typer.Option("--rate", "-r", help="Bits on the line: 2Mbps; none is no limit.")] = None,
     queue_packets: Annotated[str | None, typer.Option("--queue-packets", help="Packets that may wait in each queue.")] = None,
@@ -259,8 +259,8 @@ def set_(
 ) -> None:  # fmt: skip
     """Change a port while it runs, all or nothing. A managed port's limit in the program follows its queue's capacity.
 
-    Examples: `fairlane ports set s1 3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1 3 --scheduler drr -w 1=3`,
-    `fairlane ports set s1 3 --down`
+    Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr -w 1=3`,
+    `fairlane ports set s1:3 --down`
     """
     change = PortChange(
         rate_bps=_limit(rate, _rate_bps),
@@ -328,7 +328,7 @@ def _change(
         return
     head = "would be set" if dry_run else "is set"
     for number, done in made:
-        console.print(f"{endpoint.name} port {number} {head}: {describe(change)}", markup=False, soft_wrap=True)
+        console.print(f"{endpoint.name}:{number} {head}: {describe(change)}", markup=False, soft_wrap=True)
         for sentence in done.told:
             console.print(f"  {sentence}", markup=False, soft_wrap=True)
         if done.note:

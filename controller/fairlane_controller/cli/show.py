@@ -10,7 +10,7 @@ import typer
 
 from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, check_port, parse_interval
 from fairlane_controller.cli.measuring import measure, print_measured
-from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.live.model import ObjectRow
 from fairlane_controller.live.pictures import need_objects, take_two
@@ -34,7 +34,7 @@ def flows_command(
     Rates are over --interval. In a terminal only those that send are shown, the fastest first; --json has all. What the columns
     mean is said in docs/metrics.md.
 
-    Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows -s s1 -p 3 --json`
+    Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows -p s1:3 --json`
     """
     targets, interval_s = resolve(state, switch), parse_interval(interval)
     check_port(targets, port)
@@ -59,7 +59,7 @@ def _print_objects(kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> No
         goodput = kind.plotted(GOODPUT)
         if goodput is not None:
             busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
-    columns = [column for column in kind.columns if not column.wide]
+    columns = [column for column in kind.columns if shows_wide() or not column.wide]
     table = [(row.switch, row.port, row.key, *(text_of(one, row[one.name]) for one in columns)) for row in busy]
     empty = f"no {kind.name} sends now" if rows else f"no {kind.name} has an entry"
     print_table(kind.title, ("switch", "port", kind.name, *map(heading_of, columns)), table, empty=empty)

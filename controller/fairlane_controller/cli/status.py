@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
@@ -105,7 +105,9 @@ def _print_switch(snapshot: Snapshot, row: SwitchRow) -> None:
 def _print_ports(snapshot: Snapshot, program: Program) -> None:
     """A row a port, or a row a class of it where the program has such; what is of the whole port stands in the first."""
     kind = next((one for one in program.kinds if one.brief), None)
-    columns = [column for column in (kind.columns if kind is not None else program.columns) if not column.wide]
+    columns = [
+        column for column in (kind.columns if kind is not None else program.columns) if shows_wide() or not column.wide
+    ]
     rows: list[tuple[object, ...]] = []
     for port in snapshot.managed_ports:
         if snapshot.program_of(port.switch) is not program:

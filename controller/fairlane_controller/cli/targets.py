@@ -38,7 +38,11 @@ ClassOption = Annotated[int, typer.Option("--class", "-c", help="Traffic class, 
 PortOption = Annotated[
     int | None,
     typer.Option(
-        "--port", "-p", help="Egress port; default the only managed one.", metavar="PORT", autocompletion=complete_port
+        "--port",
+        "-p",
+        help="Egress port: 3, or s1:3; default the only managed one.",
+        metavar="PORT",
+        autocompletion=complete_port,
     ),
 ]
 

@@ -28,7 +28,10 @@ _MATCH = ("src", "dst", "sport", "dport", "protocol", "port")
 
 def trace_command(
     switch: Annotated[
-        str, typer.Argument(help="A switch of the topology, or NAME=HOST:PORT[@DEVICE_ID].", metavar="SWITCH")
+        str,
+        typer.Argument(
+            help="Of the topology, or NAME=HOST:PORT[@DEVICE_ID]; s1:1 names the port too.", metavar="SWITCH"
+        ),
     ],
     port: Annotated[int | None, typer.Argument(help="Port at which the packet comes in.", metavar="[PORT]")] = None,
     packet: Annotated[
@@ -70,7 +73,7 @@ def trace_command(
     if len(given) != 1 or port is None:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
-            f"name the port and one of --packet, --hex, --pcap, e.g. fairlane trace s1 1 --packet '{frames.EXAMPLE}'",
+            f"name the port and one of --packet, --hex, --pcap, e.g. fairlane trace s1:1 --packet '{frames.EXAMPLE}'",
         )
     if not 0 <= port <= PORT_MAX:
         raise out_of_range("port", port, 0, PORT_MAX)

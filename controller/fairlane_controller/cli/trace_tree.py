@@ -77,7 +77,7 @@ def _reason(trace: Row) -> str:
 def tree(switch: str, trace: Row, *, full: bool = False) -> Tree:
     """The whole trace; lines that changed nothing, and conditions that held nothing up, only with `full`."""
     root = Tree(
-        f"[bold]{escape(switch)}[/bold] port {trace['ingress_port']}, {trace['bytes']} bytes, at {trace['time_ns'] / 1e9:.6f} s"
+        f"[bold]{escape(switch)}:{trace['ingress_port']}[/bold], {trace['bytes']} bytes, at {trace['time_ns'] / 1e9:.6f} s"
     )
     for text in outcome(trace):
         root.add(f"[bold]{'[red]' if text.startswith('dropped') else '[green]'}{escape(text)}[/][/bold]")

@@ -63,7 +63,7 @@ def _ports(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
     for index, port in enumerate(config.ports or ()):
         at = f"ports[{index}]"
         if port.place in seen:
-            yield f"{at}: switch {port.switch} port {port.port} is ports[{seen[port.place]}] too; a port may occur once"
+            yield f"{at}: {port.switch}:{port.port} is ports[{seen[port.place]}] too; a port may occur once"
         seen.setdefault(port.place, index)
         yield from _unknown(run, at, port.switch, port.port)
 

@@ -184,7 +184,7 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
 def _title(row: PortRow) -> Text:
     interface = f" {row.interface}" if row.interface else ""
     line = f", {shapes.rate(row.rate_bps)}" if row.rate_bps else ""
-    return Text(f"{row.switch} port {row.port}{interface}{line}")
+    return Text(f"{row.switch}:{row.port}{interface}{line}")
 
 
 def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[RenderableType]:

@@ -24,7 +24,7 @@ from fairlane_controller.units import counted
 app = typer.Typer(help="ENA: the switch names corrupted segments for receivers that cannot.", no_args_is_help=True)
 ENA = load_program("ena")
 
-PortArgument = Annotated[int, typer.Argument(help="Port of the switch.", metavar="PORT")]
+PortArgument = Annotated[int, typer.Argument(help="Its port: s1:3, or 3 with --switch.", metavar="PORT")]
 
 
 @app.command("show")
@@ -55,7 +55,7 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
 def mark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
     """Make a port of one switch the far side of a satellite link, while it carries traffic.
 
-    Example: `fairlane ena mark 3 -s s1`
+    Example: `fairlane ena mark s1:3`
     """
     _change(resolve(state, switch), port, far_side=True, dry_run=dry_run, as_json=as_json)
 
@@ -64,7 +64,7 @@ def mark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption =
 def unmark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
     """Let a port of one switch be as any other again.
 
-    Example: `fairlane ena unmark 3 -s s1`
+    Example: `fairlane ena unmark s1:3`
     """
     _change(resolve(state, switch), port, far_side=False, dry_run=dry_run, as_json=as_json)
 

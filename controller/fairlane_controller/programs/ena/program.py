@@ -90,7 +90,7 @@ class Ena(Program):
         for index, side in enumerate(sides):
             at, place = f"far_sides[{index}]", (side.switch, side.port)
             if place in seen:
-                yield f"{at}: switch {side.switch} port {side.port} is far_sides[{seen[place]}] too; a port may occur once"
+                yield f"{at}: {side.switch}:{side.port} is far_sides[{seen[place]}] too; a port may occur once"
             seen.setdefault(place, index)
             if run is not None:
                 yield from run.unknown_place(at, side.switch, side.port)

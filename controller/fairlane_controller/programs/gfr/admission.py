@@ -50,8 +50,8 @@ def loads(config: GfrConfig, run: RunState | None = None) -> list[PortLoad]:
 def refusals(config: GfrConfig, run: RunState | None = None) -> list[str]:
     """One sentence for each port whose MCRs do not fit, with what they sum up to and by how much that is too much."""
     return [
-        f"ports[{load.index}].capacity: the MCRs of {len(load.vcs)} VCs sum up to {format_rate(load.mcr_bps)} on {load.switch} "
-        f"port {load.port}, {format_rate(-load.free_bps)} more than its capacity of {format_rate(load.capacity_bps)}"
+        f"ports[{load.index}].capacity: the MCRs of {len(load.vcs)} VCs sum up to {format_rate(load.mcr_bps)} on "
+        f"{load.switch}:{load.port}, {format_rate(-load.free_bps)} more than its capacity of {format_rate(load.capacity_bps)}"
         for load in loads(config, run)
         if not load.admitted
     ]

@@ -47,7 +47,7 @@ def _ports(config: GfrConfig, run: RunState | None) -> Iterator[str]:
     for index, port in enumerate(config.ports):
         at = f"ports[{index}]"
         if port.place in seen:
-            yield f"{at}: switch {port.switch} port {port.port} is ports[{seen[port.place]}] too; a port may occur once"
+            yield f"{at}: {port.switch}:{port.port} is ports[{seen[port.place]}] too; a port may occur once"
         seen.setdefault(port.place, index)
         if not port.lbo_cells < port.hbo_cells:
             yield f"{at}.lbo_cells: {port.lbo_cells} must be below hbo_cells ({port.hbo_cells})"
@@ -80,11 +80,11 @@ def _port_on(at: str, port: PortConfig, run: RunState, vcs: int) -> Iterator[str
     if port.queues is Queues.WRR:
         if state.scheduler and state.scheduler not in FRAME_SCHEDULERS:
             yield (
-                f"{at}.queues: 'wrr' needs a port whose scheduler is wrr or drr, and {port.switch} port {port.port} has "
+                f"{at}.queues: 'wrr' needs a port whose scheduler is wrr or drr, and {port.switch}:{port.port} has "
                 f"{state.scheduler!r}: must be 'fifo', or start the topology with scheduler wrr"
             )
         if 0 < state.queues < vcs + 1:
-            yield f"{at}.queues: {'1 VC needs' if vcs == 1 else f'{vcs} VCs need'} {vcs + 1} queues, and {port.switch} port {port.port} has {state.queues}"
+            yield f"{at}.queues: {'1 VC needs' if vcs == 1 else f'{vcs} VCs need'} {vcs + 1} queues, and {port.switch}:{port.port} has {state.queues}"
 
 
 def _buffer(at: str, port: PortConfig, state: PortState) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _buffer(at: str, port: PortConfig, state: PortState) -> Iterator[str]:
         if 0 < bound < port.qmax_cells:
             unit = "packets, each of one cell or more" if name == "queue_packets" else "cells"
             yield (
-                f"{at}.qmax_cells: {port.qmax_cells} is above the buffer of {port.switch} port {port.port} "
+                f"{at}.qmax_cells: {port.qmax_cells} is above the buffer of {port.switch}:{port.port} "
                 f"({name} {bound} {unit}): must be at most {bound}"
             )
             return
@@ -151,10 +151,10 @@ def _vc_places(at: str, vc: VcConfig, config: GfrConfig, run: RunState | None) -
             yield f"{here}.ingress_port: {vc.name} is matched at {edge.switch} port {listed} only; must be one of these"
     for number, place in enumerate(vc.path):
         if config.port(place.switch, place.port) is None:
-            listed = ", ".join(f"{port.switch} port {port.port}" for port in config.ports) or "none"
-            yield f"{at}.path[{number}]: {place.switch} port {place.port} is no port of this configuration; valid: {listed}"
+            listed = ", ".join(f"{port.switch}:{port.port}" for port in config.ports) or "none"
+            yield f"{at}.path[{number}]: {place.switch}:{place.port} is no port of this configuration; valid: {listed}"
     if vc.match and not path_of(config, vc, run):
-        listed = ", ".join(f"{port.switch} port {port.port}" for port in config.ports) or "none"
+        listed = ", ".join(f"{port.switch}:{port.port}" for port in config.ports) or "none"
         yield f"{at}.match: {vc.name} crosses no managed port (managed: {listed}): name its switches in match, or its ports in path"
 
 
@@ -175,7 +175,7 @@ def _mfs(at: str, vc: VcConfig, config: GfrConfig, run: RunState | None) -> Iter
         mtu, known = mtu_of(port, run) if port is not None else (DEFAULT_MTU_BYTES, False)
         if vc.mfs_bytes > mtu:
             source = "" if known else ", taken as 1500 since nothing says more: set ports[].mtu_bytes for jumbo frames"
-            yield f"{at}.mfs_bytes: {vc.mfs_bytes} is above the MTU of {switch} port {number} ({mtu} bytes{source}): must be at most {mtu}"
+            yield f"{at}.mfs_bytes: {vc.mfs_bytes} is above the MTU of {switch}:{number} ({mtu} bytes{source}): must be at most {mtu}"
             return
 
 
@@ -220,7 +220,7 @@ def _rates(config: GfrConfig, run: RunState | None) -> Iterator[str]:
             if port is not None and vc.mcr > port.capacity:
                 over = format_rate(vc.mcr - port.capacity)
                 yield (
-                    f"vcs[{index}].mcr: {format_rate(vc.mcr)} is {over} more than the capacity of {switch} port {number} "
+                    f"vcs[{index}].mcr: {format_rate(vc.mcr)} is {over} more than the capacity of {switch}:{number} "
                     f"({format_rate(port.capacity)})"
                 )
     refused = refusals(config, run)
@@ -235,7 +235,7 @@ def _rates(config: GfrConfig, run: RunState | None) -> Iterator[str]:
         for vc, w_bps in zip(vcs, shares, strict=True):
             if w_bps < 1:
                 index = config.vcs.index(vc)
-                yield f"vcs[{index}].mcr: nothing of {place[0]} port {place[1]} is left for {vc.name}: mcr must be above 0, or other VCs' lower"
+                yield f"vcs[{index}].mcr: nothing of {place[0]}:{place[1]} is left for {vc.name}: mcr must be above 0, or other VCs' lower"
     for switch in config.switches:
         slots = sum(len(vcs) for (name, _), vcs in crossing.items() if name == switch)
         if slots > VC_SLOTS:

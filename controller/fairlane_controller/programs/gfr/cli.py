@@ -51,7 +51,7 @@ def apply(
 @app.command("set")
 def set_(
     switch: Annotated[str | None, typer.Option("--switch", "-s", help="Ports of this switch; default all.")] = None,
-    port: Annotated[int | None, typer.Option("--port", "-p", help="This egress port; default all.", metavar="PORT")] = None,
+    port: Annotated[int | None, typer.Option("--port", "-p", help="This egress port: 3, or s1:3; default all.", metavar="PORT")] = None,
     scheme: Annotated[str | None, typer.Option("--scheme", help=f"One of {', '.join(s.value for s in GfrScheme)}.")] = None,
     queues: Annotated[str | None, typer.Option("--queues", help="wrr (a queue a VC) or fifo.")] = None,
     lbo: Annotated[int | None, typer.Option("--lbo", help="LBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
@@ -66,7 +66,7 @@ def set_(
 ) -> None:  # fmt: skip
     """Change managed ports while they carry traffic: no frame that waits is lost.
 
-    Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set -s s1 -p 6 --lbo 1000cells --hbo 3000cells`
+    Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set -p s1:6 --lbo 1000cells --hbo 3000cells`
     """
     for kind, value, names in (
         ("scheme", scheme, [s.value for s in GfrScheme]),
@@ -117,7 +117,7 @@ def show(
     for row in rows:
         bounds = ", ".join(f"{n.upper()} {row[f'{n}_cells']}" for n in ("lbo", "hbo", "qmax") if row[f"{n}_cells"])
         active = "" if row["n"] is None else f", N {row['n']}"
-        title = f"{row['switch']} port {row['port']}: {row['scheme']} ({row['queues']}), QT {_cell(row['qt_cells'])} cells of {bounds}{active}"
+        title = f"{row['switch']}:{row['port']}: {row['scheme']} ({row['queues']}), QT {_cell(row['qt_cells'])} cells of {bounds}{active}"
         print_table(title, _COLUMNS, [_line(vc) for vc in row["vcs"]], empty="no VC")
         if row["no_vc"]["verdicts"]:
             console.print(f"frames of no VC: {_verdicts(row['no_vc'])}", markup=False)

@@ -64,7 +64,7 @@ def in_words(problem: FairlaneError, request: Plain, data: Plain) -> FairlaneErr
         return f"VC {data['vcs'][int(found[1])].get('name')}: "
 
     def port(found: re.Match[str]) -> str:
-        return f"{data['ports'][int(found[1])].get('switch')} port {data['ports'][int(found[1])].get('port')}: "
+        return f"{data['ports'][int(found[1])].get('switch')}:{data['ports'][int(found[1])].get('port')}: "
 
     text = re.sub(r"(?<=[ ;])vcs\[(\d+)\](?:\.|(?=:): ?)", vc, problem.message)
     text = re.sub(r"(?<=[ ;])ports\[(\d+)\](?:\.|(?=:): ?)", port, text)
@@ -89,6 +89,6 @@ def _ports(config: GfrConfig, switch: object, number: object) -> list[int]:
         if switch in (None, port.switch) and number in (None, port.port)
     ]
     if not found:
-        named = " ".join(str(part) for part in (switch, f"port {number}" if number is not None else None) if part)
-        raise unknown_name("port", named, [f"{port.switch} port {port.port}" for port in config.ports])
+        named = ":".join(str(part) for part in (switch, number) if part is not None)
+        raise unknown_name("port", named, [f"{port.switch}:{port.port}" for port in config.ports])
     return found

@@ -99,7 +99,7 @@ def choose_places(current: Mapping[str, Ports], port: int | None, *, every: bool
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, "no switch has a managed port: run `fairlane config init` first")
     if every or len(managed) == 1:
         return managed
-    listed = ", ".join(f"{name} port {number}" for name, number in managed)
+    listed = ", ".join(f"{name}:{number}" for name, number in managed)
     raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): choose with --switch and --port")
 
 

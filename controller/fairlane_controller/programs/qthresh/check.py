@@ -58,7 +58,7 @@ def _policies(policies: Sequence[PolicyConfig], config: Config, run: RunState | 
         at = f"policies[{index}]"
         if policy.key in seen:
             yield (
-                f"{at}: switch {policy.switch} port {policy.port} class {policy.traffic_class} is "
+                f"{at}: {policy.switch}:{policy.port} class {policy.traffic_class} is "
                 f"policies[{seen[policy.key]}] too; it may occur once"
             )
         seen.setdefault(policy.key, index)
@@ -68,8 +68,8 @@ def _policies(policies: Sequence[PolicyConfig], config: Config, run: RunState | 
             continue
         limit = managed.get((policy.switch, policy.port))
         if limit is None:
-            listed = ", ".join(f"{switch} port {port}" for switch, port in sorted(managed)) or "none"
-            yield f"{at}.port: {policy.switch} port {policy.port} is not managed (managed: {listed}): add it to ports with managed = true"
+            listed = ", ".join(f"{switch}:{port}" for switch, port in sorted(managed)) or "none"
+            yield f"{at}.port: {policy.switch}:{policy.port} is not managed (managed: {listed}): add it to ports with managed = true"
             continue
         for key in ("threshold", "min_packets", "max_packets"):
             value = getattr(policy, key)

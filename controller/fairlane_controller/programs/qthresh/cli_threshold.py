@@ -79,7 +79,7 @@ def set_(
 ) -> None:
     """Pin the threshold by hand: the loop leaves it alone until `threshold auto`. Without PACKETS: the weight only.
 
-    Examples: `fairlane threshold set 5`, `fairlane threshold set 5packets --weight 1.5 -s s1 -p 3`, `fairlane threshold set --weight 2 --dry-run`
+    Examples: `fairlane threshold set 5`, `fairlane threshold set 5packets --weight 1.5 -p s1:3`, `fairlane threshold set --weight 2 --dry-run`
     """
     if packets is None and weight is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
@@ -103,7 +103,7 @@ def auto(
 ) -> None:  # fmt: skip
     """Let the control loop compute the threshold from its measurements; all managed ports unless one is named.
 
-    Examples: `fairlane threshold auto`, `fairlane threshold auto --k 1.95 --weight 1 -s s1 -p 3`
+    Examples: `fairlane threshold auto`, `fairlane threshold auto --k 1.95 --weight 1 -p s1:3`
     """
     request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight, "self_tuning": self_tuning}
     make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)
@@ -121,7 +121,7 @@ def scheme(
 ) -> None:
     """Choose the queue scheme of a class; all managed ports unless one is named.
 
-    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme drop_tail -s s1 -p 3`
+    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme drop_tail -p s1:3`
     """
     names = [one.value for one in Scheme]
     if scheme not in names:
@@ -146,7 +146,7 @@ def tell(results: list[dict[str, Any]], as_json: bool) -> None:
         print_json(results)
         return
     for result in results:
-        where = f"{result['switch']} port {result['port']} class {result['class']}"
+        where = f"{result['switch']}:{result['port']} class {result['class']}"
         if result["scheme"] == "qthresh":
             print(f"{where}: Qthresh {result['qthresh_packets']} packets, weight {result['weight']:g}")
         else:
