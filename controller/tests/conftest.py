@@ -9,10 +9,15 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from live_page import opened
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 settings.register_profile("fairlane", deadline=None, derandomize=True)
 """No clock, no chance: what a busy machine delays is no failure, and every run tries the same examples."""
@@ -39,6 +44,13 @@ def switch(bare_switch: LiveSwitch) -> LiveSwitch:
     """The same after `fairlane config init --scheme qthresh`."""
     bare_switch.fairlane("config", "init", "--scheme", "qthresh")
     return bare_switch
+
+
+@pytest.fixture
+def page(switch: LiveSwitch, tmp_path: Path) -> Iterator[Page]:
+    """The live page of the switch, open."""
+    with opened(switch, tmp_path) as page:
+        yield page
 
 
 @pytest.fixture(params=TARGETS)

@@ -6,10 +6,15 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from fairlane_controller.state.run_state import read_topology, write_topology
+from live_page import call, needs_browser, until
 from live_switch import COMPILED, LiveSwitch, binary, wait_until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -111,6 +116,14 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     assert (row["level"], row["named"]) == ("7", "0")
     (lane,) = switch.json("flows", "--all", "--interval", "0")
     assert (lane["lane"], lane["depth_packets"]) == ("fast", 4)
+
+
+@needs_browser
+def test_the_page_shows_the_columns_and_kinds_of_a_stranger(page: Page, switch: LiveSwitch) -> None:
+    call(switch, "config", "init")
+    until(page, "document.querySelector('#port').value === 's1:3'")
+    until(page, "document.querySelector('#tiles').innerText.includes('level')")
+    until(page, "document.querySelector('main').innerText.includes('fast')")
 
 
 def test_a_switch_that_restarts_gets_back_what_a_stranger_with_a_loop_wants_of_its_ports(switch: LiveSwitch) -> None:
