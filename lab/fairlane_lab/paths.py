@@ -10,5 +10,6 @@ EXPERIMENTS = REPOSITORY / "lab" / "experiments"
 
 
 def results_root() -> Path:
-    """Where run folders go: `results/` of this tree."""
-    return REPOSITORY / "results"
+    """Where run folders go: `results/` of this tree, or of the current folder if that is elsewhere."""
+    here = Path.cwd()
+    return (REPOSITORY if here.is_relative_to(REPOSITORY) else here) / "results"

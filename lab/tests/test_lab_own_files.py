@@ -123,7 +123,7 @@ def test_the_example_runs_in_processes_of_its_own(tmp_path: Path) -> None:
     """Other processes know the classes of a program in a folder, too."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     shutil.copytree(REPOSITORY / "docs" / "examples" / "droptail", tmp_path / "mine")
-    command = ["run", str(tmp_path / "mine" / "droptail-limit.toml"), "--quick", "--jobs", "2", "--no-plots", "--check"]
+    command = ["run", str(tmp_path / "mine" / "experiment.toml"), "--quick", "--jobs", "2", "--no-plots", "--check"]
     done = CliRunner().invoke(app, [*command, "--results", str(tmp_path / "results"), "--json"])
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)

@@ -50,6 +50,7 @@ COMMANDS = [
     LazyCommand("export", f"{_HERE}.export:export_command", "A time series of all this: CSV, Parquet or JSON lines.", LOOK),
     *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
+    LazyCommand("new", f"{_HERE}.new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from.", OPERATE),
     LazyCommand("config", f"{_HERE}.config:config_app", "Set switches up; the configuration file: check, diff, apply.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
     LazyCommand("certs", f"{_HERE}.certs:certs_app", "Test certificates for TLS: CA, switch, controller, observer.", OPERATE),

@@ -42,7 +42,9 @@ from fairlane_lab.sweep.workers import dask_cluster, process_pool
 RUNNERS = {"sim": SIM, "mininet": MININET}
 """Runtime → its runner, as `module:function`; tests put others in."""
 
-ResultsOption = Annotated[Path | None, typer.Option(help="Where run folders go; default results/ of this tree.")]
+ResultsOption = Annotated[
+    Path | None, typer.Option(help="Where run folders go; default results/ of fairlane's tree, or here.")
+]
 PlotsOption = Annotated[bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")]
 CheckOption = Annotated[bool, typer.Option(help="Exit code 1 when an expectation is not met.")]
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from fairlane_controller.documents import is_file, parse_toml
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.registry import is_folder
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import semantic_problems
@@ -68,8 +69,7 @@ class Definition:
     def program_path(self, name: str) -> str:
         """A program's name, or its folder: a relative one is beside the file that names it."""
         path = "program" if "program" in self.document else "topology.program"
-        is_folder = "/" in name or name.startswith(".")
-        return str(self.source.file_of(path).parent / name) if is_folder else name
+        return str((self.source.file_of(path).parent / name).resolve()) if is_folder(name) else name
 
     @property
     def sha256(self) -> str:
@@ -152,14 +152,17 @@ def load_text(text: str, origin: str, stem: str | None = None) -> Definition:
 
 
 def make_definition(source: Source, stem: str | None = None) -> Definition:
-    """The experiment of a document. Raises ExperimentError with all that is wrong; `stem` is what the name has to be."""
+    """The experiment of a document. Raises ExperimentError with all that is wrong.
+
+    `stem` is what the name has to be, unless it is `experiment`: a file of that name may lie in each folder.
+    """
     origin = shown(source.file)
     try:
         experiment = Experiment.model_validate(source.document)
     except ValidationError as error:
         raise ExperimentError(origin, source.located(pydantic_problems(error, _keys))) from None
     problems: list[Problem] = []
-    if stem is not None and experiment.name != stem:
+    if stem not in (None, "experiment", experiment.name):
         problems.append(Problem("name", f"{experiment.name!r} must be the file's name, {stem!r}"))
     definition = Definition(origin, experiment, source)
     for program in definition.programs():
