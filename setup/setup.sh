@@ -61,7 +61,7 @@ lock() {
     printf -- '-e ./%s\n' switch controller hosts lab > .setup/requirements.in
     echo hatchling >> .setup/requirements.in  # what builds our own packages
     "$UV" pip compile -q --upgrade --universal --python-version 3.10 --group dev .setup/requirements.in --no-annotate --no-header \
-        --no-emit-package fairlane-{switch,controller,hosts,lab} -o .setup/constraints.txt > .setup/lock.log
+        --no-emit-package=fairlane-{switch,controller,hosts,lab} -o .setup/constraints.txt > .setup/lock.log
     { echo "# Made by 'make lock': one version of each package for every supported Python and machine."; cat .setup/constraints.txt; } > setup/constraints.txt
     cargo update --manifest-path switch/Cargo.toml
 }

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a queueing scheme imports: the contract of `fairlane_controller.program`, under one name."""
+"""fairlane from Python: what a queueing scheme imports (the contract of `fairlane_controller.program`), and what a script does.
+
+`connect` finds switches that run, `run_experiment` runs an experiment (docs/python.md); both are imported when they are used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
@@ -25,6 +31,11 @@ from fairlane_controller.switch.difference import Entries
 from fairlane_controller.switch.shared import PortNumber, SwitchName
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
+if TYPE_CHECKING:
+    from fairlane_lab.api import run_experiment
+
+    from fairlane.network import Network, connect
+
 __all__ = [
     "CellLimit",
     "Cells",
@@ -36,6 +47,7 @@ __all__ = [
     "ErrorCode",
     "FairlaneError",
     "Kind",
+    "Network",
     "P4TableAction",
     "P4TableEntry",
     "P4TableMatch",
@@ -65,8 +77,19 @@ __all__ = [
     "SwitchState",
     "TopologyControl",
     "Wanted",
+    "connect",
     "every",
     "load_program",
     "on_digest",
     "on_idle",
+    "run_experiment",
 ]
+
+_LATE = {"connect": "fairlane.network", "Network": "fairlane.network", "run_experiment": "fairlane_lab.api"}
+
+
+def __getattr__(name: str) -> Any:
+    """What scripts use and programs do not: importing it takes longer, and imports the contract itself."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'fairlane' has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)

@@ -40,21 +40,21 @@ class Applied:
         return {"written": self.written, "settings": self.settings, "ports": self.ports}
 
 
-async def apply(loaded: Loaded, run: RunState, command: str) -> Applied:
+async def apply(loaded: Loaded, run: RunState, command: str, remembered: Loaded | None = None) -> Applied:
     """Check, compare, write what differs: in all switches or in none; recorded in the history when something was written.
 
-    Raises BAD_FILE before anything is read, or what a switch refused, with everything as it was.
+    `remembered` is what a switch that restarts gets back, where that is more than `loaded`. Raises BAD_FILE before anything is read, or what a switch refused, with everything as it was.
     """
     check(loaded, run)
     async with history.changing(run.folder, command) as made:
         found = await compare(loaded.config, run)
-        undo = await apply_all(Context(run.folder, run), requests_of(found, loaded, run))
+        undo = await apply_all(Context(run.folder, run), requests_of(found, loaded, run, remembered))
         if not found.same:
             made.undo = undo
     return _applied(found)
 
 
-def requests_of(found: Comparison, loaded: Loaded, run: RunState) -> list[Request]:
+def requests_of(found: Comparison, loaded: Loaded, run: RunState, remembered: Loaded | None = None) -> list[Request]:
     """What is to be done, in its order."""
     requests: list[Request] = []
     for one in found.switches:
@@ -75,7 +75,7 @@ def requests_of(found: Comparison, loaded: Loaded, run: RunState) -> list[Reques
                 )
     if found.loop is not None:
         requests.append({"op": "loop_put", "loop": found.loop})
-    note = note_of(loaded)
+    note = note_of(remembered or loaded)
     if note != read_note(run.folder):
         requests.append({"op": "config_note", **note})
     return requests
@@ -113,6 +113,19 @@ def last_applied(folder: Path) -> Loaded:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"no configuration was applied to {folder} yet: name a FILE")
     config: FairlaneConfig = parse(note["config"], Source(f"{folder / STATE_FILE}: {CONFIG}"))
     return Loaded(config, Source(f"what was applied last ({note['source']})"), Path(note["source"]))
+
+
+def with_last_applied(loaded: Loaded, run: RunState) -> Loaded:
+    """What was applied last, with the ports of `loaded` changed in it."""
+    note = read_note(run.folder)
+    if note is None:
+        return loaded
+    ports: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in (*note["config"].get("ports", ()), *loaded.config.plain().get("ports", ())):
+        place = row["switch"], row["port"]
+        ports[place] = {**ports.get(place, {}), **row}
+    config = parse({**note["config"], "ports": list(ports.values())}, loaded.source)
+    return Loaded(config, loaded.source, Path(note["source"]))
 
 
 async def put_note(context: Context, request: Request) -> list[Request]:

@@ -177,6 +177,11 @@ class RunFolder:
         return [_point(entry) for entry in self.summary["points"]]
 
     @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row a point: its parameters, each metric over the repeats, and the bounds of its middle, `METRIC_lo` and `METRIC_hi`."""
+        return pd.DataFrame([{**entry["params"], **entry["metrics"]} for entry in self.summary["points"]])
+
+    @cached_property
     def runs(self) -> pd.DataFrame:
         """One row a run."""
         return self._table("runs")

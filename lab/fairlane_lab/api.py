@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments from Python: `fairlane.run_experiment`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition.strict import Scalar
+from fairlane_lab.problems import ExperimentError, Problem
+from fairlane_lab.report.run_folder import RunFolder, open_run
+from fairlane_lab.results.folder import new_folder
+from fairlane_lab.sweep.campaign import Campaign, run_campaign
+from fairlane_lab.sweep.runners import SIM, in_this_process
+from fairlane_lab.sweep.workers import process_pool
+
+
+def run_experiment(
+    experiment: str | Path,
+    *,
+    repeats: int | None = None,
+    seed: int = 1,
+    quick: bool = False,
+    values: Mapping[str, Scalar | Sequence[Scalar]] | None = None,
+    processes: int = 1,
+    results: Path | None = None,
+) -> RunFolder:
+    """Run an experiment in virtual time, as `fairlane lab run` does, and return what it measured.
+
+    Args:
+        experiment: Name of an experiment of fairlane's, or path of a file (.toml).
+        repeats: Runs of each point; None: as the experiment says.
+        seed: Of all runs: the same seed gives the same numbers.
+        quick: The short form that the experiment has for trying.
+        values: Parameter -> its value, or the values to sweep over (`--set`).
+        processes: How many run side by side. More than 1 starts processes: not from a script without `if __name__ == "__main__"`.
+        results: Folder for the run folder; None: `results/`.
+
+    Returns:
+        The run folder: `table` (a row a point), `runs`, `flows`, `series` as pandas data frames, `summary["verdicts"]`, `path`.
+
+    Raises:
+        ExperimentError: Nothing of that name, a mistake in it, a value that it does not have, or a run that failed.
+
+    """
+    chosen = {
+        name: (value,) if isinstance(value, str | int | float) else tuple(value)
+        for name, value in (values or {}).items()
+    }
+    definition = load(str(experiment))
+    selection = Selection(seed=seed, repeats=repeats, quick=quick, values=chosen)
+    expand(definition, selection)
+    campaign = Campaign(definition, selection, new_folder(definition.experiment.name, results))
+    if processes == 1:
+        done = run_campaign(campaign, in_this_process(SIM))
+    else:
+        with process_pool(SIM, processes) as pool:
+            done = run_campaign(campaign, pool.execute)
+    if done.failures or done.stopped:
+        problems = [Problem(f"{one.point}, run {one.repeat}", one.error) for one in done.failures]
+        raise ExperimentError(definition.origin, problems or [Problem("", done.stopped)])
+    return open_run(done.path.parent)
