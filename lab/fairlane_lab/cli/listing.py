@@ -176,7 +176,8 @@ def _show_definition(definition: Definition) -> None:
     for expectation in experiment.expect:
         where = "" if len(expectation.runtimes) > 1 else f" [dim]({''.join(expectation.runtimes)})[/dim]"
         console.print(f"expected: {expectation.text}{where}", soft_wrap=True, highlight=False)
-    console.print(f"run it: fairlane lab run {experiment.name}", style="dim", soft_wrap=True, highlight=False)
+    name = experiment.name if experiment.name in experiment_names() else definition.origin
+    console.print(f"run it: fairlane lab run {name}", style="dim", soft_wrap=True, highlight=False)
 
 
 def _show_setting(scenario: Scenario) -> None:
