@@ -307,6 +307,38 @@ fn queueing_metadata_is_right_to_the_microsecond() {
     );
 }
 
+/// What egress drops takes no time of the line: the packet behind it is served at the same instant, also by a caller
+/// that comes late (in real time: a thread that was asleep).
+#[test]
+fn what_egress_drops_does_not_idle_the_line() {
+    for late in [0, 5_000_000, 1_000_000_000] {
+        let mut device = device(PortConfig {
+            rate_bps: 1_000_000,
+            ..PortConfig::default()
+        });
+        let mut sent = Sent::default();
+        for op in [FORWARD, DROP_EGRESS, DROP_EGRESS, FORWARD, DROP_EGRESS] {
+            device.receive(0, 0, &frame(op, 1, 100));
+        }
+        device.advance(0, &mut sent);
+        // At 1 Mbit/s a byte takes 8 us; egress adds a header to what it sends.
+        let service = (100 + SEEN_LEN as u64) * 8_000;
+        device.advance(service + late, &mut sent);
+        let waiting = device.port_usage(1).unwrap().packets;
+        assert_eq!(waiting, u64::from(late < service));
+        device.advance(1_100_000_000, &mut sent);
+        let times: Vec<_> = sent.0.iter().map(|(_, _, at)| *at).collect();
+        assert_eq!(times, [service, 2 * service]);
+        let deltas: Vec<_> = sent
+            .0
+            .iter()
+            .map(|(_, f, _)| seen(f).deq_timedelta)
+            .collect();
+        assert_eq!(deltas, [0, service as u32 / 1_000]);
+        assert_eq!(device.stats().dropped(DropReason::Egress), 3);
+    }
+}
+
 #[test]
 fn a_rate_changes_while_a_frame_is_on_the_line() {
     let config = PortConfig {
