@@ -22,7 +22,7 @@ FUZZ ?=
 TESTS := p4src controller hosts lab mininet switch bench setup tutorials
 # Where no program's name may be.
 NO_PROGRAM := controller/fairlane controller/fairlane_controller lab/fairlane_lab mininet ptf_tests -name '*.py' -not -path '*/fairlane_controller/programs/*' \
-	-not -path 'ptf_tests/cases/*' -not -name 'test_*' -not -name 'fuzz_*' -not -path 'ptf_tests/ena_*' -not -path 'ptf_tests/gfr_*' -not -path 'ptf_tests/qthresh_*'
+	-not -path 'ptf_tests/cases/*' -not -name 'test_*' -not -name 'fuzz_*' -not -path 'ptf_tests/ena_*' -not -path 'ptf_tests/gfr_*' -not -path 'ptf_tests/qthresh_*' -not -path 'ptf_tests/*_oracle.py'
 export PATH := $(CURDIR)/.setup/rust:$(PATH)$(shell command -v cargo >/dev/null || echo ":$(HOME)/.cargo/bin")
 ifneq ($(wildcard .setup/rust-toolchain),)  # set-up found no pinned tool chain
 export RUSTUP_TOOLCHAIN ?= $(shell cat .setup/rust-toolchain)
@@ -41,7 +41,7 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
 	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|red|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
 	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
 		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER)) $(if $(PLAIN),--plain)
 
@@ -99,7 +99,7 @@ doctor: ## say what is missing on this machine and how to mend it
 lint: setup ## formatters and linters, all blocking
 	@.venv/bin/ruff format --check -q . && .venv/bin/ruff check -q .
 	@.venv/bin/lint-imports --no-cache > .setup/imports.log || { cat .setup/imports.log; exit 1; }
-	@test -z "$$(find $(NO_PROGRAM) -exec grep -lEi 'qthresh|gfr|(^|[^a-z])ena([^a-z]|$$)' {} + | tee /dev/stderr)" || { echo "these name a program"; exit 1; }
+	@test -z "$$(find $(NO_PROGRAM) -exec grep -lEi 'qthresh|gfr|(^|[^a-z-])(ena|pie|(fq_)?codel)([^a-z]|$$)' {} + | tee /dev/stderr)" || { echo "these name a program"; exit 1; }
 	@$(CARGO) fmt --manifest-path switch/Cargo.toml --all --check
 	@$(CARGO) clippy --quiet $(MANIFEST) --workspace --all-targets -- -D warnings
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 COMPILER = "p4c-bm2-ss"
-PROGRAMS = ("qthresh", "gfr", "ena")
+PROGRAMS = ("qthresh", "gfr", "ena", "codel", "fq_codel", "pie", "red")
 EXAMPLES = ("docs/examples/droptail/droptail",)
 """Programs in folders of their own, as users have them: `fairlane p4 compile FOLDER` compiles those."""
 COMPILE_TIMEOUT_S = 120

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import gfr_oracle
 import pytest
-from gfr_sim import NS_PER_S, Cbr, GfrWorld
+from gfr_sim import GfrWorld
+from sim_world import NS_PER_S, Cbr
 
 VC = 5
 PORT = 1

@@ -12,7 +12,8 @@ from fractions import Fraction
 import gfr_oracle
 import pytest
 from gfr_oracle import Moment, Port, Verdict
-from gfr_sim import NS_PER_S, SINK_PORT, Cbr, GfrWorld
+from gfr_sim import GfrWorld
+from sim_world import NS_PER_S, SINK_PORT, Cbr
 
 SINK_RATE_BPS = 8_000_000
 """A byte takes 1 us."""

@@ -88,6 +88,7 @@ def frame(
     flags: str = "A",
     ip_options: bytes = b"",
     fill: int = 0,
+    ecn: int = 0,
 ) -> Any:
     """A frame of `length` bytes as a host sends it; TCP, UDP or (any other protocol) plain IP.
 
@@ -97,10 +98,12 @@ def frame(
     if vlan is not None:
         packet /= Dot1Q(vlan=vlan, prio=pcp, dei=dei)
     if five_tuple.is_ipv6:
-        packet /= IPv6(src=five_tuple.src, dst=five_tuple.dst, hlim=ttl, tc=dscp << 2, nh=five_tuple.protocol)
+        packet /= IPv6(src=five_tuple.src, dst=five_tuple.dst, hlim=ttl, tc=dscp << 2 | ecn, nh=five_tuple.protocol)
     else:
         ihl = 5 + len(ip_options) // 4
-        packet /= IP(src=five_tuple.src, dst=five_tuple.dst, ttl=ttl, tos=dscp << 2, proto=five_tuple.protocol, ihl=ihl)
+        packet /= IP(
+            src=five_tuple.src, dst=five_tuple.dst, ttl=ttl, tos=dscp << 2 | ecn, proto=five_tuple.protocol, ihl=ihl
+        )
         if ip_options:
             packet[IP].options = [Raw(ip_options)]
     if five_tuple.protocol == 6:

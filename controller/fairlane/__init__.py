@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
 from fairlane_controller.program.control import Session, SwitchControl, TopologyControl, every, on_digest, on_idle
+from fairlane_controller.program.port_program import PortProgram
 from fairlane_controller.program.quantities import (
     CellLimit,
     Cells,
@@ -57,6 +58,7 @@ __all__ = [
     "Plan",
     "PortNumber",
     "PortPlan",
+    "PortProgram",
     "PortState",
     "Program",
     "Rate",

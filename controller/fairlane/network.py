@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.config.apply import Applied, apply, with_last_applied
 from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches, take_two
@@ -79,7 +80,7 @@ class Network:
         return pd.DataFrame(rows_of(self.snapshot(interval_s), rows))
 
     def set(self, port: str, **settings: Any) -> Applied:
-        """Set a port, `s1:3`: the program's settings and those of every port (`rate="2Mbit"`), as `[[ports]]` of fairlane.toml.
+        """Set a port, `s1:3`: the program's settings and those of every port (`rate="2Mbit"`), as `[[ports]]` of fairlane.toml; what is not named stays.
 
         Checked as a whole, applied as a whole, one change of `fairlane undo`.
 
@@ -90,7 +91,8 @@ class Network:
         switch, colon, number = port.rpartition(":")
         if not colon or not number.isdigit():
             raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
-        loaded, run = self._loaded({"ports": [{"switch": switch, "port": int(number), **settings}]})
+        row = _wait(port_in_force(self.targets.need_run(), switch, int(number)))
+        loaded, run = self._loaded({"ports": [{**row, **settings}]})
         return _wait(apply(loaded, run, "fairlane.Network.set", with_last_applied(loaded, run)))
 
     def apply(self, configuration: Mapping[str, Any]) -> Applied:

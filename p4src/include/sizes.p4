@@ -69,6 +69,10 @@
 #define ENA_UNKNOWN_SCALE 14          // window scale of a flow whose SYN was not seen: the largest (RFC 7323 section 2.3)
 #define ENA_TTL 64                    // of an ACK that the switch makes
 
+// ---- Queue management (fq_codel.p4) --------------------------------------------------------------------
+#define FQ_QUEUE_BITS 10
+#define FQ_STATES 65536               // ports 1 .. 63 * 1024 queues, index = port ++ queue
+
 // ---- Counter arrays --------------------------------------------------------------------------------
 #define REASONS 16                    // bit<4>
 #define DROP_COUNTERS 8192            // PORTS * REASONS, index = port ++ reason
@@ -95,6 +99,7 @@ const reason_t REASON_NO_ROUTE       = 8;   // no entry in ipv4_lpm / ipv6_lpm
 const reason_t REASON_ROUTE_DROP     = 9;   // a table says `drop`
 const reason_t REASON_PARSER         = 10;  // any other parser error
 // Refused by admission: counted for the EGRESS port.
+@noWarn("unused") const reason_t REASON_AQM            = 11;  // active queue management (codel.p4, fq_codel.p4, pie.p4, red.p4)
 @noWarn("unused") const reason_t REASON_QTHRESH        = 11;  // the flow has its threshold of packets waiting
 @noWarn("unused") const reason_t REASON_PORT_FULL      = 12;  // the port's queue is full (packets or bytes; QMAX cells)
 @noWarn("unused") const reason_t REASON_GFR            = 13;  // the GFR scheme in force

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane config init|check|show|diff|apply|reload|schema`: what the switches are to have."""
+"""`fairlane config init|check|show|diff|apply|set|reload|schema`: what the switches are to have."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.diff import diff_command
-from fairlane_controller.cli.dry import DryResult, DryRunOption, tell_dry
+from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.settings import set_command
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.config.apply import apply
 from fairlane_controller.config.check import check
-from fairlane_controller.config.compare import Comparison, compare
+from fairlane_controller.config.compare import compare
 from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.show import in_force
@@ -28,10 +29,12 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 config_app = typer.Typer(
-    help="Set switches up; the configuration file: check, show, compare, apply, reload.", no_args_is_help=True
+    help="Set switches up; the configuration file: check, show, compare, apply, reload; set one port.",
+    no_args_is_help=True,
 )
 config_app.command("init")(init_command)
 config_app.command("diff")(diff_command)
+config_app.command("set")(set_command)
 
 FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configuration.md).", metavar="FILE")]
 
@@ -76,7 +79,7 @@ def apply_command(
     if dry_run:
         check(loaded, run)
         found = asyncio.run(compare(loaded.config, run))
-        tell_dry(_dry(found), as_json)
+        tell_dry(dry_results(found), as_json)
         return
     check(loaded, run)
     keep(run)
@@ -88,14 +91,6 @@ def apply_command(
     counts += [f"{counted(done.settings, 'setting')} of policies"] if done.settings else []
     counts += [counted(done.ports, "port")] if done.ports else []
     print(f"{file} applied ({', '.join(counts) or 'the switches held it already'})")
-
-
-def _dry(found: Comparison) -> list[DryResult]:
-    results: list[DryResult] = []
-    for one in found.switches:
-        notes = [f"{row.what} {row.place}: {row.held} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port")]  # fmt: skip
-        results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
-    return results
 
 
 @config_app.command("reload")

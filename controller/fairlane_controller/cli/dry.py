@@ -11,6 +11,7 @@ import typer
 from finsy import P4Schema
 
 from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.config.compare import Comparison
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
@@ -31,6 +32,15 @@ class DryResult:
     "The program would be loaded: every entry and counter lost."
     notes: list[str] = field(default_factory=lambda: list[str]())
     "What would be remembered beside the switch, in words."
+
+
+def dry_results(found: Comparison) -> list[DryResult]:
+    """What a configuration that was compared would write."""
+    results: list[DryResult] = []
+    for one in found.switches:
+        notes = [f"{row.what} {row.place}: {row.held} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port")]  # fmt: skip
+        results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
+    return results
 
 
 def dry_result(client: SwitchClient, notes: Sequence[str] = ()) -> DryResult:

@@ -36,9 +36,10 @@ def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
         yield f"program: the topology {run.name!r} runs {run.program}, not {config.program}: start it with the program {config.program}"
     if program is None:
         return
+    own = load_program(program).Settings.model_fields.keys()
     for one in (load_program(name) for name in program_names() if name != program):
         keys = [key for key in one.Sections.model_fields if key in config.model_fields_set and getattr(config, key)]
-        settings = one.Settings.model_fields.keys() - PortConfig.model_fields.keys()
+        settings = one.Settings.model_fields.keys() - PortConfig.model_fields.keys() - own
         for index, port in enumerate(config.ports or ()):
             keys += [f"ports[{index}].{key}" for key in sorted(settings & port.model_fields_set)]
         for key in keys:

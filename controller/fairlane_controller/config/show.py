@@ -43,6 +43,18 @@ async def in_force(run: RunState) -> tuple[FairlaneConfig, list[str]]:
     return config_model(*folder_program(run.program)).model_validate(data), list(part.notes)
 
 
+async def port_in_force(run: RunState, switch: str, port: int) -> Plain:
+    """What the program is set to at one port, as `[[ports]]` has it: what a change that names single keys leaves as it is."""
+    config, _ = await in_force(run)
+    names = {"switch", "port", *load_program(run.program).Settings.model_fields}
+    rows: list[Plain] = config.plain().get("ports", [])
+    found = [row for row in rows if (row["switch"], row["port"]) == (switch, port)]
+    return {key: value for row in found for key, value in row.items() if key in names} | {
+        "switch": switch,
+        "port": port,
+    }
+
+
 def _plain(section: BaseModel) -> Plain:
     return section.model_dump(mode="json", by_alias=True, exclude_unset=True)
 

@@ -132,7 +132,7 @@ class Program:
     title: ClassVar[str]
     "One sentence for lists."
     p4: ClassVar[str]
-    "The compiled program without its endings, relative to the file of the class: `codel` for codel.json and codel.p4info.txtpb."
+    "The compiled program without its endings, relative to the file of the class: `mine` for mine.json and mine.p4info.txtpb."
     Settings: ClassVar[type[settings.Settings]] = settings.Settings
     "What one managed port can be set to."
     Sections: ClassVar[type[settings.Section]] = settings.Section
@@ -162,7 +162,7 @@ class Program:
     control: ClassVar[str] = ""
     "What it does at run time: `module:class` of its `TopologyControl`, the module relative to the program's own; empty: it needs no loop."
     first_commands: ClassVar[tuple[str, ...]] = ()
-    "Commands that a launcher names to people who begin: `codel show`."
+    "Commands that a launcher names to people who begin: `mine show`."
     undo_requests: ClassVar[Mapping[str, str]] = {}
     "Requests of its own that take changes back, each with the `module:function` that applies it (`history.ops.Apply`)."
 

@@ -36,6 +36,13 @@ class Column:
     "A counter of the P4 program that is indexed by egress port: the core reads it, and `rows` need not."
     reason: int | None = None
     "As `counter`: the cell of `drops` of this reason at the port."
+    register: str = ""
+    "As `counter`: a register of the P4 program; not known where the target reads no registers (BMv2)."
+    scale: float = 1.0
+    "The value is the register's cell times this: 1e-6 for us."
+    ratio: tuple[str, str] | None = None
+    """Names of two totals among the program's columns: the value is what the first grew by over what the second grew by, since the
+    reading before (a mean delay: of all waiting, over packets). The core computes it."""
     total: bool = False
     "Only increases (a Prometheus counter); always so with `counter` or `reason`."
     plot: str = ""

@@ -42,7 +42,7 @@ async def read_rows(client: SwitchClient, program: Program, state: SwitchState |
 
 
 async def complete_rows(program: Program, reading: Reading, state: SwitchState | None) -> list[Row]:
-    """`Program.rows`, and the columns of ports that the core reads."""
+    """`Program.rows`, and the columns of ports that the core reads or computes."""
     rows = list(await program.rows(reading, state))
     ports = [row.port for row in rows if not row.kind and row.port is not None]
     found: dict[int, dict[str, Any]] = {port: {} for port in ports}
@@ -54,10 +54,30 @@ async def complete_rows(program: Program, reading: Reading, state: SwitchState |
             read = await reading.counters(COUNTER_DROPS, indices)
             cells = {indices[index]: cell for index, cell in read.items()}
         else:
+            if column.register:
+                for port, value in (await reading.registers(column.register, ports) or {}).items():
+                    found[port][column.name] = value if column.scale == 1 else value * column.scale
             continue
         for port, cell in cells.items():
             found[port][column.name] = cell.byte_count if column.unit == "bytes" else cell.packet_count
-    return [
+    of_ports = [
         replace(row, values={**found[row.port], **row.values}) if not row.kind and row.port is not None else row
         for row in rows
     ]
+    return [_with_ratios(program, reading, row) for row in of_ports]
+
+
+def _with_ratios(program: Program, reading: Reading, row: Row) -> Row:
+    """The columns of a port that are ratios of what two others grew by."""
+    pairs = {column.name: column.ratio for column in program.columns if column.ratio is not None}
+    if row.kind or not pairs:
+        return row
+    totals = {name for pair in pairs.values() for name in pair}
+    grew = {name: reading.per_s(("ratio", row.port, name), row.values.get(name)) for name in sorted(totals)}
+    ratios = {name: share(grew[over], grew[under]) for name, (over, under) in pairs.items()}
+    return replace(row, values={**row.values, **ratios})
+
+
+def share(over: float | None, under: float | None) -> float | None:
+    """One over the other; None where one is not known, or nothing is under it."""
+    return over / under if over is not None and under else None

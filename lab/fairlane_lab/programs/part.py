@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fairlane_controller.program import contract
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import Column
-from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program
+from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program, share
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from pydantic import BaseModel
@@ -156,6 +156,10 @@ def measured_values(
             if values.get(column.name) is not None:
                 start = before.get(port, {}).get(column.name, 0) if column.is_total else 0
                 found[column.name] = found.get(column.name, 0.0) + float(values[column.name]) - float(start or 0)
+    for column in part.measured:
+        if column.ratio is not None:
+            value = share(*map(found.get, column.ratio))
+            found |= {} if value is None else {column.name: value}
     return found
 
 
@@ -163,11 +167,13 @@ class SimPart:
     """A program's side of one run in virtual time."""
 
     drop_reasons: Sequence[int] = ()
-    """Of the counter `drops`: what counts as a drop beside the queue's own."""
+    """Of the counter `drops`: what counts as a drop beside the queue's own; by default the program's decisions about the queue."""
 
     def __init__(self, part: LabPart, world: SimWorld) -> None:
         self.part = part
         self.world = world
+        if not self.drop_reasons:
+            self.drop_reasons = [number for number, reason in part.program.reasons.items() if reason.in_queue]
         self.agents: list[Any] = []
         "The control loops, of `start`; each has `endpoint` and `last_error`."
 

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane config set`: what the program of a running topology is set to at one port, changed while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from fairlane_controller.cli.complete import complete_port, complete_switch
+from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
+from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.targets import JsonOption, StateOption
+from fairlane_controller.config.apply import apply, with_last_applied
+from fairlane_controller.config.check import check
+from fairlane_controller.config.compare import compare
+from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.config.show import port_in_force
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.state.run_state import find_folder, read_run_state
+from fairlane_controller.typed import typed
+
+
+def set_command(
+    switch: Annotated[
+        str, typer.Argument(help="A switch of the topology; s1:3 names the port too.", autocompletion=complete_switch)
+    ],
+    port: Annotated[int, typer.Argument(help="Its port.", autocompletion=complete_port)],
+    settings: Annotated[
+        list[str], typer.Argument(help="KEY=VALUE of the program, as in the file: target=10ms.", metavar="KEY=VALUE...")
+    ],
+    state: StateOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Change what the program is set to at one port, all or nothing; what is not named stays. `fairlane undo` takes it back.
+
+    Examples: `fairlane config set s1:3 target=10ms`, `fairlane config set s1:3 ecn=false --dry-run`
+    """
+    run = read_run_state(find_folder(state))
+    program = load_program(run.program)
+    row = {**asyncio.run(port_in_force(run, switch, port)), **_parsed(program, settings)}
+    source = Source("config set")
+    data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}
+    loaded = Loaded(parse(data, source), source)
+    check(loaded, run)
+    if dry_run:
+        tell_dry(dry_results(asyncio.run(compare(loaded.config, run))), as_json)
+        return
+    done = asyncio.run(apply(loaded, run, typed(), with_last_applied(loaded, run)))
+    if as_json:
+        print_json({**done.to_json(), "port": row})
+        return
+    named = {name: row[name] for name in program.Settings.model_fields if name in row}
+    text = ", ".join(f"{name}={json.dumps(value)}".replace('"', "") for name, value in named.items())
+    how = "is set" if any(done.written.values()) or done.settings else "was set already"
+    console.print(f"{switch}:{port} {how}: {text}", markup=False, soft_wrap=True)
+
+
+def _parsed(program: Program, texts: Sequence[str]) -> dict[str, Any]:
+    """`["target=10ms"]` as keys of a port. Raises BAD_INPUT, UNKNOWN_NAME."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{text!r}: must be KEY=VALUE, e.g. target=10ms")
+        if name not in program.Settings.model_fields:
+            raise unknown_name(f"setting of {program.name}", name, program.Settings.model_fields)
+        found[name] = {"true": True, "false": False}.get(value, int(value) if value.isdecimal() else value)
+    return found

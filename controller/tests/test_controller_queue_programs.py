@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CoDel, FQ-CoDel, PIE and RED as programs: settings to entries and back, columns that the core computes, changes of a running port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_controller.config.read import read_text
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.rates import RateBook
+from fairlane_controller.program.port_program import PortProgram
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import complete_rows
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_topology, write_topology
+from fairlane_controller.switch.client import entry_key
+from finsy import P4CounterData, P4TableEntry
+from live_switch import COMPILED, LiveSwitch, binary
+
+SETTINGS = {
+    "codel": {"target": "12.5ms", "interval": "250ms", "ecn": False},
+    "fq_codel": {"target": "2ms", "interval": "40ms", "ecn": False, "salt": 77},
+    "pie": {"target": "20ms", "update": "30ms", "burst": "100ms", "ecn": False},
+    "red": {"min_th": 10, "max_th": 30, "max_p": 0.02, "weight": 8, "gentle": False, "ecn": False},
+}
+PORT = PortState(port=3, rate_bps=2e6, mtu=1000, queues=16)
+
+
+def program_of(name: str) -> PortProgram:
+    program = load_program(name)
+    assert isinstance(program, PortProgram)
+    return program
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_become_an_entry_and_come_back(name: str) -> None:
+    program = program_of(name)
+    for chosen in (program.Settings(), program.Settings.model_validate(SETTINGS[name])):
+        (entry,) = program.entries(PORT, chosen)
+        back = program.ports_of("s1", {entry_key(entry): entry})[3]
+        assert back.model_dump(mode="json") == chosen.model_dump(mode="json")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_bottleneck_without_settings_has_the_defaults(name: str) -> None:
+    program = program_of(name)
+    ports = (PortState(port=1), PortState(port=3, bottleneck=True), PortState.model_validate({"port": 4, "ecn": False}))
+    run = RunState(name="t", program=name, switches=(SwitchState(name="s1", grpc="x:1", ports=ports),))
+    config = program.initial_config(run)
+    assert config.ports == {("s1", 3): program.Settings(), ("s1", 4): program.Settings.model_validate({"ecn": False})}
+
+
+def test_the_arguments_are_the_rfc_s_and_the_paper_s() -> None:
+    codel = program_of("codel").arguments(PORT, program_of("codel").Settings())
+    assert codel == {"target_us": 5_000, "interval_us": 100_000, "max_packet_bytes": 1_014, "ecn": 1}
+    assert program_of("fq_codel").arguments(PORT, program_of("fq_codel").Settings())["queues_count"] == 16
+    red = program_of("red").arguments(PORT, program_of("red").Settings())
+    # C1 = max_p / (max_th - min_th), 2^24; a packet of 1000 bytes takes 4 ms at 2 Mbit/s: 2^32 log2(e) / (512 * 4000)
+    assert (red["slope"], red["decay"]) == (167_772, 3_026)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('program = "codel"\n[[ports]]\nswitch = "s1"\nport = 3\ntarget = 5', "must be a text with a unit"),
+        ('program = "pie"\n[[ports]]\nswitch = "s1"\nport = 3\ntargte = "5ms"', "did you mean 'target'"),
+        ('program = "red"\n[[ports]]\nswitch = "s1"\nport = 3\nmax_p = 1.5', "less than or equal to 1"),
+    ],
+)
+def test_bad_settings_say_what_is_allowed(text: str, problem: str) -> None:
+    with pytest.raises(FairlaneError, match=problem):
+        read_text(text, "f.toml")
+
+
+def test_the_thresholds_of_red_are_in_their_order() -> None:
+    config = read_text('program = "red"\n[[ports]]\nswitch = "s1"\nport = 3\nmin_th = 9\nmax_th = 8', "f.toml")
+    program = program_of("red")
+    assert list(program.check(config.part_of(program), None)) == ["ports[0].max_th: 8: must be above min_th, 9"]
+
+
+class Reading:
+    """One managed port; what is read grows from reading to reading."""
+
+    switch, folder, loop = "s1", None, None
+
+    def __init__(self) -> None:
+        self.memory: dict[str, Any] = {}
+        self.rates = RateBook()
+        self.number = 0
+
+    def begin(self) -> None:
+        self.number += 1
+        self.rates.begin(float(self.number))
+
+    async def table(self, name: str, **_: Any) -> list[P4TableEntry]:
+        assert name == "codel_port"
+        return list(program_of("codel").entries(PORT, program_of("codel").Settings()))
+
+    async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
+        return {index: P4CounterData(packet_count=100 * self.number if name == "sent" else 2) for index in indices}
+
+    async def registers(self, name: str, indices: Iterable[int]) -> Mapping[int, int] | None:
+        assert name == "waited_us"
+        return dict.fromkeys(indices, 450000 * self.number)
+
+    def per_s(self, key: Any, total: float | None, /) -> float | None:
+        return self.rates.per_s(key, total)
+
+
+async def test_a_register_is_scaled_and_a_ratio_is_of_what_both_grew_by() -> None:
+    reading = Reading()
+    for delay_s in (None, 0.0045):
+        reading.begin()
+        (row,) = await complete_rows(program_of("codel"), reading, None)
+        assert row.values["waited_s"] == pytest.approx(0.45 * reading.number)
+        assert row.values["queue_delay_s"] == pytest.approx(delay_s)
+        assert row.values["aqm_dropped"] == 2
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> Iterator[LiveSwitch]:
+    if binary("embedded") is None:
+        pytest.skip("the embedded switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
+    made = LiveSwitch("embedded", tmp_path)
+    made.write_state()
+    state = read_topology(tmp_path)
+    (one,) = state["switches"]
+    one |= {"json": str(COMPILED / "codel.json"), "p4info": str(COMPILED / "codel.p4info.txtpb")}
+    one["ports"] = [{"port": 1}, {"port": 3, "bottleneck": True, "rate_bps": 2e6}]
+    write_topology(tmp_path, {**state, "program": "codel"})
+    made.start()
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+def test_a_setting_is_changed_while_the_switch_runs_and_taken_back(switch: LiveSwitch) -> None:
+    assert "managed ports: 3" in switch.fairlane("config", "init")
+
+    def in_force() -> dict[str, Any]:
+        rows: list[dict[str, Any]] = switch.json("config", "show")["config"]["ports"]
+        (row,) = (
+            {name: row[name] for name in SETTINGS["codel"]} for row in rows if row["port"] == 3 and "target" in row
+        )
+        return row
+
+    before = {"target": "5ms", "interval": "100ms", "ecn": True}
+    assert in_force() == before
+    assert "dry run: 1 update" in switch.fairlane("config", "set", "s1:3", "target=10ms", "--dry-run")
+    assert in_force() == before
+    told = switch.fairlane("config", "set", "s1:3", "target=10ms", "ecn=false")
+    assert told.strip() == "s1:3 is set: target=10ms, interval=100ms, ecn=false"
+    assert in_force() == {**before, "target": "10ms", "ecn": False}
+    assert "was set already" in switch.fairlane("config", "set", "s1:3", "target=10ms")
+    switch.fairlane("undo")
+    assert in_force() == before
+    (port,) = (port for port in switch.json("status")["ports"] if port["managed"])
+    assert (port["port"], port["aqm_dropped"], port["aqm_marked"]) == (3, 0, 0)
+    assert "fairlane_port_aqm_dropped_total" in switch.fairlane("metrics", "--once")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("3", "target"), 2, "'target': must be KEY=VALUE"),
+        (("3", "targte=5ms"), 3, "did you mean 'target'"),
+        (("3", "target=5"), 3, "must be a text with a unit"),
+        (("9", "target=5ms"), 3, "has no port 9"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(switch: LiveSwitch, words: tuple[str, ...], code: int, problem: str) -> None:
+    switch.fairlane("config", "init")
+    assert problem in switch.fairlane("config", "set", f"s1:{words[0]}", *words[1:], code=code)
