@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-// ENA around a base algorithm: the hooks of struct_ops.bpf.h that ask ../cc/ena.h first.
+// ENA around a base sender (the one that is compiled): the programs of sender.bpf.c ask ../cc/ena.h first.
 //
-// The includer has `struct fl_algorithm` with a member `ena` (struct ena_sender) and defines, each as there:
-//   ENA_BASE_INIT(st, tcp)   ENA_BASE_ON_ACK(st, tcp)   ENA_BASE_SET_STATE(st, tcp, state)
-// and ENA_BASE_SACK: 1 where the connection has SACK.
-// What the receiver named comes from the host program `ena` through the socket's storage. A host without the program
-// has no names: then this is the base algorithm.
+// FL_ENA is 1 where the connection has SACK, else 0. What the receiver named comes from the host program `ena` through
+// the socket's storage. A host without the program has no names: then this is the base sender.
 #ifndef FAIRLANE_BPF_ENA_H
 #define FAIRLANE_BPF_ENA_H
 
 #define HOST_SLOT_OF_SOCKET_ONLY
 #include "programs/ena_socket.bpf.h"
-
-#include "tcp_core.bpf.h"
-
-enum { PACING_NONE, PACING_NEEDED }; // enum sk_pacing; with the qdisc fq there is a third, which stays
 
 static __always_inline struct ena_socket *ena_socket(struct sock *sk, __u64 flags) {
 	return bpf_sk_storage_get(&shared_ena, sk, 0, flags);
@@ -48,7 +41,7 @@ static __always_inline void ena_fill_path(struct sock *sk, struct ena_path *path
 	path->mss_bytes = tp->mss_cache;
 	path->window_packets = tp->mss_cache ? tp->snd_wnd / tp->mss_cache : 0;
 	path->srtt_us = tp->srtt_us >> 3;
-	path->sack = ENA_BASE_SACK;
+	path->sack = FL_ENA;
 }
 
 static __always_inline __u32 ena_hook_ssthresh(struct sock *sk, struct ena_sender *st, const struct cc_tcp *tcp) {
@@ -65,17 +58,14 @@ static __always_inline __u32 ena_hook_ssthresh(struct sock *sk, struct ena_sende
 	return ssthresh;
 }
 
-static __always_inline void ena_pace(struct sock *sk, const struct ena_sender *st, const struct cc_tcp *tcp) {
+static __always_inline void ena_pace(struct sock *sk, const struct ena_sender *st, struct cc_tcp *tcp) {
 	struct ena_path path;
 	__u64 rate;
 
 	ena_fill_path(sk, &path);
 	rate = ena_pacing_rate(st, tcp, &path);
-	if (!rate)
-		return;
-	sk->sk_pacing_rate = rate;
-	if (sk->sk_pacing_status == PACING_NONE)
-		sk->sk_pacing_status = PACING_NEEDED;
+	if (rate)
+		tcp->pacing_rate = rate;
 }
 
 // 1: the window is settled.
@@ -104,14 +94,14 @@ static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *
 	do {                                                                                                           \
 		ena_begin(sk);                                                                                         \
 		ena_init(&(st)->ena, tcp);                                                                             \
-		ENA_BASE_INIT(st, tcp);                                                                                \
+		CC_INIT(&(st)->base, tcp);                                                                                \
 	} while (0)
 #define FL_SSTHRESH(st, tcp) ena_hook_ssthresh(sk, &(st)->ena, tcp)
 #define FL_CONG_CONTROL(st, tcp)                                                                                       \
 	do {                                                                                                           \
 		if (!ena_hook_on_ack(sk, &(st)->ena, tcp)) {                                                           \
 			__u32 before = (tcp)->snd_ssthresh;                                                            \
-			ENA_BASE_ON_ACK(st, tcp);                                                                      \
+			CC_CONG_CONTROL(&(st)->base, tcp);                                                                      \
 			ena_hook_after_base(sk, tcp, before);                                                          \
 		}                                                                                                      \
 		ena_pace(sk, &(st)->ena, tcp);                                                                         \
@@ -119,10 +109,8 @@ static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *
 #define FL_SET_STATE(st, tcp, state)                                                                                   \
 	do {                                                                                                           \
 		__u32 before = (tcp)->snd_ssthresh;                                                                    \
-		ENA_BASE_SET_STATE(st, tcp, state);                                                                    \
+		CC_SET_STATE(&(st)->base, tcp, state);                                                                    \
 		ena_hook_after_base(sk, tcp, before);                                                                  \
 	} while (0)
-
-#include "struct_ops.bpf.h"
 
 #endif

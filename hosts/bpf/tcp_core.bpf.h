@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // The few kernel structures that a congestion control touches (relocated by CO-RE), and the way from them to struct cc_tcp.
 //
-// Hand-written, so no vmlinux.h is needed and one object runs on every kernel from 5.15 on. The program includes
-// one algorithm of ../cc, names its private state `struct fl_priv` and uses fl_open()/fl_close() around each call.
+// Hand-written, so no vmlinux.h is needed and one object runs on every kernel from 5.15 on. sender.bpf.c defines the
+// sender's private state, `struct fl_algorithm`, and uses fl_open()/fl_close() around each call.
 #ifndef FAIRLANE_BPF_TCP_CORE_H
+#define FAIRLANE_BPF_TCP_CORE_H
 
 #include <linux/bpf.h>
 
@@ -12,13 +13,18 @@
 #include <bpf/bpf_tracing.h>
 
 #include "../cc/guard.h"
-#include "../cc/tcp.h"
+#include "../cc/hooks.h"
 
+extern int LINUX_KERNEL_VERSION __kconfig;
+
+#ifndef KERNEL_VERSION
+#define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))
+#endif
 #define TCP_CONG_NON_RESTRICTED 1 // without it, a namespace's default cannot be set to the algorithm (5.13 and newer)
 #define FL_STRINGIFY_(x) #x
 #define FL_STRINGIFY(x) FL_STRINGIFY_(x)
 #define FL_PRIV_BYTES 104 // ICSK_CA_PRIV_SIZE
-#define FL_UNEARNED_CWND 32768u // NSS_CWND of ../cc/fast.h
+#define FL_UNEARNED_CWND 32768u // NSS_CWND of ../cc/nss.h
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -50,7 +56,11 @@ struct tcp_sock {
 	__u32 prior_cwnd;
 	__u32 high_seq;
 	__u32 delivered;
+	__u32 delivered_ce;
+	__u32 lost;
+	__u32 app_limited;
 	__u32 srtt_us; // times 8
+	__u64 tcp_mstamp; // µs, of the newest event
 	__u32 mss_cache;
 	__u32 snd_wnd;
 };
@@ -60,13 +70,25 @@ struct ack_sample {
 	__s32 rtt_us;
 };
 
+struct rate_sample {
+	__u32 prior_delivered;
+	__s32 delivered;
+	long interval_us;
+	long rtt_us;
+	int losses;
+	__u32 acked_sacked;
+	__u32 prior_in_flight;
+	_Bool is_app_limited;
+	_Bool is_ack_delayed;
+};
+
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
 	void (*set_state)(struct sock *sk, __u8 new_state);
 	void (*cwnd_event)(struct sock *sk, int ev);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	void (*cong_control)(struct sock *sk);
+	void (*cong_control)(struct sock *sk); // what follows changed in 6.10: fl_rate_sample()
 	__u32 (*undo_cwnd)(struct sock *sk);
 	char name[16];
 	__u32 flags;
@@ -75,7 +97,15 @@ struct tcp_congestion_ops {
 
 #pragma clang attribute pop
 
-// An algorithm's state and the guard's; the object that includes this header defines struct fl_algorithm first.
+enum { PACING_NONE, PACING_NEEDED }; // enum sk_pacing; with the qdisc fq there is a third, which stays
+
+#ifdef FL_ALPHA
+static const struct cc_params fl_params = {.alpha = FL_ALPHA, .beta = FL_BETA, .gamma = FL_GAMMA};
+#else
+static const struct cc_params fl_params = CC_DEFAULTS;
+#endif
+
+// An algorithm's state and the guard's.
 struct fl_priv {
 	struct cc_guard guard;
 	struct fl_algorithm alg;
@@ -113,6 +143,15 @@ static __always_inline void fl_open(struct sock *sk, struct cc_tcp *tcp) {
 	tcp->ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	tcp->cwnd_limited = fl_is_cwnd_limited(tp);
 	tcp->delivered = tp->delivered;
+	tcp->delivered_ce = tp->delivered_ce;
+	tcp->lost = tp->lost;
+	tcp->app_limited = tp->app_limited;
+	tcp->mss_bytes = tp->mss_cache;
+	tcp->srtt_us = tp->srtt_us >> 3;
+	tcp->rtt_us = -1;
+	tcp->params = fl_params;
+	tcp->now_ns = tp->tcp_mstamp * 1000;
+	tcp->pacing_rate = sk->sk_pacing_rate;
 	cc_guard_check(&fl_priv(sk)->guard, tcp);
 }
 
@@ -122,6 +161,30 @@ static __always_inline void fl_close(struct sock *sk, const struct cc_tcp *tcp) 
 	tp->snd_cwnd = tcp->snd_cwnd;
 	tp->snd_cwnd_cnt = tcp->snd_cwnd_cnt;
 	tp->snd_ssthresh = tcp->snd_ssthresh;
+	if (tcp->pacing_rate == sk->sk_pacing_rate)
+		return;
+	sk->sk_pacing_rate = tcp->pacing_rate;
+	if (sk->sk_pacing_status == PACING_NONE)
+		sk->sk_pacing_status = PACING_NEEDED;
+}
+
+// What cong_control gets: (sk, rs) before 6.10, (sk, ack, flag, rs) since. The verifier knows the version, and so walks one branch.
+static __always_inline void fl_rate_sample(const unsigned long long *ctx, struct cc_tcp *tcp) {
+	const struct rate_sample *rs;
+
+	if (LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 10, 0))
+		rs = (const struct rate_sample *)ctx[3];
+	else
+		rs = (const struct rate_sample *)ctx[1];
+	tcp->rtt_us = (cc_s32)rs->rtt_us;
+	tcp->rate.delivered = rs->delivered;
+	tcp->rate.interval_us = (cc_s32)rs->interval_us;
+	tcp->rate.prior_delivered = rs->prior_delivered;
+	tcp->rate.prior_in_flight = rs->prior_in_flight;
+	tcp->rate.acked_sacked = rs->acked_sacked;
+	tcp->rate.losses = (cc_u32)rs->losses;
+	tcp->rate.app_limited = rs->is_app_limited;
+	tcp->rate.ack_delayed = rs->is_ack_delayed;
 }
 
 // A fresh connection starts at FL_INITIAL_WINDOW; one that changes its algorithm in mid-flow keeps its window, unless it

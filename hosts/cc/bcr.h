@@ -149,4 +149,14 @@ CC_INLINE void bcr_cwnd_event(struct bcr *st, cc_u32 event) {
 		st->bw.sample_ns = 0;
 }
 
+#ifdef CC_SENDER_bcr
+#define CC_STATE struct bcr
+#define CC_INIT(st, tcp) bcr_init(st, tcp)
+#define CC_CONG_AVOID(st, tcp, acked) erto_cong_avoid(&(st)->erto, tcp, acked)
+#define CC_PKTS_ACKED(st, tcp) bcr_pkts_acked(st, tcp, (tcp)->rtt_us, (tcp)->now_ns)
+#define CC_SET_STATE(st, tcp, state) bcr_set_state(st, tcp, state)
+#define CC_CWND_EVENT(st, tcp, event) bcr_cwnd_event(st, event)
+#define CC_UNDO_CWND(st, tcp) bcr_undo_cwnd(st, tcp)
+#endif
+
 #endif

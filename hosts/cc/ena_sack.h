@@ -43,4 +43,10 @@ CC_INLINE void ena_sack_on_ack(struct ena_sack *st, struct cc_tcp *tcp) {
 	reno_cong_avoid(tcp, new_data_acked);
 }
 
+#ifdef CC_SENDER_ena_sack
+#define CC_STATE struct ena_sack
+#define CC_INIT(st, tcp) ena_sack_init(st, tcp)
+#define CC_CONG_CONTROL(st, tcp) ena_sack_on_ack(st, tcp)
+#endif
+
 #endif

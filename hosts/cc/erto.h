@@ -44,4 +44,12 @@ CC_INLINE void erto_cong_avoid(struct erto *st, struct cc_tcp *tcp, cc_u32 acked
 		reno_cong_avoid(tcp, acked);
 }
 
+#ifdef CC_SENDER_erto
+#define CC_STATE struct erto
+#define CC_INIT(st, tcp) erto_init(st, tcp)
+#define CC_CONG_AVOID(st, tcp, acked) erto_cong_avoid(st, tcp, acked)
+#define CC_PKTS_ACKED(st, tcp) erto_pkts_acked(st, tcp)
+#define CC_SET_STATE(st, tcp, state) erto_set_state(st, state)
+#endif
+
 #endif

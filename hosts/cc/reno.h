@@ -3,7 +3,7 @@
 //
 // Growth counts ACKs, as the papers' simulator (ns-2) and RFC 5681 eq. (2), (3) do: with delayed ACKs the window grows
 // by one packet every other round trip. NOT Linux's tcp_reno, which counts acknowledged packets, in slow start without
-// a limit per ACK; that is reno_cong_avoid_packets() below, kept for vegas_linux.h, whose fall-back it is.
+// a limit per ACK; that is reno_linux.h.
 #ifndef FAIRLANE_CC_RENO_H
 #define FAIRLANE_CC_RENO_H
 
@@ -33,33 +33,13 @@ CC_INLINE void reno_cong_avoid(struct cc_tcp *tcp, cc_u32 acked) {
 		reno_additive_increase(tcp);
 }
 
-// Linux's rule: packets, not ACKs. Slow start takes what it needs to reach ssthresh, the rest counts for avoidance.
-CC_INLINE void reno_slow_start_packets(struct cc_tcp *tcp, cc_u32 *acked) {
-	cc_u32 cwnd = cc_min(tcp->snd_cwnd + *acked, tcp->snd_ssthresh);
-	*acked -= cc_min(*acked, cwnd - tcp->snd_cwnd);
-	tcp->snd_cwnd = cc_min(cwnd, tcp->snd_cwnd_clamp);
-}
-
-CC_INLINE void reno_cong_avoid_packets(struct cc_tcp *tcp, cc_u32 acked) {
-	if (!tcp->cwnd_limited)
-		return;
-	if (cc_in_slow_start(tcp)) {
-		reno_slow_start_packets(tcp, &acked);
-		if (!acked)
-			return;
-	}
-	tcp->snd_cwnd_cnt += acked;
-	if (tcp->snd_cwnd && tcp->snd_cwnd_cnt >= tcp->snd_cwnd) {
-		cc_u32 whole = tcp->snd_cwnd_cnt / tcp->snd_cwnd;
-		tcp->snd_cwnd_cnt -= whole * tcp->snd_cwnd;
-		tcp->snd_cwnd += whole;
-	}
-	tcp->snd_cwnd = cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp);
-}
-
 // Half the window, at least two packets. RFC 5681 eq. (4), with cwnd for FlightSize as ns-2 and Linux have it.
 CC_INLINE cc_u32 reno_ssthresh(const struct cc_tcp *tcp) { return cc_max(tcp->snd_cwnd / 2, 2); }
 
 CC_INLINE cc_u32 reno_undo_cwnd(const struct cc_tcp *tcp) { return cc_max(tcp->snd_cwnd, tcp->prior_cwnd); }
+
+#ifdef CC_SENDER_reno
+#define CC_STATE struct cc_no_state
+#endif
 
 #endif

@@ -16,12 +16,6 @@
 
 #include "reno.h"
 
-struct vegas_params {
-	cc_u32 alpha; // packets
-	cc_u32 beta;  // packets
-	cc_u32 gamma; // packets
-};
-
 enum vegas_increase { VEGAS_STAY = 0, VEGAS_SLOW_START = 1, VEGAS_AVOIDANCE = 2 };
 
 struct vegas {
@@ -72,7 +66,7 @@ CC_INLINE void vegas_slow_start_decision(struct vegas *st, struct cc_tcp *tcp, c
 }
 
 CC_INLINE void vegas_avoidance_decision(struct vegas *st, struct cc_tcp *tcp, cc_u32 diff,
-					const struct vegas_params *params) {
+					const struct cc_params *params) {
 	if (diff > params->beta) {
 		tcp->snd_cwnd = cc_max(tcp->snd_cwnd - 1, 2);
 		tcp->snd_cwnd_cnt = 0;
@@ -82,7 +76,7 @@ CC_INLINE void vegas_avoidance_decision(struct vegas *st, struct cc_tcp *tcp, cc
 	}
 }
 
-CC_INLINE void vegas_cong_avoid(struct vegas *st, struct cc_tcp *tcp, cc_u32 acked, const struct vegas_params *params) {
+CC_INLINE void vegas_cong_avoid(struct vegas *st, struct cc_tcp *tcp, cc_u32 acked, const struct cc_params *params) {
 	if (cc_seq_after(tcp->snd_una, st->beg_snd_nxt)) {
 		st->beg_snd_nxt = tcp->snd_nxt;
 		if (st->rtt_count) {
@@ -127,5 +121,16 @@ CC_INLINE void vegas_set_state(struct vegas *st, struct cc_tcp *tcp, cc_u32 new_
 	if (new_state == CC_RECOVERY || new_state == CC_CWR)
 		st->increase = VEGAS_STAY;
 }
+
+#ifdef CC_SENDER_vegas
+#define CC_STATE struct vegas
+#define CC_DEFAULTS {.alpha = 1, .beta = 3, .gamma = 1}
+#define CC_INIT(st, tcp) vegas_init(st, tcp)
+#define CC_SSTHRESH(st, tcp) vegas_ssthresh(tcp)
+#define CC_CONG_AVOID(st, tcp, acked) vegas_cong_avoid(st, tcp, acked, &(tcp)->params)
+#define CC_PKTS_ACKED(st, tcp) vegas_pkts_acked(st, (tcp)->rtt_us)
+#define CC_SET_STATE(st, tcp, state) vegas_set_state(st, tcp, state)
+#define CC_CWND_EVENT(st, tcp, event) vegas_cwnd_event(st, tcp, event)
+#endif
 
 #endif

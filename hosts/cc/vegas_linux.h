@@ -9,6 +9,7 @@
 #ifndef FAIRLANE_CC_VEGAS_LINUX_H
 #define FAIRLANE_CC_VEGAS_LINUX_H
 
+#include "reno_linux.h"
 #include "vegas.h"
 
 #define VEGAS_LINUX_FEW_SAMPLES 2u
@@ -55,7 +56,7 @@ CC_INLINE void vegas_linux_cwnd_event(struct vegas_linux *st, const struct cc_tc
 }
 
 CC_INLINE void vegas_linux_once_per_rtt(struct vegas_linux *st, struct cc_tcp *tcp, cc_u32 acked,
-					const struct vegas_params *params) {
+					const struct cc_params *params) {
 	cc_u32 rtt_us = st->min_rtt_us, base_us = st->base_rtt_us;
 	if (!base_us || !rtt_us)
 		return;
@@ -79,7 +80,7 @@ CC_INLINE void vegas_linux_once_per_rtt(struct vegas_linux *st, struct cc_tcp *t
 }
 
 CC_INLINE void vegas_linux_cong_avoid(struct vegas_linux *st, struct cc_tcp *tcp, cc_u32 acked,
-				      const struct vegas_params *params) {
+				      const struct cc_params *params) {
 	if (!st->enabled) {
 		reno_cong_avoid_packets(tcp, acked);
 		return;
@@ -96,5 +97,15 @@ CC_INLINE void vegas_linux_cong_avoid(struct vegas_linux *st, struct cc_tcp *tcp
 		reno_slow_start_packets(tcp, &acked);
 	}
 }
+
+#ifdef CC_SENDER_vegas_linux
+#define CC_STATE struct vegas_linux
+#define CC_DEFAULTS {.alpha = 2, .beta = 4, .gamma = 1}
+#define CC_INIT(st, tcp) vegas_linux_init(st, tcp)
+#define CC_CONG_AVOID(st, tcp, acked) vegas_linux_cong_avoid(st, tcp, acked, &(tcp)->params)
+#define CC_PKTS_ACKED(st, tcp) vegas_linux_pkts_acked(st, (tcp)->rtt_us)
+#define CC_SET_STATE(st, tcp, state) vegas_linux_set_state(st, tcp, state)
+#define CC_CWND_EVENT(st, tcp, event) vegas_linux_cwnd_event(st, tcp, event)
+#endif
 
 #endif

@@ -19,6 +19,8 @@ from .programs import PROGRAMS
 from .variants import bpf_variants
 
 ROOT = Path(__file__).resolve().parents[1]
+SENDER_SOURCE = "sender.bpf.c"
+"""One file for all senders (`Variant.definitions`)."""
 BUILD_TIMEOUT_S = 120
 PACKAGES = "apt install clang libbpf-dev linux-libc-dev"
 _BPF_FLAGS = ("-target", "bpf", "-g", "-O2", "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
@@ -58,12 +60,12 @@ def _headers() -> list[Path]:
     return sorted(path for folder in ("bpf", "bpf/programs", "cc") for path in (ROOT / folder).glob("*.h"))
 
 
-def tag_of(source: str, name: str, defines: Mapping[str, int]) -> str:
+def tag_of(source: str, name: str, defines: Mapping[str, str | int]) -> str:
     """What tells one build of a program from another: a hash of its sources, name, parameters and flags."""
     return _digest([ROOT / "bpf" / source, *_headers()], json.dumps([name, dict(defines), _BPF_FLAGS]))
 
 
-def compile_bpf(source: str, name: str, defines: Mapping[str, int], output: Path) -> None:
+def compile_bpf(source: str, name: str, defines: Mapping[str, str | int], output: Path) -> None:
     """Compile `bpf/<source>` to `output` as the congestion control `name`. Raises HostsError `not-built`."""
     clang, triplet = _clang(), sysconfig.get_config_var("MULTIARCH")  # where Debian has asm/types.h
     arguments = [f"-D{key}={value}" for key, value in {"FL_NAME": name, **defines}.items()]
@@ -83,12 +85,11 @@ def read_tags() -> dict[str, str]:
     return {str(k): str(v) for k, v in loaded.items()} if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _objects() -> Iterator[tuple[str, str, Mapping[str, int], str]]:
+def _objects() -> Iterator[tuple[str, str, Mapping[str, str | int], str]]:
     """Source, name, parameters and file of all that is compiled."""
     for variant in bpf_variants():
-        assert variant.source is not None
         assert variant.object_name is not None
-        yield variant.source, variant.congestion_control, variant.defines, variant.object_name
+        yield SENDER_SOURCE, variant.congestion_control, variant.definitions, variant.object_name
     for program in PROGRAMS.values():
         yield f"programs/{program.source}", program.name, {}, program.object_name
 

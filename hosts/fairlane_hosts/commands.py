@@ -80,9 +80,10 @@ def _find_pid(host: str, run: str | None) -> int:
 
 def _row(variant: Variant, ready: list[str]) -> dict[str, Any]:
     """A variant as JSON."""
-    fields = {k: v for k, v in vars(variant).items() if k not in ("defines", "sysctls", "optional_sysctls")}
+    apart = ("defines", "sysctls", "optional_sysctls", "simulator")
     return {
-        **fields,
+        **{name: value for name, value in vars(variant).items() if name not in apart},
+        "congestion_control": variant.congestion_control,
         "parameters": dict(variant.defines),
         "sysctls": dict(variant.sysctls),
         "optional_sysctls": dict(variant.optional_sysctls),
@@ -92,7 +93,7 @@ def _row(variant: Variant, ready: list[str]) -> dict[str, Any]:
 
 def _needs(variant: Variant) -> str:
     """Kernel, features and host programs, in one line."""
-    if variant.source is None:
+    if variant.builtin:
         return f"{variant.congestion_control} in the kernel"
     programs = f"; host program {', '.join(variant.programs)}" if variant.programs else ""
     return f"Linux {variant.kernel[0]}.{variant.kernel[1]}; {variant.features}{programs}"
@@ -114,7 +115,7 @@ def list_variants(json_output: Json = False) -> None:
         return
     table = Table("variant", "what it is, needs, and is not", title="TCP variants", show_lines=True)
     for variant in VARIANTS.values():
-        loaded = " (loaded)" if variant.source and variant.congestion_control in ready else ""
+        loaded = " (loaded)" if not variant.builtin and variant.congestion_control in ready else ""
         special = _special_sysctls(variant)
         lines = [
             Text(variant.paper),
@@ -220,7 +221,7 @@ def use(
         chosen = _chosen(variant, instead)
         pid = _find_pid(host, run)
         namespace = apply.namespace_of(pid=pid)
-        if chosen.source is None:
+        if chosen.builtin:
             tcp = apply.use_on_host(chosen, namespace)
         else:
             with loader.acquire() as lease:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The TCP variants that the simulator has, by the names of `variants`, as the `tcp` object of its configuration.
+"""The rows of `variants` as the `tcp` object of the simulator's configuration, and senders that only the simulator has.
 
-A name means what it means on a Linux host with the sysctls of its row there: the same C headers of `hosts/cc`, the kernel's
-recovery (NewReno, or SACK with RACK; with PRR unless the congestion control owns the window) and its timers.
+A name means what it means on a Linux host with the sysctls of its row: the same C header of `hosts/cc`, the kernel's recovery
+(NewReno, or SACK with RACK; with PRR unless the congestion control owns the window) and its timers.
 `reno-classic`, `tahoe-classic` and `sack-classic` are the textbook's senders, which no kernel has.
 """
 
@@ -12,57 +12,49 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .variants import VARIANTS, Variant
+
 LINUX_INITIAL_WINDOW = 10
-"""RFC 6928; variants of ours begin as the experiment says."""
+"""RFC 6928; the papers' senders begin as the experiment says."""
 JIFFY_NS = 4_000_000
 """At HZ=250: the floor of Linux's RTO above SRTT is one of them (`mrto`)."""
 
-_LINUX: Mapping[str, Any] = MappingProxyType(
-    {
-        "recovery": "newreno",
+
+def simulated(variant: Variant) -> Mapping[str, Any]:
+    """The `tcp` object of a row of the table, without what the experiment sets."""
+    sysctls = variant.sysctls
+    tcp: dict[str, Any] = {
+        "cc": variant.header,
+        "recovery": "sack" if sysctls["tcp_sack"] else "newreno",
         "prr": True,
         "limited_transmit": True,
-        "dupack_threshold": 3,
-        "frto": False,
-        "slow_start_after_idle": True,
+        "dupack_threshold": sysctls["tcp_reordering"],
+        "frto": sysctls["tcp_frto"] == 2,
+        "slow_start_after_idle": bool(sysctls["tcp_slow_start_after_idle"]),
         "rto_rule": "linux",
     }
-)
-_SACK: Mapping[str, Any] = MappingProxyType({**_LINUX, "recovery": "sack", "rack": True})
-_FRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "frto": True})
-_ERTO: Mapping[str, Any] = MappingProxyType({**_SACK, "frto": True, "erto": True})
-_MRTO: Mapping[str, Any] = MappingProxyType({**_LINUX, "rto_min_ns": JIFFY_NS})
-_TEXTBOOK: Mapping[str, Any] = MappingProxyType({**_LINUX, "cc": "reno", "prr": False})
-_OWNS_WINDOW: Mapping[str, Any] = MappingProxyType({"prr": False})
-"""Its header has a `cong_control`."""
+    if sysctls["tcp_sack"]:
+        tcp["rack"] = True
+    if sysctls["tcp_timestamps"]:
+        tcp["timestamps"] = True
+    if variant.optional_sysctls["tcp_rto_min_us"] == 1:
+        tcp["rto_min_ns"] = JIFFY_NS
+    if "erto" in variant.programs:
+        tcp["erto"] = True
+    if "ena" in variant.receiver_programs:
+        tcp |= {"ena": True, "receiver_program": True}
+    if "FL_ALPHA" in variant.defines:
+        tcp |= {name: variant.defines[f"FL_{name.upper()}"] for name in ("alpha", "beta", "gamma")}
+    if variant.builtin or variant.defines.get("FL_INITIAL_WINDOW") == LINUX_INITIAL_WINDOW:
+        tcp["initial_window_packets"] = LINUX_INITIAL_WINDOW
+    return MappingProxyType({**tcp, **variant.simulator})
 
-_TAHOE: Mapping[str, Any] = MappingProxyType({**_LINUX, **_OWNS_WINDOW, "cc": "tahoe"})
-_RENO: Mapping[str, Any] = MappingProxyType({**_LINUX, **_OWNS_WINDOW, "cc": "reno_recovery"})
-_ENA: Mapping[str, Any] = MappingProxyType({"ena": True, "receiver_program": True})
+
+_TEXTBOOK: Mapping[str, Any] = MappingProxyType({**simulated(VARIANTS["newreno"]), "prr": False})
 
 SIM_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "tahoe": _TAHOE,
-        "reno": _RENO,
-        "newreno": {**_LINUX, "cc": "reno"},
-        "sack": {**_SACK, "cc": "reno"},
-        "vegas": {**_LINUX, "cc": "vegas", "alpha": 1, "beta": 3, "gamma": 1},
-        "vegas-linux": {**_LINUX, "cc": "vegas_linux", "alpha": 2, "beta": 4, "gamma": 1},
-        "westwood": {**_LINUX, "cc": "westwood"},
-        "frto": {**_FRTO, "cc": "reno"},
-        "erto": {**_ERTO, "cc": "erto"},
-        "bcr": {**_ERTO, "cc": "bcr"},
-        "ena-tahoe": {**_TAHOE, **_ENA},
-        "ena-reno": {**_RENO, **_ENA},
-        "ena-sack": {**_SACK, **_ENA, "cc": "reno"},
-        "org": {**_LINUX, "cc": "reno"},
-        "nss": {**_LINUX, **_OWNS_WINDOW, "cc": "nss"},
-        "nca": {**_LINUX, "cc": "nca"},
-        "fst1": {**_LINUX, "cc": "reno", "dupack_threshold": 1},
-        "mrto": {**_MRTO, "cc": "reno"},
-        "nss-mrto": {**_MRTO, **_OWNS_WINDOW, "cc": "nss"},
-        "nca-mrto": {**_MRTO, "cc": "nca"},
-        "reno-linux": {**_LINUX, "cc": "reno_linux", "initial_window_packets": LINUX_INITIAL_WINDOW},
+        **{variant.name: simulated(variant) for variant in VARIANTS.values() if variant.header},
         "reno-classic": {**_TEXTBOOK, "recovery": "reno"},
         "tahoe-classic": {**_TEXTBOOK, "recovery": "tahoe", "limited_transmit": False},
         "sack-classic": {**_TEXTBOOK, "recovery": "sack"},

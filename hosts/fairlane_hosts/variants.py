@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one table of TCP variants: name, congestion control, program, sysctls, paper, and what each is not."""
+"""The one table of TCP senders: name, header, sysctls, host programs, paper, and what each is not.
+
+A sender is a header `hosts/cc/NAME.h` and a row here; both runtimes take it from there: `hosts/bpf/sender.bpf.c` is compiled
+with the header for the kernel, `switch/crates/tcp` for the simulator, whose settings `simulator` derives from the row.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from .errors import HostsError
 
@@ -58,16 +63,18 @@ class Variant:
 
     name: str
     """What the user types."""
-    congestion_control: str
-    """The kernel's name (global to the machine, at most 15 characters)."""
-    source: str | None
-    """The program in `bpf/`, or None for one that is built into the kernel."""
+    header: str
+    """The sender's header in `cc/`, without `.h`; of a `builtin`, the one that stands for it in the simulator."""
     paper: str
     """Where the algorithm is defined."""
     is_not: str
     """How it differs from that definition."""
+    builtin: str = ""
+    """The kernel's own congestion control of this name instead of the header's."""
     defines: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Parameters, fixed when the program is compiled (packets)."""
+    simulator: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """Of the simulator's `tcp` object: what does not follow from the rest of the row."""
     sysctls: Mapping[str, int] = field(default_factory=lambda: LITERATURE_SYSCTLS)
     """`net.ipv4.*` of the host's namespace, in the order in which they are set."""
     optional_sysctls: Mapping[str, int] = field(default_factory=lambda: OPTIONAL_SYSCTLS)
@@ -84,17 +91,29 @@ class Variant:
     """Whether TCP_CONGESTION on one socket is enough, and what is missing then."""
 
     @property
+    def congestion_control(self) -> str:
+        """The kernel's name (global to the machine, at most 15 characters)."""
+        return self.builtin or NAME_PREFIX + self.name.replace("-", "_")
+
+    @property
     def object_name(self) -> str | None:
-        """File name of the compiled program in `build/`, or None."""
-        return f"{self.congestion_control}.bpf.o" if self.source else None
+        """File name of the compiled program in `build/`, or None for a `builtin`."""
+        return None if self.builtin else f"{self.congestion_control}.bpf.o"
+
+    @property
+    def definitions(self) -> Mapping[str, str | int]:
+        """What `bpf/sender.bpf.c` is compiled with, but for its name."""
+        ena = {"FL_ENA": self.sysctls["tcp_sack"]} if "ena" in self.programs else {}
+        return {"CC_HEADER": f'"../cc/{self.header}.h"', f"CC_SENDER_{self.header}": 1, **ena, **self.defines}
 
 
 def _table(*variants: Variant) -> Mapping[str, Variant]:
-    named = (replace(v, congestion_control=NAME_PREFIX + v.congestion_control[3:]) if v.source else v for v in variants)
-    return MappingProxyType({variant.name: variant for variant in named})
+    return MappingProxyType({variant.name: variant for variant in variants})
 
 
 _INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowInit_, RFC 2581 §3.1
+
+_LINUX_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 10})  # RFC 6928
 
 _MRTO = "RTO near the RTT: the kernel's floor is SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and its "
 _MRTO_IS_NOT = (
@@ -117,8 +136,7 @@ _ENA_PER_SOCKET = "on a host that has the program; the receiver's host needs it 
 
 _TAHOE = Variant(
     name="tahoe",
-    congestion_control="fl_tahoe",
-    source="tahoe.bpf.c",
+    header="tahoe",
     paper="Jacobson 1988; ns-2 Agent/TCP; the ENA paper's TCP Tahoe",
     is_not="go-back-N after a fast retransmit: after several losses in one window the kernel fills one hole an ACK "
     "and sends nothing twice (cc/tahoe.h)",
@@ -126,8 +144,7 @@ _TAHOE = Variant(
 )
 _RENO = Variant(
     name="reno",
-    congestion_control="fl_reno",
-    source="reno.bpf.c",
+    header="reno_recovery",
     paper="Jacobson 1990; ns-2 Agent/TCP/Reno; the Qthresh paper's TCP Reno",
     is_not="exact after several losses in one window: new data waits too while the next hole must wait "
     "(cc/reno_recovery.h); after a timeout the kernel resends what it holds for lost as the window opens",
@@ -135,16 +152,14 @@ _RENO = Variant(
 )
 _NEWRENO = Variant(
     name="newreno",
-    congestion_control="fl_newreno",
-    source="newreno.bpf.c",
+    header="reno",
     paper="RFC 5681 growth, RFC 6582 recovery",
     is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down",
     defines=_INITIAL_WINDOW,
 )
 _SACK = Variant(
     name="sack",
-    congestion_control="fl_sack",
-    source="newreno.bpf.c",
+    header="reno",
     paper="RFC 2018 and RFC 6675; the ENA paper's TCP SACK",
     is_not="RFC 6675's pipe: the kernel finds losses by RACK (RFC 8985; one duplicate ACK and a quarter of the RTT "
     "can be enough) and brings the window down by PRR",
@@ -154,16 +169,14 @@ _SACK = Variant(
 )
 _NSS = Variant(
     name="nss",
-    congestion_control="fl_nss",
-    source="nss.bpf.c",
+    header="nss",
     paper="the FastTCP paper's NSS: no slow start, the advertised window alone limits",
     is_not="a sender that may be let loose: it congests any network. After a timeout only the head goes out; the rest "
     "of the window follows at its ACK",
 )
 _NCA = Variant(
     name="nca",
-    congestion_control="fl_nca",
-    source="nca.bpf.c",
+    header="nca",
     paper="the FastTCP paper's NCA: no congestion avoidance, cwnd += 1 an ACK above ssthresh too",
     is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
     defines=_INITIAL_WINDOW,
@@ -175,8 +188,6 @@ def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "")
     return replace(
         base,
         name=f"ena-{base.name}",
-        congestion_control=f"fl_ena_{base.name}",
-        source=f"ena_{base.name}.bpf.c",
         paper=f"the ENA paper over {title}",
         is_not=_ENA_IS_NOT + is_not,
         programs=("ena",),
@@ -192,7 +203,6 @@ def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
     return replace(
         base,
         name=name,
-        congestion_control=f"fl_{name.replace('-', '_')}",
         paper=paper,
         is_not=_MRTO_IS_NOT,
         optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
@@ -209,24 +219,21 @@ VARIANTS: Mapping[str, Variant] = _table(
     _SACK,
     Variant(
         name="vegas",
-        congestion_control="fl_vegas",
-        source="vegas.bpf.c",
+        header="vegas",
         paper="Brakmo & Peterson 1995; ns-2 Agent/TCP/Vegas; alpha, beta, gamma = 1, 3, 1",
         is_not="the paper in loss recovery: no fine-grained retransmission at the first duplicate ACK (cc/vegas.h)",
         defines=MappingProxyType({**_INITIAL_WINDOW, "FL_ALPHA": 1, "FL_BETA": 3, "FL_GAMMA": 1}),
     ),
     Variant(
         name="vegas-linux",
-        congestion_control="fl_vegas_linux",
-        source="vegas_linux.bpf.c",
+        header="vegas_linux",
         paper="Linux tcp_vegas; alpha, beta, gamma = 2, 4, 1",
         is_not="the paper's Vegas: divides by base, Reno's growth at 2 samples or fewer, base forgotten on TX_START",
         defines=MappingProxyType({**_INITIAL_WINDOW, "FL_ALPHA": 2, "FL_BETA": 4, "FL_GAMMA": 1}),
     ),
     Variant(
         name="frto",
-        congestion_control="fl_frto",
-        source="newreno.bpf.c",
+        header="reno",
         paper="RFC 5682 over NewReno",
         is_not="active for a timeout that falls into a recovery (the kernel's choice)",
         defines=_INITIAL_WINDOW,
@@ -235,16 +242,14 @@ VARIANTS: Mapping[str, Variant] = _table(
     ),
     Variant(
         name="westwood",
-        congestion_control="fl_westwood",
-        source="westwood.bpf.c",
+        header="westwood",
         paper="Casetti et al. 2002: bandwidth from ACKs; after a loss ssthresh = BW_est RTT_base; alpha = 0.2",
         is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
         defines=_INITIAL_WINDOW,
     ),
     Variant(
         name="erto",
-        congestion_control="fl_erto",
-        source="erto.bpf.c",
+        header="erto",
         paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
         is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
         defines=_INITIAL_WINDOW,
@@ -256,8 +261,7 @@ VARIANTS: Mapping[str, Variant] = _table(
     ),
     Variant(
         name="bcr",
-        congestion_control="fl_bcr",
-        source="bcr.bpf.c",
+        header="bcr",
         paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
         is_not="done at the undo: the window then follows what the network delivers, up or down; RTT_base is learned anew "
         "after a spike (cc/bcr.h)",
@@ -270,16 +274,19 @@ VARIANTS: Mapping[str, Variant] = _table(
     ),
     _with_ena(_TAHOE, "Tahoe"),
     _with_ena(_RENO, "Reno"),
-    _with_ena(
-        _SACK,
-        "SACK",
-        "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
-        ", with tcp_sack=1",
+    replace(
+        _with_ena(
+            _SACK,
+            "SACK",
+            "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
+            ", with tcp_sack=1",
+        ),
+        header="ena_sack",
+        simulator=MappingProxyType({"cc": "reno"}),  # its sender has ENA itself
     ),
     Variant(
         name="org",
-        congestion_control="fl_org",
-        source="newreno.bpf.c",
+        header="reno",
         paper="the FastTCP paper's ORG: Linux 2.4's NewReno, initial window 2",
         is_not="Linux 2.4 itself: no SACK, no timestamps, RTO at least 200 ms as today",
         defines=_INITIAL_WINDOW,
@@ -288,8 +295,7 @@ VARIANTS: Mapping[str, Variant] = _table(
     _NCA,
     Variant(
         name="fst1",
-        congestion_control="fl_fst1",
-        source="newreno.bpf.c",
+        header="reno",
         paper="the FastTCP paper's FST1: fast retransmit at the first duplicate ACK",
         is_not="a choice of one socket: the threshold is the namespace's tcp_reordering",
         defines=_INITIAL_WINDOW,
@@ -301,23 +307,32 @@ VARIANTS: Mapping[str, Variant] = _table(
     _with_mrto(_NCA, "nca-mrto", "the FastTCP paper's NCA and MRTO together"),
     Variant(
         name="reno-linux",
-        congestion_control="reno",
-        source=None,
+        header="reno_linux",
+        builtin="reno",
         paper="Linux tcp_reno with tcp_sack=0",
         is_not="the papers' Reno: NewReno recovery with PRR, grows by packets instead of ACKs, initial window 10",
     ),
     Variant(
         name="cubic",
-        congestion_control="cubic",
-        source=None,
-        paper="RFC 9438, as the kernel has it",
-        is_not="a sender of the papers: SACK, RACK, timestamps and F-RTO are on",
+        header="cubic",
+        paper="RFC 9438",
+        is_not="RFC 9438 in: no HyStart++; ssthresh from cwnd, growth by packets; in recovery the kernel's PRR. SACK, RACK, "
+        "timestamps and F-RTO are on (cc/cubic.h)",
+        defines=_LINUX_INITIAL_WINDOW,
         sysctls=MODERN_SYSCTLS,
     ),
     Variant(
-        name="bbr",
-        congestion_control="bbr",
-        source=None,
+        name="cubic-linux",
+        header="cubic",
+        builtin="cubic",
+        paper="Linux tcp_cubic",
+        is_not="RFC 9438's target: it adds the smallest RTT, not the present one; HyStart ends slow start (cc/cubic.h has the list)",
+        sysctls=MODERN_SYSCTLS,
+    ),
+    Variant(
+        name="bbr-linux",
+        header="",
+        builtin="bbr",
         paper="Cardwell et al. 2016; Linux tcp_bbr, where the kernel has it",
         is_not="driven by losses: it paces to what it measures; SACK, RACK and timestamps are on",
         sysctls=MODERN_SYSCTLS,
@@ -335,4 +350,4 @@ def find_variant(name: str) -> Variant:
 
 def bpf_variants() -> list[Variant]:
     """The variants that need a BPF program."""
-    return [variant for variant in VARIANTS.values() if variant.source]
+    return [variant for variant in VARIANTS.values() if not variant.builtin]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // The algorithms of ../cc behind plain C functions, for the unit tests to load as a shared library.
 #include "../cc/bcr.h"
-#include "../cc/fast.h"
 #include "../cc/guard.h"
+#include "../cc/nca.h"
+#include "../cc/nss.h"
 #include "../cc/reno_recovery.h"
 #include "../cc/tahoe.h"
 #include "../cc/vegas_linux.h"
@@ -36,7 +37,7 @@ EXPORT void t_nca_cong_avoid(struct cc_tcp *tcp, unsigned acked) { nca_cong_avoi
 
 EXPORT void t_vegas_init(struct vegas *st, struct cc_tcp *tcp) { vegas_init(st, tcp); }
 EXPORT void t_vegas_pkts_acked(struct vegas *st, int rtt_us) { vegas_pkts_acked(st, rtt_us); }
-EXPORT void t_vegas_cong_avoid(struct vegas *st, struct cc_tcp *tcp, unsigned acked, const struct vegas_params *params) {
+EXPORT void t_vegas_cong_avoid(struct vegas *st, struct cc_tcp *tcp, unsigned acked, const struct cc_params *params) {
 	vegas_cong_avoid(st, tcp, acked, params);
 }
 EXPORT unsigned t_vegas_ssthresh(struct cc_tcp *tcp) { return vegas_ssthresh(tcp); }
@@ -47,7 +48,7 @@ EXPORT unsigned t_vegas_diff(unsigned cwnd, unsigned long long rtt_us, unsigned 
 EXPORT void t_vegas_linux_init(struct vegas_linux *st, struct cc_tcp *tcp) { vegas_linux_init(st, tcp); }
 EXPORT void t_vegas_linux_pkts_acked(struct vegas_linux *st, int rtt_us) { vegas_linux_pkts_acked(st, rtt_us); }
 EXPORT void t_vegas_linux_cong_avoid(struct vegas_linux *st, struct cc_tcp *tcp, unsigned acked,
-				     const struct vegas_params *params) {
+				     const struct cc_params *params) {
 	vegas_linux_cong_avoid(st, tcp, acked, params);
 }
 EXPORT void t_vegas_linux_cwnd_event(struct vegas_linux *st, struct cc_tcp *tcp, unsigned event) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from ctypes import c_uint32, c_uint64
+from ctypes import c_int32, c_uint32, c_uint64
 from pathlib import Path
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
@@ -16,6 +16,32 @@ TX_START, CWND_RESTART, COMPLETE_CWR, EVENT_LOSS = range(4)
 
 class _Words(ctypes.Structure):
     """A structure whose fields are set by keyword."""
+
+
+class Params(_Words):
+    """struct cc_params."""
+
+    _fields_ = [(name, c_uint32) for name in ("alpha", "beta", "gamma")]
+
+
+class Rate(_Words):
+    """struct cc_rate."""
+
+    _fields_ = [
+        *((name, c_int32) for name in ("delivered", "interval_us")),
+        *(
+            (name, c_uint32)
+            for name in ("prior_delivered", "prior_in_flight", "acked_sacked", "losses", "app_limited", "ack_delayed")
+        ),
+    ]
+    delivered: int
+    interval_us: int
+    prior_delivered: int
+    prior_in_flight: int
+    acked_sacked: int
+    losses: int
+    app_limited: int
+    ack_delayed: int
 
 
 class Tcp(_Words):
@@ -37,7 +63,19 @@ class Tcp(_Words):
             "ca_state",
             "cwnd_limited",
             "delivered",
+            "delivered_ce",
+            "lost",
+            "app_limited",
+            "mss_bytes",
+            "srtt_us",
         )
+    ] + [
+        ("rtt_us", c_int32),
+        *((name, c_uint32) for name in ("rcv_nxt", "ecn_echo", "ack_now", "ack_before")),
+        ("params", Params),
+        ("rate", Rate),
+        ("now_ns", c_uint64),
+        ("pacing_rate", c_uint64),
     ]
     snd_cwnd: int
     snd_cwnd_cnt: int
@@ -51,6 +89,20 @@ class Tcp(_Words):
     ca_state: int
     cwnd_limited: int
     delivered: int
+    delivered_ce: int
+    lost: int
+    app_limited: int
+    mss_bytes: int
+    srtt_us: int
+    rtt_us: int
+    rcv_nxt: int
+    ecn_echo: int
+    ack_now: int
+    ack_before: int
+    params: Params
+    rate: Rate
+    now_ns: int
+    pacing_rate: int
 
 
 class Guard(_Words):
@@ -96,12 +148,6 @@ class VegasLinux(_Words):
     enabled: int
     rtt_count: int
     base_rtt_us: int
-
-
-class Params(_Words):
-    """struct vegas_params."""
-
-    _fields_ = [(name, c_uint32) for name in ("alpha", "beta", "gamma")]
 
 
 def compile_library(directory: Path) -> ctypes.CDLL:

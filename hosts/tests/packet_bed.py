@@ -128,7 +128,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         What it needs is built, loaded and held as long as the bed is there; programs of the variant before it go.
         """
         variant = find_variant(name)
-        if variant.source:
+        if not variant.builtin:
             self.lease()
         self.detach(self.sender)
         if variant.programs:

@@ -234,7 +234,7 @@ def without_programs(name: str) -> Variant:
         (probes.low_rto, find_variant("newreno"), "RTO 2"),
         (
             probes.runs,
-            dataclasses.replace(find_variant("vegas"), congestion_control="fl_nothing"),
+            dataclasses.replace(find_variant("vegas"), name="nothing"),
             "the kernel has no congestion control 'fl_nothing'",
         ),
     ],

@@ -75,12 +75,14 @@ def queue_drops(network: Bed) -> int:
 # --- who runs what --------------------------------------------------------------------------------------------------
 
 
-UNRESTRICTED = [name for name, variant in VARIANTS.items() if variant.source or variant.congestion_control in ALLOWED]
+UNRESTRICTED = [
+    name for name, variant in VARIANTS.items() if not variant.builtin or variant.congestion_control in ALLOWED
+]
 
 
 def test_a_restricted_algorithm_is_refused_with_the_remedy() -> None:
     """Built-in algorithms need the machine's consent to be a namespace's default (Linux 5.13)."""
-    restricted = [v for v in VARIANTS.values() if not v.source and v.congestion_control not in ALLOWED]
+    restricted = [v for v in VARIANTS.values() if v.builtin and v.congestion_control not in ALLOWED]
     if not restricted:
         pytest.skip("this machine allows every built-in algorithm")
     with bed() as network:
@@ -254,7 +256,7 @@ def test_a_loaded_algorithm_that_is_taken_away_breaks_no_connection(
     build.build_all()
     monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     name = f"hs_t{os.getpid() % 1000000}"
-    build.compile_bpf("reno.bpf.c", name, find_variant("reno").defines, tmp_path / "object")
+    build.compile_bpf(build.SENDER_SOURCE, name, find_variant("reno").definitions, tmp_path / "object")
     program = loader.Program(name, tmp_path / "object", "x")
     with bed(rate_bps=10_000_000, queue_packets=50) as network:
         receiver = network.start_sink(tmp_path, "--out", str(tmp_path / "sink"), "--connections", "4")

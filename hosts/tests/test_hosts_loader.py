@@ -30,7 +30,7 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[loader.Prog
     monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     name = f"hs_v{os.getpid() % 1000000}"
     output = tmp_path / f"{name}.bpf.o"
-    build.compile_bpf("vegas.bpf.c", name, find_variant("vegas").defines, output)
+    build.compile_bpf(build.SENDER_SOURCE, name, find_variant("vegas").definitions, output)
     return [loader.Program(name, output, "first")]
 
 
@@ -97,9 +97,9 @@ def test_the_table_holds_what_the_kernel_takes() -> None:
 def test_only_what_changed_is_compiled() -> None:
     build.build_all()
     assert build.build_all() == []
-    parameters = dict(find_variant("vegas").defines)
-    first = build.tag_of("vegas.bpf.c", "fl_vegas", parameters)
-    assert first != build.tag_of("vegas.bpf.c", "fl_vegas", {**parameters, "FL_ALPHA": 2})
+    parameters = dict(find_variant("vegas").definitions)
+    first = build.tag_of(build.SENDER_SOURCE, "fl_vegas", parameters)
+    assert first != build.tag_of(build.SENDER_SOURCE, "fl_vegas", {**parameters, "FL_ALPHA": 2})
 
 
 # --- the kernel -----------------------------------------------------------------------------------------------------

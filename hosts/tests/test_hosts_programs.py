@@ -85,7 +85,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
     build.build_all()
     monkeypatch.setenv("FAIRLANE_CC_STATE", str(tmp_path / "cc.json"))
     algorithm = f"hp{os.getpid() % 1000000}"
-    build.compile_bpf("newreno.bpf.c", algorithm, find_variant("newreno").defines, tmp_path / "object")
+    build.compile_bpf(build.SENDER_SOURCE, algorithm, find_variant("newreno").definitions, tmp_path / "object")
     name = f"hp{os.getpid()}x{next(_counter)}"
     run("ip", "netns", "add", name)
     process = subprocess.Popen(["ip", "netns", "exec", name, "sleep", "60"])

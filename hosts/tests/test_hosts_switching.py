@@ -100,7 +100,7 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Varia
         was, name = variant.congestion_control, own + variant.congestion_control[len(own) :]
         output = tmp_path / f"{name}.o"
         output.write_bytes((build.build_dir() / variant.object_name).read_bytes().replace(was.encode(), name.encode()))
-        variants.append(dataclasses.replace(variant, congestion_control=name))
+        variants.append(dataclasses.replace(variant, builtin=name))
         programs.append(loader.Program(name, output, "x"))
     return variants, programs
 

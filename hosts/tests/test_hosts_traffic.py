@@ -21,7 +21,7 @@ from hosts_bed import HOSTS_ROOT, finish, wait_until
 pytestmark = pytest.mark.timed
 
 MS = 1_000_000
-LINUX = ("--cc", "reno-linux,cubic", "--no-sysctl-check")  # built in: no root needed
+LINUX = ("--cc", "reno-linux,cubic-linux", "--no-sysctl-check")  # built in: no root needed
 
 
 def tool(*arguments: str) -> subprocess.Popen[str]:

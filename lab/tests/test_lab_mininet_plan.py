@@ -84,7 +84,7 @@ def test_slow_links_run_side_by_side_and_a_fast_one_alone() -> None:
         (scenario(replace(RENO, tcp={"mss": 1})), "x: flow reno: tcp: .*unexpected keyword argument 'mss'"),
         (replace(scenario(), warmup_s=10.0), "x: warmup_s 10 is not between 0 and duration_s 10"),
         (scenario(changes=(Change(1.0, "s2-s1"),)), "x: there is no link 's2-s1' to change; there are h1-s1, h2-s1"),
-        (scenario(RENO, replace(VEGAS, sender="h1", variant="cubic")), "reno and vegas want different settings .sysctls. of h1"),
+        (scenario(RENO, replace(VEGAS, sender="h1", variant="cubic-linux")), "reno and vegas want different settings .sysctls. of h1"),
         (scenario(topology={"hosts": {}, "switches": {}, "links": 1}), "x: topology: /links: "),
     ],
 )  # fmt: skip
@@ -148,7 +148,7 @@ def test_routes_carry_what_linux_takes_from_them() -> None:
 
 
 def test_a_receiver_offers_what_its_senders_ask_for() -> None:
-    modern = replace(VEGAS, variant="cubic")
+    modern = replace(VEGAS, variant="cubic-linux")
     wanted = wishes(scenario(RENO, modern)).hosts
     assert wanted["h3"].variant.name == "reno"
     assert wanted["h3"].sysctls == {"tcp_timestamps": 1, "tcp_sack": 1}

@@ -58,7 +58,7 @@ def test_a_seed_moves_the_starts_a_little_and_always_the_same_way() -> None:
 
 
 def test_every_variant_of_the_hosts_is_known_but_the_kernel_s_own() -> None:
-    assert set(VARIANTS) - set(SIM_VARIANTS) == {"cubic", "bbr"}
+    assert set(VARIANTS) - set(SIM_VARIANTS) == {"bbr-linux"}
     vegas = VARIANTS["vegas"].defines
     alpha_beta_gamma = {name: SIM_VARIANTS["vegas"][name] for name in ("alpha", "beta", "gamma")}
     assert alpha_beta_gamma == {"alpha": vegas["FL_ALPHA"], "beta": vegas["FL_BETA"], "gamma": vegas["FL_GAMMA"]}
@@ -68,7 +68,7 @@ def test_every_variant_of_the_hosts_is_known_but_the_kernel_s_own() -> None:
 
 def test_a_variant_s_options() -> None:
     reno = tcp_object(RENO, TcpOptions())
-    assert (reno["cc"], reno["recovery"], reno["prr"]) == ("reno_recovery", "newreno", False)
+    assert (reno["cc"], reno["recovery"], reno["prr"]) == ("reno_recovery", "newreno", True)
     assert (reno["mss_bytes"], reno["initial_window_packets"], reno["timestamps"]) == (960, 2, False)
     linux = Flow("l", "g", "h1", "h3", variant="reno-linux")
     assert tcp_object(linux, TcpOptions())["initial_window_packets"] == 10
@@ -134,7 +134,7 @@ def broken(change: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (scenario(Flow("f", "g", "h1", "h3", variant="cubic")), r"flow f: the simulator has no variant 'cubic'; it has tahoe, reno, newreno, sack, vegas, "),
+        (scenario(Flow("f", "g", "h1", "h3", variant="cubix")), r"flow f: the simulator has no variant 'cubix'; it has tahoe, reno, newreno, sack, vegas, "),
         (scenario(Flow("f", "g", "h1", "h3", tcp={"mss": 5})), r"flow f: tcp has no option 'mss'; allowed: mss_bytes, delayed_ack"),
         (scenario(Flow("f", "g", "h9", "h3")), r"flow f: there is no sender 'h9'; there are h1, h2, h3"),
         (scenario(Flow("f", "g", "h1", "h3", connections=0)), r"flow f: connections must be 1 or more, not 0"),

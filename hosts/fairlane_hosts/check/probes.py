@@ -37,7 +37,7 @@ def runs(bed: CheckBed, variant: Variant) -> str:
     try:
         bed.use(variant)
     except HostsError as error:
-        if variant.source or error.code != "sysctl" or variant.congestion_control in _ALLOWED.read_text().split():
+        if not variant.builtin or error.code != "sysctl" or variant.congestion_control in _ALLOWED.read_text().split():
             raise
         note, cc = " (of one socket: as a host's default the kernel wants its name allowed)", variant.congestion_control
     bed.begin()
@@ -243,4 +243,4 @@ def probes_of(variant: Variant) -> tuple[Probe, ...]:
 
 def is_absent(variant: Variant, available: Sequence[str]) -> bool:
     """A built-in algorithm that this kernel was built without."""
-    return variant.source is None and variant.congestion_control not in available
+    return bool(variant.builtin) and variant.congestion_control not in available

@@ -30,7 +30,7 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
         "nca-mrto": "nca",
         "mrto": "org",
         "vegas": "vegas-linux",
-        "bbr": "cubic",
+        "bbr-linux": "cubic-linux",
     }
 )
 """What comes nearest to a variant that this kernel cannot run; others: `reno-linux`, which is built in."""

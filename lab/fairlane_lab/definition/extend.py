@@ -3,7 +3,7 @@
 
 Tables are merged key by key, everything else takes the place of what the base has, arrays too, with two exceptions:
 
-- a table where the base has an array of tables changes the entries that it names: `flows.tcp2.variant = "bbr"` (`name` or `label`);
+- a table where the base has an array of tables changes the entries that it names: `flows.tcp2.variant = "vegas"` (`name` or `label`);
 - `[[append.notes]]` adds to the base's array of that name.
 
 `name` and `also` are never a base's. `Source` remembers which file each value stands in.

@@ -9,6 +9,7 @@ from typing import Any
 from fairlane_hosts.simulator import SIM_VARIANTS, TEXTBOOK_VARIANTS
 
 from fairlane_lab.run_result import RunError
+from fairlane_lab.satellite import TIMESTAMP_BYTES
 from fairlane_lab.scenario import Flow, TcpOptions
 
 QUICK_ACKS = 255
@@ -53,6 +54,8 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         "rto_min_ns": round(options.rto_min_s * 1e9),
         **variant,
     }
+    if tcp["timestamps"] and not options.timestamps:
+        tcp["mss_bytes"] -= TIMESTAMP_BYTES  # the kernel takes the option from the segment (RFC 6691)
     if "initial_window_packets" in flow.tcp:
         tcp["initial_window_packets"] = options.initial_window_packets
     if "receiver_program" in tcp:

@@ -105,7 +105,7 @@ def wishes(scenario: Scenario) -> Wishes:
         if tcp.receiver_program:
             programs.setdefault(flow.receiver, {}).update(dict.fromkeys(variant.receiver_programs))
         data, ack = (flow.sender, flow.receiver), (flow.receiver, flow.sender)
-        initial = tcp.initial_window_packets if variant.source is None else 0
+        initial = tcp.initial_window_packets if variant.builtin else 0
         settings = (tcp.rto_min_s, initial, flow.window_packets)
         want("rto_min_s, initial_window_packets, window_packets", *data, flow.name, settings)
         want("delayed_ack", *ack, flow.name, tcp.delayed_ack)

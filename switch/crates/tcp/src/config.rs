@@ -55,7 +55,7 @@ pub struct ConfigError {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpConfig {
-    /// A row of `cc/controls.c`: `reno`, `reno_recovery`, `vegas`, `tahoe`, `bcr`, …
+    /// A sender of `hosts/cc/`: `reno`, `reno_recovery`, `vegas`, `tahoe`, `bcr`, …
     pub cc: CcName,
     /// Packets; none: the control's own default.
     pub alpha: Option<u32>,

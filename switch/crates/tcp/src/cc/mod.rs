@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Congestion control: a control chosen by name, with its private state, called over the C table.
 //!
-//! [`ops`]: the layouts and the table of `controls.c`, which includes the headers of `hosts/cc/`.
+//! [`ops`]: the layouts, and the table of the headers of `hosts/cc/` that `build.rs` makes.
 
 pub mod ops;
 
 use ops::{controls, CcOps, State, STATE_BYTES};
-pub use ops::{AckSample, CaEvent, CaState, CcTcp, Params, INFINITE_SSTHRESH};
+pub use ops::{CaEvent, CaState, CcTcp, Params, Rate, INFINITE_SSTHRESH, UNPACED};
 use serde::Deserialize;
 use std::ffi::c_void;
 
@@ -35,7 +35,7 @@ impl CcName {
 
     /// Every name of the table.
     pub fn all() -> impl Iterator<Item = CcName> {
-        controls().iter().map(CcName)
+        controls().iter().copied().map(CcName)
     }
 }
 
@@ -64,9 +64,9 @@ impl TryFrom<String> for CcName {
 }
 
 impl Default for CcName {
-    /// `reno`, the table's first row.
+    /// `reno`.
     fn default() -> CcName {
-        CcName(&controls()[0])
+        "reno".parse().expect("hosts/cc has reno.h")
     }
 }
 
@@ -87,16 +87,14 @@ impl std::fmt::Debug for CcName {
 /// One connection's congestion control. The methods are Linux's `tcp_congestion_ops`; what they may change is in `CcTcp`.
 pub struct CongestionControl {
     ops: &'static CcOps,
-    params: Params,
     state: State,
 }
 
 impl CongestionControl {
     /// A control whose `init` was not called yet.
-    pub fn new(name: CcName, params: Params) -> CongestionControl {
+    pub fn new(name: CcName) -> CongestionControl {
         CongestionControl {
             ops: name.0,
-            params,
             state: State([0; STATE_BYTES]),
         }
     }
@@ -129,9 +127,8 @@ impl CongestionControl {
 
     pub fn cong_avoid(&mut self, tcp: &mut CcTcp, acked: u32) {
         if let Some(cong_avoid) = self.ops.cong_avoid {
-            let params = self.params;
             // SAFETY: as `state` says.
-            unsafe { cong_avoid(self.state(), tcp, acked, &params) }
+            unsafe { cong_avoid(self.state(), tcp, acked) }
         }
     }
 
@@ -142,26 +139,21 @@ impl CongestionControl {
         }
     }
 
-    pub fn pkts_acked(&mut self, tcp: &mut CcTcp, sample: &AckSample) {
-        if let Some(pkts_acked) = self.ops.pkts_acked {
-            // SAFETY: as `state` says.
-            unsafe { pkts_acked(self.state(), tcp, sample) }
-        }
+    /// `tcp.rtt_us` is the ACK's RTT sample.
+    pub fn pkts_acked(&mut self, tcp: &mut CcTcp) {
+        // SAFETY: as `state` says.
+        unsafe { (self.ops.pkts_acked)(self.state(), tcp) }
     }
 
     /// The loss-recovery state is about to change; `tcp.ca_state` is still the old one.
     pub fn set_state(&mut self, tcp: &mut CcTcp, new_state: CaState) {
-        if let Some(set_state) = self.ops.set_state {
-            // SAFETY: as `state` says.
-            unsafe { set_state(self.state(), tcp, new_state as u32) }
-        }
+        // SAFETY: as `state` says.
+        unsafe { (self.ops.set_state)(self.state(), tcp, new_state as u32) }
     }
 
     pub fn cwnd_event(&mut self, tcp: &mut CcTcp, event: CaEvent) {
-        if let Some(cwnd_event) = self.ops.cwnd_event {
-            // SAFETY: as `state` says.
-            unsafe { cwnd_event(self.state(), tcp, event as u32) }
-        }
+        // SAFETY: as `state` says.
+        unsafe { (self.ops.cwnd_event)(self.state(), tcp, event as u32) }
     }
 
     /// The window to go back to, packets: the reduction was spurious.

@@ -1,15 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The C side of congestion control as Rust sees it: the layouts of `controls.c` and `hosts/cc/tcp.h`, and its table.
+//! The C side of congestion control as Rust sees it: the layouts of `sender.c` and `hosts/cc/tcp.h`, and the table of senders.
 
 use std::ffi::{c_char, c_void, CStr};
 
-/// Linux: ICSK_CA_PRIV_SIZE; `controls.c` asserts that every control's state fits.
-pub const STATE_BYTES: usize = 104;
+/// CC_STATE_BYTES of `tcp.h`; `hooks.h` asserts that every control's state fits.
+pub const STATE_BYTES: usize = 96;
 
 /// Linux: TCP_INFINITE_SSTHRESH; CC_INFINITE_SSTHRESH of `tcp.h`.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// `struct cc_tcp` of `hosts/cc/tcp.h`: what a control sees, and (the first three) may change.
+/// CC_UNPACED of `tcp.h`: packets leave as the window allows.
+pub const UNPACED: u64 = u64::MAX;
+
+/// `struct cc_rate` of `hosts/cc/tcp.h`: what an ACK says of the rate at which packets arrive.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Negative: no sample.
+    pub delivered: i32,
+    /// Negative: no sample.
+    pub interval_us: i32,
+    pub prior_delivered: u32,
+    pub prior_in_flight: u32,
+    pub acked_sacked: u32,
+    pub losses: u32,
+    pub app_limited: u32,
+    pub ack_delayed: u32,
+}
+
+/// `struct cc_tcp` of `hosts/cc/tcp.h`, where each member is explained: what a control sees, and may change in part.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct CcTcp {
@@ -26,6 +45,21 @@ pub struct CcTcp {
     pub ca_state: u32,
     pub cwnd_limited: u32,
     pub delivered: u32,
+    pub delivered_ce: u32,
+    pub lost: u32,
+    pub app_limited: u32,
+    pub mss_bytes: u32,
+    pub srtt_us: u32,
+    /// Negative: no sample (Karn).
+    pub rtt_us: i32,
+    pub rcv_nxt: u32,
+    pub ecn_echo: u32,
+    pub ack_now: u32,
+    pub ack_before: u32,
+    pub params: Params,
+    pub rate: Rate,
+    pub now_ns: u64,
+    pub pacing_rate: u64,
 }
 
 /// Loss-recovery states: the numbers of Linux's `enum tcp_ca_state`.
@@ -63,41 +97,34 @@ pub struct Params {
     pub gamma: u32,
 }
 
-/// What `pkts_acked` gets for each ACK.
-#[repr(C)]
-pub struct AckSample {
-    pub now_ns: u64,
-    /// Negative: no sample (Karn).
-    pub rtt_us: i32,
-    pub pkts_acked: u32,
-}
-
 /// A control's private state: opaque bytes, aligned for any member.
 #[repr(C, align(8))]
 pub struct State(pub [u8; STATE_BYTES]);
 
-/// A row of the table in `controls.c`.
+/// A row of the table: `struct cc_ops` of `sender.c`.
 #[repr(C)]
 pub struct CcOps {
     name: *const c_char,
     pub defaults: Params,
+    pub needs_ecn: u32,
     pub init: unsafe extern "C" fn(*mut c_void, *mut CcTcp),
     pub ssthresh: unsafe extern "C" fn(*mut c_void, *mut CcTcp) -> u32,
-    pub cong_avoid: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp, u32, *const Params)>,
+    pub cong_avoid: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp, u32)>,
     pub cong_control: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp)>,
-    pub pkts_acked: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp, *const AckSample)>,
-    pub set_state: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp, u32)>,
-    pub cwnd_event: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp, u32)>,
+    pub pkts_acked: unsafe extern "C" fn(*mut c_void, *mut CcTcp),
+    pub set_state: unsafe extern "C" fn(*mut c_void, *mut CcTcp, u32),
+    pub cwnd_event: unsafe extern "C" fn(*mut c_void, *mut CcTcp, u32),
     pub undo_cwnd: unsafe extern "C" fn(*mut c_void, *mut CcTcp) -> u32,
+    pub burst: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp) -> u32>,
 }
 
 // SAFETY: rows are constants of the C side; the name points to a string literal; nothing behind them is ever written.
 unsafe impl Sync for CcOps {}
 
 extern "C" {
-    #[link_name = "cc_controls"]
-    static FIRST: CcOps;
-    #[link_name = "cc_controls_len"]
+    #[link_name = "cc_senders"]
+    static FIRST: &'static CcOps;
+    #[link_name = "cc_senders_len"]
     static LEN: usize;
 }
 
@@ -109,8 +136,8 @@ impl CcOps {
     }
 }
 
-/// All controls, in the table's order.
-pub fn controls() -> &'static [CcOps] {
-    // SAFETY: the C side defines `cc_controls` as an array of `cc_controls_len` rows of this layout.
+/// All controls, in alphabetical order.
+pub fn controls() -> &'static [&'static CcOps] {
+    // SAFETY: `build.rs` writes `cc_senders` as an array of `cc_senders_len` pointers to rows of this layout.
     unsafe { std::slice::from_raw_parts(&raw const FIRST, LEN) }
 }

@@ -151,6 +151,7 @@ impl Connection {
             seq,
             rtt_ns,
             handshake.retransmits,
+            now,
         );
         self.state = State::Established;
     }

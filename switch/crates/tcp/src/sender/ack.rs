@@ -3,7 +3,7 @@
 
 use super::scoreboard::AckedSegments;
 use super::{Fin, Sender};
-use crate::cc::{AckSample, CaState};
+use crate::cc::CaState;
 use crate::segment::options::SackBlocks;
 use crate::seq::{after, before};
 use crate::Nanos;
@@ -42,6 +42,7 @@ pub(super) struct AckFlags {
 impl Sender {
     /// Takes an ACK that is not above snd_nxt; older ones than snd_una are ignored.
     pub fn on_ack(&mut self, now: Nanos, ack: &Ack) {
+        self.tcp.now_ns = now;
         let prior_una = self.tcp.snd_una;
         if before(ack.ack, prior_una) {
             return;
@@ -81,15 +82,8 @@ impl Sender {
         };
         self.restart_rto_after(now, &acked, rtt_ns.is_some());
         self.view();
-        let rtt_us = rtt_ns.map_or(-1, |rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as i32);
-        self.cc.pkts_acked(
-            &mut self.tcp,
-            &AckSample {
-                now_ns: now,
-                rtt_us,
-                pkts_acked: acked.packets,
-            },
-        );
+        self.tcp.rtt_us = rtt_ns.map_or(-1, |rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as i32);
+        self.cc.pkts_acked(&mut self.tcp);
 
         self.stats.dupacks += u64::from(!not_dup);
         if !not_dup || named || acked.newly_sacked > 0 || self.ca_state() != CaState::Open {

@@ -33,7 +33,7 @@ pub mod scoreboard;
 pub mod transmit;
 pub mod undo;
 
-use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH};
+use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH, UNPACED};
 use crate::config::{Recovery, SackLimit, TcpConfig};
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
@@ -162,10 +162,14 @@ impl Sender {
             snd_una: next,
             snd_nxt: next,
             high_seq: next,
+            mss_bytes: config.mss_bytes,
+            rtt_us: -1,
+            params: config.params(),
+            pacing_rate: UNPACED,
             ..CcTcp::default()
         };
         Sender {
-            cc: CongestionControl::new(config.cc, config.params()),
+            cc: CongestionControl::new(config.cc),
             tcp,
             board: Scoreboard::with_capacity(RING_PACKETS),
             rtt: RttEstimator::new(config),
@@ -225,8 +229,11 @@ impl Sender {
         seq: u32,
         rtt_ns: Option<Nanos>,
         syn_retransmits: u32,
+        now: Nanos,
     ) {
         self.negotiated = negotiated;
+        self.tcp.now_ns = now;
+        self.tcp.mss_bytes = negotiated.mss_bytes;
         self.snd_wnd = window;
         self.max_window = window;
         self.snd_wl1 = seq;
@@ -341,6 +348,8 @@ impl Sender {
         self.tcp.retrans_out = self.board.retrans_out();
         self.tcp.cwnd_limited = u32::from(self.cwnd_limits());
         self.tcp.delivered = self.delivered as u32; // modulo 2^32, as the kernel counts
+        self.tcp.lost = self.board.lost_ever() as u32;
+        self.tcp.srtt_us = (self.rtt.srtt_ns() / 1000).min(u64::from(u32::MAX)) as u32;
     }
 
     fn set_ca_state(&mut self, state: CaState) {

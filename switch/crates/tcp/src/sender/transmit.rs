@@ -12,6 +12,7 @@ use crate::Nanos;
 impl Sender {
     /// The next segment to send; None ends the burst.
     pub fn next_segment(&mut self, now: Nanos) -> Option<TxSegment> {
+        self.tcp.now_ns = now;
         if self.force_head {
             self.force_head = false;
             if self.board.packets_out() > 0 {
@@ -229,6 +230,7 @@ impl Sender {
 
     /// RTO, RACK's and persist timer.
     pub fn on_timer(&mut self, now: Nanos) {
+        self.tcp.now_ns = now;
         if self.rto_deadline.is_some_and(|deadline| deadline <= now) {
             self.on_rto(now);
         }

@@ -1,40 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-// The struct_ops programs around an algorithm of ../cc: the last include of each congestion control's file.
+// A sender of ../cc as a struct_ops congestion control: this file is compiled once for each row of the table of variants.
 //
-// A congestion control is its algorithm's header, `struct fl_algorithm` (its state), "tcp_core.bpf.h", those of the
-// hooks below that it has, and this file. In a hook, `st` is its struct fl_algorithm *, `tcp` its struct cc_tcp *,
-// and the BPF program's `sk` is in scope. What a hook leaves undefined does what stands beside it:
-//   FL_INIT(st, tcp)                nothing
-//   FL_SSTHRESH(st, tcp)            half the window (reno_ssthresh)
-//   FL_CONG_CONTROL(st, tcp)        no cong_control: the kernel's PRR owns the window in recovery
-//   FL_CONG_AVOID(st, tcp, acked)   Reno's growth; not called beside cong_control
-//   FL_PKTS_ACKED(st, tcp, sample)  nothing; sample->rtt_us, sample->pkts_acked
-//   FL_SET_STATE(st, tcp, state)    nothing
-//   FL_CWND_EVENT(st, tcp, event)   nothing
-//   FL_UNDO_CWND(st, tcp)           the window before the reduction (reno_undo_cwnd)
+//   CC_HEADER       the sender's header; CC_SENDER_<its name> is defined too, for its hooks (../cc/tcp.h)
+//   FL_NAME         what the kernel calls it
+//   FL_ENA          with error notification around it (ena.bpf.h)
+//   FL_ALPHA, FL_BETA, FL_GAMMA; FL_INITIAL_WINDOW   its parameters, and its first window, where the row has them
+//
 // Each program goes through fl_open(): where nothing is to be decided, it puts right what a skipped callback left.
-#ifndef FAIRLANE_BPF_STRUCT_OPS_H
-#define FAIRLANE_BPF_STRUCT_OPS_H
+#include CC_HEADER
+#include "../cc/hooks.h"
 
-#include "../cc/reno.h"
-
-#ifndef FL_INIT
-#define FL_INIT(st, tcp) (void)(tcp)
-#endif
-#ifndef FL_SSTHRESH
-#define FL_SSTHRESH(st, tcp) reno_ssthresh(tcp)
-#endif
-#ifndef FL_CONG_AVOID
-#define FL_CONG_AVOID(st, tcp, acked) reno_cong_avoid(tcp, acked)
-#endif
-#ifndef FL_PKTS_ACKED
-#define FL_PKTS_ACKED(st, tcp, sample) (void)(tcp)
-#endif
-#ifndef FL_SET_STATE
-#define FL_SET_STATE(st, tcp, state) (void)(tcp)
-#endif
-#ifndef FL_UNDO_CWND
-#define FL_UNDO_CWND(st, tcp) reno_undo_cwnd(tcp)
+#ifdef FL_ENA
+#include "../cc/ena.h"
+struct fl_algorithm {
+	struct ena_sender ena;
+	CC_STATE base;
+};
+#include "tcp_core.bpf.h"
+#include "ena.bpf.h"
+#else
+struct fl_algorithm {
+	CC_STATE base;
+};
+#include "tcp_core.bpf.h"
+#define FL_INIT(st, tcp) CC_INIT(&(st)->base, tcp)
+#define FL_SSTHRESH(st, tcp) CC_SSTHRESH(&(st)->base, tcp)
+#define FL_CONG_CONTROL(st, tcp) CC_CONG_CONTROL(&(st)->base, tcp)
+#define FL_SET_STATE(st, tcp, state) CC_SET_STATE(&(st)->base, tcp, state)
 #endif
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -60,14 +52,14 @@ __u32 BPF_PROG(fl_ssthresh, struct sock *sk) {
 	return fl_remember_ssthresh(sk, FL_SSTHRESH(st, &tcp));
 }
 
-#ifdef FL_CONG_CONTROL
-// Only the first argument is read: the others changed in 6.10.
+#ifdef CC_CONG_CONTROL
 SEC("struct_ops/cong_control")
 void BPF_PROG(fl_cong_control, struct sock *sk) {
 	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
 	struct cc_tcp tcp;
 
 	fl_open(sk, &tcp);
+	fl_rate_sample(ctx, &tcp);
 	FL_CONG_CONTROL(st, &tcp);
 	fl_close(sk, &tcp);
 }
@@ -82,7 +74,7 @@ void BPF_PROG(fl_cong_avoid, struct sock *sk, __u32 ack, __u32 acked) {
 	struct cc_tcp tcp;
 
 	fl_open(sk, &tcp);
-	FL_CONG_AVOID(st, &tcp, acked);
+	CC_CONG_AVOID(&st->base, &tcp, acked);
 	fl_close(sk, &tcp);
 }
 #endif
@@ -93,7 +85,8 @@ void BPF_PROG(fl_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
 	struct cc_tcp tcp;
 
 	fl_open(sk, &tcp);
-	FL_PKTS_ACKED(st, &tcp, sample);
+	tcp.rtt_us = sample->rtt_us;
+	CC_PKTS_ACKED(&st->base, &tcp);
 	fl_close(sk, &tcp);
 }
 
@@ -112,14 +105,8 @@ void BPF_PROG(fl_cwnd_event, struct sock *sk, int event) {
 	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
 	struct cc_tcp tcp;
 
-#ifdef FL_CWND_EVENT
 	fl_open(sk, &tcp);
-	FL_CWND_EVENT(st, &tcp, event);
-#else
-	if (event != CC_COMPLETE_CWR)
-		return;
-	fl_open(sk, &tcp);
-#endif
+	CC_CWND_EVENT(&st->base, &tcp, (__u32)event);
 	fl_close(sk, &tcp);
 }
 
@@ -129,14 +116,14 @@ __u32 BPF_PROG(fl_undo_cwnd, struct sock *sk) {
 	struct cc_tcp tcp;
 
 	fl_open(sk, &tcp);
-	return FL_UNDO_CWND(st, &tcp);
+	return CC_UNDO_CWND(&st->base, &tcp);
 }
 
 SEC(".struct_ops")
 struct tcp_congestion_ops FL_NAME = {
 	.init = (void *)fl_init,
 	.ssthresh = (void *)fl_ssthresh,
-#ifdef FL_CONG_CONTROL
+#ifdef CC_CONG_CONTROL
 	.cong_control = (void *)fl_cong_control,
 #endif
 	.cong_avoid = (void *)fl_cong_avoid,
@@ -147,5 +134,3 @@ struct tcp_congestion_ops FL_NAME = {
 	.name = FL_STRINGIFY(FL_NAME),
 	.flags = TCP_CONG_NON_RESTRICTED,
 };
-
-#endif
