@@ -20,7 +20,7 @@ from typing import Any
 
 COMPILER = "p4c-bm2-ss"
 PROGRAMS = ("qthresh", "gfr", "ena", "codel", "fq_codel", "pie", "red")
-EXAMPLES = ("docs/examples/droptail/droptail",)
+EXAMPLES = ("docs/examples/droptail/droptail", "docs/examples/ecnmark/ecnmark")
 """Programs in folders of their own, as users have them: `fairlane p4 compile FOLDER` compiles those."""
 COMPILE_TIMEOUT_S = 120
 

@@ -106,6 +106,14 @@ void BPF_PROG(fl_cwnd_event, struct sock *sk, int event) {
 	struct cc_tcp tcp;
 
 	fl_open(sk, &tcp);
+#if CC_NEEDS_ECN
+	if (event == CC_ECN_NO_CE || event == CC_ECN_IS_CE) {
+		fl_open_mark(sk, &tcp);
+		CC_CWND_EVENT(&st->base, &tcp, (__u32)event);
+		fl_close_mark(sk, &tcp);
+		return;
+	}
+#endif
 	CC_CWND_EVENT(&st->base, &tcp, (__u32)event);
 	fl_close(sk, &tcp);
 }
@@ -119,6 +127,17 @@ __u32 BPF_PROG(fl_undo_cwnd, struct sock *sk) {
 	return CC_UNDO_CWND(&st->base, &tcp);
 }
 
+#ifdef CC_BURST
+SEC("struct_ops/min_tso_segs")
+__u32 BPF_PROG(fl_min_tso_segs, struct sock *sk) {
+	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
+	struct cc_tcp tcp;
+
+	fl_open(sk, &tcp);
+	return CC_BURST(&st->base, &tcp);
+}
+#endif
+
 SEC(".struct_ops")
 struct tcp_congestion_ops FL_NAME = {
 	.init = (void *)fl_init,
@@ -131,6 +150,9 @@ struct tcp_congestion_ops FL_NAME = {
 	.set_state = (void *)fl_set_state,
 	.cwnd_event = (void *)fl_cwnd_event,
 	.undo_cwnd = (void *)fl_undo_cwnd,
+#ifdef CC_BURST
+	.min_tso_segs = (void *)fl_min_tso_segs,
+#endif
 	.name = FL_STRINGIFY(FL_NAME),
-	.flags = TCP_CONG_NON_RESTRICTED,
+	.flags = TCP_CONG_NON_RESTRICTED | (CC_NEEDS_ECN ? TCP_CONG_NEEDS_ECN : 0),
 };

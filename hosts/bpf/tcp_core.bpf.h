@@ -20,9 +20,13 @@ extern int LINUX_KERNEL_VERSION __kconfig;
 #ifndef KERNEL_VERSION
 #define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))
 #endif
+#define TCP_CONG_NEEDS_ECN 2
 #define TCP_CONG_NON_RESTRICTED 1 // without it, a namespace's default cannot be set to the algorithm (5.13 and newer)
 #define FL_STRINGIFY_(x) #x
 #define FL_STRINGIFY(x) FL_STRINGIFY_(x)
+#define TCP_ECN_DEMAND_CWR 4 // of ecn_flags: our ACKs carry ECE
+#define ICSK_ACK_TIMER 2     // of icsk_ack.pending: an ACK is delayed
+#define ICSK_ACK_NOW 16
 #define FL_PRIV_BYTES 104 // ICSK_CA_PRIV_SIZE
 #define FL_UNEARNED_CWND 32768u // NSS_CWND of ../cc/nss.h
 
@@ -35,6 +39,9 @@ struct sock {
 
 struct inet_connection_sock {
 	__u8 icsk_ca_state : 5;
+	struct {
+		__u8 pending;
+	} icsk_ack;
 	__u64 icsk_ca_priv[FL_PRIV_BYTES / 8];
 };
 
@@ -61,6 +68,8 @@ struct tcp_sock {
 	__u32 app_limited;
 	__u32 srtt_us; // times 8
 	__u64 tcp_mstamp; // µs, of the newest event
+	__u32 rcv_nxt;
+	__u8 ecn_flags;
 	__u32 mss_cache;
 	__u32 snd_wnd;
 };
@@ -88,6 +97,7 @@ struct tcp_congestion_ops {
 	void (*set_state)(struct sock *sk, __u8 new_state);
 	void (*cwnd_event)(struct sock *sk, int ev);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	__u32 (*min_tso_segs)(struct sock *sk);
 	void (*cong_control)(struct sock *sk); // what follows changed in 6.10: fl_rate_sample()
 	__u32 (*undo_cwnd)(struct sock *sk);
 	char name[16];
@@ -161,6 +171,8 @@ static __always_inline void fl_close(struct sock *sk, const struct cc_tcp *tcp) 
 	tp->snd_cwnd = tcp->snd_cwnd;
 	tp->snd_cwnd_cnt = tcp->snd_cwnd_cnt;
 	tp->snd_ssthresh = tcp->snd_ssthresh;
+	if (tcp->app_limited != tp->app_limited)
+		tp->app_limited = tcp->app_limited;
 	if (tcp->pacing_rate == sk->sk_pacing_rate)
 		return;
 	sk->sk_pacing_rate = tcp->pacing_rate;
@@ -172,10 +184,11 @@ static __always_inline void fl_close(struct sock *sk, const struct cc_tcp *tcp) 
 static __always_inline void fl_rate_sample(const unsigned long long *ctx, struct cc_tcp *tcp) {
 	const struct rate_sample *rs;
 
+	// In assembly, or the compiler makes one load of both, at an offset that the verifier does not take.
 	if (LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 10, 0))
-		rs = (const struct rate_sample *)ctx[3];
+		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
 	else
-		rs = (const struct rate_sample *)ctx[1];
+		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
 	tcp->rtt_us = (cc_s32)rs->rtt_us;
 	tcp->rate.delivered = rs->delivered;
 	tcp->rate.interval_us = (cc_s32)rs->interval_us;
@@ -199,6 +212,29 @@ static __always_inline void fl_start(struct sock *sk, struct cc_tcp *tcp) {
 	if (fl_tcp_sock(sk)->data_segs_out == 0)
 		tcp->snd_cwnd = FL_INITIAL_WINDOW;
 #endif
+}
+
+// As a receiver of a sender that needs ECN: data came, with a mark or without.
+static __always_inline void fl_open_mark(struct sock *sk, struct cc_tcp *tcp) {
+	const struct tcp_sock *tp = fl_tcp_sock(sk);
+
+	tcp->rcv_nxt = tp->rcv_nxt;
+	tcp->ecn_echo = (tp->ecn_flags & TCP_ECN_DEMAND_CWR) != 0;
+	tcp->ack_now = 0;
+}
+
+static __always_inline void fl_close_mark(struct sock *sk, const struct cc_tcp *tcp) {
+	struct tcp_sock *tp = fl_tcp_sock(sk);
+
+	if (tcp->ack_now) {
+		if (tp->inet_conn.icsk_ack.pending & ICSK_ACK_TIMER)
+			bpf_tcp_send_ack(tp, tcp->ack_before); // with the echo as it was
+		tp->inet_conn.icsk_ack.pending |= ICSK_ACK_NOW;
+	}
+	if (tcp->ecn_echo)
+		tp->ecn_flags |= TCP_ECN_DEMAND_CWR;
+	else
+		tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 }
 
 // What ssthresh() answered is the newest good value.

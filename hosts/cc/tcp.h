@@ -99,7 +99,7 @@ struct cc_tcp {
 	cc_u32 delivered;      // packets known to have arrived (acknowledged, SACKed or told by a duplicate ACK), modulo 2^32
 	cc_u32 delivered_ce;   // of these, the ones whose ACK echoed a congestion mark (ECE), modulo 2^32
 	cc_u32 lost;           // packets found lost, modulo 2^32
-	cc_u32 app_limited;    // the application is the limit until `delivered` has passed this; 0: it is not
+	cc_u32 app_limited;    // the application is the limit until `delivered` has passed this; 0: it is not; written
 	cc_u32 mss_bytes;      // of a full segment
 	cc_u32 srtt_us;        // smoothed RTT; 0 before the first sample
 	cc_s32 rtt_us;         // RTT sample of this ACK, negative: none (Karn); CC_PKTS_ACKED and CC_CONG_CONTROL only

@@ -37,6 +37,8 @@ def simulated(variant: Variant) -> Mapping[str, Any]:
         tcp["rack"] = True
     if sysctls["tcp_timestamps"]:
         tcp["timestamps"] = True
+    if sysctls["tcp_ecn"] == 1:
+        tcp["ecn"] = True
     if variant.optional_sysctls["tcp_rto_min_us"] == 1:
         tcp["rto_min_ns"] = JIFFY_NS
     if "erto" in variant.programs:

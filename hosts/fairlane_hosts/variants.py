@@ -330,8 +330,26 @@ VARIANTS: Mapping[str, Variant] = _table(
         sysctls=MODERN_SYSCTLS,
     ),
     Variant(
+        name="dctcp",
+        header="dctcp",
+        paper="RFC 8257",
+        is_not="RFC 8257 in: marked packets are counted, not bytes. Its receivers need it too: their host is set to it "
+        "(cc/dctcp.h). SACK, RACK, timestamps and F-RTO are on",
+        defines=_LINUX_INITIAL_WINDOW,
+        sysctls=MODERN_SYSCTLS,
+    ),
+    Variant(
+        name="bbr",
+        header="bbr",
+        paper="Cardwell et al. 2016; draft-cardwell-iccrg-bbr-congestion-control-00 (version 1)",
+        is_not="driven by losses: it paces to what it measures. As Linux's it paces 1 % below, and leaves room for ACKs in clumps; "
+        "without Linux's sampling for policers. SACK, RACK, timestamps and F-RTO are on (cc/bbr.h)",
+        defines=_LINUX_INITIAL_WINDOW,
+        sysctls=MODERN_SYSCTLS,
+    ),
+    Variant(
         name="bbr-linux",
-        header="",
+        header="bbr",
         builtin="bbr",
         paper="Cardwell et al. 2016; Linux tcp_bbr, where the kernel has it",
         is_not="driven by losses: it paces to what it measures; SACK, RACK and timestamps are on",

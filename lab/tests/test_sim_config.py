@@ -57,8 +57,8 @@ def test_a_seed_moves_the_starts_a_little_and_always_the_same_way() -> None:
     assert starts(1)[0] != starts(1)[1]
 
 
-def test_every_variant_of_the_hosts_is_known_but_the_kernel_s_own() -> None:
-    assert set(VARIANTS) - set(SIM_VARIANTS) == {"bbr-linux"}
+def test_every_variant_of_the_hosts_is_known() -> None:
+    assert set(VARIANTS) <= set(SIM_VARIANTS)
     vegas = VARIANTS["vegas"].defines
     alpha_beta_gamma = {name: SIM_VARIANTS["vegas"][name] for name in ("alpha", "beta", "gamma")}
     assert alpha_beta_gamma == {"alpha": vegas["FL_ALPHA"], "beta": vegas["FL_BETA"], "gamma": vegas["FL_GAMMA"]}

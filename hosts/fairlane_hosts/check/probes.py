@@ -237,7 +237,8 @@ _TRIALS: Mapping[str, tuple[Probe, ...]] = MappingProxyType(
 
 def probes_of(variant: Variant) -> tuple[Probe, ...]:
     """The trials of a variant, the simplest first."""
-    start = (initial_window,) if "FL_INITIAL_WINDOW" in variant.defines else ()
+    probes_tail = variant.sysctls["tcp_early_retrans"] > 0  # one segment more than the window, while ACKs are held
+    start = (initial_window,) if "FL_INITIAL_WINDOW" in variant.defines and not probes_tail else ()
     return (runs, *start, *_TRIALS.get(variant.name, ()))
 
 

@@ -25,7 +25,8 @@ fn main() -> io::Result<()> {
             .compile(&format!("fairlane_cc_{name}"));
         let _ = writeln!(table, "extern const struct cc_ops cc_sender_{name};");
     }
-    table += "extern const struct cc_ops *const cc_senders[];\nextern const size_t cc_senders_len;\n";
+    table +=
+        "extern const struct cc_ops *const cc_senders[];\nextern const size_t cc_senders_len;\n";
     let _ = writeln!(table, "const size_t cc_senders_len = {};", senders.len());
     table += "const struct cc_ops *const cc_senders[] = {\n";
     for name in &senders {

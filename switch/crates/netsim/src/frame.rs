@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use checksum::{csum16, Sum};
+use tcp::segment::Ecn;
 
 mod field {
     use super::Range;
@@ -16,6 +17,7 @@ mod field {
     pub(super) const SRC_MAC: Range<usize> = 6..12;
     pub(super) const ETHER_TYPE: Range<usize> = 12..14;
     // Of IPv4, from its start (RFC 791 §3.1).
+    pub(super) const DSCP_ECN: usize = 1;
     pub(super) const TOTAL_LENGTH: Range<usize> = 2..4;
     pub(super) const IDENTIFICATION: Range<usize> = 4..6;
     pub(super) const FLAGS_FRAGMENT: Range<usize> = 6..8;
@@ -62,6 +64,7 @@ pub(crate) struct Headers {
     pub(crate) dst: [u8; 4],
     pub(crate) protocol: u8,
     pub(crate) identification: u16,
+    pub(crate) ecn: Ecn,
 }
 
 impl Headers {
@@ -74,7 +77,7 @@ impl Headers {
         frame[field::ETHER_TYPE].copy_from_slice(&ETHER_TYPE_IPV4);
         let ip = &mut frame[ETHERNET_LEN..TRANSPORT];
         ip[0] = VERSION_IHL;
-        ip[1] = 0;
+        ip[field::DSCP_ECN] = self.ecn as u8;
         ip[field::TOTAL_LENGTH].copy_from_slice(&total_length.to_be_bytes());
         ip[field::IDENTIFICATION].copy_from_slice(&self.identification.to_be_bytes());
         ip[field::FLAGS_FRAGMENT].copy_from_slice(&DONT_FRAGMENT);
@@ -95,6 +98,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) src: [u8; 4],
     pub(crate) dst: [u8; 4],
     pub(crate) protocol: u8,
+    pub(crate) ecn: Ecn,
     /// Transport header and payload, padding cut off.
     pub(crate) body: &'a [u8],
 }
@@ -129,6 +133,7 @@ impl<'a> Packet<'a> {
             src: four(&ip[field::SRC]),
             dst: four(&ip[field::DST]),
             protocol: ip[field::PROTOCOL],
+            ecn: Ecn::from_bits(ip[field::DSCP_ECN]),
             body: &frame[TRANSPORT..end],
         })
     }
@@ -189,6 +194,7 @@ mod tests {
             dst: B,
             protocol: PROTOCOL_UDP,
             identification: 7,
+            ecn: Ecn::Ect0,
         };
         headers.emit(&mut frame);
         emit_udp(A, B, (1000, 2000), &mut frame[TRANSPORT..]);
@@ -200,7 +206,7 @@ mod tests {
         for payload in [0, 1, 2, 3, 957] {
             let frame = datagram(payload);
             let packet = Packet::parse(&frame).unwrap();
-            assert_eq!((packet.src, packet.dst), (A, B));
+            assert_eq!((packet.src, packet.dst, packet.ecn), (A, B, Ecn::Ect0));
             assert_eq!(parse_udp(A, B, packet.body), Ok((1000, 2000, payload)));
         }
     }

@@ -5,6 +5,7 @@ use crate::fabric::Fabric;
 use crate::frame::{FrameError, Headers, TRANSPORT};
 use crate::results::HostReport;
 use device::Nanos;
+use tcp::segment::Ecn;
 
 pub(crate) struct Host {
     pub(crate) ip: [u8; 4],
@@ -14,6 +15,14 @@ pub(crate) struct Host {
     pub(crate) uplink: u32,
     identification: u16,
     pub(crate) counts: HostReport,
+}
+
+/// Of the IP header of a frame that leaves.
+#[derive(Clone, Copy)]
+pub(crate) struct To {
+    pub(crate) dst: [u8; 4],
+    pub(crate) protocol: u8,
+    pub(crate) ecn: Ecn,
 }
 
 /// What became of a frame that came in.
@@ -47,8 +56,7 @@ impl Host {
     pub(crate) fn send(
         &mut self,
         now: Nanos,
-        dst: [u8; 4],
-        protocol: u8,
+        to: To,
         len: usize,
         fabric: &mut Fabric,
         emit: impl FnOnce(&mut [u8]),
@@ -61,9 +69,10 @@ impl Host {
             src_mac: self.mac,
             dst_mac: self.gateway_mac,
             src: self.ip,
-            dst,
-            protocol,
+            dst: to.dst,
+            protocol: to.protocol,
             identification: self.identification,
+            ecn: to.ecn,
         };
         headers.emit(frame);
         emit(&mut frame[TRANSPORT..]);

@@ -6,10 +6,11 @@ use crate::fabric::Fabric;
 use crate::flow::Flow;
 use crate::frame::{emit_udp, parse_udp, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
 use crate::frames::FrameId;
-use crate::host::{Host, Taken};
+use crate::host::{Host, Taken, To};
 use crate::results::{FlowReport, HostReport, Transfer};
 use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
 use device::Nanos;
+use tcp::segment::Ecn;
 use tcp::{Addr, Connection, Damaged, ParseError, Segment, State};
 
 /// All hosts and flows.
@@ -54,7 +55,8 @@ impl Hosts {
             Ok(packet) if packet.dst != ip || packet.dst_mac != mac => Taken::NotForUs,
             Ok(packet) => match packet.protocol {
                 PROTOCOL_TCP => match Segment::parse(packet.src, packet.dst, packet.body) {
-                    Ok(segment) => {
+                    Ok(mut segment) => {
+                        segment.ecn = packet.ecn;
                         let (local, remote) = (packet.dst, packet.src);
                         self.receive_segment(now, host, local, remote, &segment, fabric)
                     }
@@ -189,7 +191,12 @@ impl Hosts {
         loop {
             while let Some(segment) = connection.poll_transmit(now) {
                 let len = segment.wire_len();
-                host.send(now, dst, PROTOCOL_TCP, len, fabric, |out| {
+                let to = To {
+                    dst,
+                    protocol: PROTOCOL_TCP,
+                    ecn: segment.ecn,
+                };
+                host.send(now, to, len, fabric, |out| {
                     segment.encode_header(src, dst, out);
                 });
                 if !endpoint.pending.is_empty() {
@@ -391,7 +398,12 @@ impl Hosts {
         let (src, dst) = (flow.sender.ip, flow.receiver.ip);
         let ports = (flow.sender.port, flow.receiver.port);
         let host = &mut self.hosts[flow.from as usize];
-        host.send(now, dst, PROTOCOL_UDP, UDP_LEN + payload, fabric, |out| {
+        let to = To {
+            dst,
+            protocol: PROTOCOL_UDP,
+            ecn: Ecn::NotEct,
+        };
+        host.send(now, to, UDP_LEN + payload, fabric, |out| {
             emit_udp(src, dst, ports, out);
         });
     }

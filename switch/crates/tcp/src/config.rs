@@ -107,6 +107,8 @@ pub struct TcpConfig {
     pub dupack_threshold: u32,
     /// Restart from the initial window after an idle RTO (RFC 5681 §4.1).
     pub slow_start_after_idle: bool,
+    /// Offer ECN, and grant it (RFC 3168); a control that needs it does without being told.
+    pub ecn: bool,
     /// Error notification, both roles: name corrupted segments to the peer, and take its names (docs/design-senders.md).
     pub ena: bool,
     /// With `ena`: this end names what it gets corrupted; false: a receiver that knows nothing of it.
@@ -148,6 +150,7 @@ impl Default for TcpConfig {
             limited_transmit: true,
             dupack_threshold: 3,
             slow_start_after_idle: false,
+            ecn: false,
             ena: false,
             receiver_program: true,
             ena_presumes: true,

@@ -39,6 +39,8 @@ pub struct Stats {
     pub ena_presumed: u64,
     /// With ENA: recoveries that reduced the window.
     pub ena_reduced: u64,
+    /// Packets whose ACK echoed a congestion mark.
+    pub delivered_ce: u64,
     /// Duplicate ACKs received (RFC 5681 §2).
     pub dupacks: u64,
     /// Segments without payload, SYN, FIN or RST.

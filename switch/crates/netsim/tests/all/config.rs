@@ -58,7 +58,7 @@ fn unknown_keys_and_wrong_types_are_told() {
         ("/flows/0/start_ns", json!(-1), "flows[0].start_ns: invalid value: integer `-1`, expected u64"),
         ("/hosts/0/ip", json!("10.0.0"), "hosts[0].ip: invalid IPv4 address syntax"),
         ("/hosts/1/mac", json!("08:00:00"), "hosts[1].mac: \"08:00:00\" is not an Ethernet address; allowed: six bytes such as 08:00:00:00:00:01"),
-        ("/flows/0/tcp/cc", json!("cubix"), "flows[0].tcp.cc: no congestion control is called \"cubix\" (allowed: bcr, "),
+        ("/flows/0/tcp/cc", json!("cubix"), "flows[0].tcp.cc: no congestion control is called \"cubix\" (allowed: "),
         ("/flows/0/tcp/mss", json!(1), "flows[0].tcp.mss: unknown field `mss`, expected one of "),
         ("/flows/0/app", json!({}), "flows[0].app.kind: is missing; allowed: greedy, bytes, on_off, web, interactive, cbr_udp"),
         ("/flows/0/app", json!({"kind": "ftp"}), "flows[0].app.kind: \"ftp\" is not allowed; allowed: greedy, bytes, on_off, web, interactive, cbr_udp"),

@@ -28,6 +28,11 @@ impl CcName {
         self.0.name()
     }
 
+    /// Whether it asks for ECN, and has a rule of its own for what its receiver echoes.
+    pub fn needs_ecn(self) -> bool {
+        self.0.needs_ecn != 0
+    }
+
     /// alpha, beta, gamma where a configuration leaves them out; zeros when the control has none.
     pub fn default_params(self) -> Params {
         self.0.defaults
@@ -101,6 +106,19 @@ impl CongestionControl {
 
     pub fn name(&self) -> &'static str {
         self.ops.name()
+    }
+
+    pub fn needs_ecn(&self) -> bool {
+        self.ops.needs_ecn != 0
+    }
+
+    /// Packets that leave back to back when it paces, at least 1.
+    pub fn burst(&mut self, tcp: &mut CcTcp) -> u32 {
+        match self.ops.burst {
+            // SAFETY: as `state` says.
+            Some(burst) => unsafe { burst(self.state(), tcp) }.max(1),
+            None => 1,
+        }
     }
 
     /// Whether the control owns the window (`cong_control`), in recovery too.

@@ -86,6 +86,9 @@ pub enum CaEvent {
     CompleteCwr = 2,
     /// A retransmission timeout.
     Loss = 3,
+    /// As a receiver: data without a congestion mark, and with one.
+    EcnNoCe = 4,
+    EcnIsCe = 5,
 }
 
 /// Parameters of a control, packets.

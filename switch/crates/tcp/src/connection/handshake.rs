@@ -4,6 +4,7 @@
 use super::{Connection, State};
 use crate::config::{Recovery, TcpConfig};
 use crate::receiver::window_shift;
+use crate::segment::flags::Flags;
 use crate::segment::options::{Options, SackBlocks, TIMESTAMPS_LEN};
 use crate::segment::Segment;
 use crate::sender::ack::timestamp;
@@ -20,6 +21,8 @@ pub(super) struct Handshake {
     mss_bytes: u32,
     sack: bool,
     timestamps: bool,
+    /// We ask for ECN, and grant it to a peer that asks.
+    ecn: bool,
     window_shift: Option<u8>,
     negotiated: Negotiated,
     /// A SYN (or SYN-ACK) is to be sent.
@@ -37,12 +40,14 @@ impl Handshake {
             mss_bytes: config.mss_bytes,
             sack: config.recovery == Recovery::Sack,
             timestamps: config.timestamps,
+            ecn: config.ecn || config.cc.needs_ecn(),
             window_shift: config
                 .window_scale
                 .then(|| window_shift(config.receive_buffer_bytes())),
             negotiated: Negotiated {
                 sack: false,
                 timestamps: false,
+                ecn: false,
                 mss_bytes: config.mss_bytes,
             },
             due: true,
@@ -67,6 +72,15 @@ impl Handshake {
     /// Asks for the SYN-ACK once more: its SYN came again.
     pub fn repeat(&mut self) {
         self.due = true;
+    }
+
+    /// What a SYN, or a SYN-ACK, says of ECN.
+    pub fn ecn_flags(&self, synack: bool) -> Flags {
+        match (synack, self.ecn, self.negotiated.ecn) {
+            (false, true, _) => Flags::ECE | Flags::CWR,
+            (true, _, true) => Flags::ECE,
+            _ => Flags::NONE,
+        }
     }
 
     /// Options of a SYN, or of the SYN-ACK that answers `accepted`.
@@ -114,6 +128,10 @@ impl Connection {
             }
         };
         let peer_mss = syn.options.mss.map_or(DEFAULT_MSS_BYTES, u32::from);
+        let offered = match syn.flags.ack() {
+            true => Flags::ECE,
+            false => Flags::ECE | Flags::CWR,
+        };
         let overhead = if timestamps.is_some() {
             TIMESTAMPS_LEN as u32
         } else {
@@ -122,6 +140,7 @@ impl Connection {
         handshake.negotiated = Negotiated {
             sack: handshake.sack && syn.options.sack_permitted,
             timestamps: timestamps.is_some(),
+            ecn: handshake.ecn && syn.flags.contains(offered),
             mss_bytes: handshake
                 .mss_bytes
                 .min(peer_mss.saturating_sub(overhead))

@@ -2,7 +2,8 @@
 //! A segment comes in: the checks of RFC 9293 §3.10.7 in their order.
 
 use super::{Connection, State};
-use crate::segment::{Damaged, Segment};
+use crate::segment::flags::Flags;
+use crate::segment::{Damaged, Ecn, Segment};
 use crate::sender::ack::Ack;
 use crate::seq::after;
 use crate::Nanos;
@@ -115,6 +116,7 @@ impl Connection {
                 has_data: segment.seq_len() > 0,
                 sack: &segment.options.sack,
                 ena: segment.options.ena,
+                ece: segment.flags.contains(Flags::ECE),
                 tsecr: segment
                     .options
                     .timestamps
@@ -124,6 +126,7 @@ impl Connection {
         );
         self.after_ack(now);
         if segment.seq_len() > 0 && self.state != State::Closed {
+            let ack_was_delayed = self.receiver.ack_is_delayed();
             self.receiver.on_data(
                 now,
                 segment.seq,
@@ -131,7 +134,34 @@ impl Connection {
                 segment.flags.fin(),
                 self.sender.stats_mut(),
             );
+            if self.sender.has_ecn() && segment.payload_len > 0 {
+                self.note_mark(now, segment, ack_was_delayed);
+            }
             self.after_data(now);
+        }
+    }
+
+    /// The receiver's half of ECN (RFC 3168 §6.1.3): a mark is echoed until the sender says that it has reduced its window;
+    /// a congestion control that asks for ECN may have its own rule (DCTCP, RFC 8257 §3.2).
+    fn note_mark(&mut self, now: Nanos, segment: &Segment, ack_was_delayed: bool) {
+        let (marked, prior) = (segment.ecn == Ecn::Ce, self.receiver.echoes_mark());
+        if segment.flags.contains(Flags::CWR) {
+            self.receiver.set_echo(false);
+            self.receiver.request_ack(); // the sender's window may be a single packet
+        }
+        let rcv_nxt = self.receiver.rcv_nxt();
+        if let Some(event) = self.sender.on_mark(now, marked, rcv_nxt, prior) {
+            if event.ack_now {
+                if ack_was_delayed {
+                    self.receiver.set_echo(prior);
+                    self.receiver.acknowledge_before(event.ack_before);
+                }
+                self.receiver.request_ack();
+            }
+            self.receiver.set_echo(event.echo);
+        } else if marked && !self.receiver.echoes_mark() {
+            self.receiver.set_echo(true);
+            self.receiver.request_ack();
         }
     }
 

@@ -4,7 +4,7 @@
 use super::{Connection, State};
 use crate::segment::flags::Flags;
 use crate::segment::options::{Options, SackBlocks};
-use crate::segment::Segment;
+use crate::segment::{Ecn, Segment};
 use crate::sender::ack::timestamp;
 use crate::Nanos;
 
@@ -47,6 +47,9 @@ impl Connection {
         let mut segment = self.ack_segment(now, next.seq, flags);
         segment.payload_len = next.len;
         if next.len > 0 {
+            self.mark_capable(&mut segment, next.is_retransmission());
+        }
+        if next.len > 0 {
             segment.options.sack = SackBlocks::default(); // the segment is full: blocks go into ACKs of their own
         }
         Some(segment)
@@ -63,11 +66,31 @@ impl Connection {
         }
         self.sender.stats_mut().acks_sent += 1;
         let seq = self.sender.snd_nxt();
+        let earlier = self.receiver.take_earlier_ack();
         let mut segment = self.ack_segment(now, seq, Flags::ACK);
+        if let Some((ack, echo)) = earlier {
+            segment.ack = ack;
+            segment.flags = if echo {
+                Flags::ACK | Flags::ECE
+            } else {
+                Flags::ACK
+            };
+            self.receiver.request_ack(); // the one that follows has the new echo
+        }
         segment.options.ena = self.receiver.take_name();
         let room = segment.options.sack_room();
         segment.options.sack.truncate(room);
         Some(segment)
+    }
+
+    /// New data is ECN-capable, and says that the window was reduced (RFC 3168 §6.1.2, §6.1.5).
+    fn mark_capable(&mut self, segment: &mut Segment, again: bool) {
+        if self.sender.is_ecn_capable(again) {
+            segment.ecn = Ecn::Ect0;
+        }
+        if !again && self.sender.take_cwr() {
+            segment.flags = segment.flags | Flags::CWR;
+        }
     }
 
     /// A segment that acknowledges all there is, without payload.
@@ -79,23 +102,30 @@ impl Connection {
         let mut blocks = self.receiver.sack_blocks();
         blocks.truncate(options.sack_room());
         options.sack = blocks;
+        let echo = if self.receiver.echoes_mark() {
+            Flags::ECE
+        } else {
+            Flags::NONE
+        };
         Segment {
             src_port: self.local.port,
             dst_port: self.remote.port,
             seq,
             ack: self.receiver.rcv_nxt(),
-            flags,
+            flags: flags | echo,
             window: self.receiver.announce(false),
             options,
-            payload_len: 0,
+            ..Segment::default()
         }
     }
 
     pub(super) fn syn_segment(&mut self, options: Options, synack: bool) -> Segment {
+        // RFC 3168 §6.1.1: the SYN offers ECN by both bits, the SYN-ACK accepts it by one.
+        let ecn = self.handshake.ecn_flags(synack);
         let flags = if synack {
-            Flags::SYN | Flags::ACK
+            Flags::SYN | Flags::ACK | ecn
         } else {
-            Flags::SYN
+            Flags::SYN | ecn
         };
         Segment {
             src_port: self.local.port,
@@ -105,7 +135,7 @@ impl Connection {
             flags,
             window: self.receiver.announce(true),
             options,
-            payload_len: 0,
+            ..Segment::default()
         }
     }
 }

@@ -51,6 +51,10 @@ pub struct Receiver {
     last_ack_sent: u32,
     ack_now: bool,
     delayed_ack_deadline: Option<Nanos>,
+    /// Our ACKs carry ECE (RFC 3168 §6.1.3, RFC 8257 §3.2).
+    echo: bool,
+    /// An ACK that goes before the next one: its number and whether it carries ECE.
+    earlier_ack: Option<(u32, bool)>,
 }
 
 /// The shift that makes a buffer fit into the window field.
@@ -93,6 +97,8 @@ impl Receiver {
             last_ack_sent: 0,
             ack_now: false,
             delayed_ack_deadline: None,
+            echo: false,
+            earlier_ack: None,
         }
     }
 
@@ -235,6 +241,28 @@ impl Receiver {
         } else if self.delayed_ack_deadline.is_none() {
             self.delayed_ack_deadline = Some(now + self.delayed_ack_timeout_ns);
         }
+    }
+
+    pub fn echoes_mark(&self) -> bool {
+        self.echo
+    }
+
+    pub fn set_echo(&mut self, echo: bool) {
+        self.echo = echo;
+    }
+
+    /// Data that came waits for its ACK.
+    pub fn ack_is_delayed(&self) -> bool {
+        self.delayed_ack_deadline.is_some()
+    }
+
+    /// The next ACK is one of `ack` with the present echo, and one of all that is there follows it.
+    pub fn acknowledge_before(&mut self, ack: u32) {
+        self.earlier_ack = Some((ack, self.echo));
+    }
+
+    pub fn take_earlier_ack(&mut self) -> Option<(u32, bool)> {
+        self.earlier_ack.take()
     }
 
     /// An ACK that something else than data asks for.

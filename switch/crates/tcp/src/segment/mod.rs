@@ -53,6 +53,32 @@ pub struct Segment {
     pub window: u16,
     pub options: Options,
     pub payload_len: u32,
+    /// Of the IP header that carries it: the host writes it there and takes it from there.
+    pub ecn: Ecn,
+}
+
+/// The ECN field of an IP header (RFC 3168 §5).
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Ecn {
+    #[default]
+    NotEct = 0,
+    Ect1 = 1,
+    Ect0 = 2,
+    /// Congestion experienced: marked on the way.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// Of the last two bits of IPv4's second byte.
+    pub const fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
 }
 
 /// What can be read of a segment whose checksum is wrong; any of it may be what is wrong.
@@ -160,6 +186,7 @@ impl Segment {
             window: be16(&bytes[field::WINDOW]),
             options: Options::parse(&bytes[BASE_HEADER_LEN..header_len])?,
             payload_len: (bytes.len() - header_len) as u32,
+            ecn: Ecn::NotEct,
         })
     }
 }

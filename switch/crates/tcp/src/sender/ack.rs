@@ -23,6 +23,8 @@ pub struct Ack<'a> {
     pub sack: &'a SackBlocks,
     /// Where a segment begins that came in corrupted.
     pub ena: Option<u32>,
+    /// The receiver echoes a congestion mark.
+    pub ece: bool,
     /// The echoed timestamp.
     pub tsecr: Option<u32>,
 }
@@ -37,6 +39,8 @@ pub(super) struct AckFlags {
     /// When a named segment that is acknowledged now had been sent again.
     pub repair_sent_ns: Option<Nanos>,
     pub tsecr: Option<u32>,
+    /// It echoes a congestion mark.
+    pub ece: bool,
 }
 
 impl Sender {
@@ -60,7 +64,9 @@ impl Sender {
             return;
         }
 
+        let ece = ack.ece && self.negotiated.ecn;
         let (prior_delivered, prior_lost) = (self.delivered, self.board.lost_ever());
+        let (prior_ce, prior_in_flight) = (self.stats.delivered_ce, self.board.in_flight());
         self.begin_counting_drops();
         let mut acked = AckedSegments::default();
         if self.sack() && !ack.sack.is_empty() {
@@ -74,6 +80,9 @@ impl Sender {
         }
         self.count_delivered(&mut acked);
         self.note_delivered(now, &acked);
+        if ece {
+            self.stats.delivered_ce = prior_ce + self.delivered - prior_delivered;
+        }
         let rtt_ns = self.rtt_sample(now, ack.tsecr, &acked);
         let not_dup = una_advanced || ack.has_data || window_updated;
         let named = match ack.ena {
@@ -86,7 +95,8 @@ impl Sender {
         self.cc.pkts_acked(&mut self.tcp);
 
         self.stats.dupacks += u64::from(!not_dup);
-        if !not_dup || named || acked.newly_sacked > 0 || self.ca_state() != CaState::Open {
+        let odd = !not_dup || named || acked.newly_sacked > 0 || ece;
+        if odd || self.ca_state() != CaState::Open {
             self.alert(AckFlags {
                 una_advanced,
                 dupack: !not_dup && !named, // the segment that left the network is the corrupted one
@@ -94,13 +104,19 @@ impl Sender {
                 original_acked: acked.original_acked,
                 repair_sent_ns: acked.last_repair_sent_ns,
                 tsecr: ack.tsecr,
+                ece,
             });
         }
         if self.in_reduction() {
             self.count_drops_in_recovery();
         }
         let delivered = (self.delivered - prior_delivered) as u32;
-        let lost = self.board.lost_ever() > prior_lost;
+        let losses = (self.board.lost_ever() - prior_lost) as u32;
+        if ece {
+            self.stats.delivered_ce = prior_ce + u64::from(delivered);
+        }
+        self.sample_rate(now, &acked, delivered, losses, prior_in_flight);
+        let lost = losses > 0;
         if !self.erto_holds_window() {
             self.control_window(una_advanced, delivered, lost);
         }

@@ -5,11 +5,14 @@ use super::ack::AckFlags;
 use super::{Rexmit, Sender};
 use crate::cc::CaState;
 use crate::config::Recovery;
-use crate::seq::before;
+use crate::seq::{after, before};
 
 impl Sender {
     /// For every ACK that is dubious: a duplicate, one with new SACKs, or any outside of Open.
     pub(super) fn alert(&mut self, flags: AckFlags) {
+        if flags.ece {
+            self.prior_ssthresh = 0; // marks are congestion: no undo
+        }
         if self.board.packets_out() == 0 && !self.sack() {
             self.board.reset_dupacks();
         }
@@ -21,6 +24,9 @@ impl Sender {
             if self.recovery_is_over(&flags) {
                 return;
             }
+        } else if self.ca_state() == CaState::Cwr && after(self.tcp.snd_una, self.tcp.high_seq) {
+            self.end_reduction(); // what told the receiver of it has arrived
+            self.set_ca_state(CaState::Open);
         } else if self.ca_state() == CaState::Recovery
             && self.recovery == Recovery::Reno
             && flags.una_advanced
@@ -103,6 +109,9 @@ impl Sender {
             self.board.mark_head_lost();
         }
         if !dropped && !by_dupacks {
+            if flags.ece {
+                self.enter_cwr();
+            }
             self.keep_open();
             return;
         }
@@ -133,8 +142,25 @@ impl Sender {
         self.delivered += u64::from(self.board.add_dupack());
     }
 
-    /// Open with nothing odd in flight, else Disorder.
+    /// A mark was echoed: the window is reduced as for a loss, once a round trip (RFC 3168 §6.1.2).
+    fn enter_cwr(&mut self) {
+        self.prior_ssthresh = 0;
+        if self.ca_state() >= CaState::Cwr {
+            return;
+        }
+        self.undo_marker = false;
+        self.begin_reduction();
+        self.set_ca_state(CaState::Cwr);
+        if !self.prr && !self.cc.owns_cwnd() {
+            self.tcp.snd_cwnd = self.tcp.snd_ssthresh;
+        }
+    }
+
+    /// Open with nothing odd in flight, else Disorder; a reduction for a mark goes on.
     pub(super) fn keep_open(&mut self) {
+        if self.ca_state() == CaState::Cwr {
+            return;
+        }
         let retransmitted = self.board.any_retransmitted();
         if !retransmitted {
             self.retrans_stamp = None;
@@ -153,10 +179,12 @@ impl Sender {
 
     /// Fast retransmit and fast recovery begin (RFC 5681 §3.2 steps 2 and 3, RFC 6675 §5 step 4).
     fn enter_recovery(&mut self) {
-        self.prior_ssthresh = self.current_ssthresh();
         self.undo_marker = true;
         self.board.mark_head_lost();
-        self.begin_reduction();
+        if !self.in_reduction() {
+            self.prior_ssthresh = self.current_ssthresh();
+            self.begin_reduction();
+        }
         self.set_ca_state(CaState::Recovery);
         self.rescue = true;
         if !self.prr && !self.cc.owns_cwnd() {

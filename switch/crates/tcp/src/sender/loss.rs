@@ -43,6 +43,7 @@ impl Sender {
         }
         self.tcp.snd_cwnd = self.board.in_flight() + 1;
         self.tcp.snd_cwnd_cnt = 0;
+        self.cwr_due = self.negotiated.ecn;
         self.set_ca_state(CaState::Loss);
         self.tcp.high_seq = self.tcp.snd_nxt;
         // RFC 5682 §2.1 step 1: not while a recovery is going on, unless this timeout repeats one.

@@ -11,13 +11,14 @@
 //! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`erto`]: E-RTO;
 //!   [`rack`]: losses by time; [`undo`]: none was lost.
 //! - [`ena`]: losses that the receiver found to be corruption.
+//! - [`rate`]: delivery-rate samples, and pacing.
 //! - [`reduction`]: the window in recovery and its growth; [`transmit`]: what may be sent; [`persist`]: zero windows.
 //!
 //! Without SACK, duplicate ACKs are counted as SACKed segments. So "cwnd = ssthresh, and `sacked_out` grows" is
 //! the inflated window of RFC 5681 §3.2 and RFC 6582 seen from the other side: in flight shrinks instead of cwnd growing,
 //! and cwnd in a trace is never inflated.
 //!
-//! NOT here: ECN (CWR is never entered), tail loss probes, D-SACK, adaptive reordering, pacing, TSO, Nagle,
+//! NOT here: tail loss probes, D-SACK, adaptive reordering, TSO, Nagle,
 //! giving up (an endpoint retries for ever, at the back-off's maximum).
 
 pub mod ack;
@@ -27,6 +28,7 @@ pub mod erto;
 pub mod loss;
 pub mod persist;
 pub mod rack;
+pub mod rate;
 pub mod reduction;
 pub mod rtt;
 pub mod scoreboard;
@@ -41,6 +43,7 @@ use ena::Ena;
 use erto::Erto;
 use persist::Persist;
 use rack::Rack;
+use rate::{Pacer, RateEstimator};
 use rtt::RttEstimator;
 use scoreboard::Scoreboard;
 
@@ -73,8 +76,20 @@ pub struct Negotiated {
     /// Both permit SACK and `recovery` is `sack`.
     pub sack: bool,
     pub timestamps: bool,
+    /// RFC 3168.
+    pub ecn: bool,
     /// Application bytes of a full segment.
     pub mss_bytes: u32,
+}
+
+/// What a control that needs ECN answers as a receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkAnswer {
+    /// Our ACKs carry ECE from now on.
+    pub echo: bool,
+    /// Acknowledge at once, and, with the echo as it was, what came until `ack_before`.
+    pub ack_now: bool,
+    pub ack_before: u32,
 }
 
 pub struct Sender {
@@ -128,6 +143,11 @@ pub struct Sender {
     prr_delivered: u32,
     prr_out: u32,
 
+    /// The next new segment tells the receiver that the window was reduced (RFC 3168 §6.1.2).
+    cwr_due: bool,
+    rate: RateEstimator,
+    pacer: Pacer,
+
     rexmit: Rexmit,
     /// The recovery's rescue retransmission was not used yet.
     rescue: bool,
@@ -179,6 +199,7 @@ impl Sender {
             negotiated: Negotiated {
                 sack: false,
                 timestamps: false,
+                ecn: false,
                 mss_bytes: config.mss_bytes,
             },
             prr: config.prr && matches!(config.recovery, Recovery::Newreno | Recovery::Sack),
@@ -208,6 +229,9 @@ impl Sender {
             backoffs: 0,
             prr_delivered: 0,
             prr_out: 0,
+            cwr_due: false,
+            rate: RateEstimator::default(),
+            pacer: Pacer::default(),
             rexmit: Rexmit::None,
             rescue: false,
             force_head: false,
@@ -252,6 +276,7 @@ impl Sender {
     /// Application bytes to send; `u64::MAX` is endless.
     pub fn write(&mut self, bytes: u64) {
         if self.fin == Fin::Open {
+            self.note_lull();
             self.unsent = self.unsent.saturating_add(bytes);
         }
     }
@@ -309,6 +334,7 @@ impl Sender {
             self.rto_deadline,
             self.persist.deadline(),
             self.rack.deadline(),
+            self.pacer.deadline(),
         ]
         .into_iter()
         .flatten()
@@ -348,6 +374,8 @@ impl Sender {
         self.tcp.retrans_out = self.board.retrans_out();
         self.tcp.cwnd_limited = u32::from(self.cwnd_limits());
         self.tcp.delivered = self.delivered as u32; // modulo 2^32, as the kernel counts
+        self.tcp.delivered_ce = self.stats.delivered_ce as u32;
+        self.tcp.app_limited = self.rate.app_limited();
         self.tcp.lost = self.board.lost_ever() as u32;
         self.tcp.srtt_us = (self.rtt.srtt_ns() / 1000).min(u64::from(u32::MAX)) as u32;
     }
@@ -368,6 +396,46 @@ impl Sender {
         self.stats.ena_reduced += u64::from(self.ena.is_on());
         self.view();
         self.cc.ssthresh(&mut self.tcp)
+    }
+
+    pub fn has_ecn(&self) -> bool {
+        self.negotiated.ecn
+    }
+
+    /// Whether data may be marked on its way. RFC 3168 §6.1.5: `again`, a retransmission, not; a control that needs ECN has
+    /// these marked as well (Linux: tcp_ecn_send).
+    pub fn is_ecn_capable(&self, again: bool) -> bool {
+        self.negotiated.ecn && (!again || self.cc.needs_ecn())
+    }
+
+    pub fn take_cwr(&mut self) -> bool {
+        std::mem::take(&mut self.cwr_due)
+    }
+
+    /// Data came in, `marked` or not, and our ACKs echo `echo`: what the control makes of it. None: it has no rule of its own.
+    pub fn on_mark(
+        &mut self,
+        now: Nanos,
+        marked: bool,
+        rcv_nxt: u32,
+        echo: bool,
+    ) -> Option<MarkAnswer> {
+        if !self.cc.needs_ecn() {
+            return None;
+        }
+        self.tcp.now_ns = now;
+        self.tcp.rcv_nxt = rcv_nxt;
+        self.tcp.ecn_echo = u32::from(echo);
+        self.tcp.ack_now = 0;
+        self.cwnd_event(match marked {
+            true => CaEvent::EcnIsCe,
+            false => CaEvent::EcnNoCe,
+        });
+        Some(MarkAnswer {
+            echo: self.tcp.ecn_echo != 0,
+            ack_now: self.tcp.ack_now != 0,
+            ack_before: self.tcp.ack_before,
+        })
     }
 
     /// The RTO begins anew, or ends with nothing in flight (RFC 6298 §5.1 to §5.3).

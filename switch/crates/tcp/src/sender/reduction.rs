@@ -31,6 +31,7 @@ impl Sender {
         self.prr_delivered = 0;
         self.prr_out = 0;
         self.tcp.snd_ssthresh = self.ssthresh();
+        self.cwr_due = self.negotiated.ecn;
     }
 
     /// cwnd = ssthresh at the end of a recovery, unless it was undone or the control owns the window.
@@ -38,7 +39,8 @@ impl Sender {
         if self.cc.owns_cwnd() {
             return;
         }
-        if self.tcp.snd_ssthresh < INFINITE_SSTHRESH && self.undo_marker {
+        let for_mark = self.ca_state() == CaState::Cwr;
+        if self.tcp.snd_ssthresh < INFINITE_SSTHRESH && (self.undo_marker || for_mark) {
             self.tcp.snd_cwnd = self.tcp.snd_ssthresh;
         }
         self.cwnd_event(CaEvent::CompleteCwr);

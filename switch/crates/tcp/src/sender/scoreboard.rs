@@ -32,6 +32,20 @@ pub struct TxSegment {
     pub sent_ns: Nanos,
     pub fin: bool,
     marks: u8,
+    /// What its ACK's delivery-rate sample is reckoned from.
+    pub at_send: AtSend,
+}
+
+/// The sender when it sent a segment (draft-cheng-iccrg-delivery-rate-estimation-00 §3.2: P.delivered, …).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AtSend {
+    /// Packets delivered, modulo 2^32, and when that was last counted up.
+    pub delivered: u32,
+    pub delivered_ns: Nanos,
+    /// When the segment was sent that was the newest one delivered.
+    pub first_sent_ns: Nanos,
+    /// The application was the limit.
+    pub app_limited: bool,
 }
 
 impl TxSegment {
@@ -42,7 +56,13 @@ impl TxSegment {
             sent_ns,
             fin,
             marks: 0,
+            at_send: AtSend::default(),
         }
+    }
+
+    /// It was sent more than once.
+    pub fn is_retransmission(&self) -> bool {
+        self.has(EVER_RETRANS)
     }
 
     pub fn end_seq(&self) -> u32 {
@@ -82,6 +102,8 @@ pub struct AckedSegments {
     /// Of all that got through by this ACK, what was sent last: of those sent once, and of those sent again.
     pub newest_original: Option<SentAt>,
     pub newest_repair: Option<SentAt>,
+    /// Of all that got through by this ACK, the segment that was sent last.
+    pub newest: Option<TxSegment>,
 }
 
 impl AckedSegments {
@@ -95,6 +117,15 @@ impl AckedSegments {
             false => &mut self.newest_original,
         };
         *newest = SentAt::latest(*newest, sent);
+        let is_newest = self.newest.is_none_or(|newest| {
+            sent.is_after(SentAt {
+                sent_ns: newest.sent_ns,
+                end_seq: newest.end_seq(),
+            })
+        });
+        if is_newest {
+            self.newest = Some(*segment);
+        }
     }
 }
 

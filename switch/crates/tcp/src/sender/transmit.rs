@@ -19,6 +19,10 @@ impl Sender {
                 return Some(self.retransmit(0, now));
             }
         }
+        if self.is_paced_out(now) {
+            self.end_burst(now);
+            return None;
+        }
         if let Some(index) = self.take_due() {
             return Some(self.retransmit(index, now));
         }
@@ -80,11 +84,13 @@ impl Sender {
         if self.board.in_flight() == 0 {
             self.cwnd_event(CaEvent::TxStart);
         }
-        let segment = self.board.retransmit(index, now);
+        let at_send = self.at_send(now);
+        let segment = self.board.retransmit(index, now, at_send);
         self.stats.retransmits += 1;
         self.stats.bytes_retransmitted += u64::from(segment.len);
         self.retrans_stamp.get_or_insert(timestamp(now));
         self.sent(now, index == 0);
+        self.pace(now, segment.len);
         segment
     }
 
@@ -94,7 +100,8 @@ impl Sender {
             self.restart_after_idle(now);
             self.cwnd_event(CaEvent::TxStart);
         }
-        let segment = TxSegment::new(self.tcp.snd_nxt, len, fin, now);
+        let mut segment = TxSegment::new(self.tcp.snd_nxt, len, fin, now);
+        segment.at_send = self.at_send(now);
         let first = self.board.packets_out() == 0;
         self.board.push(segment);
         self.tcp.snd_nxt = segment.end_seq();
@@ -107,6 +114,7 @@ impl Sender {
         self.persist.stop();
         self.note_burst();
         self.sent(now, first);
+        self.pace(now, len);
         Some(segment)
     }
 
@@ -121,7 +129,7 @@ impl Sender {
         self.last_sent_ns = now;
     }
 
-    fn has_new_data(&self) -> bool {
+    pub(super) fn has_new_data(&self) -> bool {
         self.unsent > 0 || self.fin == Fin::Wanted
     }
 
@@ -196,6 +204,7 @@ impl Sender {
             self.validate_cwnd(self.board.in_flight() >= self.tcp.snd_cwnd);
         }
         self.burst_sent = false;
+        self.pacer.end_burst();
         let stuck = self.unsent > 0 && self.board.packets_out() == 0;
         self.persist.watch(stuck, now, self.rtt.rto_ns());
     }
@@ -228,8 +237,11 @@ impl Sender {
         Some(self.tcp.snd_una.wrapping_sub(1))
     }
 
-    /// RTO, RACK's and persist timer.
+    /// RTO, RACK's, pacing and persist timer.
     pub fn on_timer(&mut self, now: Nanos) {
+        if self.pacer.on_timer(now) && self.board.lost_out() > self.board.retrans_out() {
+            self.rexmit = Rexmit::Lost;
+        }
         self.tcp.now_ns = now;
         if self.rto_deadline.is_some_and(|deadline| deadline <= now) {
             self.on_rto(now);

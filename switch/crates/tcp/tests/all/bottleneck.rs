@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One flow through a bottleneck with a drop-tail queue: the link is full, and the window has the shape of the text book.
 
+use tcp::segment::Ecn;
 use tcp::{Addr, Connection, Flags, Nanos, Recovery, Segment, TcpConfig};
 
 use std::collections::VecDeque;
@@ -20,6 +21,10 @@ const HEADERS_BYTES: u64 = 40;
 /// 2 Mbit/s, 10 ms each way: 1000-byte packets leave every 4 ms, the pipe holds six.
 struct Link {
     queue_packets: usize,
+    /// What finds so many in the queue is marked.
+    mark_at: usize,
+    /// The queue's length at each packet that comes.
+    lengths: Vec<usize>,
     waiting: VecDeque<Segment>,
     free_at: Nanos,
     to_server: VecDeque<(Nanos, Segment)>,
@@ -31,7 +36,11 @@ const RATE_BPS: u64 = 2_000_000;
 const DELAY_NS: Nanos = 10 * MS;
 
 impl Link {
-    fn offer(&mut self, segment: Segment) {
+    fn offer(&mut self, mut segment: Segment) {
+        self.lengths.push(self.waiting.len());
+        if self.waiting.len() >= self.mark_at && segment.ecn == Ecn::Ect0 {
+            segment.ecn = Ecn::Ce;
+        }
         if self.waiting.len() >= self.queue_packets && segment.payload_len > 0 {
             self.drops += 1;
         } else {
@@ -65,14 +74,22 @@ struct Run {
     utilisation: f64,
     /// cwnd at each ACK over the last two thirds.
     windows: Vec<u32>,
+    /// The queue's length at each packet that comes.
+    lengths: Vec<usize>,
 }
 
 fn run(config: &TcpConfig, queue_packets: usize, seconds: u64) -> Run {
+    run_marking(config, queue_packets, usize::MAX, seconds)
+}
+
+fn run_marking(config: &TcpConfig, queue_packets: usize, mark_at: usize, seconds: u64) -> Run {
     let mut client = Connection::connect(config, CLIENT, SERVER, 1, 0);
     client.write(0, u64::MAX);
     let mut server: Option<Connection> = None;
     let mut link = Link {
         queue_packets,
+        mark_at,
+        lengths: Vec::new(),
         waiting: VecDeque::new(),
         free_at: 0,
         to_server: VecDeque::new(),
@@ -111,7 +128,7 @@ fn run(config: &TcpConfig, queue_packets: usize, seconds: u64) -> Run {
             match &mut server {
                 Some(server) => server.on_segment(now, &segment),
                 None => {
-                    assert_eq!(segment.flags, Flags::SYN);
+                    assert!(segment.flags.contains(Flags::SYN));
                     server = Some(Connection::accept(config, SERVER, CLIENT, 1, now, &segment));
                 }
             }
@@ -136,6 +153,7 @@ fn run(config: &TcpConfig, queue_packets: usize, seconds: u64) -> Run {
         drops: link.drops,
         utilisation,
         windows,
+        lengths: link.lengths,
     }
 }
 
@@ -240,4 +258,23 @@ fn a_fixed_window_fills_its_share_of_the_pipe() {
         );
         assert_eq!(run.drops, 0);
     }
+}
+
+/// RFC 8257 §4: the queue stays near the threshold, the link is full, nothing is lost.
+#[test]
+fn dctcp_keeps_the_queue_at_the_threshold() {
+    let config = TcpConfig {
+        prr: true,
+        delayed_ack: true,
+        initial_ssthresh_packets: 0,
+        ..config("dctcp", Recovery::Sack)
+    };
+    let run = run_marking(&config, 100, 20, 60);
+    let late = &run.lengths[run.lengths.len() / 3..];
+    let mean = late.iter().sum::<usize>() as f64 / late.len() as f64;
+    let stats = run.client.stats();
+    assert_eq!((run.drops, stats.timeouts, stats.retransmits), (0, 0, 0));
+    assert!(run.utilisation > 0.99, "{}", run.utilisation);
+    assert!((10.0..21.0).contains(&mean), "{mean}");
+    assert!(stats.delivered_ce > 100, "{}", stats.delivered_ce);
 }

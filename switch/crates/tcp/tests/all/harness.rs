@@ -8,10 +8,11 @@
 //!       state cwnd 5 ssthresh 5 ca Recovery
 //! ```
 //! Sequence numbers are relative, both streams begin with 1. Whatever the endpoint sends must be expected before the next
-//! `inject`. `corrupt` is an `inject` whose checksum is wrong; `ena N` names a corrupted segment. `#` begins a comment.
+//! `inject`. `ect`, `ce`: the IP header's mark; `ece`, `cwr`: the flags; they stand last in an `expect`. `corrupt` is an `inject` whose checksum is wrong; `ena N` names a corrupted segment. `#` begins a comment.
 //! Lines: config, connect, accept, open, write, close, reading, inject, corrupt, expect, state.
 
 use std::collections::VecDeque;
+use tcp::segment::Ecn;
 use tcp::{Addr, Connection, Flags, Nanos, Options, SackBlocks, Segment, TcpConfig};
 
 const MS: Nanos = 1_000_000;
@@ -207,9 +208,13 @@ impl Script {
         while let Some(segment) = connection.poll_transmit(self.now) {
             let mut bytes = vec![0xff; segment.wire_len()];
             segment.encode(LOCAL.ip, REMOTE.ip, &mut bytes);
+            let parsed = Segment::parse(LOCAL.ip, REMOTE.ip, &bytes);
             assert_eq!(
-                Segment::parse(LOCAL.ip, REMOTE.ip, &bytes),
-                Ok(segment),
+                parsed,
+                Ok(Segment {
+                    ecn: Ecn::NotEct,
+                    ..segment
+                }),
                 "a segment survives the wire"
             );
             self.sent.push_back(segment);
@@ -234,7 +239,7 @@ impl Script {
         assert!(
             self.sent
                 .pop_front()
-                .is_some_and(|syn| syn.flags == Flags::SYN),
+                .is_some_and(|syn| syn.flags.contains(Flags::SYN) && !syn.flags.ack()),
             "{}",
             self.line
         );
@@ -294,6 +299,10 @@ impl Script {
                 "wscale" => segment.options.window_scale = Some(number() as u8),
                 "ena" => segment.options.ena = Some(self.iss.wrapping_add(number())),
                 "sport" => segment.src_port = number() as u16,
+                "ece" => segment.flags = segment.flags | Flags::ECE,
+                "cwr" => segment.flags = segment.flags | Flags::CWR,
+                "ect" => segment.ecn = Ecn::Ect0,
+                "ce" => segment.ecn = Ecn::Ce,
                 "sackok" => segment.options.sack_permitted = true,
                 "ts" => segment.options.timestamps = Some((number(), number())),
                 "data" => {
@@ -350,7 +359,10 @@ impl Script {
             panic!("{}: nothing was sent", self.line)
         };
         let seen = self.describe(&sent);
+        // What stands behind `…` is the end of what was sent.
         let wanted = words.join(" ");
+        let (wanted, end) = wanted.split_once(" … ").unwrap_or((&wanted, ""));
+        assert!(seen.ends_with(end), "{}: sent {seen:?}", self.line);
         assert!(seen.starts_with(&wanted), "{}: sent {seen:?}", self.line);
         let next = seen.as_bytes().get(wanted.len());
         assert!(
@@ -380,7 +392,16 @@ impl Script {
             _ if seq == self.connection().acked_bytes() as u32 => format!("probe {ack}"),
             _ => ack,
         };
-        head + &self.describe_options(&segment.options)
+        let mut marks = String::new();
+        for (flag, word) in [(Flags::ECE, " ece"), (Flags::CWR, " cwr")] {
+            marks += if segment.flags.contains(flag) {
+                word
+            } else {
+                ""
+            };
+        }
+        marks += if segment.ecn == Ecn::Ect0 { " ect" } else { "" };
+        head + &self.describe_options(&segment.options) + &marks
     }
 
     fn describe_options(&self, options: &Options) -> String {
@@ -441,6 +462,7 @@ impl Script {
                 "ena_kept" => stats.ena_kept.to_string(),
                 "ena_reduced" => stats.ena_reduced.to_string(),
                 "ena_presumed" => stats.ena_presumed.to_string(),
+                "delivered_ce" => stats.delivered_ce.to_string(),
                 "dupacks" => stats.dupacks.to_string(),
                 "acked" => connection.acked_bytes().to_string(),
                 "received" => connection.received_bytes().to_string(),

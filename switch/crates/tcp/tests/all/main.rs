@@ -8,6 +8,7 @@ mod close;
 mod configuration;
 mod controls;
 mod delayed_ack;
+mod ecn;
 mod ena_mixture;
 mod ena_receiver;
 mod ena_sender;

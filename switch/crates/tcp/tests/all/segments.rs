@@ -2,6 +2,7 @@
 //! Segments on the wire: what goes in comes out, and broken bytes are refused with a reason.
 
 use proptest::prelude::*;
+use tcp::segment::Ecn;
 use tcp::{reset_for, Flags, Options, ParseError, SackBlocks, Segment};
 
 const SRC: [u8; 4] = [10, 0, 1, 1];
@@ -88,6 +89,7 @@ fn any_segment() -> impl Strategy<Value = Segment> {
                 window,
                 options,
                 payload_len,
+                ecn: Ecn::NotEct,
             }
         },
     )

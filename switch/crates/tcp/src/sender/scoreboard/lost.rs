@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Segments that are lost: who finds it, which goes again next, and which of them the receiver named (ENA).
 
-use super::{Scoreboard, SentAt, TxSegment, EVER_RETRANS, LOST, NAMED, RETRANS, SACKED};
+use super::{AtSend, Scoreboard, SentAt, TxSegment, EVER_RETRANS, LOST, NAMED, RETRANS, SACKED};
 use crate::seq::before;
 use crate::Nanos;
 
@@ -214,13 +214,14 @@ impl Scoreboard {
     }
 
     /// Takes note of a retransmission and gives the segment to send.
-    pub fn retransmit(&mut self, index: usize, now: Nanos) -> TxSegment {
+    pub fn retransmit(&mut self, index: usize, now: Nanos, at_send: AtSend) -> TxSegment {
         let segment = &mut self.ring[index];
         if !segment.has(RETRANS) {
             self.retrans_out += 1;
         }
         segment.marks |= RETRANS | EVER_RETRANS;
         segment.sent_ns = now;
+        segment.at_send = at_send;
         *segment
     }
 }
