@@ -39,11 +39,11 @@ class _Ops(ctypes.Structure):
     ]
 
 
-def compile_sender(name: str, directory: Path) -> ctypes.CDLL:
-    """`hosts/cc/<name>.h` as a shared library, every warning an error."""
+def compile_sender(name: str, directory: Path, headers: Path = ROOT / "hosts/cc") -> ctypes.CDLL:
+    """`<headers>/<name>.h` as a shared library in `directory`, every warning an error."""
     output = directory / f"{name}.so"
     flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-shared", "-fPIC"]
-    words = [f'-DCC_HEADER="{name}.h"', f"-DCC_NAME={name}", f"-DCC_SENDER_{name}", "-I", str(ROOT / "hosts/cc")]
+    words = [f'-DCC_HEADER="{name}.h"', f"-DCC_NAME={name}", f"-DCC_SENDER_{name}", "-I", str(headers)]
     command = ["cc", *flags, *words, str(SENDER_C), "-o", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 
 import pytest
 from cc_library import TX_START, make_tcp

@@ -131,6 +131,20 @@ def test_the_example_runs_in_processes_of_its_own(tmp_path: Path) -> None:
     assert refused[5] > refused[10] > refused[40] > 0
 
 
+def test_dctcp_keeps_the_queue_of_a_port_that_marks_near_the_threshold(tmp_path: Path) -> None:
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    file = REPOSITORY / "docs" / "examples" / "ecnmark" / "dctcp.toml"
+    values = {"mark_at": (20, 40), "duration_s": (20,), "warmup_s": (8,)}
+    done = run_campaign(Campaign(load(str(file)), Selection(repeats=1, values=values), tmp_path), in_this_process(SIM))
+    assert done.complete, done.failures
+    for point in done.summary["points"]:
+        metrics, mark_at = point["metrics"], point["params"]["mark_at"]
+        assert 0.7 * mark_at < metrics["queue_packets"] < 1.2 * mark_at
+        assert (metrics["drops"], metrics["retransmits"], metrics["timeouts"]) == (0, 0, 0)
+        assert metrics["utilisation"] > 0.99
+        assert metrics["marked"] > 1000
+
+
 def test_a_sweep_goes_over_programs_each_with_its_own_control(folder: Path) -> None:
     text = 'name = "both"\nextends = "base"\nprogram = "$program"\nsweep.program = ["ena", "own/"]\n[control.own]\nnames_errors = true\n'
     (folder / "both.toml").write_text(text)

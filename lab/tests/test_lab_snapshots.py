@@ -28,6 +28,8 @@ TABLES: dict[str, dict[str, Sequence[Any]]] = {
     "qthresh-weights": {**SHORT, "case": ("reno-vegas-newreno",), "control": ("drop-tail", "fixed")},
     "qthresh-short-flows": SHORT,
     "tcp-truth": SHORT,
+    "senders-truth": {**SHORT, "variant": ("cubic", "bbr")},
+    "senders-shares": {**SHORT, "case": ("cubic-kernel", "cubic-bbr")},
     "gfr-table2": {**GFR, "control": ("Double-EPD", "DFBA", "proposed FIFO", "proposed WRR")},
     "ena-fig10": {"file_bytes": (316_000,)},
     "bcr-fig4": {"loss": (0.001,), "sender": ("newreno", "erto", "bcr")},

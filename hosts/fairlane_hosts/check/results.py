@@ -30,6 +30,8 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
         "nca-mrto": "nca",
         "mrto": "org",
         "vegas": "vegas-linux",
+        "cubic": "cubic-linux",
+        "bbr": "bbr-linux",
         "bbr-linux": "cubic-linux",
     }
 )

@@ -278,3 +278,44 @@ fn dctcp_keeps_the_queue_at_the_threshold() {
     assert!((10.0..21.0).contains(&mean), "{mean}");
     assert!(stats.delivered_ce > 100, "{}", stats.delivered_ce);
 }
+
+/// Beyond start-up BBR holds about a BDP (7 packets here) in flight, so the queue is short, and nothing is lost; cwnd is twice
+/// that and what three bursts of two need.
+#[test]
+fn bbr_fills_the_link_and_leaves_the_queue_empty() {
+    let config = TcpConfig {
+        delayed_ack: true,
+        initial_ssthresh_packets: 0,
+        ..config("bbr", Recovery::Sack)
+    };
+    let run = run(&config, 100, 60);
+    let late = &run.lengths[run.lengths.len() / 3..];
+    let mean = late.iter().sum::<usize>() as f64 / late.len() as f64;
+    assert_eq!((run.drops, run.client.stats().timeouts), (0, 0));
+    assert!(run.utilisation > 0.95, "{}", run.utilisation);
+    assert!(mean < 8.0, "{mean}");
+    let largest = run.windows.iter().max().copied();
+    assert!((18..=28).contains(&largest.unwrap_or(0)), "{largest:?}");
+    assert!(run.windows.contains(&4), "PROBE_RTT");
+}
+
+/// The arc of RFC 9438: after a loss at W the window goes back to 0.7 W, and is at W again after K.
+#[test]
+fn cubic_goes_back_to_the_window_of_the_loss() {
+    let config = TcpConfig {
+        prr: true,
+        delayed_ack: true,
+        initial_ssthresh_packets: 50,
+        ..config("cubic", Recovery::Sack)
+    };
+    let run = run(&config, 100, 120);
+    let (least, most) = (
+        run.windows.iter().min().copied().unwrap_or(0),
+        run.windows.iter().max().copied().unwrap_or(0),
+    );
+    assert_eq!(run.client.stats().timeouts, 0);
+    assert!(run.utilisation > 0.99, "{}", run.utilisation);
+    assert!((105..=115).contains(&most), "{most}");
+    let cut = f64::from(least) / f64::from(most);
+    assert!((0.66..0.72).contains(&cut), "{least} of {most}");
+}

@@ -16,6 +16,7 @@ mod erto;
 mod fast;
 mod frto;
 mod handshake;
+mod pacing;
 mod pipe;
 mod recovery_newreno;
 mod recovery_prr;
