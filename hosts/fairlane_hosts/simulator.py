@@ -16,6 +16,8 @@ from .variants import VARIANTS, Variant
 
 LINUX_INITIAL_WINDOW = 10
 """RFC 6928; the papers' senders begin as the experiment says."""
+TIMESTAMP_BYTES = 12
+"""RFC 7323's option, padded."""
 JIFFY_NS = 4_000_000
 """At HZ=250: the floor of Linux's RTO above SRTT is one of them (`mrto`)."""
 

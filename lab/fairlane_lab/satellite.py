@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from fairlane_hosts.simulator import TIMESTAMP_BYTES
+
 from fairlane_lab.measures import carried_bps
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, TcpOptions, tcp_of
 from fairlane_lab.topology_scripts import fl_topology
 
-TIMESTAMP_BYTES = 12
 ACK_BYTES = 64
 """An ACK's frame, with options."""
 

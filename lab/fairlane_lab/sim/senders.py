@@ -6,10 +6,9 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from fairlane_hosts.simulator import SIM_VARIANTS, TEXTBOOK_VARIANTS
+from fairlane_hosts.simulator import SIM_VARIANTS, TEXTBOOK_VARIANTS, TIMESTAMP_BYTES
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.satellite import TIMESTAMP_BYTES
 from fairlane_lab.scenario import Flow, TcpOptions
 
 QUICK_ACKS = 255

@@ -363,7 +363,7 @@ impl Script {
         let wanted = words.join(" ");
         let (wanted, end) = wanted.split_once(" … ").unwrap_or((&wanted, ""));
         assert!(seen.ends_with(end), "{}: sent {seen:?}", self.line);
-        assert!(seen.starts_with(&wanted), "{}: sent {seen:?}", self.line);
+        assert!(seen.starts_with(wanted), "{}: sent {seen:?}", self.line);
         let next = seen.as_bytes().get(wanted.len());
         assert!(
             next.is_none_or(|&byte| byte == b' '),
