@@ -37,7 +37,7 @@ _EXPERIMENT_NEXT = """\
 
 
 def new_command(
-    name: Annotated[str, typer.Argument(help="my_codel; of an experiment my-question.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="my_queue; of an experiment my-question.", metavar="NAME")],
     experiment: Annotated[
         bool, typer.Option("--experiment", help="An experiment, NAME.toml, instead of a queueing scheme.")
     ] = False,
@@ -46,7 +46,7 @@ def new_command(
 
     It is the smallest scheme, a drop-tail queue with a limit: change it from there. docs/programs.md says what a program can be.
 
-    Examples: `fairlane new my_codel`, `fairlane new --experiment my-question`
+    Examples: `fairlane new my_queue`, `fairlane new --experiment my-question`
     """
     _check_name(name, "-" if experiment else "_")
     if experiment:
