@@ -171,13 +171,17 @@ static __always_inline void fl_close(struct sock *sk, const struct cc_tcp *tcp) 
 	tp->snd_cwnd = tcp->snd_cwnd;
 	tp->snd_cwnd_cnt = tcp->snd_cwnd_cnt;
 	tp->snd_ssthresh = tcp->snd_ssthresh;
-	if (tcp->app_limited != tp->app_limited)
-		tp->app_limited = tcp->app_limited;
+	// Only in a sender that paces: the kernel lets programs write the rate since 6.0, app_limited since 6.4.
+#ifdef CC_BURST
+	tp->app_limited = tcp->app_limited;
+#endif
+#if defined(CC_BURST) || defined(FL_ENA)
 	if (tcp->pacing_rate == sk->sk_pacing_rate)
 		return;
 	sk->sk_pacing_rate = tcp->pacing_rate;
 	if (sk->sk_pacing_status == PACING_NONE)
 		sk->sk_pacing_status = PACING_NEEDED;
+#endif
 }
 
 // What cong_control gets: (sk, rs) before 6.10, (sk, ack, flag, rs) since. The verifier knows the version, and so walks one branch.

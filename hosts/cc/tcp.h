@@ -16,7 +16,7 @@
 //   #define CC_SET_STATE(st, tcp, state)    the loss-recovery state is about to change
 //   #define CC_CWND_EVENT(st, tcp, event)
 //   #define CC_UNDO_CWND(st, tcp)       the reduction was spurious: the window to go back to
-//   #define CC_BURST(st, tcp)           packets that leave back to back when the sender paces
+//   #define CC_BURST(st, tcp)           the sender paces: so many packets leave back to back
 //   #define CC_NEEDS_ECN 1              it asks for ECN, and sends its data as ECN-capable
 //   #endif
 //
@@ -99,7 +99,7 @@ struct cc_tcp {
 	cc_u32 delivered;      // packets known to have arrived (acknowledged, SACKed or told by a duplicate ACK), modulo 2^32
 	cc_u32 delivered_ce;   // of these, the ones whose ACK echoed a congestion mark (ECE), modulo 2^32
 	cc_u32 lost;           // packets found lost, modulo 2^32
-	cc_u32 app_limited;    // the application is the limit until `delivered` has passed this; 0: it is not; written
+	cc_u32 app_limited;    // the application is the limit until `delivered` has passed this; 0: it is not; written with CC_BURST
 	cc_u32 mss_bytes;      // of a full segment
 	cc_u32 srtt_us;        // smoothed RTT; 0 before the first sample
 	cc_s32 rtt_us;         // RTT sample of this ACK, negative: none (Karn); CC_PKTS_ACKED and CC_CONG_CONTROL only
@@ -110,7 +110,7 @@ struct cc_tcp {
 	struct cc_params params;
 	struct cc_rate rate; // CC_CONG_CONTROL only
 	cc_u64 now_ns;
-	cc_u64 pacing_rate; // bytes a second; written; CC_UNPACED: packets leave as the window allows
+	cc_u64 pacing_rate; // bytes a second; written with CC_BURST; CC_UNPACED: packets leave as the window allows
 };
 
 CC_INLINE cc_u32 cc_min(cc_u32 a, cc_u32 b) { return a < b ? a : b; }

@@ -158,16 +158,17 @@ def require(checks: list[Check]) -> None:
 def programs(*, refused_too: bool = False) -> list[Program]:
     """What `build` has compiled, with the tag of each build. Raises HostsError `not-built`.
 
-    Without those that this kernel refused when `fairlane hosts check` tried them (`refused_too`: with them).
+    Without those that this kernel is too old for, or refused when `fairlane hosts check` tried them (`refused_too`: with them).
     """
-    tags, found = build.read_tags(), list[Program]()
+    tags, found, running = build.read_tags(), list[Program](), bpf.kernel_version(os.uname().release)
     for variant in bpf_variants():
         assert variant.object_name is not None
         tag = tags.get(variant.object_name)
         if tag is None:
             raise HostsError("not-built", f"{variant.object_name} is not built", "python -m fairlane_hosts.build")
         result = check_results.read(variant)
-        if result is not None and not result.loads and not refused_too:
+        unloadable = running < variant.kernel or (result is not None and not result.loads)
+        if unloadable and not refused_too:
             continue
         found.append(Program(variant.congestion_control, build.build_dir() / variant.object_name, tag))
     return found

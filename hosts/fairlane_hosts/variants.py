@@ -125,6 +125,8 @@ _MRTO_PER_SOCKET = "on a host with the host program"
 _ERTO_FEATURES = "BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2"
 _ERTO_PER_SOCKET = "on a host with tcp_frto=2, tcp_sack=1 and the host program"
 
+PACING_KERNEL = (6, 4)
+"""A BPF congestion control may write sk_pacing_rate (6.0) and app_limited."""
 ENA_KERNEL = (5, 17)
 """bpf_loop, for the checksum over a whole segment."""
 _ENA_IS_NOT = (
@@ -346,6 +348,7 @@ VARIANTS: Mapping[str, Variant] = _table(
         "without Linux's sampling for policers. SACK, RACK, timestamps and F-RTO are on (cc/bbr.h)",
         defines=_LINUX_INITIAL_WINDOW,
         sysctls=MODERN_SYSCTLS,
+        kernel=PACING_KERNEL,
     ),
     Variant(
         name="bbr-linux",

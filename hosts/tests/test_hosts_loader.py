@@ -102,6 +102,16 @@ def test_only_what_changed_is_compiled() -> None:
     assert first != build.tag_of(build.SENDER_SOURCE, "fl_vegas", {**parameters, "FL_ALPHA": 2})
 
 
+def test_a_sender_that_the_kernel_is_too_old_for_keeps_no_other_one_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    build.build_all()
+    monkeypatch.setattr(loader.check_results, "read", lambda variant: None)
+    monkeypatch.setattr(loader.bpf, "kernel_version", lambda release: (6, 1))
+    names = {program.name for program in loader.programs()}
+    assert "fl_bbr" not in names
+    assert {"fl_cubic", "fl_erto", "fl_reno"} <= names
+    assert "fl_bbr" in {program.name for program in loader.programs(refused_too=True)}
+
+
 # --- the kernel -----------------------------------------------------------------------------------------------------
 
 
