@@ -104,8 +104,12 @@ def test_only_what_changed_is_compiled() -> None:
 
 def test_a_sender_that_the_kernel_is_too_old_for_keeps_no_other_one_out(monkeypatch: pytest.MonkeyPatch) -> None:
     build.build_all()
-    monkeypatch.setattr(loader.check_results, "read", lambda variant: None)
-    monkeypatch.setattr(loader.bpf, "kernel_version", lambda release: (6, 1))
+
+    def old(_release: str) -> tuple[int, int]:
+        return 6, 1
+
+    monkeypatch.setattr("fairlane_hosts.check.results.path", lambda: Path("/nowhere"))
+    monkeypatch.setattr("fairlane_hosts.bpf.kernel_version", old)
     names = {program.name for program in loader.programs()}
     assert "fl_bbr" not in names
     assert {"fl_cubic", "fl_erto", "fl_reno"} <= names
