@@ -247,6 +247,7 @@ class SimpleSwitchGrpc(P4Switch):
         for port, interface in self.interfaces().items():
             command += ["-i", f"{port}@{interface}"]
         command += ["--", "--grpc-server-addr", options.grpc, "--cpu-port", str(CPU_PORT)]
+        command += ["--priority-queues", "8"]  # of each port, as ours has
         if options.tls is not None:
             for option, file in (("cert", "server.pem"), ("key", "server.key"), ("cacert", "ca.pem")):
                 command += [f"--grpc-server-{option}", str(options.tls / file)]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 COMPILER = "p4c-bm2-ss"
-PROGRAMS = ("qthresh", "gfr", "ena", "codel", "fq_codel", "pie", "red")
+PROGRAMS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.p4")))
 EXAMPLES = ("docs/examples/droptail/droptail", "docs/examples/ecnmark/ecnmark")
 """Programs in folders of their own, as users have them: `fairlane p4 compile FOLDER` compiles those."""
 COMPILE_TIMEOUT_S = 120

@@ -129,6 +129,7 @@ def start_bmv2(options: TargetOptions) -> Target:
         command += ["-i", f"{port}@{interface}"]
     command += ["--log-console", "-L", "warn", "--"]
     command += ["--grpc-server-addr", f"127.0.0.1:{options.grpc_port}", "--cpu-port", str(options.cpu_port)]
+    command += ["--priority-queues", "8"]  # of each port, as ours has
     target = _start("simple_switch_grpc", command, options)
     orders = (
         f"set_queue_depth {options.queue_packets} {options.slow_port}\n"

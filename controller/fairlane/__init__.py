@@ -22,6 +22,7 @@ from fairlane_controller.program.quantities import (
     Size,
     SizeLimit,
 )
+from fairlane_controller.program.ranks import REASON_PORT_FULL, RankProgram, RankSettings
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.requests import Request
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from fairlane.network import Network, connect
 
 __all__ = [
+    "REASON_PORT_FULL",
     "CellLimit",
     "Cells",
     "Column",
@@ -61,6 +63,8 @@ __all__ = [
     "PortProgram",
     "PortState",
     "Program",
+    "RankProgram",
+    "RankSettings",
     "Rate",
     "Reading",
     "Reason",

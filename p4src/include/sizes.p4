@@ -73,6 +73,13 @@
 #define FQ_QUEUE_BITS 10
 #define FQ_STATES 65536               // ports 1 .. 63 * 1024 queues, index = port ++ queue
 
+// ---- Ranks (sp_pifo.p4, aifo.p4) -----------------------------------------------------------------------
+#define RANK_CELLS 65536              // PORTS * 128 ranks, index = port ++ rank
+#define RANK_SHOWN_MAX 126            // ranks above it are counted together
+#define RANK_DRAWS 4096               // pieces of distributions
+#define SP_PIFO_CELLS 16384           // PORTS * 32 queues, index = port ++ queue
+#define AIFO_CELLS 16384              // PORTS * 32 ranks of the window, index = port ++ place
+
 // ---- Counter arrays --------------------------------------------------------------------------------
 #define REASONS 16                    // bit<4>
 #define DROP_COUNTERS 8192            // PORTS * REASONS, index = port ++ reason
@@ -83,7 +90,7 @@ typedef bit<9>  port_t;
 @noWarn("unused") typedef bit<2>  probe_kind_t;
 typedef bit<4>  reason_t;
 @noWarn("unused") typedef bit<32> slot_t;
-typedef bit<48> time_us_t;
+@noWarn("unused") typedef bit<48> time_us_t;
 
 // ---- Drop reasons: the low 4 bits of an index of the counter `drops` ---------------------------------
 const reason_t REASON_NONE           = 0;
@@ -100,6 +107,7 @@ const reason_t REASON_ROUTE_DROP     = 9;   // a table says `drop`
 const reason_t REASON_PARSER         = 10;  // any other parser error
 // Refused by admission: counted for the EGRESS port.
 @noWarn("unused") const reason_t REASON_AQM            = 11;  // active queue management (codel.p4, fq_codel.p4, pie.p4, red.p4)
+@noWarn("unused") const reason_t REASON_RANK           = 11;  // the rank is too large for what waits (aifo.p4)
 @noWarn("unused") const reason_t REASON_QTHRESH        = 11;  // the flow has its threshold of packets waiting
 @noWarn("unused") const reason_t REASON_PORT_FULL      = 12;  // the port's queue is full (packets or bytes; QMAX cells)
 @noWarn("unused") const reason_t REASON_GFR            = 13;  // the GFR scheme in force

@@ -118,6 +118,7 @@ class PortChanges(Strict):
     """Values of a switch port, named as in the topology file: `s1-p3`."""
 
     rate_bps: Rate | None = None
+    queues: Annotated[int, Field(ge=1, le=4096)] | None = None
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     bottleneck: bool | None = None
 

@@ -112,6 +112,13 @@ class LabPart:
         """What it adds to the metrics of a run, or replaces."""
         return dict(result.values)
 
+    def derived_values(
+        self, before: Mapping[PortKey, Mapping[str, Any]], after: Mapping[PortKey, Mapping[str, Any]]
+    ) -> dict[str, float]:
+        """Further values of a run, of two readings of its ports (`read_ports_of`)."""
+        del before, after
+        return {}
+
     def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
         """Rows of `vcs.parquet`, without the key and the parameters."""
         del result
@@ -141,9 +148,15 @@ def make_program_plan(program: Program, run: RunState, scenario: Scenario, manag
 
 
 async def read_ports_of(client: SwitchClient, program: Program) -> dict[PortKey, Mapping[str, Any]]:
-    """What a program shows of the ports of a switch."""
+    """What a program shows of the ports of a switch; of a port's objects by their kind, then by their key."""
     rows = await read_rows(client, program)
-    return {(client.endpoint.name, row.port): row.values for row in rows if not row.kind and row.port is not None}
+    found = {
+        (client.endpoint.name, row.port): dict(row.values) for row in rows if not row.kind and row.port is not None
+    }
+    for row in rows:
+        if row.kind and row.port is not None:
+            found[client.endpoint.name, row.port].setdefault(row.kind, {})[row.key] = row.values
+    return {**found}
 
 
 def measured_values(
@@ -160,7 +173,7 @@ def measured_values(
         if column.ratio is not None:
             value = share(*map(found.get, column.ratio))
             found |= {} if value is None else {column.name: value}
-    return found
+    return found | part.derived_values(before, after)
 
 
 class SimPart:
