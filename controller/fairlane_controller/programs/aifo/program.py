@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`p4src/aifo.p4` (docs/ranks.md): admission by rank into one FIFO queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fairlane import Column, Packets, PortState, RankProgram, RankSettings, Reason
+from pydantic import Field
+
+REASON_RANK = 11
+ONE = 1 << 16
+"""k is in 1/65536."""
+DEFAULT_CAPACITY = 80
+"""Packets, where the queue's is not known."""
+
+
+class Aifo(RankProgram):
+    """AIFO, Algorithm 1."""
+
+    name = "aifo"
+    title = "AIFO (SIGCOMM 2021): one FIFO queue that refuses by rank what a PIFO would drop later."
+    p4 = "../../../../p4src/compiled/aifo"
+    tables = ("aifo_port", "rank_draw")
+    port_action = "set_aifo"
+    reasons = {
+        **RankProgram.reasons,
+        REASON_RANK: Reason("rank", "the rank was too large for what waited", in_queue=True),
+    }
+    columns = (
+        *RankProgram.columns,
+        Column("refused_by_rank", "by rank", "packets", "of these, for their rank", reason=REASON_RANK),
+    )
+    units = {"k": "1/65536"}
+
+    class Settings(RankSettings):
+        """One port."""
+
+        queue_capacity: Packets | None = None
+        "The paper's C: packets that may wait; default: what the queue holds."
+        burst: Annotated[float, Field(ge=0, lt=1)] = 0.1
+        "The paper's k: the part of the capacity that any rank may fill."
+        window: Annotated[int, Field(ge=1, le=32)] = 20
+        "The paper's |W|: so many recent ranks say how urgent a rank is."
+        sample: Annotated[int, Field(ge=1, le=65_535)] = 1
+        "Every so manyth packet's rank comes into the window."
+
+    def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
+        """k in 1/65536."""
+        capacity = settings.queue_capacity or port.queue_packets or DEFAULT_CAPACITY
+        own = {"window": settings.window, "sample": settings.sample, "capacity_packets": capacity}
+        return {**super().arguments(port, settings), **own, "k": round(settings.burst * ONE)}
+
+    def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
+        """C follows the queue's capacity."""
+        del size
+        return settings if packets is None else settings.model_copy(update={"queue_capacity": packets})
+
+    def settings_from(self, arguments: Mapping[str, int]) -> Settings:
+        """Back."""
+        own = {name: arguments[name] for name in ("window", "sample")}
+        burst, capacity = round(arguments["k"] / ONE, 4), arguments["capacity_packets"]
+        return self.Settings(ranks=self.source_of(arguments), queue_capacity=capacity, burst=burst, **own)
