@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.programs import find_part
-from fairlane_lab.programs.ranks import pifo_drops
+from fairlane_lab.programs.ranks import Ports, pifo_drops
 from fairlane_lab.runners.sim import run
 
-PORT = ("s1", 2)
+PORT: tuple[str, int] = ("s1", 2)
 
 
 def ranks(**values: tuple[int, int, int]) -> dict[str, Any]:
@@ -27,8 +27,8 @@ def test_a_pifo_drops_the_largest_ranks() -> None:
 
 
 def test_shares_are_of_what_came_between_two_readings() -> None:
-    before = {PORT: ranks(r3=(100, 10, 5))}
-    after = {PORT: ranks(r3=(150, 30, 20), r47=(50, 10, 0))}
+    before: Ports = {PORT: ranks(r3=(100, 10, 5))}
+    after: Ports = {PORT: ranks(r3=(150, 30, 20), r47=(50, 10, 0))}
     assert find_part("sp_pifo").derived_values(before, after) == {
         "inversion_share": 15 / 70,
         "refused_share": 0.3,
