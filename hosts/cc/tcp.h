@@ -55,8 +55,8 @@ enum cc_event {
 	CC_ECN_IS_CE = 5, // with one (RFC 3168 §5: congestion experienced)
 };
 
-#define CC_STATE_BYTES 96u         // Linux: ICSK_CA_PRIV_SIZE (104), less struct cc_guard
-#define CC_UNPACED 0xffffffffffffffffull // a pacing rate: none
+#define CC_STATE_BYTES 96u               // Linux: ICSK_CA_PRIV_SIZE (104), less struct cc_guard
+#define CC_UNPACED 0xffffffffffffffffull // as a pacing rate: none
 
 // A sender without state.
 struct cc_no_state {
@@ -103,7 +103,7 @@ struct cc_tcp {
 	cc_u32 mss_bytes;      // of a full segment
 	cc_u32 srtt_us;        // smoothed RTT; 0 before the first sample
 	cc_s32 rtt_us;         // RTT sample of this ACK, negative: none (Karn); CC_PKTS_ACKED and CC_CONG_CONTROL only
-	cc_u32 rcv_nxt;        // as a receiver: the next byte expected; CC_CWND_EVENT only, as the next two
+	cc_u32 rcv_nxt;        // as a receiver: the next byte expected; CC_CWND_EVENT only, as the next three
 	cc_u32 ecn_echo;       // written: our ACKs carry ECE from now on
 	cc_u32 ack_now;        // written: acknowledge at once, and before the change of ecn_echo what came until `ack_before`
 	cc_u32 ack_before;     // written

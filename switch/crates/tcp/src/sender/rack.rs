@@ -115,7 +115,7 @@ impl Sender {
             return;
         }
         self.repair_what_is_lost();
-        if self.in_reduction() {
+        if self.in_reduction() && !self.cc.owns_cwnd() {
             self.control_window(false, 1, true);
         }
     }

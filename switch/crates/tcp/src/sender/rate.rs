@@ -30,6 +30,11 @@ impl RateEstimator {
     pub(super) fn app_limited(&self) -> u32 {
         self.app_limited
     }
+
+    /// A control may hold its own rate for no measure of the path (BBR's PROBE_RTT).
+    pub(super) fn set_app_limited(&mut self, until: u32) {
+        self.app_limited = until;
+    }
 }
 
 impl Sender {

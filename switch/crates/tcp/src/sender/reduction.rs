@@ -10,6 +10,7 @@ impl Sender {
         self.view();
         if self.cc.owns_cwnd() {
             self.cc.cong_control(&mut self.tcp);
+            self.rate.set_app_limited(self.tcp.app_limited);
         } else if self.in_reduction() {
             if self.prr {
                 self.proportional_reduction(una_advanced, delivered, lost);
