@@ -40,7 +40,7 @@ control FqCodelIngress(inout headers_t hdr,
         size = PORTS;
     }
 
-    // RFC 8290 section 4.1.1: protocol, addresses and ports, and a salt.
+    // RFC 8290 section 4.1: protocol, addresses and ports, and a salt.
     @hidden action hash_v4() {
         hash(number, HashAlgorithm.crc32, 32w0,
              { salt, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.src_port, meta.dst_port }, queues);

@@ -20,7 +20,7 @@ const int<64> PIE_BETA = 1374390;
 #define PIE_PACKET_BYTES 1024     // MEAN_PKTSIZE
 #define PIE_FORGET_US 1000000     // an empty queue for so long: the congestion has gone away
 
-register<bit<32>>(PORTS) delay_us;           // [port], what the last packet had waited (section 5.2: timestamps)
+register<bit<32>>(PORTS) delay_us;           // [port], what the last packet had waited (section 4.3: timestamps)
 register<bit<64>>(PORTS) drop_probability;   // [port], drop_prob_
 
 // One update, due each T_UPDATE (sections 4.2 and 4.4). Names are the RFC's; `used` of the burst allowance is what is gone of it.

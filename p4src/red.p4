@@ -89,7 +89,7 @@ control Red(inout headers_t hdr, inout metadata_t meta, in standard_metadata_t s
 
         if (chosen == 1) {
             is_ect.apply(hdr, meta);
-            // RFC 3168 section 7: above the upper threshold packets are dropped.
+            // RFC 3168: above the upper threshold packets are dropped.
             if (meta.ecn == 1 && avg < meta.max_th) {
                 mark_ce.apply(hdr, meta);
             } else {

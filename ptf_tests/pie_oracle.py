@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PIE as RFC 8033 sections 4.1, 4.2 and 4.4 write it, with sections 5.1 (ECN), 5.2 (delay by timestamps) and 5.5 (cap). Times in seconds."""
+"""PIE as RFC 8033 sections 4.1 to 4.4 write it (delay by timestamps), with sections 5.1 (ECN) and 5.5 (cap). Times in seconds."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ QUEUES = 8
 
 
 def queue_of(five_tuple: FiveTuple, salt: int) -> int:
-    """RFC 8290 section 4.1.1 with CRC-32: salt, addresses, protocol, ports."""
+    """RFC 8290 section 4.1 with CRC-32: salt, addresses, protocol, ports."""
     words = struct.pack(f"!{1 + len(five_tuple.address_words())}I", salt, *five_tuple.address_words())
     rest = struct.pack("!BHH", five_tuple.protocol, five_tuple.src_port, five_tuple.dst_port)
     return zlib.crc32(words + rest) % QUEUES
