@@ -203,3 +203,13 @@ async def test_hooks_are_the_jobs_of_a_control() -> None:
     assert [one for one in done if one != "decided"] == [
         ("port_report_t", 64), "digest port_report_t", [{"of": "port_report_t"}],
     ]  # fmt: skip
+
+
+def test_a_key_of_several_programs_means_the_same_in_all() -> None:
+    """A file has one model with the keys of all programs: the first program's type would silently be the others' too."""
+    seen: dict[str, tuple[str, object]] = {}
+    for name in program_names():
+        for key, field in load_program(name).Settings.model_fields.items():
+            kind = (field.annotation, repr(field.metadata))
+            first, known = seen.setdefault(key, (name, kind))
+            assert kind == known, f"{key} of {name} is another one than {first}'s"

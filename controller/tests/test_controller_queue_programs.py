@@ -22,7 +22,7 @@ from live_switch import COMPILED, LiveSwitch, binary
 SETTINGS = {
     "codel": {"target": "12.5ms", "interval": "250ms", "ecn": False},
     "fq_codel": {"target": "2ms", "interval": "40ms", "ecn": False, "salt": 77},
-    "pie": {"target": "20ms", "update": "30ms", "burst": "100ms", "ecn": False},
+    "pie": {"target": "20ms", "update": "30ms", "max_burst": "100ms", "ecn": False},
     "red": {"min_th": 10, "max_th": 30, "max_p": 0.02, "weight": 8, "gentle": False, "ecn": False},
 }
 PORT = PortState(port=3, rate_bps=2e6, mtu=1000, queues=16)

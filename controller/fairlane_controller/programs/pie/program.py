@@ -37,17 +37,17 @@ class Pie(PortProgram):
         "Queueing delay that is held (RFC 8033 QDELAY_REF)."
         update: Annotated[Duration, Field(ge=1e-6, le=10)] = 0.015
         "From one update of the probability to the next (T_UPDATE)."
-        burst: Annotated[Duration, Field(ge=0, le=10)] = 0.15
+        max_burst: Annotated[Duration, Field(ge=0, le=10)] = 0.15
         "So long a burst after a quiet time meets no drop (MAX_BURST)."
         ecn: bool = True
         "Whether packets that can be marked (ECT) are marked instead of dropped."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """Times in us."""
-        times = {name: round(getattr(settings, name) * 1e6) for name in ("target", "update", "burst")}
-        return {**{f"{name}_us": value for name, value in times.items()}, "ecn": int(settings.ecn)}
+        times = {"target_us": settings.target, "update_us": settings.update, "burst_us": settings.max_burst}
+        return {**{name: round(value * 1e6) for name, value in times.items()}, "ecn": int(settings.ecn)}
 
     def settings_from(self, arguments: Mapping[str, int]) -> Settings:
         """Back."""
-        times = {name: arguments[f"{name}_us"] / 1e6 for name in ("target", "update", "burst")}
-        return self.Settings.model_construct(None, **times, ecn=bool(arguments["ecn"]))
+        target, update, burst = (arguments[name] / 1e6 for name in ("target_us", "update_us", "burst_us"))
+        return self.Settings.model_construct(target=target, update=update, max_burst=burst, ecn=bool(arguments["ecn"]))
