@@ -6,12 +6,14 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import fl_ports
 import pytest
 
 LOOPBACK = "127.0.0.1"
+EPHEMERAL_MIN = 32_768
+"""First port that Linux gives to outgoing connections."""
 
 
 @pytest.fixture
@@ -21,9 +23,17 @@ def server() -> Iterator[socket.socket]:
         yield listening
 
 
-def connected(server: socket.socket) -> socket.socket:
-    """An outgoing connection to it, as any client makes one: its own port is the kernel's choice and not for sharing."""
-    return socket.create_connection(server.getsockname(), timeout=5)
+def connected(server: socket.socket) -> tuple[socket.socket, socket.socket]:
+    """Both ends of an outgoing connection to it, whose port is not for sharing, as of any client.
+
+    Its fallback is free, and below the ephemeral range: no connection of another test can take it.
+    """
+    for port in range(EPHEMERAL_MIN + fl_ports.FALLBACK_BELOW - 1, EPHEMERAL_MIN, -1):
+        with suppress(OSError):
+            if fl_ports.can_bind(LOOPBACK, port - fl_ports.FALLBACK_BELOW):
+                client = socket.create_connection(server.getsockname(), timeout=5, source_address=(LOOPBACK, port))
+                return client, server.accept()[0]
+    raise AssertionError("no free port whose fallback is free too")
 
 
 def test_a_free_port_is_kept() -> None:
@@ -43,8 +53,7 @@ def test_a_port_on_which_another_process_listens_is_refused(server: socket.socke
 def test_a_port_that_an_outgoing_connection_holds_gives_one_below_the_ephemeral_range(
     server: socket.socket, state: str
 ) -> None:
-    client = connected(server)
-    accepted, _ = server.accept()
+    client, accepted = connected(server)
     with closing(client), closing(accepted):
         port = client.getsockname()[1]
         if state == "time-wait":  # who closes first waits for 60 s
@@ -60,7 +69,7 @@ def test_a_port_that_an_outgoing_connection_holds_gives_one_below_the_ephemeral_
 
 def test_every_fallback_lies_below_the_ephemeral_range() -> None:
     highest = 50_050 + 20 * 99 + 20
-    assert highest - fl_ports.FALLBACK_BELOW < 32_768
+    assert highest - fl_ports.FALLBACK_BELOW < EPHEMERAL_MIN
 
 
 def test_a_connection_to_itself_is_no_server() -> None:
