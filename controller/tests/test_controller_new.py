@@ -52,6 +52,19 @@ def test_a_scheme_runs_at_once_and_its_results_are_beside_it(here: Path) -> None
     assert len(list((here / "results" / "my-queue-limit").glob("latest/summary.json"))) == 1
 
 
+def test_a_sender_runs_at_once(here: Path) -> None:
+    assert call("new", "--sender", "my_tcp") == 0
+    written = [path for path in (here / "my_tcp").iterdir() if path.is_file()]
+    assert sorted(path.name for path in written) == ["README.md", "experiment.toml", "my_tcp.h", "sender.py"]
+    assert not [path for path in written if "gentle" in path.read_text().lower()]
+    dropped = lab_run(here, "my_tcp/experiment.toml")["points"][0]["metrics"]
+    assert dropped["goodput_bps[my_tcp]"] > 2 * dropped["goodput_bps[reno]"], "it takes more than its share"
+    header = here / "my_tcp" / "my_tcp.h"
+    header.write_text(header.read_text().replace("* 7 / 8", "/ 2"))
+    halved = lab_run(here, "my_tcp/experiment.toml")["points"][0]["metrics"]
+    assert 0.6 < halved["goodput_bps[my_tcp]"] / halved["goodput_bps[reno]"] < 1.6, "Reno beside Reno: compiled again"
+
+
 def test_an_experiment_runs_at_once(here: Path) -> None:
     assert call("new", "--experiment", "my-question") == 0
     first, second = lab_run(here, "my-question.toml", "--check")["points"]
@@ -67,6 +80,10 @@ def test_an_experiment_runs_at_once(here: Path) -> None:
         (("a" * 33,), "at most 32 characters"),
         (("qthresh",), "qthresh is a program of fairlane already"),
         (("there",), "there is there already"),
+        (("--sender", "my-tcp"), "with one _ between"),
+        (("--sender", "a" * 13), "at most 12 characters"),
+        (("--sender", "there"), "there is there already"),
+        (("--sender", "--experiment", "both"), "exclude each other"),
         (("--experiment", "my_question"), "with one - between"),
         (("--experiment", "there"), "there.toml is there already"),
     ],

@@ -16,13 +16,26 @@ from pathlib import Path
 
 from .errors import HostsError
 from .programs import PROGRAMS
-from .variants import bpf_variants
+from .variants import Variant, bpf_variants
 
 ROOT = Path(__file__).resolve().parents[1]
 SENDER_SOURCE = "sender.bpf.c"
 """One file for all senders (`Variant.definitions`)."""
 BUILD_TIMEOUT_S = 120
 PACKAGES = "apt install clang libbpf-dev linux-libc-dev"
+SIMULATED_SENDER = ROOT.parent / "switch" / "crates" / "tcp" / "src" / "cc" / "sender.c"
+"""What the simulator compiles for each sender."""
+_LIBRARY_FLAGS = (
+    "-shared",
+    "-fPIC",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-unused-parameter",
+    "-Wl,-Bsymbolic",
+    "-DCC_LIBRARY",
+)
 _BPF_FLAGS = ("-target", "bpf", "-g", "-O2", "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
 
 
@@ -60,16 +73,20 @@ def _headers() -> list[Path]:
     return sorted(path for folder in ("bpf", "bpf/programs", "cc") for path in (ROOT / folder).glob("*.h"))
 
 
-def tag_of(source: str, name: str, defines: Mapping[str, str | int]) -> str:
-    """What tells one build of a program from another: a hash of its sources, name, parameters and flags."""
-    return _digest([ROOT / "bpf" / source, *_headers()], json.dumps([name, dict(defines), _BPF_FLAGS]))
+def tag_of(source: str, name: str, defines: Mapping[str, str | int], own: Path | None = None) -> str:
+    """What tells one build of a program from another: a hash of its sources, name, parameters and flags.
+
+    `own` is the folder of a sender of the user's own.
+    """
+    headers = [*_headers(), *(sorted(own.glob("*.h")) if own else [])]
+    return _digest([ROOT / "bpf" / source, *headers], json.dumps([name, dict(defines), _BPF_FLAGS]))
 
 
 def compile_bpf(source: str, name: str, defines: Mapping[str, str | int], output: Path) -> None:
     """Compile `bpf/<source>` to `output` as the congestion control `name`. Raises HostsError `not-built`."""
     clang, triplet = _clang(), sysconfig.get_config_var("MULTIARCH")  # where Debian has asm/types.h
     arguments = [f"-D{key}={value}" for key, value in {"FL_NAME": name, **defines}.items()]
-    include = [f"-I/usr/include/{triplet}"] if triplet else []
+    include = ["-Icc", *([f"-I/usr/include/{triplet}"] if triplet else [])]
     with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
         partial = Path(scratch) / output.name
         _run([clang, *_BPF_FLAGS, *include, *arguments, "-c", f"bpf/{source}", "-o", str(partial)], f"bpf/{source}")
@@ -85,22 +102,52 @@ def read_tags() -> dict[str, str]:
     return {str(k): str(v) for k, v in loaded.items()} if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _objects() -> Iterator[tuple[str, str, Mapping[str, str | int], str]]:
-    """Source, name, parameters and file of all that is compiled."""
+def sender_library(variant: Variant) -> Path:
+    """A sender of the user's own as the simulator loads it, compiled where it changed. Raises HostsError `not-built`."""
+    folder = variant.folder
+    assert folder is not None
+    tag = _digest(
+        [SIMULATED_SENDER, *_headers(), *sorted(folder.glob("*.h"))], json.dumps([variant.header, _LIBRARY_FLAGS])
+    )
+    library = build_dir() / "senders" / f"{variant.header}-{tag}.so"
+    if not library.is_file():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        defines = (
+            f"-DCC_NAME={variant.header}",
+            f'-DCC_HEADER="{variant.header_file}"',
+            f"-DCC_SENDER_{variant.header}",
+        )
+        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+            partial = Path(scratch) / library.name
+            _run(
+                [_clang(), *_LIBRARY_FLAGS, f"-I{ROOT / 'cc'}", *defines, str(SIMULATED_SENDER), "-o", str(partial)],
+                variant.header_file,
+            )
+            partial.replace(library)
+    return library
+
+
+def _objects() -> Iterator[tuple[str, str, Mapping[str, str | int], str, Path | None]]:
+    """Source, name, parameters, file and own folder of all that is compiled."""
     for variant in bpf_variants():
         assert variant.object_name is not None
-        yield SENDER_SOURCE, variant.congestion_control, variant.definitions, variant.object_name
+        yield SENDER_SOURCE, variant.congestion_control, variant.definitions, variant.object_name, variant.folder
     for program in PROGRAMS.values():
-        yield f"programs/{program.source}", program.name, {}, program.object_name
+        yield f"programs/{program.source}", program.name, {}, program.object_name, None
 
 
-def build_all(force: bool = False) -> list[str]:
-    """Compile what is missing or stale; returns the file names that were made. Raises HostsError `not-built`."""
+def build_all(force: bool = False, *, own_only: bool = False) -> list[str]:
+    """Compile what is missing or stale; returns the file names that were made. Raises HostsError `not-built`.
+
+    With `own_only` only senders of the user's own, which no set-up has compiled.
+    """
     directory = build_dir()
     directory.mkdir(parents=True, exist_ok=True)
     tags, made = read_tags(), list[str]()
-    for source, name, defines, file in _objects():
-        tag = tag_of(source, name, defines)
+    for source, name, defines, file, folder in _objects():
+        if own_only and folder is None:
+            continue
+        tag = tag_of(source, name, defines, folder)
         if force or tags.get(file) != tag or not (directory / file).is_file():
             compile_bpf(source, name, defines, directory / file)
             tags[file] = tag

@@ -8,7 +8,7 @@ class HostsError(Exception):
     """Raised at every boundary of the package (kernel, files, network, options).
 
     `code` is stable and for programs (`kernel-unsupported`, `not-built`, `not-root`, `refused`, `lease`, `in-use`,
-    `name-taken`, `other-build`, `unknown-variant`, `unknown-program`, `cgroup`, `sysctl`, `wrong-congestion-control`, `option`,
+    `name-taken`, `other-build`, `unknown-variant`, `bad-sender`, `unknown-program`, `cgroup`, `sysctl`, `wrong-congestion-control`, `option`,
     `connect`, `namespace`, `check`; of a running topology `no_topology` and `bad_file`); the text may change.
     """
 

@@ -85,7 +85,7 @@ def check(
 ) -> list[Check]:
     """What the variants need of this machine, each with what was found and how to mend it; changes nothing."""
     release = release or os.uname().release
-    directory, wanted = build.build_dir(), [v.object_name for v in bpf_variants() if v.object_name]
+    directory, wanted = build.build_dir(), [v.object_name for v in bpf_variants() if v.object_name and not v.folder]
     wanted += [program.object_name for program in PROGRAMS.values()]
     missing = [name for name in wanted if not (directory / name).is_file()]
     return [
@@ -159,7 +159,9 @@ def programs(*, refused_too: bool = False) -> list[Program]:
     """What `build` has compiled, with the tag of each build. Raises HostsError `not-built`.
 
     Without those that this kernel is too old for, or refused when `fairlane hosts check` tried them (`refused_too`: with them).
+    Senders of the user's own are compiled first, where they changed.
     """
+    build.build_all(own_only=True)
     tags, found, running = build.read_tags(), list[Program](), bpf.kernel_version(os.uname().release)
     for variant in bpf_variants():
         assert variant.object_name is not None

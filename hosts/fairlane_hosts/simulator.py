@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .variants import VARIANTS, Variant
+from .build import sender_library
+from .variants import VARIANTS, Variant, find_variant
 
 LINUX_INITIAL_WINDOW = 10
 """RFC 6928; the papers' senders begin as the experiment says."""
@@ -23,10 +24,13 @@ JIFFY_NS = 4_000_000
 
 
 def simulated(variant: Variant) -> Mapping[str, Any]:
-    """The `tcp` object of a row of the table, without what the experiment sets."""
+    """The `tcp` object of a row of the table, without what the experiment sets.
+
+    A sender of the user's own is compiled first, where it changed. Raises HostsError `not-built`.
+    """
     sysctls = variant.sysctls
     tcp: dict[str, Any] = {
-        "cc": variant.header,
+        "cc": str(sender_library(variant)) if variant.folder else variant.header,
         "recovery": "sack" if sysctls["tcp_sack"] else "newreno",
         "prr": True,
         "limited_transmit": True,
@@ -56,14 +60,21 @@ def simulated(variant: Variant) -> Mapping[str, Any]:
 
 _TEXTBOOK: Mapping[str, Any] = MappingProxyType({**simulated(VARIANTS["newreno"]), "prr": False})
 
-SIM_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+TEXTBOOK_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        **{variant.name: simulated(variant) for variant in VARIANTS.values() if variant.header},
         "reno-classic": {**_TEXTBOOK, "recovery": "reno"},
         "tahoe-classic": {**_TEXTBOOK, "recovery": "tahoe", "limited_transmit": False},
         "sack-classic": {**_TEXTBOOK, "recovery": "sack"},
     }
 )
+"""The textbook's senders. RFC 6675 instead of the kernel's RACK, with SACK."""
 
-TEXTBOOK_VARIANTS = tuple(name for name in SIM_VARIANTS if name.endswith("-classic"))
-"""RFC 6675 instead of the kernel's RACK, with SACK."""
+
+def find_simulated(name: str) -> Mapping[str, Any]:
+    """The `tcp` object of a sender by its name. Raises HostsError `unknown-variant`, `not-built`."""
+    return TEXTBOOK_VARIANTS[name] if name in TEXTBOOK_VARIANTS else simulated(find_variant(name))
+
+
+def congestion_control(name: str) -> str:
+    """What the simulator calls the congestion control of sender `name`. Raises HostsError `unknown-variant`."""
+    return str(TEXTBOOK_VARIANTS[name]["cc"]) if name in TEXTBOOK_VARIANTS else find_variant(name).header

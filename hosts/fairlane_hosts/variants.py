@@ -3,13 +3,18 @@
 
 A sender is a header `hosts/cc/NAME.h` and a row here; both runtimes take it from there: `hosts/bpf/sender.bpf.c` is compiled
 with the header for the kernel, `switch/crates/tcp` for the simulator, whose settings `simulator` derives from the row.
+
+One of the user's own is a folder anywhere with a header, `NAME/NAME.h`, and its row, `SENDER` in `NAME/sender.py` (`add_sender`).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -89,6 +94,8 @@ class Variant:
     """What the kernel must have."""
     per_socket: str = "yes"
     """Whether TCP_CONGESTION on one socket is enough, and what is missing then."""
+    folder: Path | None = None
+    """Where the header of a sender of the user's own is; `add_sender` sets it."""
 
     @property
     def congestion_control(self) -> str:
@@ -104,11 +111,16 @@ class Variant:
     def definitions(self) -> Mapping[str, str | int]:
         """What `bpf/sender.bpf.c` is compiled with, but for its name."""
         ena = {"FL_ENA": self.sysctls["tcp_sack"]} if "ena" in self.programs else {}
-        return {"CC_HEADER": f'"../cc/{self.header}.h"', f"CC_SENDER_{self.header}": 1, **ena, **self.defines}
+        return {"CC_HEADER": f'"{self.header_file}"', f"CC_SENDER_{self.header}": 1, **ena, **self.defines}
+
+    @property
+    def header_file(self) -> str:
+        """Path of the header: absolute for a sender of the user's own, else from the folder of a BPF program."""
+        return f"{self.folder or '../cc'}/{self.header}.h"
 
 
-def _table(*variants: Variant) -> Mapping[str, Variant]:
-    return MappingProxyType({variant.name: variant for variant in variants})
+def _table(*variants: Variant) -> dict[str, Variant]:
+    return {variant.name: variant for variant in variants}
 
 
 _INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowInit_, RFC 2581 §3.1
@@ -214,7 +226,7 @@ def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
     )
 
 
-VARIANTS: Mapping[str, Variant] = _table(
+_VARIANTS = _table(
     _TAHOE,
     _RENO,
     _NEWRENO,
@@ -361,14 +373,97 @@ VARIANTS: Mapping[str, Variant] = _table(
 )
 
 
+VARIANTS: Mapping[str, Variant] = MappingProxyType(_VARIANTS)
+"""All senders by name, those of the user's own (`add_sender`) too."""
+
+OWN_SENDERS = "FAIRLANE_SENDERS"
+"""Environment variable: folders of senders of the user's own, as in PATH; every process reads it when it starts."""
+_KERNEL_NAME_CHARS_MAX = 15
+
+
+def add_sender(folder: str | Path) -> Variant:
+    """Add a sender of the user's own to the table, for this process and those that it starts.
+
+    `folder` has `sender.py`, whose `SENDER` is a `Variant`, and the header `<SENDER.header>.h`. Raises HostsError `bad-sender`.
+    """
+    path = Path(folder).resolve()
+    sender = replace(_row_of(path), folder=path)
+    other = _VARIANTS.get(sender.name)
+    if other is not None and other.folder != path:
+        where = f"in {other.folder}" if other.folder else "of fairlane"
+        raise HostsError(
+            "bad-sender", f"{path}: there is a sender {sender.name!r} already, {where}", "choose another name"
+        )
+    _VARIANTS[sender.name] = sender
+    folders = [known for known in os.environ.get(OWN_SENDERS, "").split(os.pathsep) if known]
+    if str(path) not in folders:
+        os.environ[OWN_SENDERS] = os.pathsep.join([*folders, str(path)])
+    return sender
+
+
+def _row_of(path: Path) -> Variant:
+    """The checked row of a sender's folder. Raises HostsError `bad-sender`."""
+    file = path / "sender.py"
+    spec = importlib.util.spec_from_file_location(f"fairlane_sender_{path.name}", file)
+    if not file.is_file() or spec is None or spec.loader is None:
+        raise HostsError(
+            "bad-sender", f"{path}: a sender's folder has a file sender.py", "`fairlane new --sender NAME` writes one"
+        )
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # it is the user's code
+        raise HostsError("bad-sender", f"{file}: {type(error).__name__}: {error}") from error
+    sender: object = getattr(module, "SENDER", None)
+    if not isinstance(sender, Variant):
+        raise HostsError("bad-sender", f"{file}: SENDER must be a fairlane_hosts.variants.Variant")
+    if not re.fullmatch("[a-z][a-z0-9]*([_-][a-z0-9]+)*", sender.name):
+        raise HostsError(
+            "bad-sender", f"{file}: name {sender.name!r}: small letters and digits, with single - or _ between them"
+        )
+    if len(sender.congestion_control) > _KERNEL_NAME_CHARS_MAX:
+        most = _KERNEL_NAME_CHARS_MAX - len(NAME_PREFIX)
+        raise HostsError("bad-sender", f"{file}: name {sender.name!r}: at most {most} characters (the kernel's limit)")
+    header = path / f"{sender.header}.h"
+    try:
+        hooks = f"#ifdef CC_SENDER_{sender.header}" in header.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HostsError("bad-sender", f"{header}: cannot be read: {error}") from error
+    if not hooks:
+        raise HostsError(
+            "bad-sender", f"{header}: no line `#ifdef CC_SENDER_{sender.header}` with its hooks", "hosts/cc/tcp.h"
+        )
+    return sender
+
+
 def find_variant(name: str) -> Variant:
-    """The variant called `name`. Raises HostsError `unknown-variant` with the names that there are."""
+    """The variant called `name`, or in the folder `name` where there is a slash. Raises HostsError `unknown-variant`, `bad-sender`."""
+    if "/" in name:
+        return add_sender(name)
     variant = VARIANTS.get(name)
     if variant is None:
-        raise HostsError("unknown-variant", f"no TCP variant is called {name!r}; there are {', '.join(VARIANTS)}")
+        raise HostsError(
+            "unknown-variant",
+            f"no TCP variant is called {name!r}; there are {', '.join(VARIANTS)}",
+            "\n  ".join(_broken),
+        )
     return variant
 
 
 def bpf_variants() -> list[Variant]:
     """The variants that need a BPF program."""
     return [variant for variant in VARIANTS.values() if not variant.builtin]
+
+
+def _add_own_senders() -> None:
+    """Those that the environment names; what is wrong with one is said when a sender is not found."""
+    for folder in os.environ.get(OWN_SENDERS, "").split(os.pathsep):
+        if folder:
+            try:
+                add_sender(folder)
+            except HostsError as error:
+                _broken.append(f"{OWN_SENDERS}: {error.message}")
+
+
+_broken: list[str] = []
+_add_own_senders()

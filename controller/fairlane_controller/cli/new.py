@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane new`: a queueing scheme or an experiment of one's own, which runs as it is."""
+"""`fairlane new`: a queueing scheme, a sender or an experiment of one's own, which runs as it is."""
 
 from __future__ import annotations
 
@@ -19,14 +19,22 @@ from fairlane_controller.program.names import program_names
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 PROGRAM = "droptail"
 CLASS = "DropTail"
+SENDER = "gentle"
 EXPERIMENT = "shares"
 NAME_CHARS_MAX = 32
+SENDER_CHARS_MAX = 12
+"""The kernel's names of congestion controls have 15, of which `fl_` takes 3."""
 
 _PROGRAM_NEXT = """\
 {name}/README.md says what each file is for. From here:
 
   fairlane lab run {name}/experiment.toml      in virtual time
   fairlane p4 compile {name}/                  after a change of {name}/{name}.p4
+"""
+_SENDER_NEXT = """\
+{name}/README.md says what each file is for. From here:
+
+  fairlane lab run {name}/experiment.toml      in virtual time; --runtime mininet: on Linux hosts, as root
 """
 _EXPERIMENT_NEXT = """\
 {name}.toml: what shares of a line do Reno and Vegas get? From here:
@@ -38,6 +46,9 @@ _EXPERIMENT_NEXT = """\
 
 def new_command(
     name: Annotated[str, typer.Argument(help="my_queue; of an experiment my-question.", metavar="NAME")],
+    sender: Annotated[
+        bool, typer.Option("--sender", help="A TCP sender, NAME/ with a C header, instead of a queueing scheme.")
+    ] = False,
     experiment: Annotated[
         bool, typer.Option("--experiment", help="An experiment, NAME.toml, instead of a queueing scheme.")
     ] = False,
@@ -45,10 +56,25 @@ def new_command(
     """Write a queueing scheme into a new folder NAME/: P4 program (compiled), Python, experiment, PTF test, README. It runs as it is.
 
     It is the smallest scheme, a drop-tail queue with a limit: change it from there. docs/programs.md says what a program can be.
+    A sender (docs/tutorial-new-sender.md) is Reno with another reduction.
 
-    Examples: `fairlane new my_queue`, `fairlane new --experiment my-question`
+    Examples: `fairlane new my_queue`, `fairlane new --sender my_tcp`, `fairlane new --experiment my-question`
     """
-    _check_name(name, "-" if experiment else "_")
+    if sender and experiment:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, "a sender or an experiment: --sender and --experiment exclude each other"
+        )
+    _check_name(name, "-" if experiment else "_", SENDER_CHARS_MAX if sender else NAME_CHARS_MAX)
+    if sender:
+        names = {
+            f"{SENDER}-": f"{name.replace('_', '-')}-",  # an experiment's name
+            SENDER: name,
+            SENDER.capitalize(): name.capitalize(),
+            SENDER.upper(): name.upper(),
+        }
+        _write(Path(name), lambda made: _copy_folder(EXAMPLES / SENDER, made, names))
+        console.print(_SENDER_NEXT.format(name=name), markup=False, soft_wrap=True, end="")
+        return
     if experiment:
         _write(Path(f"{name}.toml"), lambda made: _copy(EXAMPLES / f"{EXPERIMENT}.toml", made, {EXPERIMENT: name}))
         console.print(_EXPERIMENT_NEXT.format(name=name), markup=False, soft_wrap=True, end="")
@@ -66,12 +92,12 @@ def new_command(
     console.print(_PROGRAM_NEXT.format(name=name), markup=False, soft_wrap=True, end="")
 
 
-def _check_name(name: str, between: str) -> None:
-    if not re.fullmatch(f"[a-z][a-z0-9]*({between}[a-z0-9]+)*", name) or len(name) > NAME_CHARS_MAX:
+def _check_name(name: str, between: str, chars_max: int) -> None:
+    if not re.fullmatch(f"[a-z][a-z0-9]*({between}[a-z0-9]+)*", name) or len(name) > chars_max:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
             f"name {name!r}: must be words of small letters and digits with one {between} between two of them, "
-            f"begin with a letter, and have at most {NAME_CHARS_MAX} characters",
+            f"begin with a letter, and have at most {chars_max} characters",
         )
 
 

@@ -14,6 +14,8 @@ from typing import Any, cast
 from fairlane_controller.documents import is_file, parse_toml
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import is_folder
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.variants import add_sender
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import semantic_problems
@@ -168,6 +170,11 @@ def make_definition(source: Source, stem: str | None = None) -> Definition:
     for program in definition.programs():
         with contextlib.suppress(FairlaneError):  # told with its point
             part_of(program)
+    for place, folder in enumerate(experiment.senders):
+        try:
+            add_sender(source.file_of("senders").parent / folder)
+        except HostsError as error:
+            problems.append(Problem(f"senders[{place}]", error.message))
     problems += check_points(experiment)
     if not problems:
         problems = semantic_problems(definition, make_points(experiment))

@@ -85,6 +85,8 @@ class Experiment(Strict):
 
     program: str = ""
     """Name of the P4 program that the switches run; may be `"$program"`."""
+    senders: tuple[str, ...] = ()
+    """Folders of senders of the user's own that `flows` name, from the file's folder."""
     topology: dict[str, Any]
     flows: list[dict[str, Any]]
     vcs: tuple[dict[str, Any], ...] = ()

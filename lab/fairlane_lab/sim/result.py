@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
-from fairlane_hosts.simulator import SIM_VARIANTS
+from fairlane_hosts.simulator import congestion_control
 
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.measures import carried_bps, mean_between, recovery_s
@@ -62,8 +62,8 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
     flow = each.flow
     before, after = seen.before.flows[each.name], seen.after.flows[each.name]
     is_tcp = each.key.protocol == TCP
-    if is_tcp and after["cc"] != SIM_VARIANTS[flow.variant]["cc"]:
-        raise RunError(f"flow {each.name}: wanted {SIM_VARIANTS[flow.variant]['cc']}, the simulator used {after['cc']}")
+    if is_tcp and after["cc"] != congestion_control(flow.variant):
+        raise RunError(f"flow {each.name}: wanted {congestion_control(flow.variant)}, the simulator used {after['cc']}")
     counted = "acked_bytes" if is_tcp else "received_bytes"
     window = columns.window(seen.before.t_s, seen.after.t_s)
     srtt_ns = mean(columns.flow(each.name, "srtt_ns"), window, positive=True)

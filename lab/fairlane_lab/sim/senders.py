@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from fairlane_hosts.simulator import SIM_VARIANTS, TEXTBOOK_VARIANTS, TIMESTAMP_BYTES
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.simulator import TEXTBOOK_VARIANTS, TIMESTAMP_BYTES, find_simulated
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow, TcpOptions
@@ -31,10 +32,10 @@ def _quick_acks(options: TcpOptions) -> int:
 
 def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
     """The `tcp` object of a flow's connections. Raises RunError for a variant or an option that there is not."""
-    variant = SIM_VARIANTS.get(flow.variant)
-    if variant is None:
-        known = ", ".join(SIM_VARIANTS)
-        raise RunError(f"flow {flow.name}: the simulator has no variant {flow.variant!r}; it has {known}")
+    try:
+        variant = find_simulated(flow.variant)
+    except HostsError as error:
+        raise RunError(f"flow {flow.name}: {error}") from error
     allowed = [field.name for field in fields(TcpOptions)]
     for name in flow.tcp:
         if name not in allowed:

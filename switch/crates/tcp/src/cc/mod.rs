@@ -5,22 +5,23 @@
 
 pub mod ops;
 
-use ops::{controls, CcOps, State, STATE_BYTES};
+use ops::{controls, open_library, CcOps, State, STATE_BYTES};
 pub use ops::{CaEvent, CaState, CcTcp, Params, Rate, INFINITE_SSTHRESH, UNPACED};
 use serde::Deserialize;
 use std::ffi::c_void;
 
-/// The name of a congestion control that the table has.
+/// A congestion control that the table has, by its name, or one in a library, by its path.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CcName(&'static CcOps);
 
-/// No control has the name.
+/// There is no such control.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no congestion control is called {name:?} (allowed: {allowed})")]
-pub struct UnknownControl {
-    pub name: String,
-    pub allowed: String,
+pub enum UnknownControl {
+    #[error("no congestion control is called {name:?} (allowed: {allowed})")]
+    Name { name: String, allowed: String },
+    #[error("congestion control {path:?}: {why}")]
+    Library { path: String, why: String },
 }
 
 impl CcName {
@@ -47,10 +48,19 @@ impl CcName {
 impl std::str::FromStr for CcName {
     type Err = UnknownControl;
 
+    /// A name of the table, or the path of a library, which has a slash.
     fn from_str(name: &str) -> Result<CcName, UnknownControl> {
+        if name.contains('/') {
+            return open_library(name)
+                .map(CcName)
+                .map_err(|why| UnknownControl::Library {
+                    path: name.to_string(),
+                    why,
+                });
+        }
         CcName::all()
             .find(|control| control.as_str() == name)
-            .ok_or_else(|| UnknownControl {
+            .ok_or_else(|| UnknownControl::Name {
                 name: name.to_string(),
                 allowed: CcName::all()
                     .map(CcName::as_str)

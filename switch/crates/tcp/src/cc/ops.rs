@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The C side of congestion control as Rust sees it: the layouts of `sender.c` and `hosts/cc/tcp.h`, and the table of senders.
 
+use libloading::Library;
 use std::ffi::{c_char, c_void, CStr};
 
 /// CC_STATE_BYTES of `tcp.h`; `hooks.h` asserts that every control's state fits.
@@ -143,4 +144,30 @@ impl CcOps {
 pub fn controls() -> &'static [&'static CcOps] {
     // SAFETY: `build.rs` writes `cc_senders` as an array of `cc_senders_len` pointers to rows of this layout.
     unsafe { std::slice::from_raw_parts(&raw const FIRST, LEN) }
+}
+
+/// The control in a library that `sender.c` was compiled into with CC_LIBRARY; it stays loaded until the process ends.
+///
+/// # Errors
+/// Why the library cannot be loaded, or that it was compiled for another interface.
+pub fn open_library(path: &str) -> Result<&'static CcOps, String> {
+    let sizes = [size_of::<CcOps>(), size_of::<CcTcp>(), STATE_BYTES];
+    // SAFETY: whoever names a library trusts its code, as a program that it runs; the sizes say that both sides have the
+    // same layouts, and a row is a constant of a library that is never unloaded.
+    unsafe {
+        let library = Library::new(path).map_err(|error| error.to_string())?;
+        let found = **library
+            .get::<*const [u32; 3]>(b"cc_library_sizes")
+            .map_err(|error| error.to_string())?;
+        if found.map(|bytes| bytes as usize) != sizes {
+            return Err(format!(
+                "compiled for another interface: sizes {found:?}, not {sizes:?}"
+            ));
+        }
+        let row = **library
+            .get::<*const &'static CcOps>(b"cc_library_sender")
+            .map_err(|error| error.to_string())?;
+        std::mem::forget(library);
+        Ok(row)
+    }
 }

@@ -3,6 +3,7 @@
 //
 //   CC_HEADER   the sender's header; CC_SENDER_<its name> is defined too, for its hooks (hosts/cc/tcp.h)
 //   CC_NAME     its name, without quotes
+//   CC_LIBRARY  as a library of its own: a sender of the user's own, which hosts/fairlane_hosts/build.py compiles
 #include <stddef.h>
 
 #include CC_HEADER
@@ -72,3 +73,11 @@ const struct cc_ops ROW = {
 	.burst = burst,
 #endif
 };
+
+#ifdef CC_LIBRARY
+// What the simulator asks a library for (ops.rs): the row, and the sizes of what both sides must see alike.
+extern const struct cc_ops *const cc_library_sender;
+const struct cc_ops *const cc_library_sender = &ROW;
+extern const cc_u32 cc_library_sizes[3];
+const cc_u32 cc_library_sizes[3] = {sizeof(struct cc_ops), sizeof(struct cc_tcp), CC_STATE_BYTES};
+#endif
