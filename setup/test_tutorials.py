@@ -14,7 +14,7 @@ import pytest
 from cli_session import Session
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "docs" / f"tutorial-{name}.md" for name in ("first-experiment", "new-scheme")]
+PAGES = [ROOT / "docs" / f"tutorial-{name}.md" for name in ("first-experiment", "new-scheme", "new-sender")]
 STEP = re.compile(r"(?:<!-- needs: (\w+) -->\n)?```(sh|diff)\n(.*?)```", re.DOTALL)
 INSTANCE = "93"
 """No other test's."""
