@@ -38,18 +38,21 @@ impl RateEstimator {
 }
 
 impl Sender {
-    /// What a segment that leaves now keeps (the draft's §3.2).
-    pub(super) fn at_send(&mut self, now: Nanos) -> AtSend {
+    /// What a segment that leaves now keeps (the draft's §3.2); None where the control asks for no rates.
+    pub(super) fn at_send(&mut self, now: Nanos) -> Option<AtSend> {
+        if !self.cc.owns_cwnd() {
+            return None;
+        }
         if self.board.packets_out() == 0 {
             self.rate.first_sent_ns = now;
             self.rate.delivered_ns = now;
         }
-        AtSend {
+        Some(AtSend {
             delivered: self.delivered as u32,
             delivered_ns: self.rate.delivered_ns,
             first_sent_ns: self.rate.first_sent_ns,
             app_limited: self.rate.app_limited != 0,
-        }
+        })
     }
 
     /// The application writes: was there nothing to send, with room in the window, until now (the draft's §3.4)?
@@ -63,7 +66,7 @@ impl Sender {
         }
     }
 
-    /// The sample of an ACK (the draft's §3.3): `delivered` and `losses` are packets that it told of.
+    /// The sample of an ACK, where the control asks for one (the draft's §3.3): `delivered` and `losses` are packets that it told of.
     pub(super) fn sample_rate(
         &mut self,
         now: Nanos,
@@ -72,6 +75,9 @@ impl Sender {
         losses: u32,
         prior_in_flight: u32,
     ) {
+        if !self.cc.owns_cwnd() {
+            return;
+        }
         let total = self.delivered as u32;
         if self.rate.app_limited != 0 && after(total, self.rate.app_limited) {
             self.rate.app_limited = 0;
@@ -87,8 +93,7 @@ impl Sender {
             losses,
             ..Rate::default()
         };
-        if let Some(newest) = &acked.newest {
-            let sent = &newest.at_send;
+        if let Some((newest, sent)) = &acked.newest {
             self.rate.first_sent_ns = newest.sent_ns;
             let sending_ns = newest.sent_ns - sent.first_sent_ns;
             let interval_ns = sending_ns.max(now - sent.delivered_ns);

@@ -32,8 +32,6 @@ pub struct TxSegment {
     pub sent_ns: Nanos,
     pub fin: bool,
     marks: u8,
-    /// What its ACK's delivery-rate sample is reckoned from.
-    pub at_send: AtSend,
 }
 
 /// The sender when it sent a segment (draft-cheng-iccrg-delivery-rate-estimation-00 §3.2: P.delivered, …).
@@ -56,7 +54,6 @@ impl TxSegment {
             sent_ns,
             fin,
             marks: 0,
-            at_send: AtSend::default(),
         }
     }
 
@@ -102,12 +99,12 @@ pub struct AckedSegments {
     /// Of all that got through by this ACK, what was sent last: of those sent once, and of those sent again.
     pub newest_original: Option<SentAt>,
     pub newest_repair: Option<SentAt>,
-    /// Of all that got through by this ACK, the segment that was sent last.
-    pub newest: Option<TxSegment>,
+    /// Of all that got through by this ACK, the segment that was sent last, where rates are sampled.
+    pub newest: Option<(TxSegment, AtSend)>,
 }
 
 impl AckedSegments {
-    fn note(&mut self, segment: &TxSegment) {
+    fn note(&mut self, segment: &TxSegment, at_send: Option<&AtSend>) {
         let sent = SentAt {
             sent_ns: segment.sent_ns,
             end_seq: segment.end_seq(),
@@ -117,14 +114,15 @@ impl AckedSegments {
             false => &mut self.newest_original,
         };
         *newest = SentAt::latest(*newest, sent);
-        let is_newest = self.newest.is_none_or(|newest| {
+        let Some(at_send) = at_send else { return };
+        let is_newest = self.newest.is_none_or(|(newest, _)| {
             sent.is_after(SentAt {
                 sent_ns: newest.sent_ns,
                 end_seq: newest.end_seq(),
             })
         });
         if is_newest {
-            self.newest = Some(*segment);
+            self.newest = Some((*segment, *at_send));
         }
     }
 }
@@ -132,6 +130,8 @@ impl AckedSegments {
 #[derive(Debug, Default)]
 pub struct Scoreboard {
     ring: VecDeque<TxSegment>,
+    /// What the delivery-rate samples of the same segments are reckoned from; empty where nobody asks for rates.
+    at_sends: VecDeque<AtSend>,
     sacked_out: u32,
     /// Payload bytes (and a FIN's number) of the segments that SACK blocks reported.
     sacked_bytes: u64,
@@ -212,8 +212,10 @@ impl Scoreboard {
         self.ring.front()
     }
 
-    pub fn push(&mut self, segment: TxSegment) {
+    /// A segment leaves for the first time; all of a connection have `at_send`, or none.
+    pub fn push(&mut self, segment: TxSegment, at_send: Option<AtSend>) {
         self.ring.push_back(segment);
+        self.at_sends.extend(at_send);
     }
 
     // ---- acknowledged -----------------------------------------------------------------------------------------------
@@ -234,6 +236,7 @@ impl Scoreboard {
             }
             let segment = *segment;
             self.ring.pop_front();
+            let at_send = self.at_sends.pop_front();
             acked.packets += 1;
             if segment.has(EVER_RETRANS) {
                 acked.retransmitted_acked = true;
@@ -252,7 +255,7 @@ impl Scoreboard {
                 self.lost_hint_sacked -= u32::from(self.lost_hint > 0);
             } else {
                 acked.newly_delivered += 1;
-                acked.note(&segment);
+                acked.note(&segment, at_send.as_ref());
             }
             self.retrans_out -= u32::from(segment.has(RETRANS));
             self.lost_out -= u32::from(segment.has(LOST));
@@ -321,7 +324,7 @@ impl Scoreboard {
                 self.sacked_bytes += segment.seq_len();
                 self.lost_hint_sacked += u32::from(index < self.lost_hint);
                 acked.newly_sacked += 1;
-                acked.note(segment);
+                acked.note(segment, self.at_sends.get(index));
             }
             index += 1;
         }

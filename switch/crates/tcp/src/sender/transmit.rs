@@ -100,10 +100,10 @@ impl Sender {
             self.restart_after_idle(now);
             self.cwnd_event(CaEvent::TxStart);
         }
-        let mut segment = TxSegment::new(self.tcp.snd_nxt, len, fin, now);
-        segment.at_send = self.at_send(now);
+        let segment = TxSegment::new(self.tcp.snd_nxt, len, fin, now);
+        let at_send = self.at_send(now);
         let first = self.board.packets_out() == 0;
-        self.board.push(segment);
+        self.board.push(segment, at_send);
         self.tcp.snd_nxt = segment.end_seq();
         if self.unsent != u64::MAX {
             self.unsent -= u64::from(len);

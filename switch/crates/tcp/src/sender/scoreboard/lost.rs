@@ -214,14 +214,16 @@ impl Scoreboard {
     }
 
     /// Takes note of a retransmission and gives the segment to send.
-    pub fn retransmit(&mut self, index: usize, now: Nanos, at_send: AtSend) -> TxSegment {
+    pub fn retransmit(&mut self, index: usize, now: Nanos, at_send: Option<AtSend>) -> TxSegment {
         let segment = &mut self.ring[index];
         if !segment.has(RETRANS) {
             self.retrans_out += 1;
         }
         segment.marks |= RETRANS | EVER_RETRANS;
         segment.sent_ns = now;
-        segment.at_send = at_send;
+        if let (Some(place), Some(at_send)) = (self.at_sends.get_mut(index), at_send) {
+            *place = at_send;
+        }
         *segment
     }
 }
