@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pexpect
@@ -23,12 +23,17 @@ class Session:
     """A running launcher. Every wait ends: what was said until then is in the error."""
 
     def __init__(
-        self, *arguments: str, folder: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        command: Sequence[str] = (sys.executable, str(LAUNCHER)),
     ) -> None:
-        """Start it with these arguments, in `folder`; `started` is what it said before the first prompt."""
+        """Start `command` with these arguments, in `folder`; `started` is what it said before the first prompt."""
+        program, *first = command
         self._terminal: pexpect.spawn[str] = pexpect.spawn(
-            sys.executable,
-            [str(LAUNCHER), *arguments],
+            program,
+            [*first, *arguments],
             cwd=None if folder is None else str(folder),
             env={**os.environ, **(environment or {}), "TERM": "dumb"},
             encoding="utf-8",

@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from cli_session import Session
 
 RUN = Path(__file__).with_name("run.py")
 EXERCISES = "basic basic_tunnel calc ecn firewall flowcache link_monitor load_balance mri multicast p4runtime qos source_routing"
@@ -80,3 +85,39 @@ def test_every_exercise_does_what_its_readme_says() -> None:
     guide = ["--guide", os.environ["P4_GUIDE"]] if "P4_GUIDE" in os.environ else []
     done = subprocess.run([sys.executable, str(RUN), "--tree", tree, "--python", python, *guide], timeout=1700)
     assert done.returncode == 0
+
+
+@pytest.mark.kernel
+@pytest.mark.timeout(300)
+def test_one_exercise_by_hand_as_the_page_says(tmp_path: Path) -> None:
+    if "P4LANG_TUTORIALS" not in os.environ or shutil.which("p4c-bm2-ss") is None or os.geteuid() != 0:
+        pytest.skip("no p4lang/tutorials tree in $P4LANG_TUTORIALS, no p4c-bm2-ss on the PATH, or not root")
+    root = RUN.parent.parent
+    for name in ("exercises/basic", "utils"):
+        shutil.copytree(Path(os.environ["P4LANG_TUTORIALS"]) / name, tmp_path / name)
+    page = (root / "docs" / "tutorials-p4lang.md").read_text(encoding="utf-8")
+    block = re.search(r"## One exercise by hand.*?```\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    text = block[1].replace("~/tutorials", str(tmp_path)).replace("~/fairlane", str(root))
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    (start,) = (place for place, line in enumerate(lines) if line.startswith("make run "))
+    shell = subprocess.run(
+        ["bash", "-e"], input="\n".join(lines[:start]), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert shell.returncode == 0, shell.stderr
+    session = Session(command=shlex.split(lines[start]), folder=root)
+    try:
+        ping, receive, send, leave = (line.removeprefix("mininet> ") for line in lines[start + 1 :])
+        assert "0% dropped" in session.do(ping)
+        session.do(receive)
+        session.settle()
+        assert "10.0.2.2" in session.do(send)
+        log = tmp_path / "exercises" / "basic" / "h2.log"
+        deadline = time.monotonic() + 10
+        while "P4 is cool" not in log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        session.type(leave)
+        assert session.ended() == 0
+        assert "P4 is cool" in log.read_text()
+    finally:
+        session.end()
