@@ -67,6 +67,7 @@ test-kernel test-timed: test-%:
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET) --program docs/examples/droptail/
+	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET) --program docs/examples/ecnmark/
 
 fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS=60 for each, FUZZ="program gnmi" only these, SEED=1)
 	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/switch/crates/fuzz/covered.sh LLVM_PROFILE_FILE=/dev/null \

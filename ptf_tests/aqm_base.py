@@ -12,7 +12,6 @@ from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 
 from base import SERVICE_S, SLOW_PORT, LaneTest
-from client import wait_until
 from packets import flow
 
 REASON_AQM = 11
@@ -48,7 +47,7 @@ class AqmTest(LaneTest):
         while self.receive_any(SLOW_PORT, timeout_s=SERVICE_S * 2.5):
             pass
         if self.is_embedded:
-            wait_until(lambda: self.register(self.WAITING_REGISTER, SLOW_PORT) == 0, "nothing waits", 2.0)
+            self.wait_for_empty_queue()
         self.slow_port_is_idle()
         return self._frames
 
