@@ -77,4 +77,7 @@ def find_simulated(name: str) -> Mapping[str, Any]:
 
 def congestion_control(name: str) -> str:
     """What the simulator calls the congestion control of sender `name`. Raises HostsError `unknown-variant`."""
-    return str(TEXTBOOK_VARIANTS[name]["cc"]) if name in TEXTBOOK_VARIANTS else find_variant(name).header
+    if name in TEXTBOOK_VARIANTS:
+        return str(TEXTBOOK_VARIANTS[name]["cc"])
+    variant = find_variant(name)
+    return str(variant.simulator.get("cc", variant.header))
