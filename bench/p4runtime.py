@@ -116,7 +116,7 @@ def write_requests(schema: fy.P4Schema, count: int) -> list[bytes]:
     ]
 
 
-def by_hand(address: str, count: int) -> tuple[float, float]:
+def measure_requests_made_before(address: str, count: int) -> tuple[float, float]:
     """(writes, reads) a second of a client whose requests were made before."""
     schema = fy.P4Schema(COMPILED / "qthresh.p4info.txtpb")
     requests = write_requests(schema, count)
@@ -133,7 +133,7 @@ def by_hand(address: str, count: int) -> tuple[float, float]:
     return count / written_s, count / read_s
 
 
-def by_client(address: str, count: int) -> tuple[float, float]:
+def measure_finsy(address: str, count: int) -> tuple[float, float]:
     """(writes, reads) a second of the control plane's client, encoding and decoding included."""
 
     async def work() -> tuple[float, float]:
@@ -164,7 +164,7 @@ def bench(rounds: int = 3, count: int = ENTRIES) -> dict[str, Any]:
     targets: dict[str, Callable[[], Address]] = {"fairlane-switch": ours}
     if is_installed():
         targets["simple_switch_grpc"] = bmv2
-    clients = {"requests made before": by_hand, "our client": by_client}
+    clients = {"requests made before": measure_requests_made_before, "our client": measure_finsy}
     samples: dict[str, list[float]] = {}
     for _ in range(rounds):
         for client, measure in clients.items():

@@ -101,9 +101,9 @@ def test_p4runtime_s_entries_are_as_many_flows() -> None:
 
 def test_what_was_written_is_read_back_by_both_clients() -> None:
     with p4runtime.ours() as address:
-        assert min(p4runtime.by_hand(address, 1500)) > 0
+        assert min(p4runtime.measure_requests_made_before(address, 1500)) > 0
     with p4runtime.ours() as address:
-        assert min(p4runtime.by_client(address, 1500)) > 0
+        assert min(p4runtime.measure_finsy(address, 1500)) > 0
 
 
 def test_every_flow_has_its_entry_and_its_slot() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fl_net import Network
-from fl_signals import held
+from fl_signals import defer_signals
 
 INIT_TIMEOUT_S = 60.0
 LOOP_READY_TIMEOUT_S = 60.0
@@ -43,7 +43,7 @@ def start_loop(
     ready.unlink(missing_ok=True)
     chosen = [word for network in networks for word in _chosen(network, switches)]
     log = first.folder / "log" / "controller.log"
-    with held(), log.open("wb") as output:
+    with defer_signals(), log.open("wb") as output:
         loop = subprocess.Popen(
             [_fairlane(), "run", *chosen, "--ready-file", str(ready), *(() if probes else ("--no-probes",))],
             stdout=output,

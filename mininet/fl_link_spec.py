@@ -168,7 +168,7 @@ class LinkChange(Strict):
         """The new settings by the names of `Direction` (and `LinkOptions`); `trace` None: taken away."""
         given: dict[str, Any] = {}
         if self.preset is not None:
-            given = of_preset(self.preset).model_dump()
+            given = read_preset(self.preset).model_dump()
         for name in ("delay", "jitter"):
             value_ms = getattr(self, f"{name}_ms")
             if value_ms is not None:
@@ -195,7 +195,7 @@ class LinkChange(Strict):
 _GE = ("enter", "leave", "loss", "ber")
 
 
-def of_preset(name: str) -> Direction:
+def read_preset(name: str) -> Direction:
     """What a preset does in each direction; its rate, which belongs to the switch, left out."""
     return Direction.model_validate(asdict(PRESETS[name].options))
 

@@ -61,7 +61,7 @@ class FairlaneMininet(Mininet):
             # One connection, then it ends; and it ends in any case. Its output is in a file: the shell is free for other commands.
             longest = seconds + LISTEN_TIMEOUT_S + CONNECT_TIMEOUT_S + REPORT_TIMEOUT_S
             server.cmd(f"timeout --foreground -s INT -k 2 {longest:g} {common} -s -P 1 > {heard} 2>&1 &")
-            listener = OwnedProcess.of_child(server.lastPid, f"iperf on {server}")
+            listener = OwnedProcess.identify_child(server.lastPid, f"iperf on {server}")
             try:
                 self._wait_until_it_listens(server, port, l4Type, heard)
                 said = client.cmd(
@@ -86,11 +86,11 @@ class FairlaneMininet(Mininet):
         """
         for switch in self.switches:
             switch.stop_process()
-        stop_processes([OwnedProcess.of_child(term.pid, "terminal") for term in self.terms if term])
+        stop_processes([OwnedProcess.identify_child(term.pid, "terminal") for term in self.terms if term])
         stop_processes(namespace_members(host.pid for host in self.hosts if host.shell and host.shell.poll() is None))
         for node in (*self.switches, *self.hosts):
             if node.shell is not None:
-                stop_processes([OwnedProcess.of_child(node.pid, node.name)] if node.shell.poll() is None else [])
+                stop_processes([OwnedProcess.identify_child(node.pid, node.name)] if node.shell.poll() is None else [])
                 node.shell.wait(timeout=SHELL_TIMEOUT_S)
                 node.cleanup()
 

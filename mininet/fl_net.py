@@ -32,7 +32,7 @@ from fl_link_spec import NO_TRACE
 from fl_links import HostInterface, VethLink, WireLink
 from fl_mininet import FairlaneMininet
 from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
-from fl_signals import held
+from fl_signals import defer_signals
 from fl_topology import CPU_PORT, Endpoint, Topology
 
 BASE_GRPC_PORT = 50050
@@ -121,7 +121,7 @@ class Network:
         if self._stopped:
             return
         self._stopped = True
-        with held():
+        with defer_signals():
             try:
                 fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
                 if self.wire_process is not None:
@@ -136,7 +136,7 @@ class Network:
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run (a controller, a traffic generator), so that `make stop` ends it."""
-        self._remember(fl_state.OwnedProcess.of_child(pid, what))
+        self._remember(fl_state.OwnedProcess.identify_child(pid, what))
 
     def remember_rates(self, rates: Iterable[tuple[str, int, int]]) -> None:
         """Write down the rates, as (switch, port, bit/s), that ports have from now on: the control plane reads them there."""
@@ -167,7 +167,7 @@ class Network:
 
     def _build(self) -> None:
         tls = self._certificates() if self.options.tls else None
-        with held():
+        with defer_signals():
             self._make_nodes(tls)
             self._make_links()
         self.mininet.build()
@@ -242,7 +242,7 @@ class Network:
         self._write()
 
     def _launch(self, switch: P4Switch) -> None:
-        with held():
+        with defer_signals():
             switch.start([])
             assert switch.owned is not None
             self._remember(switch.owned)
@@ -263,11 +263,11 @@ class Network:
         ]
         command += ["--seed", str(self.options.seed), "--ready-file", str(ready)]
         log_path = self.folder / "log" / "wire.log"
-        with held(), log_path.open("wb") as log:
+        with defer_signals(), log_path.open("wb") as log:
             self.wire_process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
-            self._remember(fl_state.OwnedProcess.of_child(self.wire_process.pid, "fairlane-wire"))
+            self._remember(fl_state.OwnedProcess.identify_child(self.wire_process.pid, "fairlane-wire"))
         deadline = time.monotonic() + WIRE_READY_TIMEOUT_S
         while not ready.exists():
             if self.wire_process.poll() is not None or time.monotonic() > deadline:

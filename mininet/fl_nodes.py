@@ -150,7 +150,7 @@ class P4Switch(Switch):
             self.process = subprocess.Popen(
                 self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        self.owned = OwnedProcess.of_child(self.process.pid, f"{Path(self.command()[0]).name} {self.name}")
+        self.owned = OwnedProcess.identify_child(self.process.pid, f"{Path(self.command()[0]).name} {self.name}")
 
     def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Wait until P4Runtime answers a connection. Raises RuntimeError with the switch's last words when it does not."""

@@ -51,7 +51,7 @@ def ended_by_signals() -> Generator[None]:
 
 
 @contextmanager
-def held() -> Generator[None]:
+def defer_signals() -> Generator[None]:
     """Signals that come in this block come at its end, to whom they would have come: the one that ends, where there are several."""
     came: list[int] = []
     try:

@@ -69,7 +69,7 @@ class OwnedProcess:
         return cls(pid, starttime, what)
 
     @classmethod
-    def of_child(cls, pid: int, what: str) -> OwnedProcess:
+    def identify_child(cls, pid: int, what: str) -> OwnedProcess:
         """Describe a process that we have just started; one that ended at once is described as never alive."""
         return cls(pid, start_time(pid) or -1, what)
 
@@ -164,7 +164,7 @@ def namespace_members(pids: Iterable[int]) -> list[OwnedProcess]:
     """The processes that live in the network namespaces of these processes, those that live in ours apart."""
     wanted = {_namespace(pid) for pid in pids} - {None, _namespace(os.getpid())}
     found = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()] if wanted else []
-    processes = [OwnedProcess.of_child(pid, "left by a host") for pid in found]
+    processes = [OwnedProcess.identify_child(pid, "left by a host") for pid in found]
     return [process for process in processes if _namespace(process.pid) in wanted]
 
 

@@ -28,7 +28,7 @@ from fl_changes import Player
 from fl_cli import FairlaneCLI
 from fl_control import program_switches, start_loop
 from fl_net import Network, NetworkOptions
-from fl_signals import Ended, ended_by_signals, held
+from fl_signals import Ended, defer_signals, ended_by_signals
 from fl_variants import apply_variants
 
 HERE = Path(__file__).parent
@@ -93,7 +93,7 @@ def endpoint(network: Network, name: str) -> Endpoint:
 
 def _close(lease: Lease | None) -> None:
     if lease is not None:
-        with held():
+        with defer_signals():
             lease.close()
 
 
@@ -129,7 +129,7 @@ def run(chosen: argparse.Namespace) -> None:
     with ExitStack() as after, ExitStack() as stack:
         stack.callback(network.stop)
         network.start()
-        with held():
+        with defer_signals():
             after.callback(_close, apply_variants(network))
         ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
 

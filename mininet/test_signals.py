@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from fl_signals import Ended, ended_by_signals, held
+from fl_signals import Ended, defer_signals, ended_by_signals
 
 # ruff: noqa: PT012
 BOTH = pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -37,8 +37,8 @@ def test_what_comes_later_does_not_break_the_cleaning() -> None:
 def test_a_step_that_is_held_is_whole(number: int, raised: type[BaseException]) -> None:
     steps: list[str] = []
     with ended_by_signals(), pytest.raises(raised):
-        with held():
-            with held():
+        with defer_signals():
+            with defer_signals():
                 signal.raise_signal(number)
                 steps.append("inner")
             steps.append("outer")
@@ -47,13 +47,13 @@ def test_a_step_that_is_held_is_whole(number: int, raised: type[BaseException]) 
 
 
 def test_ctrl_c_does_not_hide_the_end() -> None:
-    with pytest.raises(Ended), ended_by_signals(), held():
+    with pytest.raises(Ended), ended_by_signals(), defer_signals():
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
 
 
 def test_an_error_of_a_held_step_is_not_forgotten() -> None:
-    with pytest.raises(Ended) as ended, ended_by_signals(), held():
+    with pytest.raises(Ended) as ended, ended_by_signals(), defer_signals():
         signal.raise_signal(signal.SIGTERM)
         raise ValueError("of the step")
     assert str(ended.value.__context__) == "of the step"
@@ -71,12 +71,12 @@ def test_what_is_ignored_stays_ignored() -> None:
 def test_a_step_is_whole_whoever_takes_the_signal() -> None:
     """Without `ended_by_signals` too: the lab has a handler of its own."""
     steps: list[str] = []
-    with pytest.raises(KeyboardInterrupt), held():
+    with pytest.raises(KeyboardInterrupt), defer_signals():
         signal.raise_signal(signal.SIGINT)
         steps.append("done")
     before = signal.signal(signal.SIGTERM, lambda number, _: steps.append(signal.Signals(number).name))
     try:
-        with held():
+        with defer_signals():
             signal.raise_signal(signal.SIGTERM)
             steps.append("done")
     finally:

@@ -108,7 +108,7 @@ def explore_requests(examples: int, seed: int) -> None:
                 case "flow_weights":
                     WeightRules.parse(request["rules"])
                 case "loop_put":
-                    QthreshOptions().of_loop(parse_loop(request["loop"], loop_model()))
+                    QthreshOptions().options_of_loop(parse_loop(request["loop"], loop_model()))
                 case op if op in OPS:
                     for config in (GfrConfig(), held):
                         edit(config, request)

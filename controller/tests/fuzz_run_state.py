@@ -101,7 +101,7 @@ def read_all(folder: Path) -> None:
     with _refusals():
         store = LoopStore(folder)
         store.policy("s1", 3, 0)
-        store.held("s1")
+        store.read_policies("s1")
     with _refusals():
         read_note(folder)
         last_applied(folder)

@@ -110,7 +110,7 @@ async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveS
     async with client:
         await client.write([+policy.entry])
         assert await client.write_each([+policy.entry]) == {}
-        assert await client.write_each_told([+policy.entry]) == {}
+        assert await client.write_each_with_reasons([+policy.entry]) == {}
         assert await client.put_entries([policy.entry]) == 1
         await client.enable_digest("t_res_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=0.1)
         assert len(client.updates) == 5

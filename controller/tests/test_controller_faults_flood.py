@@ -128,7 +128,7 @@ class FullClient:
         """What the connection had no room for."""
         return 7
 
-    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, Any]:
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Any]:
         """Takes everything, in its time."""
         await asyncio.sleep(0)
         self.written += len(updates) // 2

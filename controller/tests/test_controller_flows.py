@@ -60,7 +60,7 @@ class HeldEntries:
         """Those of one table."""
         return [entry for entry in self.entries if entry.table_id == table]
 
-    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, object]:
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, object]:
         """Takes all; remembers what is deleted."""
         self.deleted += [flow_of(update)[0] for update in updates]
         return {}

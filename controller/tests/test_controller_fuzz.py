@@ -66,4 +66,4 @@ def test_a_malformed_request_says_what_where_and_what_is_allowed(request_: Any, 
 @pytest.mark.parametrize("rows", [[{}], [1], [["3", 0]], {"a": 1}, [[3, 0, "red", 6, 1.0]]])
 def test_what_a_switch_held_is_not_believed_when_it_is_none(rows: Any, tmp_path: Path) -> None:
     put_text(tmp_path, "current/s1", json.dumps(rows))
-    assert LoopStore(tmp_path).held("s1") == []
+    assert LoopStore(tmp_path).read_policies("s1") == []

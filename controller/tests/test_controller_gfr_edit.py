@@ -11,7 +11,7 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.check import check_config
 from fairlane_controller.programs.gfr.config import GfrConfig
-from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
+from fairlane_controller.programs.gfr.edit import apply_edit, locate_problem, source_of
 
 GOLD: dict[str, Any] = {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}
 
@@ -23,7 +23,7 @@ def edited(**request: Any) -> GfrConfig:
     try:
         check_config(after, source_of(request))
     except FairlaneError as problem:
-        raise in_words(problem, request, after.model_dump(mode="json")) from None
+        raise locate_problem(problem, request, after.model_dump(mode="json")) from None
     assert before == configs.config()
     return after
 

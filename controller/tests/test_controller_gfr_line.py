@@ -13,7 +13,7 @@ from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
 from fairlane_controller.programs.gfr.control import GfrControl
 from fairlane_controller.programs.gfr.deploy import deploy, make_plan
-from fairlane_controller.programs.gfr.line import LineMeter, LineReport, at_capacity
+from fairlane_controller.programs.gfr.line import LineMeter, LineReport, scale_to_capacity
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
@@ -69,11 +69,11 @@ def test_service_rates_have_age_and_uncertainty() -> None:
 
 def test_on_a_slower_line_lbo_and_hbo_hold_as_much_time_and_never_less_than_two_frames() -> None:
     (port,) = configs.config().ports
-    half = at_capacity(port, LINE_BPS / 2, 1e6)
+    half = scale_to_capacity(port, LINE_BPS / 2, 1e6)
     assert (half.capacity, half.lbo_cells, half.hbo_cells, half.qmax_cells) == (LINE_BPS / 2, 500, 1500, 4000)
-    least = at_capacity(port, 1.0, 2e6)
+    least = scale_to_capacity(port, 1.0, 2e6)
     assert (least.capacity, least.lbo_cells, least.hbo_cells) == (2e6, 64, 116)
-    more = at_capacity(port, 2 * LINE_BPS, 1e6)
+    more = scale_to_capacity(port, 2 * LINE_BPS, 1e6)
     assert (more.capacity, more.lbo_cells, more.hbo_cells) == (2 * LINE_BPS, 1000, 3000), "the buffer is as it was"
 
 

@@ -91,7 +91,7 @@ async def test_a_snapshot_of_a_switch(switch: LiveSwitch) -> None:
     port = second.port("s1", 3)
     assert port is not None
     assert (port.rate_bps, port.capacity_packets, port.dropped_packets) == (2e6, 50, 0)
-    classes, flows = second.of_kind("policy"), second.of_kind("flow")
+    classes, flows = second.objects_of_kind("policy"), second.objects_of_kind("flow")
     assert [(p["scheme"], p["qthresh_packets"], p["mode"]) for p in classes] == [("qthresh", 6, "auto")]
     assert (port.values["scheme"], port.values["qthresh_packets"], port.values["collisions"]) == ("qthresh", 6, 0)
     assert [(f.port, f["slot"], f["qthresh_packets"], f["weight"]) for f in flows] == [(3, 0, 6, 1.0), (3, 1, 12, 2.0)]
@@ -112,10 +112,12 @@ async def test_a_flow_is_at_its_new_port_after_its_route_has_changed(
     monkeypatch.setattr(view, "ROUTES_AGE_S", 0.2)
     await put_flows(switch, [flow_entry("10.0.1.1", 0)])
     async with source_of(switch) as source:
-        assert [flow.port for flow in (await source.snapshot()).of_kind("flow")] == [3]
+        assert [flow.port for flow in (await source.snapshot()).objects_of_kind("flow")] == [3]
         words = "table_modify ipv4_lpm forward 10.0.3.0/24 => 08:00:00:00:01:11 1"
         await asyncio.to_thread(switch.fairlane, *words.split())
-        await until(source, "the flow to be at port 1", lambda one: [flow.port for flow in one.of_kind("flow")] == [1])
+        await until(
+            source, "the flow to be at port 1", lambda one: [flow.port for flow in one.objects_of_kind("flow")] == [1]
+        )
 
 
 async def test_one_request_a_snapshot(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -280,7 +280,7 @@ def test_handles_are_given_as_bmv2_gives_them(schema: P4Schema) -> None:
     context.take_handle(table.name, entries[1])
     context.take_handle(table.name, entries[0])
     context.take_handle(table.name, entries[3])
-    assert context.by_handle(table.name, "1") is None
+    assert context.find_by_handle(table.name, "1") is None
     assert [context.give_handle(table.name, entry) for entry in (entries[3], entries[0], entries[1])] == [0, 1, 3]
-    assert context.by_handle(table.name, "0") == entries[3]
-    assert context.by_handle(table.name, "x") is None
+    assert context.find_by_handle(table.name, "0") == entries[3]
+    assert context.find_by_handle(table.name, "x") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
-from fairlane_controller.programs.gfr.control import of_activity
+from fairlane_controller.programs.gfr.control import explain_activity
 from fairlane_controller.programs.qthresh import why
 from fairlane_controller.programs.qthresh.decide import DecideOptions, ThresholdDecider
 from fairlane_controller.programs.qthresh.shares import Share
@@ -21,7 +21,7 @@ def measured(age_s: float = 0.1) -> PortMeasurement:
 def said(decider: ThresholdDecider, now_s: float, age_s: float = 0.1, **bounds: int) -> str:
     measurement = measured(age_s)
     decision = decider.evaluate(now_s, measurement, weight=1.0, k=1.95, capacity_packets=50, **bounds)
-    return why.of_decision(decision, measurement, 1.95)
+    return why.explain_decision(decision, measurement, 1.95)
 
 
 def test_a_written_threshold() -> None:
@@ -52,13 +52,13 @@ def test_bounds_of_the_configuration_hold_and_are_named() -> None:
 
 def test_tuning_names_the_flow_farthest_from_its_share() -> None:
     shares = {"a": Share(0.9e6, -0.1, 5.0, 5), "b": Share(1.3e6, 0.3, 7.0, 7)}
-    assert why.of_tuning(shares, 1, 5.94, 0.987) == (
+    assert why.explain_tuning(shares, 1, 5.94, 0.987) == (
         "1 of 2 flows' thresholds moved about the 5.9 packets of (9): b has 1.3 Mbit/s, 30 % above the fair share; the line is 99 % used"
     )
 
 
 def test_activity_of_vcs() -> None:
-    text = of_activity(["gold"], ["tin"], 2, {"gold": 6_000_000, "iron": 4_000_000}, 10e6, 2.0)
+    text = explain_activity(["gold"], ["tin"], 2, {"gold": 6_000_000, "iron": 4_000_000}, 10e6, 2.0)
     assert text == (
         "frames of gold arrived and nothing of tin arrived for 2 s: N is 2, and (3) shares 10 Mbit/s as w_i = gold 6 Mbit/s, iron 4 Mbit/s"
     )
@@ -67,6 +67,6 @@ def test_activity_of_vcs() -> None:
 def test_a_request() -> None:
     request = {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 9, "weight": None}
     policy = {"scheme": "qthresh", "qthresh_packets": 9, "weight": 1.5}
-    assert why.of_request(request, policy) == (
+    assert why.explain_request(request, policy) == (
         "asked for by threshold_set (class 0, packets 9): in force is qthresh with 9 packets, weight 1.5"
     )

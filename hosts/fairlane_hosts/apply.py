@@ -55,7 +55,7 @@ def namespace_of(pid: int | None = None, netns: str | None = None) -> Path | Non
     return path
 
 
-def in_namespace(path: Path | None, action: Callable[[], T]) -> T:
+def run_in_namespace(path: Path | None, action: Callable[[], T]) -> T:
     """Run `action` in the network namespace at `path`, in a thread of its own; ours is not touched."""
     if path is None:
         return action()
@@ -101,7 +101,7 @@ def _read_sysctls() -> dict[str, int]:
 
 def read_host(path: Path | None = None) -> HostTcp:
     """How TCP is set in a namespace (ours by default)."""
-    return in_namespace(path, lambda: HostTcp(read_sysctl(_DEFAULT_CC), _read_sysctls()))
+    return run_in_namespace(path, lambda: HostTcp(read_sysctl(_DEFAULT_CC), _read_sysctls()))
 
 
 def _hint(name: str, value: str, error: OSError) -> str:
@@ -162,7 +162,7 @@ def use_on_host(variant: Variant, path: Path | None = None, *, even_if_failed: b
     """
     if not even_if_failed:
         check_results.require(variant)
-    return in_namespace(path, lambda: _use_here(variant))
+    return run_in_namespace(path, lambda: _use_here(variant))
 
 
 def congestion_control_of(connection: socket.socket) -> str:

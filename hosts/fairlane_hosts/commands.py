@@ -183,7 +183,7 @@ def _programs_by_host(running: str, loaded: loader.Status) -> dict[str, list[str
 def _host(name: str, pid: int, run: str | None) -> Host:
     """The host as its programs take it: its cgroup below the topology's name, and its first interface."""
     namespace = apply.namespace_of(pid=pid)
-    lines = apply.in_namespace(namespace, Path("/proc/thread-self/net/dev").read_text).splitlines()[2:]
+    lines = apply.run_in_namespace(namespace, Path("/proc/thread-self/net/dev").read_text).splitlines()[2:]
     interfaces = [line.split(":")[0].strip() for line in lines]
     others = [interface for interface in interfaces if interface != "lo"]
     if not others:

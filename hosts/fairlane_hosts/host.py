@@ -120,8 +120,8 @@ class Attachment:
         slot = min(set(range(SLOTS)) - {there.slot for there in opened.hosts}, default=-1)
         if slot < 0:
             raise HostsError("refused", f"there are {SLOTS} programs on hosts already")
-        links = apply.in_namespace(self.host.netns, lambda: self._make_links(opened, program, slot))
-        before = apply.in_namespace(
+        links = apply.run_in_namespace(self.host.netns, lambda: self._make_links(opened, program, slot))
+        before = apply.run_in_namespace(
             self.host.netns, lambda: {name: apply.read_sysctl(name) for name in program.sysctls}
         )
         entry = registry.HostPrograms(
@@ -138,7 +138,7 @@ class Attachment:
         )
         opened.hosts.append(entry)
         opened.write()
-        apply.in_namespace(self.host.netns, lambda: apply.write_sysctls(program.sysctls))
+        apply.run_in_namespace(self.host.netns, lambda: apply.write_sysctls(program.sysctls))
         return slot
 
     def _make_links(self, opened: registry.Registry, program: HostProgram, slot: int) -> list[int]:

@@ -91,7 +91,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
             self._connect(self.receiver, "right", _RECEIVER_MAC, RECEIVER_ADDRESS, SENDER_ADDRESS, _SENDER_MAC)
             middle = self.netns(self._middle)
             a, b = (
-                apply.in_namespace(middle, lambda name=name: open_packet_socket(name)) for name in ("left", "right")
+                apply.run_in_namespace(middle, lambda name=name: open_packet_socket(name)) for name in ("left", "right")
             )
             self._forwarder = Forwarder(a, b, self.forward, self.back)
             self._stack.callback(self._forwarder.close)

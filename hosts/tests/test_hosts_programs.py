@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from bpf_objects import closing, programs_of_cgroup
 from fairlane_hosts import bpf, build, cgroups, loader, registry
-from fairlane_hosts.apply import in_namespace
+from fairlane_hosts.apply import run_in_namespace
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.host import Attachment, Host, attach, host_of
 from fairlane_hosts.programs import PROGRAMS, find_program
@@ -48,7 +48,7 @@ class Place:
         return cgroups.cgroup_of(os.getpid())
 
     def ratelimit(self) -> str:
-        return in_namespace(self.host.netns, RATELIMIT.read_text).strip()
+        return run_in_namespace(self.host.netns, RATELIMIT.read_text).strip()
 
     def tc_links(self) -> list[int]:
         """Ids of the kernel's tcx links of the programs; they are remembered."""

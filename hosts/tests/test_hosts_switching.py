@@ -120,11 +120,11 @@ def test_flows_live_through_loading_every_variant_and_unloading(
         return socket.create_connection((RECEIVER_ADDRESS, PORT), timeout=WAIT_S)
 
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(apply.in_namespace(receiver, listen))
+        listener = stack.enter_context(apply.run_in_namespace(receiver, listen))
         listener.settimeout(WAIT_S)
 
         def open_flow() -> Flow:
-            connection = apply.in_namespace(sender, connect)
+            connection = apply.run_in_namespace(sender, connect)
             accepted, _ = listener.accept()
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # little is left at the end
             flow = Flow(connection, accepted)
@@ -169,10 +169,10 @@ def test_who_leaves_nss_goes_on_with_what_is_in_flight(bed: PacketBed) -> None:
     bed.use("nss")
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(
-            apply.in_namespace(bed.netns(bed.receiver), lambda: socket.create_server(("0.0.0.0", PORT)))
+            apply.run_in_namespace(bed.netns(bed.receiver), lambda: socket.create_server(("0.0.0.0", PORT)))
         )
         connection = stack.enter_context(
-            apply.in_namespace(
+            apply.run_in_namespace(
                 bed.netns(bed.sender), lambda: socket.create_connection((RECEIVER_ADDRESS, PORT), timeout=WAIT_S)
             )
         )

@@ -42,7 +42,7 @@ def cost(scenario: Scenario) -> float:
     return packets + 20 * seconds
 
 
-def by_repeat_and_cost(scenarios: Sequence[Scenario]) -> list[Scenario]:
+def sort_by_repeat_and_cost(scenarios: Sequence[Scenario]) -> list[Scenario]:
     """An order in which an interrupted campaign has something of every point, and several workers end at about the same time."""
     return sorted(scenarios, key=lambda scenario: (scenario.repeat, -cost(scenario)))
 

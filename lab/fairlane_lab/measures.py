@@ -36,11 +36,11 @@ def counter_at(samples: Sequence[tuple[float, float]], time_s: float) -> float:
 def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
     """The sum of several counters, at every instant at which one of them was sampled."""
     times = sorted({at_s for samples in flows for at_s, _ in samples})
-    columns = [at_each(samples, times) for samples in flows]
+    columns = [counters_at(samples, times) for samples in flows]
     return [(at_s, sum(values)) for at_s, *values in zip(times, *columns, strict=True)]
 
 
-def at_each(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
+def counters_at(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
     """`counter_at` at rising instants, in one pass."""
     values: list[float] = []
     index = 0

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli import app, running
 from fairlane_lab.definition import Definition, Selection, load_text
-from fairlane_lab.estimates import by_repeat_and_cost
+from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
@@ -193,7 +193,7 @@ def test_mininet_gets_all_scenarios_at_once_and_tells_failures(tmp_path: Path) -
 
 
 def test_the_first_repeats_of_all_points_come_first_and_the_dear_ones_of_them() -> None:
-    ordered = by_repeat_and_cost(Campaign(definition(), THREE, Path()).scenarios())
+    ordered = sort_by_repeat_and_cost(Campaign(definition(), THREE, Path()).scenarios())
     assert [each.repeat for each in ordered] == [0] * 6 + [1] * 6 + [2] * 6
     assert [str(each.params["case"]) for each in ordered[:6]] == ["fast"] * 3 + ["slow"] * 3
 

@@ -221,12 +221,12 @@ def set_link(
         if not settings and rate_bps is None:
             raise RunningError("bad_input", "nothing to set; give an option such as --delay (--help lists them)")
         change_link(running, link, way, settings, rate_bps)
-        _told(running, name, json_output)
+        _print_link(running, name, json_output)
 
     _run(json_output, work)
 
 
-def _told(running: RunningTopology, name: str, as_json: bool) -> None:
+def _print_link(running: RunningTopology, name: str, as_json: bool) -> None:
     """The link as it is after a change."""
     now = next(now for now in read_links(running) if now.link.name == name)
     if as_json:
@@ -266,4 +266,4 @@ def _hold(instance: str | None, name: str, direction: str, op: str, duration: st
     running, link, way = _find(instance, name, direction)
     need_wire(link)
     hold_link(running, link, way, op, parse_time_us(duration, "duration"))
-    _told(running, name, as_json)
+    _print_link(running, name, as_json)

@@ -21,7 +21,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare
 from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file
-from fairlane_controller.config.show import in_force
+from fairlane_controller.config.show import read_current_config
 from fairlane_controller.config.target import find_run, keep, running
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import find_folder, read_run_state
@@ -56,7 +56,7 @@ def check_command(file: FileArgument, state: StateOption = None, as_json: JsonOp
 def show_command(state: StateOption = None, as_json: JsonOption = False) -> None:
     """Show what is in force as such a file: save it, and apply it again later."""
     run = read_run_state(find_folder(state))
-    config, notes = asyncio.run(in_force(run))
+    config, notes = asyncio.run(read_current_config(run))
     if as_json:
         print_json({"config": config.plain(), "left_out": notes})
         return

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fairlane_controller.cli.complete import complete_row_kinds
 from fairlane_controller.cli.output import console, error_console, print_json
-from fairlane_controller.cli.signals import asked_to_end
+from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
 from fairlane_controller.errors import out_of_range
 from fairlane_controller.export.writers import Writer, check_file, open_writers
@@ -77,7 +77,7 @@ async def _export(
 ) -> tuple[int, bool, list[Writer]]:
     """How many snapshots were written, whether ^C ended it, and the files. The first has no rates: it says what columns there are."""
     loop = asyncio.get_running_loop()
-    stop = asked_to_end()
+    stop = make_end_event()
     wanted = max(1, math.floor(duration_s / period_s + 1e-9))
     columns = (
         TextColumn("export"),

@@ -18,7 +18,7 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.dry import DryClient
-from fairlane_controller.switch.many import in_one, of_each
+from fairlane_controller.switch.many import gather_results, join_errors
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
@@ -69,7 +69,7 @@ def init_command(
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
-            done, errors = await of_each([one_switch(one) for one in states])
+            done, errors = await gather_results([one_switch(one) for one in states])
             made.undo, made.note = undo_of([client for _, client in done])
         return [result for result, _ in done], errors
 
@@ -94,4 +94,4 @@ def init_command(
                 f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
             )
     if errors:
-        raise in_one(errors, len(states))
+        raise join_errors(errors, len(states))

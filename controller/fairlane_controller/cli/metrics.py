@@ -10,7 +10,7 @@ import typer
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fairlane_controller.cli.output import console
-from fairlane_controller.cli.signals import asked_to_end
+from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import SwitchOption
 from fairlane_controller.cli.web import ListenTlsCert, ListenTlsClientCa, ListenTlsKey, NameOption, StatesOption, finder
 from fairlane_controller.logs import warnings_printed
@@ -52,7 +52,7 @@ async def _once(find: Finder, address: Listen) -> None:
 
 
 async def _serve(find: Finder, address: Listen) -> None:
-    ended = asked_to_end()
+    ended = make_end_event()
     async with served(Exporter(find, address).app(), address) as port:
         console.print(
             f"fairlane metrics: {address.url(port)}metrics (read by {address.readers}; ^C ends it)",

@@ -41,7 +41,8 @@ def flows_command(
     snapshot, _ = asyncio.run(take_two(targets, interval_s))
     kinds = [kind for kind in need_objects(snapshot).kinds if not kind.brief]
     rows = {
-        kind.name: [row for row in snapshot.of_kind(kind.name) if port is None or row.port == port] for kind in kinds
+        kind.name: [row for row in snapshot.objects_of_kind(kind.name) if port is None or row.port == port]
+        for kind in kinds
     }
     if as_json:
         print_json([row.to_json() for kind in kinds for row in rows[kind.name]])

@@ -7,7 +7,7 @@ import asyncio
 import signal
 
 
-def asked_to_end() -> asyncio.Event:
+def make_end_event() -> asyncio.Event:
     """Set by the first SIGTERM or SIGINT from now on; of the running event loop."""
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -40,7 +40,7 @@ def outcome(trace: Row) -> list[str]:
         where = f" to port {part['port']}" if "port" in part else ""
         if drop:
             place = _part(drop, "place")
-            at = _at(place.get("source"))
+            at = _source_place(place.get("source"))
             name = place.get("action") or place.get("step") or ""
             inside = (f" in {name}" if "." in name else "") + (f" at {at}" if at else "")
             said.append(f"dropped by {_subject(drop['by'])}{where}: {drop['reason']}{inside}{_reason(trace)}")
@@ -112,7 +112,7 @@ def _fate(entry: Row) -> str:
     drop = entry.get("drop")
     if drop:
         place = _part(drop, "place")
-        return f"{_DROPPED}: {drop['reason']}{_dim(_at(place.get('source')))}"
+        return f"{_DROPPED}: {drop['reason']}{_dim(_source_place(place.get('source')))}"
     if entry["fate"] in ("enqueue", "multicast"):
         return f"→ {'port' if entry['fate'] == 'enqueue' else 'multicast group'} {entry['to']}"
     return f"→ {entry['fate']}"
@@ -142,7 +142,7 @@ def _copy(root: Tree, copy: Row, full: bool) -> None:
 
 
 def _step(parent: Tree, step: Row, full: bool) -> None:
-    kind, at = step["step"], _dim(_at(step.get("source")))
+    kind, at = step["step"], _dim(_source_place(step.get("source")))
     if kind == "state":
         headers = ", ".join(header["header"] for header in step["extracted"])
         branch = parent.add(f"{escape(step['name'])}{f': {escape(headers)}' if headers else ''}")
@@ -189,7 +189,7 @@ def _line(branch: Tree, line: Row) -> None:
     done = f"  [cyan]{'; '.join(parts)}[/cyan]" if parts else ""
     # For a constant p4c names the place where it was declared, not the assignment.
     told = _short(text) if "=" in text or "(" in text else line["op"]
-    branch.add(f"{escape(told)}{done}{_dim(_at(line.get('source')))}")
+    branch.add(f"{escape(told)}{done}{_dim(_source_place(line.get('source')))}")
 
 
 def _use(use: Row) -> str:
@@ -234,7 +234,7 @@ def _part(row: Row, key: str) -> Row:
     return found or {}
 
 
-def _at(source: Row | None) -> str:
+def _source_place(source: Row | None) -> str:
     return f"{source['file']}:{source['line']}" if source else ""
 
 

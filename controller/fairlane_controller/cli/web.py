@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.output import console
-from fairlane_controller.cli.signals import asked_to_end
+from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
 from fairlane_controller.cli.watch import parse_interval
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -88,7 +88,7 @@ def web_command(
 
 
 async def _serve(hub: Hub, address: Listen) -> None:
-    ended = asked_to_end()
+    ended = make_end_event()
     async with served(PageServer(hub, address).app(), address) as port:
         console.print(
             f"fairlane web: {address.url(port)} (read by {address.readers}; ^C ends it)", markup=False, soft_wrap=True

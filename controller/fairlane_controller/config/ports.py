@@ -45,10 +45,10 @@ async def read_ports(run: RunState, switch: str) -> dict[int, Plain]:
         if ex.code in (ErrorCode.REFUSED, ErrorCode.BAD_FILE):
             return {}
         raise
-    return {number: shown(info) for number, info in infos.items()}
+    return {number: current_settings(info) for number, info in infos.items()}
 
 
-def held(info: PortInfo, key: str) -> Any:
+def current_value(info: PortInfo, key: str) -> Any:
     """A setting as the switch has it, as the file would say it; None when nobody knows."""
     if key == "enabled":
         return info.admin_up
@@ -56,9 +56,9 @@ def held(info: PortInfo, key: str) -> Any:
     return 0 if value is None and key.endswith(("_bytes", "_cells", "port_packets")) else value
 
 
-def shown(info: PortInfo) -> Plain:
+def current_settings(info: PortInfo) -> Plain:
     """The settings that are known, without limits that there are not."""
-    data = {key: held(info, key) for key in NAMES}
+    data = {key: current_value(info, key) for key in NAMES}
     return {key: value for key, value in data.items() if value is not None and (value or not key.endswith(("_packets", "_bytes", "_cells")))}  # fmt: skip
 
 
@@ -74,8 +74,8 @@ def wanted(port: PortConfig) -> Plain:
 def differing(port: PortConfig, info: PortInfo) -> tuple[Plain, Plain]:
     """(what the file says, what is held) of the settings that differ."""
     said = wanted(port)
-    keys = [key for key, value in said.items() if held(info, key) != value]
-    return {key: said[key] for key in keys}, {key: held(info, key) for key in keys}
+    keys = [key for key, value in said.items() if current_value(info, key) != value]
+    return {key: said[key] for key in keys}, {key: current_value(info, key) for key in keys}
 
 
 def change_of(settings: Plain) -> Plain:

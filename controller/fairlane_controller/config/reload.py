@@ -69,7 +69,7 @@ class ConfigService:
         self._why = ""
         self._waiting = ""
         self._busy = asyncio.Lock()
-        log.listeners.append(self._told)
+        log.listeners.append(self._on_event)
 
     # ---- requests of the control socket --------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class ConfigService:
         self._why = why
         self._wake.set()
 
-    def _told(self, event: str, fields: dict[str, Any]) -> None:
+    def _on_event(self, event: str, fields: dict[str, Any]) -> None:
         """A switch that has restarted lacks what a set-up does not write: classes, limits by hand."""
         if event == "restored":
             self._ask_for(f"switch {fields.get('switch')} has restarted")

@@ -22,7 +22,7 @@ from fairlane_controller.switch.setup import endpoint_of
 Plain = dict[str, Any]
 
 
-async def in_force(run: RunState) -> tuple[FairlaneConfig, list[str]]:
+async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]:
     """The configuration in force, and what a file cannot say of it, in words."""
     program = load_program(run.program)
     shown = await asyncio.gather(*(_switch(run, switch.name, program) for switch in run.switches))
@@ -45,7 +45,7 @@ async def in_force(run: RunState) -> tuple[FairlaneConfig, list[str]]:
 
 async def port_in_force(run: RunState, switch: str, port: int) -> Plain:
     """What the program is set to at one port, as `[[ports]]` has it: what a change that names single keys leaves as it is."""
-    config, _ = await in_force(run)
+    config, _ = await read_current_config(run)
     names = {"switch", "port", *load_program(run.program).Settings.model_fields}
     rows: list[Plain] = config.plain().get("ports", [])
     found = [row for row in rows if (row["switch"], row["port"]) == (switch, port)]

@@ -161,7 +161,7 @@ class Snapshot(_Row):
         """The document of `--json`: `schema` is its version; objects stand under the plural of their kind (`flows`, `vcs`)."""
         rest = replace(self, objects=(), programs={})
         plain = {key: value for key, value in _Row.to_json(rest).items() if key not in ("objects", "programs")}
-        objects = {kind.many: [row.to_json() for row in self.of_kind(kind.name)] for kind in self.kinds}
+        objects = {kind.many: [row.to_json() for row in self.objects_of_kind(kind.name)] for kind in self.kinds}
         programs = {
             name: {
                 "title": program.title,
@@ -187,7 +187,7 @@ class Snapshot(_Row):
         name = next((row.program for row in self.switches if row.switch == switch), None)
         return self.programs.get(name or "")
 
-    def of_kind(self, kind: str) -> tuple[ObjectRow, ...]:
+    def objects_of_kind(self, kind: str) -> tuple[ObjectRow, ...]:
         """All objects of a kind."""
         return tuple(row for row in self.objects if row.kind == kind)
 

@@ -100,7 +100,7 @@ def samples(picture: Picture, objects_max: int = OBJECTS_MAX) -> Iterator[Sample
         yield from _port(snapshot, port)
     yield from _drops(snapshot)
     for kind in snapshot.kinds:
-        rows, goodput = snapshot.of_kind(kind.name), kind.plotted(GOODPUT)
+        rows, goodput = snapshot.objects_of_kind(kind.name), kind.plotted(GOODPUT)
         for place, number in Counter((row.switch, row.port) for row in rows).items() if not kind.brief else ():
             yield f"fairlane_{kind.many}", (place[0], _label(place[1])), number
         if goodput is not None:

@@ -25,7 +25,7 @@ from fairlane_controller.errors import named, unknown_name
 from fairlane_controller.program.requests import Request, TableWrite
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.difference import in_order
+from fairlane_controller.switch.difference import sort_entries
 
 if TYPE_CHECKING:
     from fairlane_controller.program.contract import Program
@@ -82,7 +82,7 @@ class SwitchControl:
             return ()
         program = self.topology.program
         wanted = program.initial_plan(run).wanted(self.session.endpoint.name, {})
-        return in_order(wanted.entries, program.tables)
+        return sort_entries(wanted.entries, program.tables)
 
     async def observe(self, client: SwitchClient) -> None:
         """As the backup: remember what the switch would need after a restart. Reads only."""

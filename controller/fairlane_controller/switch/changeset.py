@@ -141,7 +141,7 @@ async def _take_back(client: SwitchClient, batch: Sequence[EntryChange]) -> str:
     """Bring entries back, of which the switch may have taken a part only; what is wrong when that fails."""
     updates = [one.inverse.update for one in reversed(batch)]
     try:
-        refused = await client.write_each_told(updates)
+        refused = await client.write_each_with_reasons(updates)
     except FairlaneError as ex:
         why = ex.message
     else:

@@ -451,7 +451,7 @@ class SwitchClient:
     async def write(self, updates: Sequence[Any]) -> None:
         """One batch of finsy updates (`+entry`, `~entry`, `-entry`); raises REFUSED with what the switch said."""
         self._need_writer()
-        updates = self._kept(updates)
+        updates = self._select_updates(updates)
         if not updates:
             return
         try:
@@ -461,17 +461,17 @@ class SwitchClient:
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
-    def _kept(self, updates: Sequence[Any]) -> Sequence[Any]:
+    def _select_updates(self, updates: Sequence[Any]) -> Sequence[Any]:
         return [update for update in updates if isinstance(update, P4DigestEntry)] if self.drops_entries else updates
 
     async def write_each(self, updates: Sequence[Any]) -> dict[int, GRPCStatusCode]:
         """As `write`, but says which updates the switch refused (index → code) instead of raising for them."""
-        return {index: refusal.code for index, refusal in (await self.write_each_told(updates)).items()}
+        return {index: refusal.code for index, refusal in (await self.write_each_with_reasons(updates)).items()}
 
-    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, Refusal]:
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
         """As `write_each`, with the switch's own words for each refusal."""
         self._need_writer()
-        updates = self._kept(updates)
+        updates = self._select_updates(updates)
         if not updates:
             return {}
         try:
@@ -509,7 +509,7 @@ class SwitchClient:
             if on_refused is None:
                 await self.write([update for _, update in piece])
                 continue
-            for index, refusal in (await self.write_each_told([update for _, update in piece])).items():
+            for index, refusal in (await self.write_each_with_reasons([update for _, update in piece])).items():
                 on_refused(piece[index][0], refusal)
                 refused += 1
         return len(changes) - refused
@@ -535,7 +535,7 @@ class SwitchClient:
                 ack_timeout_ns=int(ack_timeout_s * 1e9),
             )
 
-        refusal = (await self.write_each_told([+entry()])).get(0)
+        refusal = (await self.write_each_with_reasons([+entry()])).get(0)
         if refusal is None:
             return
         if refusal.code is not GRPCStatusCode.ALREADY_EXISTS:

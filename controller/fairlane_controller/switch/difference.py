@@ -58,15 +58,15 @@ def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> 
     """
     inserts = [entry for key, entry in wanted.items() if key not in current]
     modifies = [entry for key, entry in wanted.items() if key in current and not _same(current[key], entry)]
-    deletes = in_order((entry for key, entry in current.items() if key not in wanted), order[::-1])
-    written = in_order([*inserts, *modifies], order)
+    deletes = sort_entries((entry for key, entry in current.items() if key not in wanted), order[::-1])
+    written = sort_entries([*inserts, *modifies], order)
     return [
         *(EntryChange(current.get(entry_key(entry)), entry) for entry in written),
         *(EntryChange(entry, None) for entry in deletes),
     ]
 
 
-def in_order(entries: Iterable[P4TableEntry], tables: Sequence[str]) -> list[P4TableEntry]:
+def sort_entries(entries: Iterable[P4TableEntry], tables: Sequence[str]) -> list[P4TableEntry]:
     """The entries table by table."""
     ranks = {table: place for place, table in enumerate(tables)}
     return sorted(entries, key=lambda entry: ranks.get(entry.table_id, 0))

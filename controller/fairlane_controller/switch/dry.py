@@ -65,7 +65,7 @@ class DryClient(SwitchClient):
         except FairlaneError as ex:
             raise FairlaneError(ex.code, f"{self.endpoint}: {ex.message}") from None
 
-    async def write_each_told(self, updates: Sequence[Any]) -> dict[int, Refusal]:
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
         """Check and keep; nothing is refused. `write_each`, `put_entries` and `enable_digest` come here too."""
         await self.write(updates)
         return {}

@@ -12,7 +12,7 @@ from fairlane_controller.errors import FairlaneError
 _T = TypeVar("_T")
 
 
-async def of_each(works: Sequence[Awaitable[_T]]) -> tuple[list[_T], list[FairlaneError]]:
+async def gather_results(works: Sequence[Awaitable[_T]]) -> tuple[list[_T], list[FairlaneError]]:
     """Do all at once, to the end; what was done, and what failed, each in the order given. Raises what nobody foresaw."""
     done = await asyncio.gather(*works, return_exceptions=True)
     results: list[_T] = []
@@ -27,7 +27,7 @@ async def of_each(works: Sequence[Awaitable[_T]]) -> tuple[list[_T], list[Fairla
     return results, errors
 
 
-def in_one(errors: Sequence[FairlaneError], of: int) -> FairlaneError:
+def join_errors(errors: Sequence[FairlaneError], of: int) -> FairlaneError:
     """All errors as one with the first one's code; `of` is the number of switches that were asked."""
     if len(errors) == 1 and of == 1:
         return errors[0]

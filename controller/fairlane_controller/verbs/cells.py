@@ -370,7 +370,7 @@ async def mirroring_add(ctx: Context, words: Words) -> Step:
     )
 
 
-async def _held_session(ctx: Context, session: int) -> P4CloneSessionEntry | None:
+async def _read_session(ctx: Context, session: int) -> P4CloneSessionEntry | None:
     found = await read_entities(ctx.client, [P4CloneSessionEntry(session_id=session)])
     return next((e for e in found if isinstance(e, P4CloneSessionEntry)), None)
 
@@ -379,7 +379,7 @@ async def mirroring_delete(ctx: Context, words: Words) -> Step:
     """DELETE of a session."""
     need("mirroring_delete", words, 1, 1)
     session = _session(words[0])
-    held = await _held_session(ctx, session)
+    held = await _read_session(ctx, session)
     raw = (held or P4CloneSessionEntry(session_id=session)).encode(ctx.schema)
     return Step(
         f"clone session {session}: deleted",

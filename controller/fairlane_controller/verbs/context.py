@@ -84,7 +84,7 @@ class Context:
         self._whole.clear()
         self._asked.clear()
 
-    async def held(self, entry: p4r.TableEntry) -> p4r.TableEntry | None:
+    async def read_entry(self, entry: p4r.TableEntry) -> p4r.TableEntry | None:
         """The entry of that key as it will be."""
         key = key_of(entry)
         if key in self._seen:
@@ -140,6 +140,6 @@ class Context:
             del self.handles[table][handle]
             heapq.heappush(self._free.setdefault(table, []), handle)
 
-    def by_handle(self, table: str, word: str) -> p4r.TableEntry | None:
+    def find_by_handle(self, table: str, word: str) -> p4r.TableEntry | None:
         """The entry that `table_add` gave this handle, in this session."""
         return self.handles.get(table, {}).get(int(word)) if word.isdecimal() else None

@@ -200,7 +200,7 @@ class Session:
             except FairlaneError as ex:
                 problem = self._located(ex, each.line)
                 if not keep_going:
-                    raise await self._taken_back(problem) from None
+                    raise await self._roll_back(problem) from None
                 known(Outcome(each.line, error=problem))
         await self._flush(waiting, known, keep_going)
         return outcomes
@@ -217,14 +217,14 @@ class Session:
         try:
             refused = await self._write([change for _, change in changes])
         except FairlaneError as ex:
-            raise await self._taken_back(ex) from None
+            raise await self._roll_back(ex) from None
         errors: dict[int, FairlaneError] = {}
         for index, text in sorted(refused.items()):
             line = changes[index][0].line
             problem = FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {text}")
             errors.setdefault(line.number, self._located(problem, line))
         if errors and not keep_going:
-            raise await self._taken_back(_together(list(errors.values())))
+            raise await self._roll_back(_together(list(errors.values())))
         for each in waiting:
             error = errors.get(each.line.number)
             known(Outcome(each.line, error=error) if error else Outcome(each.line, each.step.said, each.step.data))
@@ -243,7 +243,7 @@ class Session:
             failed |= {start + index: text for index, text in refused.items()}
         return failed
 
-    async def _taken_back(self, problem: FairlaneError) -> FairlaneError:
+    async def _roll_back(self, problem: FairlaneError) -> FairlaneError:
         """The problem, after everything that was written has been taken back; what could not be stays, for the history."""
         if not self.undo:
             return problem

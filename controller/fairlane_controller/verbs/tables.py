@@ -221,7 +221,7 @@ async def table_add(ctx: Context, words: Words) -> Step:
     action = parse_action(table, action_name, arguments)
     entry = _encoded(ctx, P4TableEntry(table.alias, match=match or None, action=action, priority=priority))
     text, row = _text(ctx, entry)
-    held = await ctx.held(entry)
+    held = await ctx.read_entry(entry)
     if held is not None:
         raise FairlaneError(
             ErrorCode.REFUSED,
@@ -244,7 +244,7 @@ async def table_modify(ctx: Context, words: Words) -> Step:
     rest = list(words[2:])
     arrow = next((position for position, word in enumerate(rest) if word in ("=>", "to")), None)
     # One word before the arrow, or no arrow at all: that word may be a handle.
-    named = ctx.by_handle(table.name, rest[0]) if arrow in (None, 1) else None
+    named = ctx.find_by_handle(table.name, rest[0]) if arrow in (None, 1) else None
     if named is None and arrow is None and rest[0].isdecimal():
         raise _no_handle("table_modify", rest[0])
     if named is not None and arrow == 1 and _has_priority(table, words[1], rest[2:]):
@@ -260,7 +260,7 @@ async def table_modify(ctx: Context, words: Words) -> Step:
         pattern = P4TableEntry(table.alias, match=parse_keys(table, before) or None, priority=priority)
         key = _encoded(ctx, pattern)
     action = parse_action(table, words[1], arguments)
-    held = await _must_hold(ctx, table, key)
+    held = await _require_entry(ctx, table, key)
     entry = p4r.TableEntry()
     entry.CopyFrom(held)
     entry.ClearField("counter_data")
@@ -270,7 +270,7 @@ async def table_modify(ctx: Context, words: Words) -> Step:
     text, row = _text(ctx, entry)
     name = short_table(ctx.schema, table)
     return Step(
-        f"{name}: changed {text} (was {_text(ctx, held)[0].split(' => ')[1]}){_told(note)}",
+        f"{name}: changed {text} (was {_text(ctx, held)[0].split(' => ')[1]}){_append_note(note)}",
         {"table": name, "changed": row, **_noted(note)},
         (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, held)),),
     )
@@ -298,7 +298,7 @@ async def _also_a_key(ctx: Context, table: P4Table, word: str, named: p4r.TableE
         key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, [word]) or None))
     except FairlaneError:  # this key cannot have such a value
         return ""
-    if key_of(key) == key_of(named) or await ctx.held(key) is None:
+    if key_of(key) == key_of(named) or await ctx.read_entry(key) is None:
         return ""
     (field,) = table.match_fields
     return (
@@ -306,7 +306,7 @@ async def _also_a_key(ctx: Context, table: P4Table, word: str, named: p4r.TableE
     )
 
 
-def _told(note: str) -> str:
+def _append_note(note: str) -> str:
     return f"; {note}" if note else ""
 
 
@@ -314,8 +314,8 @@ def _noted(note: str) -> Data:
     return {"note": note} if note else {}
 
 
-async def _must_hold(ctx: Context, table: P4Table, key: p4r.TableEntry) -> p4r.TableEntry:
-    held = await ctx.held(key)
+async def _require_entry(ctx: Context, table: P4Table, key: p4r.TableEntry) -> p4r.TableEntry:
+    held = await ctx.read_entry(key)
     if held is None:
         count = len(await ctx.entries(table))
         row = entry_row(P4TableEntry.decode_entry(key, ctx.schema), ctx.schema)
@@ -337,7 +337,7 @@ async def table_delete(ctx: Context, words: Words) -> Step:
     need("table_delete", words, 2)
     table = _writable(ctx, words[0])
     rest = list(words[1:])
-    named = ctx.by_handle(table.name, rest[0]) if len(rest) == 1 else None
+    named = ctx.find_by_handle(table.name, rest[0]) if len(rest) == 1 else None
     note = ""
     if named is not None:
         key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
@@ -348,8 +348,8 @@ async def table_delete(ctx: Context, words: Words) -> Step:
             raise _no_handle("table_delete", rest[0])
         priority = parse_priority(rest.pop() if len(rest) == expected else None, table) if needs_priority(table) else 0
         key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, rest) or None, priority=priority))
-    held = await _must_hold(ctx, table, key)
-    said = f"{short_table(ctx.schema, table)}: deleted {_text(ctx, held)[0]}{_told(note)}"
+    held = await _require_entry(ctx, table, key)
+    said = f"{short_table(ctx.schema, table)}: deleted {_text(ctx, held)[0]}{_append_note(note)}"
     return _deleted(ctx, table, [held], said, note)
 
 
@@ -398,7 +398,7 @@ async def _default(ctx: Context, table: P4Table, new: P4TableEntry) -> Step:
             f"the default action of table {table.alias} is constant: {table.const_default_action.alias}",
         )
     entry = _encoded(ctx, new)
-    held = await ctx.held(entry)
+    held = await ctx.read_entry(entry)
     if held is None:
         held = p4r.TableEntry(table_id=table.id, is_default_action=True)
     old = p4r.TableEntry(table_id=table.id, is_default_action=True)

@@ -179,7 +179,7 @@ async def _put_back(writer: Writer, updates: list[p4r.Update], problem: Fairlane
 async def _unmet(context: history.Context, switch: str, updates: Sequence[p4r.Update], refused: Failed) -> Failed:
     """The refusals but those of updates whose end is reached all the same: the switch holds what the last of its key wants."""
     last = {key_of(u.entity.table_entry): u for u in updates if u.entity.HasField("table_entry")}
-    unmet = {index: text for index, text in refused.items() if not _gone(updates[index], text)}
+    unmet = {index: text for index, text in refused.items() if not _is_gone(updates[index], text)}
     entries = {index: e.table_entry for index in unmet if (e := updates[index].entity).HasField("table_entry")}
     if not entries:
         return unmet
@@ -187,12 +187,14 @@ async def _unmet(context: history.Context, switch: str, updates: Sequence[p4r.Up
         held = Context(client)
         for index, entry in entries.items():
             wanted = last[key_of(entry)]
-            if _same(await held.held(entry), None if wanted.type == p4r.Update.DELETE else wanted.entity.table_entry):
+            if _same(
+                await held.read_entry(entry), None if wanted.type == p4r.Update.DELETE else wanted.entity.table_entry
+            ):
                 del unmet[index]
     return unmet
 
 
-def _gone(update: p4r.Update, text: str) -> bool:
+def _is_gone(update: p4r.Update, text: str) -> bool:
     """Whether what was to go, and is no table entry, was not there."""
     is_entry = update.entity.HasField("table_entry")
     return not is_entry and update.type == p4r.Update.DELETE and text.startswith("NOT_FOUND")

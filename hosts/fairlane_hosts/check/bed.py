@@ -127,7 +127,7 @@ class CheckBed(contextlib.AbstractContextManager["CheckBed"]):
             self._connect(self.sender, middle, "left", _SENDER_MAC, SENDER_ADDRESS, RECEIVER_ADDRESS, _RECEIVER_MAC)
             self._connect(self.receiver, middle, "right", _RECEIVER_MAC, RECEIVER_ADDRESS, SENDER_ADDRESS, _SENDER_MAC)
             sides = [
-                apply.in_namespace(middle.netns, lambda name=name: open_packet_socket(name))
+                apply.run_in_namespace(middle.netns, lambda name=name: open_packet_socket(name))
                 for name in ("left", "right")
             ]
             self.gate = Gate(*sides)

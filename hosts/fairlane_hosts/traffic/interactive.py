@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from .. import tcpinfo
-from .options import SendOptions, in_range
+from .options import SendOptions, check_range
 from .records import Record, RecordWriter
 from .send import Flow, Sender, run_sender
 from .signals import StopSignal
@@ -37,8 +37,8 @@ class InteractiveOptions:
 
     def check(self) -> None:
         """Raises HostsError `option`."""
-        in_range("bytes", self.message_bytes, 1, 1 << 24)
-        in_range("interval-s", self.interval_s, 0.001, 3600)
+        check_range("bytes", self.message_bytes, 1, 1 << 24)
+        check_range("interval-s", self.interval_s, 0.001, 3600)
 
 
 @dataclass

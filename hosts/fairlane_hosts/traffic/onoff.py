@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import HostsError
 from .chance import Chance
-from .options import DISTRIBUTIONS, SendOptions, in_range
+from .options import DISTRIBUTIONS, SendOptions, check_range
 from .records import Record, RecordWriter
 from .send import Flow, Sender, run_sender
 from .signals import StopSignal
@@ -33,8 +33,8 @@ class OnOffOptions:
 
     def check(self) -> None:
         """Raises HostsError `option`."""
-        in_range("on-s", self.on_mean_s, 0.001, 86_400)
-        in_range("off-s", self.off_mean_s, 0.001, 86_400)
+        check_range("on-s", self.on_mean_s, 0.001, 86_400)
+        check_range("off-s", self.off_mean_s, 0.001, 86_400)
         check_chance(self.distribution, self.shape)
         check_names(self.names, self.send.flows)
 

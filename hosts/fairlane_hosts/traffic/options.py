@@ -16,7 +16,7 @@ WINDOW_RANGE = (1152, 2**30)  # below, the kernel takes its own least receive bu
 DISTRIBUTIONS = ("fixed", "exponential", "pareto")
 
 
-def in_range(name: str, value: float, low: float, high: float) -> None:
+def check_range(name: str, value: float, low: float, high: float) -> None:
     """Raises HostsError `option` that names the option, its value and the range."""
     if not low <= value <= high:
         raise HostsError("option", f"--{name} {value:g} is out of range: {low:g} to {high:g}")
@@ -32,7 +32,7 @@ def parse_endpoint(text: str) -> tuple[str, int]:
         number = int(port)
     except ValueError:
         raise HostsError("option", f"--to {text!r} is not ADDRESS:PORT, like 10.0.2.1:5001 or [fd00::2]:5001") from None
-    in_range("to port", number, 1, 65535)
+    check_range("to port", number, 1, 65535)
     return address, number
 
 
@@ -69,14 +69,14 @@ class SendOptions:
         if self.bytes is None and self.seconds is None:
             raise HostsError("option", "say how much: --bytes N, --seconds S or both")
         if self.bytes is not None:
-            in_range("bytes", self.bytes, 1, 2**50)
+            check_range("bytes", self.bytes, 1, 2**50)
         if self.seconds is not None:
-            in_range("seconds", self.seconds, 0.01, 86400)
-        in_range("flows", self.flows, *FLOWS_RANGE)
-        in_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
-        in_range("stagger-ms", self.stagger_ms, 0, 3_600_000)
+            check_range("seconds", self.seconds, 0.01, 86400)
+        check_range("flows", self.flows, *FLOWS_RANGE)
+        check_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
+        check_range("stagger-ms", self.stagger_ms, 0, 3_600_000)
         if self.mss is not None:
-            in_range("mss", self.mss, *MSS_RANGE)
+            check_range("mss", self.mss, *MSS_RANGE)
 
 
 @dataclass(frozen=True)
@@ -104,16 +104,16 @@ class SinkOptions:
 
     def check(self) -> None:
         """Raises HostsError `option`."""
-        in_range("port", self.port, 0, 65535)
-        in_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
+        check_range("port", self.port, 0, 65535)
+        check_range("sample-ms", self.sample_ms, *SAMPLE_MS_RANGE)
         if self.seconds is not None:
-            in_range("seconds", self.seconds, 0.01, 86400)
+            check_range("seconds", self.seconds, 0.01, 86400)
         if self.connections is not None:
-            in_range("connections", self.connections, 1, 1_000_000)
+            check_range("connections", self.connections, 1, 1_000_000)
         if self.mss is not None:
-            in_range("mss", self.mss, *MSS_RANGE)
+            check_range("mss", self.mss, *MSS_RANGE)
         if self.window is not None:
-            in_range("window", self.window, *WINDOW_RANGE)
-        in_range("read-after-ms", self.read_after_ms, 0, 60_000)
+            check_range("window", self.window, *WINDOW_RANGE)
+        check_range("read-after-ms", self.read_after_ms, 0, 60_000)
         if self.ack not in ACK_POLICIES:
             raise HostsError("option", f"--ack {self.ack!r} is not one of {', '.join(ACK_POLICIES)}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from .. import apply, tcpinfo
 from .chance import Chance
 from .onoff import check_chance, check_names
-from .options import SendOptions, in_range
+from .options import SendOptions, check_range
 from .records import Record, RecordWriter, name_of
 from .send import CHUNK, Flow, kernel_name, open_flow, reset, sample
 from .signals import StopSignal
@@ -41,9 +41,9 @@ class FileOptions:
 
     def check(self) -> None:
         """Raises HostsError `option`."""
-        in_range("times", self.times, *TIMES_RANGE)
+        check_range("times", self.times, *TIMES_RANGE)
         if self.times > 1:
-            in_range("interval-s", self.interval_s, 0.001, 3_600)
+            check_range("interval-s", self.interval_s, 0.001, 3_600)
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class WebOptions:
 
     def check(self, flows: int) -> None:
         """Raises HostsError `option`."""
-        in_range("arrivals-per-s", self.arrivals_per_s, 0.001, 10_000)
-        in_range("mean-bytes", self.mean_bytes, 1, 2**40)
-        in_range("max-bytes", self.max_bytes, 0, 2**50)
+        check_range("arrivals-per-s", self.arrivals_per_s, 0.001, 10_000)
+        check_range("mean-bytes", self.mean_bytes, 1, 2**40)
+        check_range("max-bytes", self.max_bytes, 0, 2**50)
         check_chance(self.distribution, self.shape)
         check_names(self.names, flows)
 
@@ -288,7 +288,7 @@ def transfers(send: SendOptions, web: WebOptions | None = None, files: FileOptio
     """
     send.check()
     if web is None:
-        in_range("bytes", send.bytes or 0, 1, 2**50)
+        check_range("bytes", send.bytes or 0, 1, 2**50)
         files.check()
     else:
         web.check(send.flows)

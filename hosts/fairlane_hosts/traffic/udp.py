@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 from ..errors import HostsError
-from .options import FLOWS_RANGE, SinkOptions, in_range
+from .options import FLOWS_RANGE, SinkOptions, check_range
 from .records import Record, RecordWriter, name_of, write_ready
 from .signals import StopSignal
 
@@ -33,10 +33,10 @@ class UdpOptions:
 
     def check(self) -> None:
         """Raises HostsError `option`."""
-        in_range("rate-bps", self.rate_bps, 100, 10**10)
-        in_range("payload", self.payload_bytes, *PAYLOAD_RANGE)
-        in_range("seconds", self.seconds, 0.01, 86_400)
-        in_range("flows", self.flows, *FLOWS_RANGE)
+        check_range("rate-bps", self.rate_bps, 100, 10**10)
+        check_range("payload", self.payload_bytes, *PAYLOAD_RANGE)
+        check_range("seconds", self.seconds, 0.01, 86_400)
+        check_range("flows", self.flows, *FLOWS_RANGE)
 
 
 def udp(options: UdpOptions) -> Record:

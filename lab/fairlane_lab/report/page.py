@@ -23,7 +23,7 @@ from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.side_by_side import Table, shown_metrics, side_by_side
 from fairlane_lab.report.style import mark
 from fairlane_lab.report.traces import Trace, read_traces
-from fairlane_lab.report.verdict_table import Asked, Tally, by_text, tally, verdict_table, worst
+from fairlane_lab.report.verdict_table import Asked, Tally, group_by_text, tally, verdict_table, worst
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def make_report(folders: Sequence[Path], out: Path, notes_of: NotesOf = lambda _
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    filters: dict[str, Any] = {"runtime": runtime_label, "by_text": by_text}
+    filters: dict[str, Any] = {"runtime": runtime_label, "group_by_text": group_by_text}
     environment.filters.update(filters)
     runs = [run for section in sections for run in section.pair.runs]
     page = environment.get_template("report.html.j2").render(
@@ -189,7 +189,7 @@ def _line(line: Line) -> DifferenceLine:
     largest = max(max(abs(each.value), abs(each.reference)) for each in line.differences)
     name = labels.rate_name(labels.name_of(line.metric), largest)
 
-    def told(each: Difference) -> str:
+    def describe(each: Difference) -> str:
         value, reference = (labels.shown(line.metric, number, name) for number in (each.value, each.reference))
         return f"{each.point}: {value} instead of {reference} ({each.share * 100:+.0f} %)"
 
@@ -200,7 +200,7 @@ def _line(line: Line) -> DifferenceLine:
         because = ("Within the spread of the repeats: the ranges of the runs meet." if line.against != "paper" else "Within the spread of the repeats: the paper's value lies in the range of the runs.",)  # fmt: skip
     return DifferenceLine(
         f"{labels.axis_label(name)}: {measured} against {against}",
-        tuple(told(each) for each in line.differences),
+        tuple(describe(each) for each in line.differences),
         because,
         line.partly if line.unexplained else (),
         line.unexplained,

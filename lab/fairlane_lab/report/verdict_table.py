@@ -68,7 +68,7 @@ class Summed:
     of: int
 
 
-def by_text(rows: list[Asked]) -> list[tuple[str, list[Asked]]]:
+def group_by_text(rows: list[Asked]) -> list[tuple[str, list[Asked]]]:
     """Rows of the same sentence together, in the file's order."""
     found: dict[str, list[Asked]] = {}
     for row in rows:

@@ -20,7 +20,7 @@ from typing import Any
 
 from fairlane_controller.program.registry import load_program
 
-from fairlane_lab.estimates import by_repeat_and_cost
+from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
@@ -63,7 +63,7 @@ class Workers:
 
     def execute(self, scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         """An `Executor`. Raises RunError when there are no workers, or when no task has ended for as long as its runs may take."""
-        ordered = by_repeat_and_cost(scenarios)
+        ordered = sort_by_repeat_and_cost(scenarios)
         left = deque(ordered[start : start + self._batch] for start in range(0, len(ordered), self._batch))
         suspects: list[Sequence[Scenario]] = []
         try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane_hosts.apply import in_namespace, namespace_of, use_on_host, write_sysctls
+from fairlane_hosts.apply import namespace_of, run_in_namespace, use_on_host, write_sysctls
 from fairlane_hosts.host import Attachment, attach, host_of
 from fairlane_hosts.loader import Lease
 from fairlane_hosts.variants import Variant, find_variant
@@ -147,7 +147,7 @@ class HostSettings:
             namespace = self._namespace(name)
             use_on_host(wish.variant, namespace)
             if wish.sysctls:
-                in_namespace(namespace, lambda wish=wish: write_sysctls(wish.sysctls))
+                run_in_namespace(namespace, lambda wish=wish: write_sysctls(wish.sysctls))
             if wish.programs:
                 if self._lease is None:
                     raise RunError(f"{name} needs host programs {', '.join(wish.programs)}, and there is no lease")
@@ -168,7 +168,7 @@ class HostSettings:
         for (host, peer), wish in wanted.routes.items():
             if wish.window_packets:
                 address = (self._addresses[peer], ports[host, peer])
-                in_namespace(self._namespace(host), lambda address=address: _make_metrics(address))
+                run_in_namespace(self._namespace(host), lambda address=address: _make_metrics(address))
 
     def entering(self, host: str, command: Sequence[str]) -> list[str]:
         """`command` as a process of the host: in its network namespace, its sockets under its programs."""

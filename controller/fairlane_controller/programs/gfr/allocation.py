@@ -60,7 +60,7 @@ class Allocation(BaseModel):
         """The VC's seat on a port, or None."""
         return next((seat for seat in self.seats if seat.key == (switch, port, vc)), None)
 
-    def by_key(self) -> dict[tuple[str, int, str], Seat]:
+    def seats_by_key(self) -> dict[tuple[str, int, str], Seat]:
         """Every seat by (switch, port, VC)."""
         return {seat.key: seat for seat in self.seats}
 
@@ -86,7 +86,7 @@ def allocate(config: GfrConfig, before: Allocation, now_s: float, run: RunState 
     for name in names:
         if name not in ids:
             ids[name] = next(spare_ids)
-    held = before.by_key()
+    held = before.seats_by_key()
     freed = [seat for seat in before.freed if seat.free_at_s is not None and seat.free_at_s > now_s]
     wanted = [(*place, vc.name) for place, vcs in vcs_of(config, run).items() for vc in vcs]
     seats = [held[key] for key in wanted if key in held]

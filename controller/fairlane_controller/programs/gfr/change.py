@@ -9,7 +9,7 @@ from typing import Any
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.history.ops import Context
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
-from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
+from fairlane_controller.programs.gfr.edit import apply_edit, locate_problem, source_of
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
@@ -25,7 +25,7 @@ def plan_of(run: RunState, store: GfrStore, request: Request) -> Plan:
     try:
         return make_plan(config, store.state, time.time(), run, source_of(request))
     except FairlaneError as problem:
-        raise in_words(problem, request, config.model_dump(mode="json")) from None
+        raise locate_problem(problem, request, config.model_dump(mode="json")) from None
 
 
 def config_before(store: GfrStore) -> Request:

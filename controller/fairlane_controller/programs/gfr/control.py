@@ -33,13 +33,13 @@ from fairlane_controller.programs.gfr.line import (
     MAX_AGE_S,
     MIN_COUNT,
     LineMeter,
-    at_capacity,
     listen_reports,
+    scale_to_capacity,
 )
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
 from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient, entry_key
-from fairlane_controller.switch.difference import Entries, difference, entries_by_key, in_order
+from fairlane_controller.switch.difference import Entries, difference, entries_by_key, sort_entries
 from fairlane_controller.units import counted, format_rate
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class GfrControl(SwitchControl):
 
     def entries_after_restart(self) -> list[P4TableEntry]:
         """The plan's; every VC counts as active."""
-        return in_order(self.plan.entries(self._name), program.TABLES)
+        return sort_entries(self.plan.entries(self._name), program.TABLES)
 
     async def observe(self, client: SwitchClient) -> None:
         """A dry run tells what would be written."""
@@ -276,7 +276,7 @@ class GfrControl(SwitchControl):
         if bps is None:
             return port
         mcr = sum(vc.mcr for vc in vcs_of(self.plan.state.config, self.plan.run)[port.place])
-        return at_capacity(port, bps, mcr)
+        return scale_to_capacity(port, bps, mcr)
 
     def _measured_bps(self, port: PortConfig, now_s: float) -> float | None:
         """What should be in force instead of the configured capacity; None: nothing. An idle line keeps what it had."""
@@ -357,7 +357,7 @@ class GfrControl(SwitchControl):
             started=sorted(now - old),
             stopped=sorted(old - now),
             w_bps=status["w_bps"],
-            why=of_activity(
+            why=explain_activity(
                 sorted(now - old),
                 sorted(old - now),
                 status["n"],
@@ -378,7 +378,7 @@ def arrivals(entries: Iterable[P4TableEntry]) -> dict[VcOnPort, int]:
     return found
 
 
-def of_activity(
+def explain_activity(
     started: list[str], stopped: list[str], n: int, w_bps: Mapping[str, int], capacity_bps: float, silent_s: float
 ) -> str:
     """The sentence of `gfr_active`: which VC began or fell silent, and what (3) makes of it."""

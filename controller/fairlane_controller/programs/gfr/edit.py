@@ -52,10 +52,10 @@ def apply_edit(config: GfrConfig, request: Plain) -> GfrConfig:
     try:
         return parse_config(data, source_of(request))
     except FairlaneError as problem:
-        raise in_words(problem, request, data) from None
+        raise locate_problem(problem, request, data) from None
 
 
-def in_words(problem: FairlaneError, request: Plain, data: Plain) -> FairlaneError:
+def locate_problem(problem: FairlaneError, request: Plain, data: Plain) -> FairlaneError:
     """A problem of a configuration that was not a file: BAD_INPUT, with a VC's name where the file has its number."""
     if request["op"] == "gfr_apply" or problem.code is not ErrorCode.BAD_FILE:
         return problem

@@ -186,7 +186,7 @@ def port_entries(
 ) -> list[P4TableEntry]:
     """What changes with the active VCs of a port: its scheme (N) and every VC's share."""
     shares = port_shares(port, vcs, active)
-    seats = allocation.by_key()
+    seats = allocation.seats_by_key()
     made = [scheme_entry(port, sum(share.active for share in shares))]
     for vc, share in zip(vcs, shares, strict=True):
         seat = seats[port.switch, port.port, vc.name]

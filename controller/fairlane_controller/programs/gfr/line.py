@@ -106,7 +106,7 @@ class LineMeter:
         }
 
 
-def at_capacity(port: PortConfig, capacity_bps: float, mcr_bps: float) -> PortConfig:
+def scale_to_capacity(port: PortConfig, capacity_bps: float, mcr_bps: float) -> PortConfig:
     """The port on a line that carries `capacity_bps`: w_i share it, and where it is less than configured LBO and HBO hold as
     much time as they did, not as many cells. Never less than the sum of its VCs' MCR, nor two frames."""
     capacity = max(capacity_bps, mcr_bps)

@@ -44,7 +44,7 @@ class Ternary:
         """The priority of its entry: greater is matched first (P4Runtime 1.5 §9.1.1); never 0."""
         return 1 + self.precision
 
-    def under(self, masks: dict[str, int]) -> tuple[int, ...]:
+    def masked_values(self, masks: dict[str, int]) -> tuple[int, ...]:
         """Its values with only the bits of `masks` left, in the order of `masks`."""
         mine = {name: value for name, value, _ in self.fields}
         return tuple(mine.get(name, 0) & mask for name, mask in masks.items())
@@ -105,9 +105,9 @@ def _meeting(
 ) -> tuple[int, int] | None:
     seen: dict[tuple[int, ...], list[int]] = {}
     for place in places:
-        seen.setdefault(entries[place][0].under(common), []).append(place)
+        seen.setdefault(entries[place][0].masked_values(common), []).append(place)
     for place in other_places:
-        for before in seen.get(entries[place][0].under(common), ()):
+        for before in seen.get(entries[place][0].masked_values(common), ()):
             if entries[before][1] != entries[place][1]:
                 return min(before, place), max(before, place)
     return None

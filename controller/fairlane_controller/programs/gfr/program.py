@@ -107,7 +107,7 @@ class Gfr(Program):
             return None
         plan = self.plan(config, run)
         assert isinstance(plan, FilePlan)
-        return await plan.beside_loop(run)
+        return await plan.keep_values_of_loop(run)
 
     def initial_config(self, run: RunState) -> Config:
         """What is remembered."""

@@ -16,7 +16,7 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.programs.gfr.control import ActivityOptions, GfrControl
 from fairlane_controller.programs.gfr.deploy import Plan, deploy_to, make_plan, plan_in_force
-from fairlane_controller.programs.gfr.edit import apply_edit, in_words, source_of
+from fairlane_controller.programs.gfr.edit import apply_edit, locate_problem, source_of
 from fairlane_controller.programs.gfr.paths import Place
 from fairlane_controller.programs.gfr.requests import REQUESTS
 from fairlane_controller.programs.gfr.store import GfrStore
@@ -80,7 +80,7 @@ class GfrTopology(TopologyControl):
             try:
                 plan = make_plan(config, before, time.time(), self.run, source_of(request))
             except FairlaneError as problem:
-                raise in_words(problem, request, config.model_dump(mode="json")) from None
+                raise locate_problem(problem, request, config.model_dump(mode="json")) from None
             async with contextlib.AsyncExitStack() as stack:
                 for agent in agents.values():
                     await stack.enter_async_context(agent.writes)

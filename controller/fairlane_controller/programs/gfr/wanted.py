@@ -13,7 +13,7 @@ from fairlane_controller.program.contract import Wanted
 from fairlane_controller.programs.gfr.config import GfrConfig
 from fairlane_controller.programs.gfr.deploy import Plan
 from fairlane_controller.programs.gfr.entries import Active, port_entries
-from fairlane_controller.programs.gfr.line import at_capacity
+from fairlane_controller.programs.gfr.line import scale_to_capacity
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
@@ -31,7 +31,7 @@ class FilePlan(contract.Plan):
     lines: dict[Place, float] = field(default_factory=dict[Place, float])
     "What the line of a port carries, as a running loop has it."
 
-    async def beside_loop(self, run: RunState) -> FilePlan:
+    async def keep_values_of_loop(self, run: RunState) -> FilePlan:
         """With what a running loop has decided meanwhile."""
         if not loop_runs(run.folder):
             return self
@@ -69,6 +69,6 @@ def _on_measured_lines(plan: Plan, switch: str, active: Active | None, lines: di
         if port.switch != switch or not port.follow_capacity or bps == port.capacity:
             continue
         vcs = crossing[port.place]
-        on_line = at_capacity(port, bps, sum(vc.mcr for vc in vcs))
+        on_line = scale_to_capacity(port, bps, sum(vc.mcr for vc in vcs))
         made += port_entries(plan.state.allocation, on_line, vcs, active.get(port.place) if active else None)
     return made

@@ -79,7 +79,7 @@ class QthreshControl(SwitchControl):
         run, state = self.topology.run, self.session.state
         assert run is not None
         assert state is not None
-        policies = list(self._policies.values()) or self._store.held(self._name)
+        policies = list(self._policies.values()) or self._store.read_policies(self._name)
         return set_up_entries(run, state, {}, policies=policies)
 
     async def observe(self, client: SwitchClient) -> None:
@@ -110,7 +110,7 @@ class QthreshControl(SwitchControl):
             flows=flows,
             ports=ports,
             policies=[policy_json(policy) for _, policy in sorted(self._policies.items())],
-            why=why.of_take_over(flows, len(self._policies)),
+            why=why.explain_take_over(flows, len(self._policies)),
         )
 
     def _go_on_from(self, policies: dict[tuple[int, int], Policy]) -> None:
@@ -225,7 +225,7 @@ class QthreshControl(SwitchControl):
             self._policy_event(
                 "tuned",
                 key,
-                why=why.of_tuning(tuner.last, written, model, tuner.utilisation),
+                why=why.explain_tuning(tuner.last, written, model, tuner.utilisation),
                 written=written,
                 planned_packets=round(self._planned[key], 2),
                 utilisation=None if tuner.utilisation is None else round(tuner.utilisation, 4),
@@ -291,7 +291,7 @@ class QthreshControl(SwitchControl):
         else:
             told = None
         if told is not None:
-            text = why.of_decision(decision, measured, settings.k)
+            text = why.explain_decision(decision, measured, settings.k)
             self._policy_event(told, key, why=text, **decision.to_json(), measured=measured.to_json())
         self._outcomes[key] = decision.outcome
 
@@ -343,7 +343,7 @@ class QthreshControl(SwitchControl):
         else:
             self._deciders.pop(new.key, None)
         policy = policy_json(new)
-        self._policy_event("changed", new.key, why=why.of_request(request, policy), request=request, policy=policy)
+        self._policy_event("changed", new.key, why=why.explain_request(request, policy), request=request, policy=policy)
         return policy
 
     async def changed(self, client: SwitchClient) -> None:

@@ -181,7 +181,7 @@ class FlowKeeper:
             if weight is not None:
                 self._own[key] = weight
             updates.append(+key.entry(slot, self._idle_timeout_s, weight))
-        failed = await client.write_each_told(updates)
+        failed = await client.write_each_with_reasons(updates)
         taken: list[FlowKey] = []
         for position, key in enumerate(added):
             refusal = failed.get(2 * position + 1)
@@ -231,7 +231,7 @@ class FlowKeeper:
             own = self._own.get(key)
             entry.metadata = TUNED + (b"" if own is None else str(program.encode_weight(own)).encode())
             updates.append(~entry)
-        failed = await client.write_each_told(updates)
+        failed = await client.write_each_with_reasons(updates)
         written = [key for position, key in enumerate(changed) if position not in failed]
         for position, key in enumerate(changed):
             if position in failed:
@@ -301,7 +301,7 @@ class FlowKeeper:
         gone: list[FlowKey] = []
         for start in range(0, len(ordered), BATCH_FLOWS):
             piece = ordered[start : start + BATCH_FLOWS]
-            failed = await client.write_each_told([-key.entry() for key in piece])
+            failed = await client.write_each_with_reasons([-key.entry() for key in piece])
             for position, key in enumerate(piece):
                 refusal = failed.get(position)
                 if refusal is None or refusal.code is GRPCStatusCode.NOT_FOUND:

@@ -75,7 +75,7 @@ class DryFollower:
             return
         self._outcomes[key] = decision.outcome
         place = {"switch": key[0], "port": key[1], "class": key[2]}
-        text = why.of_decision(decision, measured, settings.k)
+        text = why.explain_decision(decision, measured, settings.k)
         self._log.write(told, **place, why=text, **decision.to_json(), measured=measured.to_json())
 
     def _capacity(self, switch: str, number: int) -> int:

@@ -32,7 +32,7 @@ class QthreshOptions:
     flow_weight: FlowWeight | None = None
     "The weight of a new flow's entry; without, every flow has its class's."
 
-    def of_loop(self, loop: Any) -> QthreshOptions:
+    def options_of_loop(self, loop: Any) -> QthreshOptions:
         """These with what `[loop]` says."""
         decide = replace(
             self.decide,

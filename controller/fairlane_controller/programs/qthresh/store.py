@@ -60,7 +60,7 @@ class LoopStore:
             switch, port, traffic_class
         )
 
-    def held(self, switch: str) -> list[Policy]:
+    def read_policies(self, switch: str) -> list[Policy]:
         """The policies that the switch had when a loop served it last; none when that is not known, or not understood."""
         try:
             rows = _ROWS.validate_python(self._store.get(CURRENT + switch) or [])

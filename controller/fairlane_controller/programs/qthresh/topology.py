@@ -54,7 +54,7 @@ class QthreshTopology(TopologyControl):
 
     def use_loop(self, loop: Any) -> None:
         """Decide, tune and forget as it says."""
-        self.options = self.options.of_loop(loop)
+        self.options = self.options.options_of_loop(loop)
 
     async def handle(self, agents: Mapping[str, SwitchAgent], request: Request) -> Any:
         """A change of a threshold, a scheme, entries or weights."""

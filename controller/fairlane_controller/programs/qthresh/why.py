@@ -12,7 +12,7 @@ from fairlane_controller.programs.qthresh.shares import Share
 from fairlane_controller.units import format_rate, format_size, format_time
 
 
-def of_measurement(measured: PortMeasurement) -> str:
+def explain_measurement(measured: PortMeasurement) -> str:
     """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
     texts = (
         ("BW", measured.bw_bps, format_rate, ""),
@@ -33,7 +33,7 @@ def _source(measured: PortMeasurement) -> str:
     return f" ({two_tau} + T_ACK {_millis(measured.t_ack_s.value)})"
 
 
-def of_decision(decision: Decision, measured: PortMeasurement, k: float) -> str:
+def explain_decision(decision: Decision, measured: PortMeasurement, k: float) -> str:
     """Of `threshold` and `decision`."""
     if decision.outcome is Outcome.WRITE:
         begin = (
@@ -44,7 +44,7 @@ def of_decision(decision: Decision, measured: PortMeasurement, k: float) -> str:
         return f"{begin}: {_equation(decision, measured, k)}"
     held = "no threshold" if decision.previous_packets is None else f"the threshold {decision.previous_packets}"
     if decision.plan is None:
-        known = of_measurement(measured)
+        known = explain_measurement(measured)
         return f"{held} stays: {decision.reason}{f' (known: {known})' if known else ''}"
     return f"{held} stays: {decision.reason}; {_equation(decision, measured, k)}"
 
@@ -54,10 +54,10 @@ def _equation(decision: Decision, measured: PortMeasurement, k: float) -> str:
     says = "" if exact is None else f"(9) says {exact:.1f}"
     if decision.bound:
         says += f", bounded by {decision.bound}"
-    return f"{says} with k {k:g} and {of_measurement(measured)}"
+    return f"{says} with k {k:g} and {explain_measurement(measured)}"
 
 
-def of_tuning(shares: Mapping[Any, Share], written: int, planned_packets: float, utilisation: float | None) -> str:
+def explain_tuning(shares: Mapping[Any, Share], written: int, planned_packets: float, utilisation: float | None) -> str:
     """Of `tuned`: who is farthest from its share, and how full the line is."""
     line = "" if utilisation is None else f"; the line is {100 * min(utilisation, 1.0):.0f} % used"
     text = f"{written} of {len(shares)} flows' thresholds moved about the {planned_packets:.1f} packets of (9)"
@@ -69,7 +69,7 @@ def of_tuning(shares: Mapping[Any, Share], written: int, planned_packets: float,
     return f"{text}: {farthest.replace('%', ' %')}{line}"
 
 
-def of_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
+def explain_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
     """Of `changed`: what somebody asked for."""
     asked = ", ".join(
         f"{name} {value}"
@@ -81,7 +81,7 @@ def of_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
     return f"asked for by {request['op']} ({asked}): in force is {now}"
 
 
-def of_take_over(flows: int, policies: int) -> str:
+def explain_take_over(flows: int, policies: int) -> str:
     """Of `took_over`."""
     return (
         f"we are the primary controller and go on from what the switch holds: {_count(flows, 'flow entry', 'flow entries')}, "

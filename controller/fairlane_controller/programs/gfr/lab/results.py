@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairlane_lab.measures import at_each, rate_series, window_rate_bps
+from fairlane_lab.measures import counters_at, rate_series, window_rate_bps
 from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.scenario import Scenario
 
@@ -71,6 +71,6 @@ def worst_window_bps(samples: Samples, span: Span, length_s: float) -> float | N
     for at_s, _ in samples:
         starts |= {start for start in (at_s, at_s - length_s) if span.holds(start, start + length_s)}
     ordered = sorted(starts)
-    low = at_each(samples, ordered)
-    high = at_each(samples, [start + length_s for start in ordered])
+    low = counters_at(samples, ordered)
+    high = counters_at(samples, [start + length_s for start in ordered])
     return 8 * min(end - begin for begin, end in zip(low, high, strict=True)) / length_s
