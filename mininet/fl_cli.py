@@ -32,7 +32,7 @@ class FairlaneCLI(CLI):
         super().__init__(network.mininet, script=script)
 
     def onecmd(self, line: str) -> bool:
-        """Run one command; an error in it is told and ends nothing."""
+        """Run one command; an error in it is reported and ends nothing."""
         try:
             return bool(super().onecmd(line))
         except Exception as problem:

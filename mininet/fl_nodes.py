@@ -45,7 +45,7 @@ class FairlaneHost(Host):
     pid: int
 
     def sendCmd(self, *args: Any, **kwargs: Any) -> None:
-        """Give the shell a command. What it still had to say (a prompt after Ctrl-C, a job in the background) is told, and not taken for the answer."""
+        """Give the shell a command. What it still had to say (a prompt after Ctrl-C, a job in the background) is reported, and not taken for the answer."""
         while not self.waiting and select.select([self.stdout], [], [], 0)[0]:
             output(self.read(1024).replace(PROMPT, ""))
         super().sendCmd(*args, **kwargs)
@@ -55,7 +55,7 @@ class FairlaneHost(Host):
 
         `peers` are all other hosts' addresses without prefix length: those of the same subnet get the gateway's MAC address, because the
         switches route. None: the switch runs a program of its own, as in p4lang/tutorials. Hosts ask by ARP there, and a command of the
-        topology file that fails is told and left, as it is by the tutorials' own launcher; elsewhere it raises RuntimeError.
+        topology file that fails is reported and left, as it is by the tutorials' own launcher; elsewhere it raises RuntimeError.
         """
         self.defaultIntf().rename("eth0")
         for setting in (

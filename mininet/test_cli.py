@@ -110,7 +110,7 @@ def test_every_command_works_and_none_ends_the_session(start: Callable[..., Sess
     assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
     do(f"switch {S1} start", 60)
     assert "0% dropped" in do("pingall 5")
-    # Errors are told, and the session goes on.
+    # Errors are reported, and the session goes on.
     assert "no OpenFlow" in do("dpctl dump-flows")
     assert "KeyError" in do("x nobody xclock")
     assert "No such file" in do("source nowhere")

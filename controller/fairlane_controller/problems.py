@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
 
 MAX_TOLD = 3
-"""So many errors of a file are told at a time."""
+"""So many errors of a file are reported at a time."""
 MAX_PROBLEM = 800
 """Characters of one of them."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Primary and backup: the backup takes over what the switches hold as it is, at once, and nobody takes turns."""
+"""Primary and backup: the backup takes over what the switches hold as it is, at once, and the two do not alternate."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_loop_of_gfr_has_a_backup_too(tmp_path: Path) -> None:
             alive[0].wait_ready()
             alive.append(Controller(tmp_path, "second", "--backup"))
             alive[1].wait_ready()
-            # What the primary was told after the backup began is not undone by it.
+            # What was reported to the primary after the backup began is not undone by it.
             topology.fairlane("gfr", "vc", "del", "vc4")
             before = topology.entries("vc_classify", "vc_edge")
             assert len(before["vc_classify"]) == 4

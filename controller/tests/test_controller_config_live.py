@@ -318,7 +318,7 @@ def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
 
 
 def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody foresaw is told, and the service goes on: the next version of the file is read."""
+    """What nobody foresaw is reported, and the service goes on: the next version of the file is read."""
 
     async def work() -> list[dict[str, Any]]:
         told: list[dict[str, Any]] = []

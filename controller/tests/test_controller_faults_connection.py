@@ -124,7 +124,7 @@ async def test_the_newest_writer_is_the_primary_whatever_the_clock_says(
         async with SwitchClient(endpoint, write=True) as newer:
             assert newer.is_primary
             assert newer.election_id == before + 1
-            await until("the older one to be told", lambda: not older.is_primary)
+            await until("the older one to be reported", lambda: not older.is_primary)
     async with SwitchClient(endpoint, write=True) as last:
         assert last.is_primary
 

@@ -100,7 +100,7 @@ def switch(certs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tl
 
 
 def refused(endpoint: Endpoint, *, write: bool = False) -> str:
-    """What a client is told; its code must be that of TLS."""
+    """What a client gets; its code must be that of TLS."""
 
     async def connect() -> None:
         async with SwitchClient(endpoint, write=write):

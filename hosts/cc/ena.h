@@ -16,7 +16,7 @@
 // all debts, ssthresh is what it was before the first, and slow start goes back to it. At a GEO link's round trip of 0.6 s
 // one early hole without a name would cost minutes. Where drops are the rule, debts are forgotten.
 //
-//   struct ena_names      a set of sequence numbers: the receiver's, and what the sender was told
+//   struct ena_names      a set of sequence numbers: the receiver's, and what was reported to the sender
 //   struct ena_sender     the sender's half, beside a base algorithm; X_base are that algorithm's answers
 #ifndef FAIRLANE_CC_ENA_H
 #define FAIRLANE_CC_ENA_H
@@ -280,7 +280,7 @@ CC_INLINE cc_u64 ena_pacing_rate(const struct ena_sender *st, const struct cc_tc
 }
 
 // A new head is a hole that was dropped; where it was not, debts may be settled. After a timeout everything counts as
-// lost, and nothing can be told from that.
+// lost, and nothing follows from that.
 CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp,
 			     const struct ena_path *path) {
 	if (tcp->snd_una == st->judged || !path->lost_out || !cc_seq_before(tcp->snd_una, tcp->high_seq))

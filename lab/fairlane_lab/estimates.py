@@ -17,7 +17,7 @@ from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_b
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, tcp_of
 
 TYPICAL_FILE_BPS = 1_000_000
-"""Where a file's path cannot be told."""
+"""Where a file's path is not known."""
 SIM_COST_PER_S = 70_000
 """What one core simulates in a second of wall time, in units of `cost` (packets of the bottleneck)."""
 MININET_RUN_S = 4.0

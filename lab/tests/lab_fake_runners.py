@@ -80,7 +80,7 @@ def interrupted(scenario: Scenario, progress: Callable[[float], None] | None = N
 
 @dataclass(frozen=True)
 class MininetOptions:
-    """What the Mininet runner would be told."""
+    """What the Mininet runner would get."""
 
     target: str
     parallel: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GFR in Mininet, without a network: what the control loop is told, and VCs' results out of made-up files."""
+"""GFR in Mininet, without a network: what reaches the control loop, and VCs' results out of made-up files."""
 
 from __future__ import annotations
 

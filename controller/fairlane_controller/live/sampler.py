@@ -110,7 +110,7 @@ class Sampler(Generic[Point]):
             point = self._shorten(snapshot)
         except FairlaneError as ex:
             self.problem = ex
-        except Exception as ex:  # nobody foresaw it: the viewers are told, and the next sample may be well again
+        except Exception as ex:  # nobody foresaw it: the viewers get the error, and the next sample may be well again
             self.problem = FairlaneError(ErrorCode.INTERNAL, f"a fault of ours: {type(ex).__name__}: {ex}")
         else:
             self.problem, self.latest = None, snapshot

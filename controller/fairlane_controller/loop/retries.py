@@ -31,7 +31,7 @@ class RetryOptions:
     longest_pause_s: float = 60.0
     "Each pause is twice the one before, up to this."
     most: int = 1024
-    "Updates that are remembered; what is refused beyond is told and not tried again."
+    "Updates that are remembered; what is refused beyond is reported and not tried again."
 
 
 @dataclass

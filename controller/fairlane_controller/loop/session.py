@@ -76,7 +76,7 @@ class SwitchSession:
         self._may_lead.set()
 
     async def run(self) -> None:
-        """Connect, serve, and again when the connection is lost. Whatever goes wrong, it is told and tried again."""
+        """Connect, serve, and again when the connection is lost. Whatever goes wrong, it is reported and tried again."""
         while True:
             self._served = False
             # A task of its own: gRPC cancels the call that was on its way when the connection broke, and that must not look

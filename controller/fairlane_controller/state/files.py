@@ -40,7 +40,7 @@ def read_json(path: Path) -> Any:
 
 
 def unreadable(path: Path, problem: OSError) -> FairlaneError:
-    """BAD_FILE; whoever may not read the file is told who may."""
+    """BAD_FILE; it says who may read the file."""
     return FairlaneError(ErrorCode.BAD_FILE, f"cannot read {path}: {reason(problem)}")
 
 

@@ -23,7 +23,7 @@ enum ena_counter {
 
 struct ena_socket {
 	struct ena_names corrupted; // the receiver's: what its ACKs name
-	struct ena_names named;	    // the sender's: what it was told
+	struct ena_names named;	    // the sender's: what was reported to it
 	// Written where a segment comes in, without the socket's lock; moved to `corrupted` by who holds it.
 	__u32 fresh[ENA_FRESH];
 	__u32 fresh_written, fresh_taken;

@@ -3,7 +3,7 @@
 //
 //   timer fires ── RTO_CB: new data, and the peer takes it? ──yes── armed {head's sequence number}
 //   kernel enters Loss (cwnd 1, all lost), retransmits the head
-//     └─ cgroup_skb/egress sees the armed number: dropped; TCP is told EPERM and does not count it as in flight
+//     └─ cgroup_skb/egress sees the armed number: dropped; TCP gets EPERM and does not count it as in flight
 //   RETRANS_CB with that error: nothing is in flight, so TCP_NODELAY pushes exactly one new segment
 // The kernel's F-RTO then judges by the ACKs; ../../cc/erto.h keeps the window still meanwhile. The new segment must leave
 // after the kernel has entered Loss: before, it would lie below high_seq and its ACK would pass for the old data's.

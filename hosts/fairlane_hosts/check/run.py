@@ -41,7 +41,7 @@ def _try(bed: CheckBed, variant: Variant, refused: Mapping[str, str]) -> Result:
 def check_variants(variants: Sequence[Variant], progress: Callable[[Variant, int], None] | None = None) -> list[Result]:
     """Try each variant on the running kernel; a few seconds in all. The results are kept for `use`.
 
-    `progress` is told each variant and its number from 0 before it is tried. Raises HostsError when nothing can be tried at
+    `progress` gets each variant and its number from 0 before it is tried. Raises HostsError when nothing can be tried at
     all (`kernel-unsupported`, `not-root`, `not-built`, `name-taken`, `other-build`, `check`, …).
     """
     found, refused = list[Result](), dict[str, str]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiment files: found by name, read, and checked as a whole before anything runs; all errors are told at once."""
+"""Experiment files: found by name, read, and checked as a whole before anything runs; all errors are reported at once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Definition:
         return self.source.document
 
     def programs(self) -> list[str]:
-        """Names or folders of all programs that its points run, as far as they can be told before any is resolved."""
+        """Names or folders of all programs that its points run, as far as they are known before any is resolved."""
         named = str(self.experiment.program or self.experiment.topology.get("program", ""))
         if not named.startswith("$"):
             return [self.program_path(named)] if named else []

@@ -115,7 +115,7 @@ async def _instant(at_s: float) -> None:
 
 
 def _silent(share: float) -> None:
-    """No progress is told."""
+    """No progress is reported."""
 
 
 class _Loops:

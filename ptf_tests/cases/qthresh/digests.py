@@ -41,7 +41,7 @@ class NewFlow(QthreshTest):
 
 
 class NewFlowAgain(QthreshTest):
-    """A flow that still has no entry is told again, at most once in 100 ms."""
+    """A flow that still has no entry is reported again, at most once in 100 ms."""
 
     def runTest(self) -> None:
         self.enable_digest("new_flow_t")

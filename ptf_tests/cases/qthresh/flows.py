@@ -148,7 +148,7 @@ class PortsBehindOptions(QthreshTest):
 
 
 class IdleTimeout(QthreshTest):
-    """An entry that no packet hits for its idle timeout is told once to the controller; a busy one is not."""
+    """An entry that no packet hits for its idle timeout is reported once to the controller; a busy one is not."""
 
     def runTest(self) -> None:
         self.limit_port(port=2)

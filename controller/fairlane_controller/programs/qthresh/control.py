@@ -296,7 +296,7 @@ class QthreshControl(SwitchControl):
         self._outcomes[key] = decision.outcome
 
     async def _put_threshold(self, client: SwitchClient, new: Policy) -> bool:
-        """Write it; False when the switch refuses, which is told and tried again."""
+        """Write it; False when the switch refuses, which is reported and tried again."""
         what = f"the threshold of port {new.port} class {new.traffic_class}"
         return await self.session.attempt(client, what, partial(SwitchClient.write, updates=[~new.entry]), keep=False)
 

@@ -12,7 +12,7 @@ from fairlane_controller.loop.retries import Log
 from fairlane_controller.programs.qthresh.flows import FlowKey
 
 MISSED_PERIOD_S = 10.0
-"Missed flows are told at once, and then together once in this time while they go on."
+"Missed flows are reported at once, and then together once in this time while they go on."
 SINGLE_EVENTS, SINGLE_PERIOD_S = 100, 1.0
 "Flows of a period that get an event each; what is beyond gets one event together."
 TOGETHER = {"flow": "flows", "flow_gone": "flows_gone"}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What both programs can be told, and what both do with many tests.
+//! What both programs can be asked to do, and what both do with many tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -481,7 +481,7 @@ impl Device {
     }
 
     /// The interface did not take `packets` frames of together `bytes` that `transmit` gave it: they did not leave.
-    /// To be told before anybody reads counts.
+    /// To be reported before anybody reads counts.
     pub fn count_transmit_failures(&mut self, port: u32, packets: u64, bytes: u64) {
         if let Ok(p) = self.core.port_mut(port) {
             p.stats.tx_errors += packets;

@@ -261,7 +261,7 @@ impl Core {
         broken_off(fx)
     }
 
-    /// Ends a packet between ingress and egress, on its way to `port`: the program is told, where it wants to know.
+    /// Ends a packet between ingress and egress, on its way to `port`: the program gets a report, where it wants one.
     #[inline(never)]
     pub(crate) fn discard_behind(
         &mut self,

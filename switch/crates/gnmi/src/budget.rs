@@ -19,7 +19,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// One more of so many leaves, which are told at these intervals.
+    /// One more of so many leaves, which are reported at these intervals.
     pub fn add(&mut self, leaves: usize, intervals: impl IntoIterator<Item = Duration>) {
         self.leaves += leaves as u64;
         for every in intervals {

@@ -200,7 +200,7 @@ mod tests {
 
     async fn hear(merged: &mut watch::Receiver<u64>) {
         let heard = tokio::time::timeout(WAIT, merged.changed()).await;
-        heard.expect("nothing was told").unwrap();
+        heard.expect("nothing was reported").unwrap();
     }
 
     #[tokio::test]

@@ -116,7 +116,7 @@ pub enum Leaf {
 }
 
 impl Leaf {
-    /// Its value is the kernel's word on the interface ([`netio::Ethernet`]).
+    /// Its value is what the kernel reports of the interface ([`netio::Ethernet`]).
     pub fn is_ethernet(self) -> bool {
         matches!(
             self,
@@ -141,7 +141,7 @@ pub struct Node {
     pub kind: Type,
     /// A Set may change it.
     pub writable: bool,
-    /// Its changes are told at once.
+    /// Its changes are reported at once.
     pub on_change: bool,
 }
 

@@ -222,7 +222,7 @@ impl Subscriber {
     ) -> Result<(), End> {
         let wants = plan.watched.iter().map(|w| w.selection.wants());
         let wants = wants.fold(Wants::default(), Wants::or);
-        // What changes from here on is told later.
+        // What changes from here on is reported later.
         self.changes.mark_unchanged();
         let view = self.viewer.view(wants).await?;
         let now = Instant::now();

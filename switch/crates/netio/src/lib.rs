@@ -4,7 +4,7 @@
 //! - [`clock`]: `CLOCK_MONOTONIC`, and the kernel's packet stamps on it.
 //! - [`poll`]: waiting for descriptors or an instant; an event descriptor to end the wait from elsewhere.
 //! - [`socket`]: packet sockets on interfaces.
-//! - [`link_watch`]: the kernel's word that an interface came, went or changed.
+//! - [`link_watch`]: the kernel's notifications that an interface came, went or changed (rtnetlink).
 //! - [`own_socket`]: a unix-domain socket that only its owner may connect to, JSON line by line.
 //! - [`panics`]: what a binary does at a panic.
 //! - [`moderation`]: pausing where frames come densely.

@@ -32,7 +32,7 @@ pub(crate) struct PortIo {
     pub(crate) ring: Option<RxRing>,
     /// Counts of rings that are closed.
     past: RxCounters,
-    /// What of all of them was told.
+    /// What of all of them was reported.
     told: RxCounters,
 }
 

@@ -271,7 +271,7 @@ impl SwitchLoop {
             }
             Err(TrySendError::Full(())) => true,
             Err(TrySendError::Closed(())) => {
-                // Nobody listens (any more): what is told is lost, as it must be.
+                // Nobody listens (any more): what is reported is lost, as it must be.
                 self.device.take_events(&mut Vec::new());
                 false
             }

@@ -71,7 +71,7 @@ impl Digests {
         }
     }
 
-    /// Another client is primary: what was told to the old one is told again.
+    /// Another client is primary: what was told to the old one is reported again.
     pub fn new_client(&mut self) {
         for digest in self.digests.values_mut() {
             for sent in digest.sent.drain(..) {
@@ -136,7 +136,7 @@ impl Digests {
         }
     }
 
-    /// A list could not be sent: its samples may be told again.
+    /// A list could not be sent: its samples may be reported again.
     pub fn unsent(&mut self, list: &List) {
         self.lost += list.samples.len() as u64;
         self.ack(list.digest_id, list.list_id);

@@ -57,7 +57,7 @@ fn assert_accounts(device: &Device, interface: &Interface) {
     let passes = pipeline.find_counter("E.passes").unwrap();
     for (i, reason) in (1..).zip(QUEUE_DROPS) {
         let told = pipeline.counter_get(passes, i).unwrap().0;
-        // At reception, there is no program that could be told.
+        // At reception, there is no program that could get a report.
         let untold = u64::from(reason == DropReason::NoSuchPort) * interface.from_nowhere;
         assert_eq!(told, stats.dropped(reason) - untold, "{}", reason.name());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Gets on ports in memory: limits, who is meant by a wildcard, the kernel's word on the interfaces.
+//! Gets on ports in memory: limits, who is meant by a wildcard, what the kernel reports of the interfaces.
 
 use super::*;
 use crate::bench::{bench, Bench, Told};

@@ -342,7 +342,7 @@ fn it_does_not_matter_when_digests_are_looked_at() {
         .iter()
         .map(|l| (l.list_id, l.timestamp / MS as i64, l.data.len()))
         .collect();
-    // 1 and 2 wait 5 ms from 1; 3, 4, 5 fill a list; what was not acknowledged within 20 ms is told again.
+    // 1 and 2 wait 5 ms from 1; 3, 4, 5 fill a list; what was not acknowledged within 20 ms is reported again.
     assert_eq!(shape, [(1, 6, 2), (2, 7, 3), (3, 33, 1), (4, 45, 1)]);
 }
 

@@ -206,7 +206,7 @@ async fn digests_are_batched_and_told_once_until_acknowledged() {
         ]
     );
     assert!(second.list_id > list.list_id);
-    // Acknowledged, they are told again.
+    // Acknowledged, they are reported again.
     a.send(Outgoing::DigestAck(DigestListAck {
         digest_id,
         list_id: list.list_id,

@@ -54,7 +54,7 @@ impl Ageing {
         }
     }
 
-    /// When to look next; nothing is told earlier.
+    /// When to look next; nothing is reported earlier.
     pub fn next_due(&self) -> Option<Nanos> {
         self.alarms.peek().map(|Reverse(alarm)| alarm.due)
     }

@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// Calls `tell` for up to `max` entries from `cursor` on; returns the next cursor, `None` at the end. Entries that
-    /// live through a whole scan are told exactly once.
+    /// live through a whole scan are reported exactly once.
     pub fn scan(
         &self,
         schema: &TableSchema,

@@ -29,7 +29,7 @@ const GFR: Counted = Counted {
     of_ports: &[("port_cells", Some("cells"))],
 };
 
-/// Runs walks that are the same at every run; one that fails is told as short as it can be made.
+/// Runs walks that are the same at every run; one that fails is reported as short as it can be made.
 fn walk(counted: &'static Counted, walks: u32, step: impl Strategy<Value = Step>) {
     let config = Config {
         cases: walks,
