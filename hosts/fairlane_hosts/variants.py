@@ -139,8 +139,8 @@ _ERTO_PER_SOCKET = "on a host with tcp_frto=2, tcp_sack=1 and the host program"
 
 PACING_KERNEL = (6, 4)
 """A BPF congestion control may write sk_pacing_rate (6.0) and app_limited."""
-ENA_KERNEL = (5, 17)
-"""bpf_loop, for the checksum over a whole segment."""
+ENA_KERNEL = (6, 0)
+"""A BPF congestion control may write sk_pacing_rate; its host program needs bpf_loop (5.17)."""
 _ENA_IS_NOT = (
     "the paper's sender in one place: a named segment goes out with the kernel's recovery (the third duplicate ACK, or "
     "SACK), not at the first notification"
