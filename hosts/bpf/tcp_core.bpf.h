@@ -106,6 +106,7 @@ static __always_inline void fl_start(struct sock *sk, struct cc_tcp *tcp) {
 	fl_priv(sk)->guard.ssthresh = 0;
 	fl_priv(sk)->guard.repairs = 0;
 	fl_open(sk, tcp);
+	tcp->rcv_nxt = fl_tcp_sock(sk)->rcv_nxt;
 	if (tcp->snd_cwnd >= FL_UNEARNED_CWND)
 		tcp->snd_cwnd = cc_max(tcp->in_flight, 2);
 #ifdef FL_INITIAL_WINDOW
