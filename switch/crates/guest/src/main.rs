@@ -4,20 +4,18 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `plan` | what is to be done |
 //! | `network` | namespaces and interfaces |
 //! | `traffic` | sockets and their events |
 
 mod network;
-mod plan;
 mod traffic;
 
 use network::Namespace;
-use plan::Plan;
 use rustix::mount::{mount, MountFlags};
 use rustix::system::{reboot, RebootCommand};
 use std::io;
 use traffic::Traffic;
+use uml::plan::Plan;
 
 fn run() -> io::Result<()> {
     std::fs::create_dir_all("/proc")?;
@@ -34,7 +32,17 @@ fn run() -> io::Result<()> {
                 .map_err(|error| io::Error::other(format!("host {}: {error}", host.name)))
         })
         .collect::<io::Result<Vec<Namespace>>>()?;
-    Traffic::new(&plan, &namespaces)?.run()
+    let traffic = Traffic::new(&plan, &namespaces)?;
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    if now_ns >= plan.start_ns {
+        return Err(io::Error::other(format!(
+            "{} hosts were set up at {now_ns} ns; the experiment starts at {} ns",
+            plan.hosts.len(),
+            plan.start_ns
+        )));
+    }
+    traffic.run()
 }
 
 fn main() {

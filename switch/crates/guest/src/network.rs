@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Network namespaces, and interfaces in them: addresses, routes, neighbours, offloads, sysctls.
 
-use crate::plan::Host;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::net::{socket, AddressFamily, SocketType};
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType, UnshareFlags};
@@ -9,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::mem::zeroed;
 use std::net::Ipv4Addr;
+use uml::plan::Host;
 
 /// A network namespace.
 pub struct Namespace(OwnedFd);
@@ -51,16 +51,11 @@ pub fn set_up(machine: &Namespace, index: usize, host: &Host) -> io::Result<Name
     }
     control.bring_up("lo")?;
     control.set_address(&name, libc::SIOCSIFADDR, host.ip)?;
-    let mask = u32::MAX
-        .checked_shl(32 - u32::from(host.prefix))
-        .unwrap_or(0);
-    control.set_address(&name, libc::SIOCSIFNETMASK, Ipv4Addr::from(mask))?;
+    control.set_address(&name, libc::SIOCSIFNETMASK, Ipv4Addr::BROADCAST)?;
     control.bring_up(&name)?;
+    control.route_all_to(&name)?;
     for (ip, mac) in &host.neighbours {
         control.set_neighbour(&name, *ip, mac)?;
-    }
-    if let Some(gateway) = host.gateway {
-        control.set_gateway(gateway)?;
     }
     for (key, value) in &host.sysctls {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));
@@ -123,14 +118,16 @@ impl Control {
         self.call(libc::SIOCSARP, &mut request, &format!("neighbour {ip}"))
     }
 
-    fn set_gateway(&self, gateway: Ipv4Addr) -> io::Result<()> {
+    /// Everybody is a neighbour.
+    fn route_all_to(&self, name: &str) -> io::Result<()> {
+        let device = std::ffi::CString::new(name)?;
         // SAFETY: a rtentry of zeros is valid: numbers and a pointer that may be null.
         let mut route: libc::rtentry = unsafe { zeroed() };
         route.rt_dst = address(Ipv4Addr::UNSPECIFIED);
         route.rt_genmask = address(Ipv4Addr::UNSPECIFIED);
-        route.rt_gateway = address(gateway);
-        route.rt_flags = libc::RTF_UP | libc::RTF_GATEWAY;
-        self.call(libc::SIOCADDRT, &mut route, &format!("gateway {gateway}"))
+        route.rt_flags = libc::RTF_UP;
+        route.rt_dev = device.as_ptr().cast_mut();
+        self.call(libc::SIOCADDRT, &mut route, &format!("{name}: route"))
     }
 
     /// Switches an offload off: each packet is a frame, as on the wire.

@@ -2,7 +2,6 @@
 //! The flows: one loop for all hosts, since a socket stays in the namespace in which it was made. CPU takes no virtual time.
 
 use crate::network::Namespace;
-use crate::plan::{Flow, Plan};
 use rustix::event::epoll;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -15,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use uml::plan::{Flow, Plan};
 
 /// Written and read at once.
 const BUFFER_BYTES: usize = 64 * 1024;

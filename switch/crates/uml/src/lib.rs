@@ -18,6 +18,7 @@
 //! | `calendar` | time-travel messages and the memory of shared-memory scheduling |
 //! | `interface` | a virtio-net device over vhost-user with in-band notifications |
 //! | `ring` | a split virtqueue, the device's side |
+//! | `plan` | what the guest is to do |
 //! | `memory` | memory that is shared with the guest |
 //! | `error` | what went wrong |
 
@@ -26,6 +27,7 @@ mod error;
 mod interface;
 mod machine;
 mod memory;
+pub mod plan;
 mod ring;
 
 pub use error::MachineError;

@@ -2,14 +2,16 @@
 //! Linux hosts and a FIFO: 2 Mbit/s and 50 packets towards the last host, 2 ms to every host. Skipped without `make kernel`.
 
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use uml::plan::{Flow, Host, Plan};
 use uml::{Machine, MachineError, Nanos, Network, Options};
 
 const RATE_BPS: u64 = 2_000_000;
 const LIMIT_PACKETS: usize = 50;
 const DELAY_NS: Nanos = 2_000_000;
-const START_NS: Nanos = 1_000_000_000;
+const START_NS: Nanos = 5_000_000_000;
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0100_0000_01b3;
 
@@ -134,39 +136,44 @@ fn built() -> PathBuf {
 }
 
 /// A plan of flows from the first hosts to the last one.
-fn plan(senders: &[&str], seconds: u64) -> String {
-    let hosts = senders.len() + 1;
+fn plan(senders: &[&str], seconds: u64) -> Plan {
+    let last = senders.len();
+    let ip = |host: usize| Ipv4Addr::new(10, 0, 0, host as u8 + 1);
     let mac = |host: usize| format!("02:00:00:00:00:{:02x}", host + 1);
-    let host = |host: usize| {
-        let neighbours: Vec<String> = (0..hosts)
-            .filter(|other| *other != host)
-            .map(|other| format!(r#"["10.0.0.{}", "{}"]"#, other + 1, mac(other)))
-            .collect();
-        format!(
-            r#"{{"name": "h{0}", "ip": "10.0.0.{0}", "prefix": 24, "gateway": null, "neighbours": [{1}],
-                "sysctls": [["net.ipv4.tcp_sack", "0"], ["net.ipv4.tcp_timestamps", "0"],
-                            ["net.ipv4.tcp_max_reordering", "3"], ["net.ipv4.tcp_early_retrans", "0"],
-                            ["net.ipv4.tcp_frto", "0"], ["net.ipv4.tcp_no_metrics_save", "1"]]}}"#,
-            host + 1,
-            neighbours.join(", ")
-        )
+    let sysctls = [
+        ("net.ipv4.tcp_sack", "0"),
+        ("net.ipv4.tcp_timestamps", "0"),
+        ("net.ipv4.tcp_max_reordering", "3"),
+        ("net.ipv4.tcp_early_retrans", "0"),
+        ("net.ipv4.tcp_frto", "0"),
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+    ];
+    let host = |host: usize| Host {
+        name: format!("h{}", host + 1),
+        ip: ip(host),
+        neighbours: (0..=last).map(|other| (ip(other), mac(other))).collect(),
+        sysctls: sysctls
+            .map(|(key, value)| (key.into(), value.into()))
+            .into(),
     };
-    let flow = |(index, sender): (usize, &&str)| {
-        format!(
-            r#"{{"name": "{sender}", "from": {index}, "to": {0}, "from_port": 4000, "to_port": {1},
-                "congestion_control": "{sender}", "start_ns": 0, "stop_ns": null, "bytes": null}}"#,
-            hosts - 1,
-            5000 + index
-        )
+    let flow = |(index, sender): (usize, &&str)| Flow {
+        name: (*sender).into(),
+        from: index,
+        to: last,
+        from_port: 4000,
+        to_port: 5000 + index as u16,
+        congestion_control: Some((*sender).into()),
+        start_ns: 0,
+        stop_ns: None,
+        bytes: None,
     };
-    let hosts: Vec<String> = (0..hosts).map(host).collect();
-    let flows: Vec<String> = senders.iter().enumerate().map(flow).collect();
-    format!(
-        r#"{{"start_ns": {START_NS}, "end_ns": {}, "sample_ns": 1000000000, "hosts": [{}], "flows": [{}]}}"#,
-        seconds * 1_000_000_000,
-        hosts.join(","),
-        flows.join(",")
-    )
+    Plan {
+        start_ns: START_NS,
+        end_ns: seconds * 1_000_000_000,
+        sample_ns: Some(1_000_000_000),
+        hosts: (0..=last).map(host).collect(),
+        flows: senders.iter().enumerate().map(flow).collect(),
+    }
 }
 
 /// What a run gave: the hash of its frames, received bytes of each flow, events, samples.
@@ -191,7 +198,11 @@ fn experiment(senders: &[&str], seconds: u64, seed: u64) -> Option<Outcome> {
     let folder = std::env::temp_dir().join(format!("fairlane-uml-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::copy(guest, folder.join("init")).unwrap();
-    std::fs::write(folder.join("plan.json"), plan(senders, seconds)).unwrap();
+    std::fs::write(
+        folder.join("plan.json"),
+        serde_json::to_vec(&plan(senders, seconds)).unwrap(),
+    )
+    .unwrap();
     let hosts = senders.len() + 1;
     let options = Options {
         kernel,
@@ -258,4 +269,57 @@ fn reno_fills_the_link_and_twice_alike() {
         first.received
     );
     assert!(first.drops > 10, "{}", first.drops);
+}
+
+/// Two senders share the link, and another seed gives other bytes.
+#[test]
+fn reno_beside_vegas_and_another_seed() {
+    let Some(first) = experiment(&["fl_reno", "fl_vegas"], 30, 1) else {
+        return;
+    };
+    let other = experiment(&["fl_reno", "fl_vegas"], 30, 2).unwrap();
+    assert!(first.hash != other.hash);
+    let both: u64 = first.received.iter().sum();
+    assert!(both * 8 / 30 > 1_600_000, "{:?}", first.received);
+    assert!(
+        first.received[0] > first.received[1],
+        "{:?}",
+        first.received
+    );
+}
+
+/// Every congestion control that is built in sends, ours and the kernel's own.
+#[test]
+fn every_sender_fills_the_link() {
+    let kernel = [
+        "reno",
+        "cubic",
+        "bbr",
+        "dctcp",
+        "vegas",
+        "westwood",
+        "bic",
+        "cdg",
+        "htcp",
+        "hybla",
+        "illinois",
+        "lp",
+        "nv",
+        "scalable",
+        "veno",
+        "yeah",
+        "highspeed",
+    ];
+    let record = std::fs::read_to_string(built().join("linux.json")).unwrap_or_default();
+    let ours = record.split('"').filter(|word| word.starts_with("fl_"));
+    for sender in kernel.into_iter().chain(ours) {
+        let Some(outcome) = experiment(&[sender], 20, 1) else {
+            return;
+        };
+        assert!(
+            outcome.received[0] * 8 / 20 > 1_000_000,
+            "{sender}: {:?}",
+            outcome.received
+        );
+    }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the guest is to do: `plan.json` in its root directory.
+//! What the guest is to do: `plan.json` in its root directory. Both sides know it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
 /// The whole run.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Instant 0 of the experiment on the machine's clock: the hosts are set up before.
@@ -20,24 +20,19 @@ pub struct Plan {
 }
 
 /// A host: a network namespace with one interface.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     pub name: String,
     pub ip: Ipv4Addr,
-    pub prefix: u8,
-    /// Null: no route beyond its own network.
-    pub gateway: Option<Ipv4Addr>,
-    /// Ethernet addresses that it knows: it never asks.
-    #[serde(default)]
+    /// Everybody it may talk to, and the Ethernet address to send to: it never asks.
     pub neighbours: Vec<(Ipv4Addr, String)>,
     /// Name and value, in the order in which they are set.
-    #[serde(default)]
     pub sysctls: Vec<(String, String)>,
 }
 
 /// A TCP connection; instants are the experiment's.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     pub name: String,
