@@ -160,11 +160,13 @@ impl Machine {
         self.interfaces.iter().map(|interface| interface.counts)
     }
 
-    /// Lets the kernel boot: it runs from instant 0 until it has nothing to do.
+    /// Lets the kernel boot: it runs from instant 0 until it has nothing to do before the network's next event or `until`.
     ///
     /// # Errors
     /// [`MachineError`].
-    pub fn boot(&mut self, network: &mut impl Network) -> Result<(), MachineError> {
+    pub fn boot(&mut self, until: Nanos, network: &mut impl Network) -> Result<(), MachineError> {
+        let limit = network.next_event().map_or(until, |next| next.min(until));
+        self.calendar.limit(limit)?;
         self.serve(network)
     }
 

@@ -109,7 +109,7 @@ impl Network for Fifo {
 
 /// Lets the machine and the network act, each when it is due, until the machine halts.
 fn run(machine: &mut Machine, network: &mut Fifo, until: Nanos) -> Result<(), MachineError> {
-    machine.boot(network)?;
+    machine.boot(until, network)?;
     while machine.exit().is_none() {
         let wants = machine.next_event()?;
         let next = network.next_event();
