@@ -323,3 +323,52 @@ fn every_sender_fills_the_link() {
         );
     }
 }
+
+/// A machine whose first program is none ends with what its console says; its folder has no process any more.
+#[test]
+fn a_machine_that_dies_says_why() {
+    let kernel = built().join("linux");
+    if !kernel.exists() {
+        eprintln!("SKIPPED: no kernel is built (make kernel)");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("fairlane-uml-{}-dies", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("init"), "no program").unwrap();
+    let options = Options {
+        kernel,
+        folder: folder.clone(),
+        macs: vec![],
+        memory_mb: 64,
+        seed: 1,
+        cpu: None,
+        patience: Duration::from_secs(20),
+    };
+    let mut machine = Machine::start(&options).unwrap();
+    let error = machine.boot(START_NS, &mut Fifo::new(0)).unwrap_err();
+    assert!(
+        error.to_string().contains("Requested init /init failed"),
+        "{error}"
+    );
+    assert!(machine.exit().is_some());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Without a kernel the error says what builds one.
+#[test]
+fn no_kernel_says_make_kernel() {
+    let options = Options {
+        kernel: "/nowhere/linux".into(),
+        folder: std::env::temp_dir(),
+        macs: vec![],
+        memory_mb: 64,
+        seed: 1,
+        cpu: None,
+        patience: Duration::from_secs(1),
+    };
+    let error = Machine::start(&options).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "no kernel at /nowhere/linux: `make kernel` builds it"
+    );
+}

@@ -137,7 +137,8 @@ fn fault(change: impl FnOnce(&mut Value)) -> Option<ConfigError> {
 /// What is wrong with a machine is said before anything runs.
 #[test]
 fn faults_of_a_machine_are_named() {
-    let cases: [(&str, fn(&mut Value), &str); 4] = [
+    type Change = fn(&mut Value);
+    let cases: [(&str, Change, &str); 4] = [
         (
             "no machine",
             |c| c["machine"] = Value::Null,
