@@ -15,7 +15,7 @@ export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-1}"  # the certificates of this syste
 
 packages() {
     local wanted missing
-    wanted=$(sed 's/#.*//' setup/packages.txt | xargs)
+    wanted=$(sed 's/#.*//' "${1:-setup/packages.txt}" | xargs)
     missing=""
     for package in $wanted; do
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
@@ -142,6 +142,17 @@ bpf() {
     $VENV/bin/python -m fairlane_hosts.build || fail "the BPF build failed; 'make doctor' says what this kernel or tool chain lacks"
 }
 
+# The kernel of `--runtime kernel`; nothing else needs it.
+kernel() {
+    packages setup/kernel-packages.txt
+    $VENV/bin/python setup/kernel.py
+    local target=x86_64-unknown-linux-gnu
+    # Linked statically, under a target of its own: the other crates keep what they were built with.
+    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --locked --release --manifest-path switch/Cargo.toml -p guest --target $target
+    strip -o .setup/kernel/guest.new "${CARGO_TARGET_DIR:-switch/target}/$target/release/fairlane-guest"
+    mv .setup/kernel/guest.new .setup/kernel/guest
+}
+
 case "${1:-all}" in
     packages) packages ;;
     browser) browser ;;
@@ -149,8 +160,9 @@ case "${1:-all}" in
     rust) rust ;;
     binaries) binaries ;;
     lock) lock ;;
+    kernel) packages; python_env; rust; kernel ;;
     all)
         packages; python_env; binaries; bpf
         say "ready" ;;
-    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, all" ;;
+    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, kernel, all" ;;
 esac

@@ -29,7 +29,7 @@ struct fl_algorithm {
 #define FL_SET_STATE(st, tcp, state) CC_SET_STATE(&(st)->base, tcp, state)
 #endif
 
-char _license[] SEC("license") = "Dual MIT/GPL";
+SEC("license") char _license[] = "Dual MIT/GPL";
 
 static __always_inline struct fl_algorithm *fl_algorithm(struct sock *sk) { return &fl_priv(sk)->alg; }
 
@@ -54,12 +54,12 @@ __u32 BPF_PROG(fl_ssthresh, struct sock *sk) {
 
 #ifdef CC_CONG_CONTROL
 SEC("struct_ops/cong_control")
-void BPF_PROG(fl_cong_control, struct sock *sk) {
+void FL_RATE_PROG(fl_cong_control) {
 	struct fl_algorithm *st __attribute__((unused)) = fl_algorithm(sk);
 	struct cc_tcp tcp;
 
 	fl_open(sk, &tcp);
-	fl_rate_sample(ctx, &tcp);
+	fl_rate_sample(fl_rate_argument(ctx), &tcp);
 	FL_CONG_CONTROL(st, &tcp);
 	fl_close(sk, &tcp);
 }

@@ -1,113 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-// The few kernel structures that a congestion control touches (relocated by CO-RE), and the way from them to struct cc_tcp.
-//
-// Hand-written, so no vmlinux.h is needed and one object runs on every kernel from 5.15 on. sender.bpf.c defines the
-// sender's private state, `struct fl_algorithm`, and uses fl_open()/fl_close() around each call.
+// The way from the kernel's structures (kernel.bpf.h) to struct cc_tcp, and back. sender.bpf.c defines the sender's private
+// state, `struct fl_algorithm`, and uses fl_open()/fl_close() around each call.
 #ifndef FAIRLANE_BPF_TCP_CORE_H
 #define FAIRLANE_BPF_TCP_CORE_H
 
-#include <linux/bpf.h>
-
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
+#include "kernel.bpf.h"
 
 #include "../cc/guard.h"
 #include "../cc/hooks.h"
 
-extern int LINUX_KERNEL_VERSION __kconfig;
-
-#ifndef KERNEL_VERSION
-#define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))
-#endif
-#define TCP_CONG_NEEDS_ECN 2
-#define TCP_CONG_NON_RESTRICTED 1 // without it, a namespace's default cannot be set to the algorithm (5.13 and newer)
 #define FL_STRINGIFY_(x) #x
 #define FL_STRINGIFY(x) FL_STRINGIFY_(x)
-#define TCP_ECN_DEMAND_CWR 4 // of ecn_flags: our ACKs carry ECE
-#define ICSK_ACK_TIMER 2     // of icsk_ack.pending: an ACK is delayed
-#define ICSK_ACK_NOW 16
-#define FL_PRIV_BYTES 104 // ICSK_CA_PRIV_SIZE
 #define FL_UNEARNED_CWND 32768u // NSS_CWND of ../cc/nss.h
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct sock {
-	unsigned long sk_pacing_rate;
-	__u32 sk_pacing_status;
-};
-
-struct inet_connection_sock {
-	__u8 icsk_ca_state : 5;
-	struct {
-		__u8 pending;
-	} icsk_ack;
-	__u64 icsk_ca_priv[FL_PRIV_BYTES / 8];
-};
-
-struct tcp_sock {
-	struct inet_connection_sock inet_conn;
-	__u32 snd_una;
-	__u32 snd_nxt;
-	__u32 data_segs_out;
-	__u32 packets_out;
-	__u32 retrans_out;
-	__u32 sacked_out;
-	__u32 lost_out;
-	__u32 max_packets_out;
-	__u8 is_cwnd_limited : 1;
-	__u32 snd_ssthresh;
-	__u32 snd_cwnd;
-	__u32 snd_cwnd_cnt;
-	__u32 snd_cwnd_clamp;
-	__u32 prior_cwnd;
-	__u32 high_seq;
-	__u32 delivered;
-	__u32 delivered_ce;
-	__u32 lost;
-	__u32 app_limited;
-	__u32 srtt_us; // times 8
-	__u64 tcp_mstamp; // µs, of the newest event
-	__u32 rcv_nxt;
-	__u8 ecn_flags;
-	__u32 mss_cache;
-	__u32 snd_wnd;
-};
-
-struct ack_sample {
-	__u32 pkts_acked;
-	__s32 rtt_us;
-};
-
-struct rate_sample {
-	__u32 prior_delivered;
-	__s32 delivered;
-	long interval_us;
-	long rtt_us;
-	int losses;
-	__u32 acked_sacked;
-	__u32 prior_in_flight;
-	_Bool is_app_limited;
-	_Bool is_ack_delayed;
-};
-
-struct tcp_congestion_ops {
-	__u32 (*ssthresh)(struct sock *sk);
-	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
-	void (*set_state)(struct sock *sk, __u8 new_state);
-	void (*cwnd_event)(struct sock *sk, int ev);
-	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	__u32 (*min_tso_segs)(struct sock *sk);
-	void (*cong_control)(struct sock *sk); // what follows changed in 6.10: fl_rate_sample()
-	__u32 (*undo_cwnd)(struct sock *sk);
-	char name[16];
-	__u32 flags;
-	void (*init)(struct sock *sk);
-};
-
-#pragma clang attribute pop
-
-enum { PACING_NONE, PACING_NEEDED }; // enum sk_pacing; with the qdisc fq there is a third, which stays
 
 #ifdef FL_ALPHA
 static const struct cc_params fl_params = {.alpha = FL_ALPHA, .beta = FL_BETA, .gamma = FL_GAMMA};
@@ -184,15 +88,7 @@ static __always_inline void fl_close(struct sock *sk, const struct cc_tcp *tcp) 
 #endif
 }
 
-// What cong_control gets: (sk, rs) before 6.10, (sk, ack, flag, rs) since. The verifier knows the version, and so walks one branch.
-static __always_inline void fl_rate_sample(const unsigned long long *ctx, struct cc_tcp *tcp) {
-	const struct rate_sample *rs;
-
-	// In assembly, or the compiler makes one load of both, at an offset that the verifier does not take.
-	if (LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 10, 0))
-		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
-	else
-		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
+static __always_inline void fl_rate_sample(const struct rate_sample *rs, struct cc_tcp *tcp) {
 	tcp->rtt_us = (cc_s32)rs->rtt_us;
 	tcp->rate.delivered = rs->delivered;
 	tcp->rate.interval_us = (cc_s32)rs->interval_us;
@@ -210,6 +106,7 @@ static __always_inline void fl_start(struct sock *sk, struct cc_tcp *tcp) {
 	fl_priv(sk)->guard.ssthresh = 0;
 	fl_priv(sk)->guard.repairs = 0;
 	fl_open(sk, tcp);
+	tcp->rcv_nxt = fl_tcp_sock(sk)->rcv_nxt;
 	if (tcp->snd_cwnd >= FL_UNEARNED_CWND)
 		tcp->snd_cwnd = cc_max(tcp->in_flight, 2);
 #ifdef FL_INITIAL_WINDOW

@@ -24,7 +24,7 @@
 #ifndef FAIRLANE_CC_TCP_H
 #define FAIRLANE_CC_TCP_H
 
-#ifdef __bpf__
+#if defined(__bpf__) || defined(__KERNEL__) // no stdint.h
 typedef unsigned char cc_u8;
 typedef unsigned int cc_u32;
 typedef int cc_s32;

@@ -8,6 +8,7 @@ use crate::fabric::{Actor, Fabric, Sink};
 use crate::flow::{Flow, FlowOptions};
 use crate::host::Host;
 use crate::hosts::Hosts;
+use crate::machine::{self, RealHosts};
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use crate::switch::Switch;
@@ -26,6 +27,7 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
     let mut fabric = Fabric::default();
     let mut switches = switches(config, &mut fabric)?;
     let mut hosts = Hosts::new(config.hosts.iter().map(host).collect());
+    let real = machine::real_hosts(config);
     let mut links = Vec::new();
     for link in &config.links {
         let mut add = |direction: &str, settings: &LinkSettings, to: &End| {
@@ -44,6 +46,9 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
             match sink(config, end) {
                 Sink::Switch { index, port } => switches[index as usize].plug(port, wire),
                 Sink::Host(host) => hosts.hosts[host as usize].uplink = wire,
+                Sink::Machine(interface) => {
+                    hosts.hosts[real[interface as usize]].uplink = wire;
+                }
             }
         }
         let name = link.name.clone();
@@ -59,8 +64,20 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         }
         None => None,
     };
+    let machine = match &config.machine {
+        Some(settings) if !real.is_empty() => {
+            let entity = fabric.add_actor(Actor::Machine);
+            let uplinks = real.iter().map(|host| hosts.hosts[*host].uplink);
+            let uplinks = uplinks.collect();
+            let boxed = Box::new(RealHosts::start(config, settings, entity, uplinks)?);
+            fabric.calendar.set(entity, boxed.next_event());
+            Some(boxed)
+        }
+        _ => None,
+    };
     Ok(Simulation {
         now: 0,
+        machine,
         fabric,
         switches,
         hosts,
@@ -125,7 +142,15 @@ fn sink(config: &Config, end: &End) -> Sink {
             let index = index as u32;
             Sink::Switch { index, port }
         }
-        (host, ..) => Sink::Host(host.unwrap_or_default() as u32),
+        (host, ..) => {
+            let host = host.unwrap_or_default();
+            let interface = machine::real_hosts(config)
+                .iter()
+                .position(|real| *real == host);
+            interface.map_or(Sink::Host(host as u32), |interface| {
+                Sink::Machine(interface as u32)
+            })
+        }
     }
 }
 
@@ -136,7 +161,11 @@ fn add_flows(config: &Config, hosts: &mut Hosts, fabric: &mut Fabric) {
     };
     for (i, flow) in config.flows.iter().enumerate() {
         let entity = fabric.add_actor(Actor::App(i as u32));
-        fabric.calendar.set(entity, Some(flow.start_ns));
+        // The machine starts those of its hosts.
+        let is_ours = config.hosts[find(&flow.from) as usize].linux.is_none();
+        fabric
+            .calendar
+            .set(entity, is_ours.then_some(flow.start_ns));
         let app = AppState::new(flow.app.clone(), flow.start_ns);
         let (from, to) = (find(&flow.from), find(&flow.to));
         let address = |host: u32, port| Addr {

@@ -16,6 +16,8 @@ pub(crate) enum Actor {
     App(u32),
     /// The timer of a TCP connection.
     Timer(u32),
+    /// The machine with the real hosts.
+    Machine,
     Changes,
     Sampler,
 }
@@ -23,8 +25,13 @@ pub(crate) enum Actor {
 /// Where a direction of a link ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sink {
-    Switch { index: u32, port: u32 },
+    Switch {
+        index: u32,
+        port: u32,
+    },
     Host(u32),
+    /// An interface of the machine.
+    Machine(u32),
 }
 
 /// A direction of a link.

@@ -19,6 +19,7 @@
 //! | `switch` | a device and where its ports lead |
 //! | `hosts` | frames in, applications' steps and timers out |
 //! | `host`, `sockets`, `flow` | a host; the connections' ends and who takes what; a flow |
+//! | `machine` | real hosts: a User-mode Linux in the same calendar |
 //! | `app` | applications as state machines |
 //! | `chance` | the seeded generators of a flow |
 //! | `series` | samples in columns |
@@ -38,6 +39,7 @@ mod frame;
 mod frames;
 mod host;
 mod hosts;
+mod machine;
 mod results;
 mod series;
 mod simulation;

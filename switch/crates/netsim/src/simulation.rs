@@ -8,6 +8,7 @@ use crate::error::{listed, ConfigError, RequestError};
 use crate::fabric::{Actor, Fabric, Sink};
 use crate::frames::FrameId;
 use crate::hosts::Hosts;
+use crate::machine::RealHosts;
 use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 use crate::series::Sampler;
 use crate::switch::Switch;
@@ -23,6 +24,7 @@ pub struct Simulation {
     pub(crate) links: Vec<LinkEnds>,
     pub(crate) changes: Changes,
     pub(crate) sampler: Option<Sampler>,
+    pub(crate) machine: Option<Box<RealHosts>>,
 }
 
 /// A link: its wires a_to_b and b_to_a.
@@ -95,7 +97,7 @@ impl Simulation {
                 break;
             }
             self.now = self.now.max(at);
-            let touched = self.act(entity);
+            let touched = self.act(entity, t);
             if stop_on_messages && touched.is_some_and(|s| self.switches[s].device.has_events()) {
                 return self.now;
             }
@@ -106,7 +108,7 @@ impl Simulation {
 
     /// One event; the switch that it touched.
     #[inline]
-    fn act(&mut self, entity: EntityId) -> Option<usize> {
+    fn act(&mut self, entity: EntityId, until: Nanos) -> Option<usize> {
         match self.fabric.actors[entity as usize] {
             Actor::Wire(wire) => return self.deliver(wire),
             Actor::Switch(index) => {
@@ -116,6 +118,11 @@ impl Simulation {
             }
             Actor::App(flow) => self.hosts.act(self.now, flow, &mut self.fabric),
             Actor::Timer(slot) => self.hosts.on_timer(self.now, slot, &mut self.fabric),
+            Actor::Machine => {
+                if let Some(machine) = &mut self.machine {
+                    machine.run(self.now, until, &mut self.fabric, &mut self.hosts.hosts);
+                }
+            }
             Actor::Changes => self.change(),
             Actor::Sampler => {
                 if let Some(sampler) = &mut self.sampler {
@@ -143,16 +150,25 @@ impl Simulation {
                     Sink::Host(host) => {
                         self.hosts.receive(now, host, exit.item, &mut self.fabric);
                     }
+                    Sink::Machine(interface) => {
+                        if let Some(machine) = &mut self.machine {
+                            let frame = self.fabric.frames.get(exit.item);
+                            machine.deliver(interface, frame, &mut self.hosts.hosts);
+                        }
+                    }
                 }
             }
             self.fabric.frames.release(exit.item);
+        }
+        if let (Sink::Machine(_), Some(machine)) = (to, &mut self.machine) {
+            machine.interrupt(now, &mut self.fabric);
         }
         let wire = &self.fabric.wires[index];
         let (entity, next) = (wire.entity, wire.link.next_event());
         self.fabric.calendar.set_after_action(entity, next);
         match to {
             Sink::Switch { index, .. } => Some(index as usize),
-            Sink::Host(_) => None,
+            Sink::Host(_) | Sink::Machine(_) => None,
         }
     }
 
@@ -163,6 +179,11 @@ impl Simulation {
                 .calendar
                 .set(switch.entity, switch.device.next_due());
         }
+    }
+
+    /// What went wrong with the machine of the real hosts; it takes no part from then on.
+    pub fn machine_failure(&self) -> Option<&str> {
+        self.machine.as_ref()?.failure()
     }
 
     // ---- switches -----------------------------------------------------------------------------------------

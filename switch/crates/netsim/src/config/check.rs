@@ -31,6 +31,7 @@ impl Config {
         let mut nodes = self.check_nodes()?;
         self.check_links(&mut nodes)?;
         self.check_flows(&nodes)?;
+        self.check_machine()?;
         self.check_changes(&nodes)?;
         match &self.sample {
             Some(sample) => check_sample(sample, &nodes),
@@ -162,6 +163,48 @@ impl Config {
                     format!("{} is not allowed; {}", error.value, error.allowed),
                 )
             })?;
+        }
+        Ok(())
+    }
+
+    /// Real hosts need a machine, and each of their flows another real host and an application that the guest has.
+    fn check_machine(&self) -> Checked {
+        let is_linux = |name: &str| {
+            let mut hosts = self.hosts.iter();
+            hosts.any(|host| host.name == name && host.linux.is_some())
+        };
+        let real = self.hosts.iter().position(|host| host.linux.is_some());
+        if let (Some(i), None) = (real, &self.machine) {
+            let message = "is real, and there is no machine: give `machine`".to_owned();
+            return Err(ConfigError::new(format!("hosts[{i}].linux"), message));
+        }
+        for (i, flow) in self.flows.iter().enumerate() {
+            let here = format!("flows[{i}]");
+            let ends = [is_linux(&flow.from), is_linux(&flow.to)];
+            if ends[0] != ends[1] {
+                let message = format!(
+                    "\"{}\" and \"{}\": one is real, one simulated; a flow needs two of a kind",
+                    flow.from, flow.to
+                );
+                return Err(ConfigError::new(format!("{here}.to"), message));
+            }
+            let once = |app: &super::Bytes| app.times == 1 && !app.nodelay;
+            let runs = match &flow.app {
+                App::Greedy => true,
+                App::Bytes(app) => once(app),
+                _ => false,
+            };
+            if ends[0] && !runs {
+                let message = "real hosts run greedy, and bytes once without nodelay".to_owned();
+                return Err(ConfigError::new(format!("{here}.app"), message));
+            }
+            if !ends[0] && flow.congestion_control.is_some() {
+                let message = "is of real hosts; simulated ones have tcp.cc".to_owned();
+                return Err(ConfigError::new(
+                    format!("{here}.congestion_control"),
+                    message,
+                ));
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ mod node;
 pub use app::{App, Bytes, CbrUdp, Distribution, Interactive, OnOff, Web};
 pub use change::{Change, PortSample, RegisterSample, Sample};
 pub use link::{Direction, End, LinkConfig, LinkSettings};
-pub use node::{HostConfig, Mac, PortSettings, Program, SwitchConfig};
+pub use node::{HostConfig, LinuxHost, Mac, MachineConfig, PortSettings, Program, SwitchConfig};
 
 use crate::error::ConfigError;
 use device::Nanos;
@@ -41,6 +41,8 @@ pub struct Config {
     pub changes: Vec<Change>,
     /// What is sampled; nothing without it.
     pub sample: Option<Sample>,
+    /// Needed where a host is real.
+    pub machine: Option<MachineConfig>,
 }
 
 /// One sender and what its application does.
@@ -65,6 +67,8 @@ pub struct FlowConfig {
     /// Options of both ends of its connections.
     #[serde(default)]
     pub tcp: TcpConfig,
+    /// Of a flow between real hosts: the kernel's name of its congestion control; null: the host's default.
+    pub congestion_control: Option<String>,
     /// The receiving application reads so long after the first byte that it has not read yet; 0: at once.
     #[serde(default)]
     pub read_interval_ns: Nanos,

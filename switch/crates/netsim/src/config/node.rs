@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs, switches with their ports, and hosts.
 
-use device::{LinkLayer, PortConfig, QueueLimits, SchedulerKind, UNLIMITED};
+use device::{LinkLayer, Nanos, PortConfig, QueueLimits, SchedulerKind, UNLIMITED};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::net::Ipv4Addr;
@@ -120,11 +120,59 @@ pub struct HostConfig {
     pub mac: Mac,
     /// Where every frame is sent to.
     pub gateway_mac: Mac,
+    /// Real: a network namespace of the machine (`Config.machine`); null: simulated.
+    pub linux: Option<LinuxHost>,
+}
+
+/// Of a host that is real.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinuxHost {
+    /// Name and value, in the order in which they are set.
+    #[serde(default)]
+    pub sysctls: Vec<(String, String)>,
+}
+
+/// The User-mode Linux whose namespaces the real hosts are (docs/kernel-time.md).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineConfig {
+    /// Files of `make kernel`: the kernel, and its first program.
+    pub kernel: PathBuf,
+    pub guest: PathBuf,
+    /// A folder of its own, which is there: what it writes lies there (`console`, `events`, `samples`).
+    pub folder: PathBuf,
+    /// The experiment's length: the machine halts then.
+    pub end_ns: Nanos,
+    /// TCP_INFO of each flow of real hosts so often, into `samples`; null: never.
+    pub sample_ns: Option<Nanos>,
+    /// The core that the machine shares with the thread that runs the simulation; null: where the system puts them.
+    pub cpu: Option<usize>,
+    #[serde(default = "default_memory_mb")]
+    pub memory_mb: u32,
+    /// By the wall clock: a machine that is silent for so long hangs.
+    #[serde(default = "default_patience_s")]
+    pub patience_s: u64,
+}
+
+fn default_memory_mb() -> u32 {
+    64
+}
+
+fn default_patience_s() -> u64 {
+    60
 }
 
 /// An Ethernet address, written `08:00:00:00:00:01`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac(pub [u8; 6]);
+
+impl std::fmt::Display for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
 
 impl<'de> Deserialize<'de> for Mac {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Mac, D::Error> {

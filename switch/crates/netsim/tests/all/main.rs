@@ -9,6 +9,7 @@ mod ena;
 mod fast;
 mod handover;
 mod links;
+mod machine;
 mod occupancy;
 mod tcp;
 mod udp;

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The first program of a User-mode Linux of ours (docs/kernel-time.md): makes the hosts, runs the flows of `plan.json` at their
+//! instants of virtual time, writes `events` and `samples` beside it, and halts.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `network` | namespaces and interfaces |
+//! | `traffic` | sockets and their events |
+
+mod network;
+mod traffic;
+
+use network::Namespace;
+use rustix::mount::{mount, MountFlags};
+use rustix::system::{reboot, RebootCommand};
+use std::io;
+use traffic::Traffic;
+use uml::plan::Plan;
+
+fn run() -> io::Result<()> {
+    std::fs::create_dir_all("/proc")?;
+    mount("proc", "/proc", "proc", MountFlags::empty(), None)?;
+    let plan: Plan = serde_json::from_slice(&std::fs::read("/plan.json")?)
+        .map_err(|error| io::Error::other(format!("plan.json: {error}")))?;
+    let machine = Namespace::current()?;
+    let namespaces = plan
+        .hosts
+        .iter()
+        .enumerate()
+        .map(|(index, host)| {
+            network::set_up(&machine, index, host)
+                .map_err(|error| io::Error::other(format!("host {}: {error}", host.name)))
+        })
+        .collect::<io::Result<Vec<Namespace>>>()?;
+    let traffic = Traffic::new(&plan, &namespaces)?;
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    if now_ns >= plan.start_ns {
+        return Err(io::Error::other(format!(
+            "{} hosts were set up at {now_ns} ns; the experiment starts at {} ns",
+            plan.hosts.len(),
+            plan.start_ns
+        )));
+    }
+    traffic.run()
+}
+
+fn main() {
+    if std::process::id() != 1 {
+        eprintln!("fairlane-guest is the first program of a User-mode Linux (docs/kernel-time.md)");
+        std::process::exit(2);
+    }
+    if let Err(error) = run() {
+        // Who started the machine reads it there; without the file all is well.
+        let _ = std::fs::write("/failure", error.to_string());
+    }
+    rustix::fs::sync();
+    let _ = reboot(RebootCommand::PowerOff);
+}

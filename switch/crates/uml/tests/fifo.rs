@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Linux hosts and a FIFO: 2 Mbit/s and 50 packets towards the last host, 2 ms to every host. Skipped without `make kernel`.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use uml::plan::{Flow, Host, Plan};
+use uml::{Machine, MachineError, Nanos, Network, Options};
+
+const RATE_BPS: u64 = 2_000_000;
+const LIMIT_PACKETS: usize = 50;
+const DELAY_NS: Nanos = 2_000_000;
+const START_NS: Nanos = 5_000_000_000;
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+struct Frame {
+    at: Nanos,
+    to: usize,
+    bytes: Vec<u8>,
+}
+
+/// The frames under way, in the order of their arrival.
+struct Fifo {
+    hosts: usize,
+    /// When the last one of each has left the queue.
+    leaves: VecDeque<Nanos>,
+    slow: VecDeque<Frame>,
+    fast: VecDeque<Frame>,
+    frames: u64,
+    drops: u64,
+    /// Over instant, interface and bytes of every frame.
+    hash: u64,
+}
+
+impl Fifo {
+    fn new(hosts: usize) -> Fifo {
+        Fifo {
+            hosts,
+            leaves: VecDeque::new(),
+            slow: VecDeque::new(),
+            fast: VecDeque::new(),
+            frames: 0,
+            drops: 0,
+            hash: FNV_OFFSET,
+        }
+    }
+
+    fn add_to_hash(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
+        }
+    }
+
+    fn pop(&mut self, until: Nanos) -> Option<Frame> {
+        let due = |queue: &VecDeque<Frame>| queue.front().map(|frame| frame.at);
+        let queue = match (due(&self.slow), due(&self.fast)) {
+            (Some(slow), Some(fast)) if slow <= fast => &mut self.slow,
+            (_, Some(_)) => &mut self.fast,
+            _ => &mut self.slow,
+        };
+        if queue.front()?.at > until {
+            return None;
+        }
+        queue.pop_front()
+    }
+}
+
+impl Network for Fifo {
+    fn transmit(&mut self, now: Nanos, interface: usize, frame: &[u8]) {
+        self.frames += 1;
+        self.add_to_hash(&now.to_le_bytes());
+        self.add_to_hash(&[interface as u8]);
+        self.add_to_hash(frame);
+        // 02:00:00:00:00:NN is host NN; what is sent to all (the kernel's own) is not for the experiment.
+        let to = usize::from(frame[5]).wrapping_sub(1);
+        if frame[0] != 2 || to >= self.hosts {
+            return;
+        }
+        let bytes = frame.to_vec();
+        if to + 1 < self.hosts {
+            let at = now + DELAY_NS;
+            self.fast.push_back(Frame { at, to, bytes });
+            return;
+        }
+        while self.leaves.front().is_some_and(|leaves| *leaves <= now) {
+            self.leaves.pop_front();
+        }
+        if self.leaves.len() > LIMIT_PACKETS {
+            self.drops += 1;
+            return;
+        }
+        let begins = self.leaves.back().map_or(now, |leaves| now.max(*leaves));
+        let leaves = begins + bytes.len() as u64 * 8 * 1_000_000_000 / RATE_BPS;
+        self.leaves.push_back(leaves);
+        let at = leaves + DELAY_NS;
+        self.slow.push_back(Frame { at, to, bytes });
+    }
+
+    fn next_event(&mut self) -> Option<Nanos> {
+        let due = |queue: &VecDeque<Frame>| queue.front().map(|frame| frame.at);
+        match (due(&self.slow), due(&self.fast)) {
+            (Some(slow), Some(fast)) => Some(slow.min(fast)),
+            (slow, fast) => slow.or(fast),
+        }
+    }
+}
+
+/// Lets the machine and the network act, each when it is due, until the machine halts.
+fn run(machine: &mut Machine, network: &mut Fifo, until: Nanos) -> Result<(), MachineError> {
+    machine.boot(until, network)?;
+    while machine.exit().is_none() {
+        let wants = machine.next_event()?;
+        let next = network.next_event();
+        match (wants, next) {
+            (None, None) => panic!("the machine waits for nothing, at {}", machine.now()),
+            (Some(at), next) if next.is_none_or(|next| at < next) => {
+                assert!(at <= until, "the machine wants to go on at {at}");
+                machine.run(at, until, network)?;
+            }
+            (_, next) => {
+                let at = next.expect("the first two cases take the others");
+                while let Some(frame) = network.pop(at) {
+                    machine.deliver(frame.to, &frame.bytes)?;
+                }
+                machine.interrupt(at)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn built() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../.setup/kernel")
+}
+
+/// A plan of flows from the first hosts to the last one.
+fn plan(senders: &[&str], seconds: u64) -> Plan {
+    let last = senders.len();
+    let ip = |host: usize| Ipv4Addr::new(10, 0, 0, host as u8 + 1);
+    let mac = |host: usize| format!("02:00:00:00:00:{:02x}", host + 1);
+    let sysctls = [
+        ("net.ipv4.tcp_sack", "0"),
+        ("net.ipv4.tcp_timestamps", "0"),
+        ("net.ipv4.tcp_max_reordering", "3"),
+        ("net.ipv4.tcp_early_retrans", "0"),
+        ("net.ipv4.tcp_frto", "0"),
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+    ];
+    let host = |host: usize| Host {
+        name: format!("h{}", host + 1),
+        ip: ip(host),
+        neighbours: (0..=last).map(|other| (ip(other), mac(other))).collect(),
+        sysctls: sysctls
+            .map(|(key, value)| (key.into(), value.into()))
+            .into(),
+    };
+    let flow = |(index, sender): (usize, &&str)| Flow {
+        name: (*sender).into(),
+        from: index,
+        to: last,
+        from_port: 4000,
+        to_port: 5000 + index as u16,
+        congestion_control: Some((*sender).into()),
+        start_ns: 0,
+        stop_ns: None,
+        bytes: None,
+    };
+    Plan {
+        start_ns: START_NS,
+        end_ns: seconds * 1_000_000_000,
+        sample_ns: Some(1_000_000_000),
+        hosts: (0..=last).map(host).collect(),
+        flows: senders.iter().enumerate().map(flow).collect(),
+    }
+}
+
+/// What a run gave: the hash of its frames, received bytes of each flow, events, samples.
+#[derive(PartialEq, Eq)]
+struct Outcome {
+    hash: u64,
+    frames: u64,
+    drops: u64,
+    received: Vec<u64>,
+    events: String,
+    samples: Vec<u8>,
+}
+
+fn experiment(senders: &[&str], seconds: u64, seed: u64) -> Option<Outcome> {
+    let (kernel, guest) = (built().join("linux"), built().join("guest"));
+    if !kernel.exists() || !guest.exists() {
+        eprintln!("SKIPPED: no kernel is built (make kernel)");
+        return None;
+    }
+    static RUN: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let number = RUN.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("fairlane-uml-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(guest, folder.join("init")).unwrap();
+    std::fs::write(
+        folder.join("plan.json"),
+        serde_json::to_vec(&plan(senders, seconds)).unwrap(),
+    )
+    .unwrap();
+    let hosts = senders.len() + 1;
+    let options = Options {
+        kernel,
+        folder: folder.clone(),
+        macs: (1..=hosts)
+            .map(|host| [2, 0, 0, 0, 0, host as u8])
+            .collect(),
+        memory_mb: 64,
+        seed,
+        cpu: Some(number % 2),
+        patience: Duration::from_secs(20),
+    };
+    let begin = Instant::now();
+    let mut machine = Machine::start(&options).unwrap();
+    let mut network = Fifo::new(hosts);
+    let until = START_NS + (seconds + 10) * 1_000_000_000;
+    let done = run(&mut machine, &mut network, until);
+    let wall = begin.elapsed();
+    let failure = std::fs::read_to_string(folder.join("failure")).unwrap_or_default();
+    assert_eq!(failure, "");
+    done.unwrap();
+    let events = std::fs::read_to_string(folder.join("events")).unwrap();
+    let received = senders.iter().map(|sender| {
+        let line = format!(" {sender} received ");
+        let line = events.lines().find_map(|event| event.split_once(&line));
+        line.expect("a flow that received").1.parse().unwrap()
+    });
+    let received: Vec<u64> = received.collect();
+    let samples = std::fs::read(folder.join("samples")).unwrap();
+    for (sender, bytes) in senders.iter().zip(&received) {
+        println!("{sender}: {} kbit/s", bytes * 8 / seconds / 1000);
+    }
+    println!(
+        "{} frames, {} drops, {:.2} s of wall time, {:.3} ms a frame, hash {:016x}, counts {:?}",
+        network.frames,
+        network.drops,
+        wall.as_secs_f64(),
+        wall.as_secs_f64() * 1e3 / network.frames as f64,
+        network.hash,
+        machine.counts().collect::<Vec<_>>()
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+    Some(Outcome {
+        hash: network.hash,
+        frames: network.frames,
+        drops: network.drops,
+        received,
+        events,
+        samples,
+    })
+}
+
+/// One Reno fills the link, loses packets, and does so twice alike.
+#[test]
+fn reno_fills_the_link_and_twice_alike() {
+    let Some(first) = experiment(&["fl_reno"], 100, 1) else {
+        return;
+    };
+    let second = experiment(&["fl_reno"], 100, 1).unwrap();
+    assert!(first == second);
+    assert!(
+        first.received[0] * 8 / 100 > 1_700_000,
+        "{:?}",
+        first.received
+    );
+    assert!(first.drops > 10, "{}", first.drops);
+}
+
+/// Two senders share the link, and another seed gives other bytes.
+#[test]
+fn reno_beside_vegas_and_another_seed() {
+    let Some(first) = experiment(&["fl_reno", "fl_vegas"], 30, 1) else {
+        return;
+    };
+    let other = experiment(&["fl_reno", "fl_vegas"], 30, 2).unwrap();
+    assert!(first.hash != other.hash);
+    let both: u64 = first.received.iter().sum();
+    assert!(both * 8 / 30 > 1_600_000, "{:?}", first.received);
+    assert!(
+        first.received[0] > first.received[1],
+        "{:?}",
+        first.received
+    );
+}
+
+/// Every congestion control that is built in sends, ours and the kernel's own.
+#[test]
+fn every_sender_fills_the_link() {
+    let kernel = [
+        "reno",
+        "cubic",
+        "bbr",
+        "dctcp",
+        "vegas",
+        "westwood",
+        "bic",
+        "cdg",
+        "htcp",
+        "hybla",
+        "illinois",
+        "lp",
+        "nv",
+        "scalable",
+        "veno",
+        "yeah",
+        "highspeed",
+    ];
+    let record = std::fs::read_to_string(built().join("linux.json")).unwrap_or_default();
+    let ours = record.split('"').filter(|word| word.starts_with("fl_"));
+    for sender in kernel.into_iter().chain(ours) {
+        let Some(outcome) = experiment(&[sender], 20, 1) else {
+            return;
+        };
+        assert!(
+            outcome.received[0] * 8 / 20 > 1_000_000,
+            "{sender}: {:?}",
+            outcome.received
+        );
+    }
+}
+
+/// A machine whose first program is none ends with what its console says; its folder has no process any more.
+#[test]
+fn a_machine_that_dies_says_why() {
+    let kernel = built().join("linux");
+    if !kernel.exists() {
+        eprintln!("SKIPPED: no kernel is built (make kernel)");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("fairlane-uml-{}-dies", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("init"), "no program").unwrap();
+    let options = Options {
+        kernel,
+        folder: folder.clone(),
+        macs: vec![],
+        memory_mb: 64,
+        seed: 1,
+        cpu: None,
+        patience: Duration::from_secs(20),
+    };
+    let mut machine = Machine::start(&options).unwrap();
+    let error = machine.boot(START_NS, &mut Fifo::new(0)).unwrap_err();
+    assert!(
+        error.to_string().contains("Requested init /init failed"),
+        "{error}"
+    );
+    assert!(machine.exit().is_some());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Without a kernel the error says what builds one.
+#[test]
+fn no_kernel_says_make_kernel() {
+    let options = Options {
+        kernel: "/nowhere/linux".into(),
+        folder: std::env::temp_dir(),
+        macs: vec![],
+        memory_mb: 64,
+        seed: 1,
+        cpu: None,
+        patience: Duration::from_secs(1),
+    };
+    let error = Machine::start(&options).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "no kernel at /nowhere/linux: `make kernel` builds it"
+    );
+}
