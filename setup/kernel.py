@@ -90,9 +90,12 @@ def find_package() -> tuple[str, str]:
 
 
 def fetch_source() -> str:
-    """Unpack and patch the source, unless it is there; returns the package's name and version."""
+    """Unpack and patch the source, unless it is there with this patch; returns the package's name and version."""
+    patch = hashlib.sha256((OURS / "fairlane.patch").read_bytes()).hexdigest()
     if PACKAGE_STAMP.is_file():
-        return PACKAGE_STAMP.read_text()
+        package, _, applied = PACKAGE_STAMP.read_text().partition("\n")
+        if applied == patch:
+            return package
     name, version = find_package()
     log = FOLDER / "source.log"
     log.unlink(missing_ok=True)
@@ -115,10 +118,10 @@ def fetch_source() -> str:
     run("patch", "-p1", "-i", OURS / "fairlane.patch", log=log, cwd=tree)
     with (tree / "net/ipv4/Makefile").open("a") as makefile:
         makefile.write("\nobj-y += fairlane/\n")
-    (tree / PACKAGE_STAMP.name).write_text(f"{name} {version}")
+    (tree / PACKAGE_STAMP.name).write_text(f"{name} {version}\n{patch}")
     tree.rename(SOURCE)
     shutil.rmtree(partial)
-    return PACKAGE_STAMP.read_text()
+    return f"{name} {version}"
 
 
 def senders() -> list[Variant]:
