@@ -17,9 +17,9 @@ MAX_DEPTH = 64
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _TOML_PLACE = re.compile(r"^(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)$", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_JSON_MOST = 1 << 1000
+_MAX_JSON_INT = 1 << 1000
 """A value of a P4 table has hundreds of bits; a double holds less than 1024."""
-_TOML_MOST = 1 << 63
+_MAX_TOML_INT = 1 << 63
 """As TOML has it."""
 _TOO_DEEP = f"arrays or objects are nested more than {MAX_DEPTH} levels deep"
 
@@ -54,7 +54,7 @@ def parse_json(text: str) -> Any:
         raise DocumentError(str(ex).split(";")[0]) from None
     except RecursionError:
         raise DocumentError(_TOO_DEEP) from None
-    _check(value, finite=True, most=_JSON_MOST)
+    _check(value, finite=True, most=_MAX_JSON_INT)
     return value
 
 
@@ -71,7 +71,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise DocumentError(str(ex).split(";")[0]) from None
     except RecursionError:
         raise DocumentError(_TOO_DEEP) from None
-    _check(value, finite=False, most=_TOML_MOST)
+    _check(value, finite=False, most=_MAX_TOML_INT)
     return value
 
 

@@ -89,7 +89,7 @@ def short(text: str, most: int = 200) -> str:
     return f"{text[: most * 2 // 3]}…{text[-(most // 3) :]}"
 
 
-def named(kind: str, name: str, found: Mapping[str, _T]) -> _T:
+def find_by_name(kind: str, name: str, found: Mapping[str, _T]) -> _T:
     """What has that name; UNKNOWN_NAME as `unknown_name` says it."""
     if name not in found:
         raise unknown_name(kind, name, found)

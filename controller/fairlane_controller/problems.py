@@ -12,16 +12,16 @@ from pydantic import BaseModel, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
 
-MAX_TOLD = 3
+MAX_REPORTED_ERRORS = 3
 """So many errors of a file are reported at a time."""
-MAX_PROBLEM = 800
+MAX_PROBLEM_CHARS = 800
 """Characters of one of them."""
 
 
 def bad_config(source: str, problems: list[str]) -> FairlaneError:
     """BAD_FILE with the first problems, each `key: what is wrong and what is allowed`."""
-    more = len(problems) - MAX_TOLD
-    text = "; ".join(short(problem, MAX_PROBLEM) for problem in problems[:MAX_TOLD]) + (
+    more = len(problems) - MAX_REPORTED_ERRORS
+    text = "; ".join(short(problem, MAX_PROBLEM_CHARS) for problem in problems[:MAX_REPORTED_ERRORS]) + (
         f" (and {more} more)" if more > 0 else ""
     )
     return FairlaneError(ErrorCode.BAD_FILE, f"{source}: {text}")
@@ -47,7 +47,7 @@ def describe_one(item: dict[str, Any], model: type[BaseModel]) -> str:
     context: dict[str, Any] = item.get("ctx") or {}
     match kind:
         case "extra_forbidden":
-            keys = keys_at(model, steps[:-1])
+            keys = allowed_keys(model, steps[:-1])
             near = difflib.get_close_matches(str(steps[-1]), keys, n=1, cutoff=0.4)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             return f"{where}: unknown key{hint}; valid: {', '.join(keys)}"
@@ -77,31 +77,31 @@ _BRANCH = re.compile(
 """Names that pydantic gives to branches of a union and to our own validators."""
 
 
-def keys_in(item: dict[str, Any]) -> tuple[int | str, ...]:
+def problem_path(item: dict[str, Any]) -> tuple[int | str, ...]:
     """Where one of pydantic's problems is, by the keys of the data; a key that nobody knows is one, whatever it is called."""
     loc: tuple[int | str, ...] = item["loc"]
     last = len(loc) - 1 if item["type"] == "extra_forbidden" else -1
     return tuple(step for n, step in enumerate(loc) if n == last or isinstance(step, int) or not _BRANCH.match(step))
 
 
-def keys_at(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[str]:
+def allowed_keys(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[str]:
     """The keys that are allowed at a place of a model, as its data has them."""
     here: type[BaseModel] | None = model
     for step in steps:
         if isinstance(step, int) or here is None:
             continue
         names = {info.alias or name: info for name, info in here.model_fields.items()}
-        here = _model_in(names[step].annotation) if step in names else None
+        here = _find_model(names[step].annotation) if step in names else None
     return sorted(info.alias or name for name, info in here.model_fields.items()) if here else []
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _find_model(annotation: Any) -> type[BaseModel] | None:
     """The model that an annotation is, or holds."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Union, types.UnionType, tuple, list, Annotated):
         for part in get_args(annotation):
-            found = _model_in(part)
+            found = _find_model(part)
             if found is not None:
                 return found
     return None

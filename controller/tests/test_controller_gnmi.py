@@ -52,7 +52,7 @@ def test_the_inverse_brings_back_what_was() -> None:
     change = PortChange(
         rate_bps=1, queue_packets=9, queue_bytes=1000, queues=16, scheduler="wrr", enabled=False, weights={1: 2}
     )
-    assert change.inverse(before).named == {
+    assert change.inverse(before).values_by_name == {
         "rate_bps": 2_000_000,
         "queue_packets": 50,
         "queue_bytes": 0,
@@ -60,7 +60,7 @@ def test_the_inverse_brings_back_what_was() -> None:
         "enabled": True,
         "weights": {"1": 4},
     }
-    assert PortChange.of(change.named) == change
+    assert PortChange.from_values(change.values_by_name) == change
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_run_state_has_the_new_values_and_all_else_as_before(tmp_path: Path)
     data = {"name": "t", "wire": {"x": 1}, "switches": [STATE]}
     write_topology(tmp_path, data)
     change = PortChange(rate_bps=5_000_000, queue_packets=80, enabled=False)
-    remember_port(tmp_path, "s1", 3, change.named)
+    remember_port(tmp_path, "s1", 3, change.values_by_name)
     now = read_topology(tmp_path)
     assert now["wire"] == {"x": 1}
     assert now["switches"][0]["ports"][0] == STATE["ports"][0]

@@ -52,10 +52,10 @@ def test_a_counter_that_went_back_or_was_not_read_gives_no_rate() -> None:
 
 def test_pictures_that_cost_much_come_less_often() -> None:
     pace = Pace(0.5, cpu_share=0.1)
-    assert pace.after(0.01, 0.02) == pytest.approx(0.48)
+    assert pace.next_sleep_s(0.01, 0.02) == pytest.approx(0.48)
     pause_s = 0.0
     for _ in range(40):
-        pause_s = pace.after(0.2, 0.3)
+        pause_s = pace.next_sleep_s(0.2, 0.3)
     assert pause_s == pytest.approx(2.0 - 0.3, rel=0.01), "200 ms of a core at 10 % of it: every 2 s"
 
 

@@ -18,7 +18,7 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.logs import ROOT
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.web import connections
-from fairlane_controller.web.connections import Limits, Said
+from fairlane_controller.web.connections import Limits, RateLimitedLog
 from fairlane_controller.web.hub import Hub
 from fairlane_controller.web.listen import Listen, parse_listen
 from fairlane_controller.web.server import PageServer, served
@@ -249,7 +249,7 @@ async def test_what_is_no_http_is_refused_in_a_line_and_without_a_traceback(
 def test_a_line_that_repeats_comes_now_and_then(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "SAY_EVERY_S", 10.0)
     now_s = 100.0
-    say = Said(lambda: now_s)
+    say = RateLimitedLog(lambda: now_s)
     for now_s in (100.0, 101.0, 109.0, 110.0, 111.0, 130.0):
         say("kind", f"at {now_s:g}")
     say("another", "too")

@@ -30,7 +30,7 @@ MAX_SCRIPT_BYTES = 64 * 1024 * 1024
 PROMPT = "fairlane> "
 
 
-def one_endpoint(targets: Targets) -> Endpoint:
+def require_one_endpoint(targets: Targets) -> Endpoint:
     """The only switch that the command means; BAD_INPUT with the names when there are several."""
     if len(targets.endpoints) != 1:
         names = ", ".join(endpoint.name for endpoint in targets.endpoints)
@@ -50,7 +50,7 @@ async def _run(
     keep_going: bool = False,
 ) -> list[Outcome]:
     """All lines in one session; recorded as one change when something was written."""
-    endpoint = one_endpoint(targets)
+    endpoint = require_one_endpoint(targets)
     writes = any(line.verb in BY_NAME and BY_NAME[line.verb].writes for line in lines) and not dry_run
     async with Session(endpoint, targets.loop_folder if writes else None, single=single) as session:
         if not writes:
@@ -219,7 +219,7 @@ def _run_lines(lines: list[Line], targets: Targets, keep_going: bool, dry_run: b
 
 def _prompt(targets: Targets, dry_run: bool) -> None:
     """Lines of a terminal; a mistake ends nothing. The terminal is read in this thread, between the lines, so that ^C ends it at once."""
-    endpoint = one_endpoint(targets)
+    endpoint = require_one_endpoint(targets)
     session = Session(endpoint, targets.loop_folder, single=True)
     with _event_loop() as do:
         do(session.__aenter__())

@@ -26,19 +26,19 @@ def _documents(chosen: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     return [(folder.name, read_topology(folder)) for folder in folders]
 
 
-def _given(ctx: Any, name: str) -> Any:
+def _param_value(ctx: Any, name: str) -> Any:
     params = cast("dict[str, Any] | None", getattr(ctx, "params", None))
     return (params or {}).get(name)
 
 
 def _states(ctx: Any) -> list[dict[str, Any]]:
     """The run states that the command line means so far."""
-    return [document for _, document in _documents(_given(ctx, "state"))]
+    return [document for _, document in _documents(_param_value(ctx, "state"))]
 
 
 def _switches(ctx: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [s for state in _states(ctx) for s in state.get("switches", [])]
-    wanted = cast("list[str]", list(_given(ctx, "switch") or []))
+    wanted = cast("list[str]", list(_param_value(ctx, "switch") or []))
     return [s for s in found if s["name"] in wanted] or found
 
 
@@ -83,7 +83,7 @@ def complete_vc(ctx: Any, incomplete: str) -> list[str]:
         from fairlane_controller.program.registry import load_program
         from fairlane_controller.state.run_state import find_folder, read_run_state
 
-        run = read_run_state(find_folder(_given(ctx, "state")))
+        run = read_run_state(find_folder(_param_value(ctx, "state")))
         names = load_program(run.program).object_names("vc", run.folder)
         return [name for name in names if name.startswith(incomplete)]
 
@@ -107,7 +107,7 @@ def complete_verb_words(ctx: Any, incomplete: str) -> list[str]:
     """What may come next behind a verb of simple_switch_CLI."""
 
     def work() -> list[str]:
-        begun = [str(ctx.info_name), *cast("list[str]", _given(ctx, "words") or [])]
+        begun = [str(ctx.info_name), *cast("list[str]", _param_value(ctx, "words") or [])]
         return [word for word in _next_words(ctx, begun) if word.startswith(incomplete)]
 
     return _quiet(work)
@@ -133,7 +133,7 @@ def complete_event(ctx: Any, incomplete: str) -> list[str]:
         from fairlane_controller.state.events import EVENTS_FILE
         from fairlane_controller.state.run_state import find_folder
 
-        events = EventTail(find_folder(_given(ctx, "state")) / EVENTS_FILE, first=5_000).new()
+        events = EventTail(find_folder(_param_value(ctx, "state")) / EVENTS_FILE, first=5_000).new()
         return sorted({str(e["event"]) for e in events if str(e["event"]).startswith(incomplete)})
 
     return _quiet(work)

@@ -58,7 +58,7 @@ def init_command(
             await set_up_program(client, program, plan, one)
             return dry_result(client)
 
-    async def one_switch(one: SwitchState) -> tuple[SetupResult, UndoableClient]:
+    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, UndoableClient]:
         loads = await will_load(endpoint_of(one), pipeline_of(one), force=force, timeout_s=timeout)
         client = UndoableClient(
             endpoint_of(one), write=True, pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout
@@ -69,7 +69,7 @@ def init_command(
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
-            done, errors = await gather_results([one_switch(one) for one in states])
+            done, errors = await gather_results([set_up_switch(one) for one in states])
             made.undo, made.note = undo_of([client for _, client in done])
         return [result for result, _ in done], errors
 

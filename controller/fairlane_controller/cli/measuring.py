@@ -97,11 +97,11 @@ async def _measured_ports(client: SwitchClient, program: Program | None) -> Coll
     )
 
 
-T_RES_OF = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
+T_RES_SOURCE_TEXTS = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
 """What `t_res_source` means to people."""
 
 
-_WHY_UNKNOWN = (
+_UNKNOWN_TEXT = (
     "-: not known yet. BW, L_D and N_C need packets that wait at the port, T_res ACKs that come back through the switch, "
     "τ a switch of ours at the other end"
 )
@@ -113,14 +113,14 @@ def print_measured(rows: list[dict[str, Any]]) -> None:
     lines = [line for row in rows for line in _lines(row)]
     print_table("measured", columns, lines, empty="no port is managed")
     if any(line[3] == "-" for line in lines):
-        console.print(_WHY_UNKNOWN, markup=False, soft_wrap=True)
+        console.print(_UNKNOWN_TEXT, markup=False, soft_wrap=True)
 
 
 def _lines(row: dict[str, Any]) -> Iterator[tuple[object, ...]]:
     """A port's; what is not known has a dash."""
     kinds: list[tuple[str, str, Callable[[float | None], str], str]] = [
         ("BW", "bw_bps", format_rate, "reports"),
-        ("T_res", "t_res_s", _time, T_RES_OF.get(row.get("t_res_source", ""), "-")),
+        ("T_res", "t_res_s", _time, T_RES_SOURCE_TEXTS.get(row.get("t_res_source", ""), "-")),
         ("τ", "tau_s", _time, "probes"),
         ("T_ACK", "t_ack_s", _time, "ACKs and probes"),
         ("L_D", "l_d_bytes", format_size, "reports"),

@@ -125,12 +125,12 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     if targets.run is not None and targets.run.target == "bmv2":
         raise FairlaneError(ErrorCode.BAD_INPUT, "ports packets: BMv2 keeps no accounts of its packets")
 
-    async def one(endpoint: Endpoint) -> tuple[str, PacketAccounts]:
+    async def read_accounts(endpoint: Endpoint) -> tuple[str, PacketAccounts]:
         async with GnmiPorts(endpoint) as client:
             return endpoint.name, await client.accounts()
 
     async def all_() -> list[tuple[str, PacketAccounts]]:
-        return list(await asyncio.gather(*(one(endpoint) for endpoint in targets.endpoints)))
+        return list(await asyncio.gather(*(read_accounts(endpoint) for endpoint in targets.endpoints)))
 
     found = asyncio.run(all_())
     if as_json:
@@ -170,7 +170,7 @@ def _print_queues(found: list[_Looked]) -> None:
 
 
 async def _look(targets: Targets, queues: bool, interval_s: float) -> list[_Looked]:
-    async def one(endpoint: Endpoint) -> _Looked:
+    async def read_switch(endpoint: Endpoint) -> _Looked:
         async with open_ports(endpoint, targets.run) as client:
             before, began_s = await client.ports(), time.monotonic()
             if interval_s:
@@ -182,7 +182,7 @@ async def _look(targets: Targets, queues: bool, interval_s: float) -> list[_Look
         old = {port.port: port for port in before}
         return endpoint.name, elapsed_s, [(old.get(port.port, port), port) for port in now]
 
-    return list(await asyncio.gather(*(one(endpoint) for endpoint in targets.endpoints)))
+    return list(await asyncio.gather(*(read_switch(endpoint) for endpoint in targets.endpoints)))
 
 
 def _tx_bps(before: PortInfo, now: PortInfo, elapsed_s: float) -> float | None:
@@ -276,7 +276,7 @@ def set_(
         enabled=up,
         weights=_weights(weight or []),
     )
-    if not change.named:
+    if not change.values_by_name:
         raise FairlaneError(
             ErrorCode.BAD_INPUT, "nothing to change: give --rate, --queue-packets, --scheduler, --weight, --down, …"
         )
@@ -321,7 +321,13 @@ def _change(
     made = asyncio.run(_make(targets, endpoint, port, change, packet_bytes, dry_run))
     if as_json:
         rows = [
-            {"switch": endpoint.name, "port": number, "dry_run": dry_run, "change": change.named, "done": done.told}
+            {
+                "switch": endpoint.name,
+                "port": number,
+                "dry_run": dry_run,
+                "change": change.values_by_name,
+                "done": done.told,
+            }
             for number, done in made
         ]
         print_json(rows if port is None else rows[0])
@@ -389,7 +395,11 @@ async def _take_back(
     left: list[dict[str, Any]] = []
     texts: list[str] = []
     for request in undo:
-        before, length, number = PortChange.of(request["change"]), request.get("packet_bytes"), int(request["port"])
+        before, length, number = (
+            PortChange.from_values(request["change"]),
+            request.get("packet_bytes"),
+            int(request["port"]),
+        )
         try:
             await change_port(endpoint, targets.run, number, before, packet_bytes=length)
         except FairlaneError as ex:

@@ -22,7 +22,7 @@ from fairlane_controller.state.ask import ask_backup
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.units import counted, format_rate, format_size, format_time, rounded
 
-_OF_PORT = ("capacity", "BW", "T_res", "age", "sent", "dropped")
+_MEASURED_COLUMNS = ("capacity", "BW", "T_res", "age", "sent", "dropped")
 
 
 def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
@@ -115,20 +115,22 @@ def _print_ports(snapshot: Snapshot, program: Program) -> None:
         objects = snapshot.objects_of(port, kind) if kind is not None else ()
         if not objects:
             key = ("",) if kind is not None else ()
-            rows.append((port.switch, port.port, *key, *_cells(columns, port.values), *_of_port(port)))
+            rows.append((port.switch, port.port, *key, *_cells(columns, port.values), *_measured_cells(port)))
         for number, one in enumerate(objects):
-            of_port = _of_port(port) if number == 0 else ("",) * len(_OF_PORT)
+            of_port = _measured_cells(port) if number == 0 else ("",) * len(_MEASURED_COLUMNS)
             rows.append((port.switch, port.port, one.key, *_cells(columns, one.values), *of_port))
     if rows:
         label = (kind.label or kind.name,) if kind is not None else ()
-        print_table(program.ports_title, ("switch", "port", *label, *map(heading_of, columns), *_OF_PORT), rows)
+        print_table(
+            program.ports_title, ("switch", "port", *label, *map(heading_of, columns), *_MEASURED_COLUMNS), rows
+        )
 
 
 def _cells(columns: list[Column], values: Mapping[str, Any]) -> list[str]:
     return [text_of(column, values.get(column.name)) for column in columns]
 
 
-def _of_port(port: PortRow) -> tuple[object, ...]:
+def _measured_cells(port: PortRow) -> tuple[object, ...]:
     measured = port.measured or {}
     bw, t_res = measured.get("bw_bps"), measured.get("t_res_s")
     ages = [float(found["age_s"]) for found in (bw, t_res) if found]

@@ -138,7 +138,9 @@ def _copy(root: Tree, copy: Row, full: bool) -> None:
     if copy.get("drop"):
         branch.add(_fate(copy))
     elif copy.get("frame"):
-        branch.add(f"[green]{copy['fate']}[/green]: {len(copy['frame']) // 2} bytes {_dim(_cut(copy['frame']))}")
+        branch.add(
+            f"[green]{copy['fate']}[/green]: {len(copy['frame']) // 2} bytes {_dim(_shorten_text(copy['frame']))}"
+        )
 
 
 def _step(parent: Tree, step: Row, full: bool) -> None:
@@ -243,8 +245,8 @@ def _dim(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    return _cut(text.removesuffix("; ...").strip(), 90)
+    return _shorten_text(text.removesuffix("; ...").strip(), 90)
 
 
-def _cut(text: str, most: int = 60) -> str:
+def _shorten_text(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"

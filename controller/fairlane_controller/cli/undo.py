@@ -66,11 +66,11 @@ def _list(records: list[Record], as_json: bool) -> None:
             [{**one.model_dump(mode="json", exclude={"undo"}), "can_be_undone": bool(one.undo)} for one in records]
         )
         return
-    rows = [(one.id, one.time[:19].replace("T", " "), _what(one), _status(one)) for one in records]
+    rows = [(one.id, one.time[:19].replace("T", " "), _describe_record(one), _status(one)) for one in records]
     print_table("changes (UTC)", ("change", "time", "command", "status"), rows, empty="none was made yet")
 
 
-def _what(one: Record) -> str:
+def _describe_record(one: Record) -> str:
     match one.kind:
         case "change":
             return one.command

@@ -41,12 +41,12 @@ NameOption = Annotated[
 def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[], dict[str, LiveTargets]]:
     """What gives the topologies by name: those named, or all that run at the moment."""
     if states or switches:
-        fixed = {target.run.name if target.run else LONELY: target for target in _named(states, switches)}
+        fixed = {target.run.name if target.run else LONELY: target for target in _resolve_targets(states, switches)}
         return lambda: dict(fixed)
     return _running
 
 
-def _named(states: list[str] | None, switches: list[str] | None) -> list[Targets]:
+def _resolve_targets(states: list[str] | None, switches: list[str] | None) -> list[Targets]:
     return [resolve(state, switches) for state in states or [None]]
 
 

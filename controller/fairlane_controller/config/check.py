@@ -26,7 +26,7 @@ def problems_of(config: FairlaneConfig, run: RunState | None) -> list[str]:
         *_program(config, run),
         *_topology(config, run),
         *_ports(config, run),
-        *_of_program(config, run),
+        *_program_problems(config, run),
     ]
 
 
@@ -69,7 +69,7 @@ def _ports(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
         yield from _unknown(run, at, port.switch, port.port)
 
 
-def _of_program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
+def _program_problems(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
     """The program's own checks."""
     for name in [run.program] if run is not None else program_names():
         program = load_program(name)

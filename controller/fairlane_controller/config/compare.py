@@ -10,7 +10,7 @@ from typing import Any
 from finsy import P4Schema, P4TableEntry
 
 from fairlane_controller.config.model import FairlaneConfig
-from fairlane_controller.config.ports import differing, read_infos, wanted
+from fairlane_controller.config.ports import differing, file_settings, read_infos
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Config, Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
@@ -93,7 +93,7 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
     part = config.part_of(program, run)
     plan = await program.plan_beside_loop(part, run)
 
-    async def one(name: str) -> SwitchDiff:
+    async def compare_switch(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
         await _ports(found, config, run)
         async with SwitchClient(endpoint_of(run.switch(name))) as client:
@@ -102,7 +102,7 @@ async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
                 await _program(client, found, program, part, plan)
         return found
 
-    switches = list(await asyncio.gather(*(one(switch.name) for switch in run.switches)))
+    switches = list(await asyncio.gather(*(compare_switch(switch.name) for switch in run.switches)))
     loop, row = await _loop(config, run)
     if row is not None:
         switches.append(SwitchDiff("loop", [row]))
@@ -117,7 +117,8 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pa
         found.settings[one.key] = one.value
         if one.wanted:
             words = [
-                ", ".join(f"{name}={_word(data[name])}" for name in one.wanted) for data in (one.wanted, one.current)
+                ", ".join(f"{name}={_format_value(data[name])}" for name in one.wanted)
+                for data in (one.wanted, one.current)
             ]
             found.rows.append(Row(found.switch, "settings", one.place, DIFFERENT, *words))
     _entries(client, found, current, wanted, program)
@@ -147,13 +148,13 @@ async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Ro
     names = [name for name in wanted if wanted[name] != held.get(name)]
     if not names:
         return None, None
-    words = [", ".join(f"{name}={_word(data.get(name))}" for name in names) for data in (wanted, held)]
+    words = [", ".join(f"{name}={_format_value(data.get(name))}" for name in names) for data in (wanted, held)]
     return wanted, Row("loop", "options", "", DIFFERENT, *words)
 
 
 async def _ports(found: SwitchDiff, config: FairlaneConfig, run: RunState) -> None:
     """Settings of ports that the file says; the switch is asked for them only when it says some."""
-    ports = [port for port in config.ports or () if port.switch == found.switch and wanted(port)]
+    ports = [port for port in config.ports or () if port.switch == found.switch and file_settings(port)]
     if not ports:
         return
     infos = await read_infos(run, found.switch)
@@ -169,10 +170,10 @@ async def _ports(found: SwitchDiff, config: FairlaneConfig, run: RunState) -> No
 
 
 def _setting(key: str, value: Any) -> str:
-    return format_rate(value) if key == "rate" and value else _word(value)
+    return format_rate(value) if key == "rate" and value else _format_value(value)
 
 
-def _word(value: object) -> str:
+def _format_value(value: object) -> str:
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

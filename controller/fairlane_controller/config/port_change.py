@@ -72,12 +72,12 @@ async def change_port(
                 raise
         if run is not None:
             try:
-                remember_port(run.folder, endpoint.name, port, change.named)
+                remember_port(run.folder, endpoint.name, port, change.values_by_name)
             except FairlaneError as ex:
                 raise await _put_back(ports, run, f"{endpoint} port {port}", port, inverse, undo, ex, grows) from None
             _tell(run, endpoint.name, port, change, inverse)
-    if inverse.named:
-        done.undo = [{"op": OP, "switch": endpoint.name, "port": port, "change": inverse.named}]
+    if inverse.values_by_name:
+        done.undo = [{"op": OP, "switch": endpoint.name, "port": port, "change": inverse.values_by_name}]
         if packet_bytes is not None:
             done.undo[0]["packet_bytes"] = packet_bytes
     if change.queues is not None:
@@ -92,7 +92,7 @@ async def _program_change(
     if run is None or (change.queue_packets is None and change.queue_bytes is None):
         return [], []
     program = load_program(run.program)
-    state = (run.switch(endpoint.name).port(port) or PortState(port=port)).model_copy(update=change.named)
+    state = (run.switch(endpoint.name).port(port) or PortState(port=port)).model_copy(update=change.values_by_name)
     async with SwitchClient(endpoint) as client:
         if not client.has_pipeline or program.missing_table(client.table_names()) is not None:
             return [], []
@@ -143,7 +143,7 @@ async def _put_back(
     try:
         if grew:
             await _write(run, undo)
-        if inverse.named:
+        if inverse.values_by_name:
             await ports.set_port(port, inverse)
         if not grew:
             await _write(run, undo)
@@ -156,12 +156,12 @@ async def _put_back(
 
 def _tell(run: RunState, switch: str, port: int, change: PortChange, inverse: PortChange) -> None:
     """The event `changed` of the log: who changed what from what to what."""
-    before = inverse.named
-    if before == change.named:
+    before = inverse.values_by_name
+    if before == change.values_by_name:
         return
     by, command = _user(), typed()
     was = f" (was {describe(inverse)})" if before else ""
-    values = {"by": by, "command": command, "before": before, "after": change.named}
+    values = {"by": by, "command": command, "before": before, "after": change.values_by_name}
     why = f"{by} set {describe(change)}{was} by `{command}`"
     write_event(run.folder, "changed", switch=switch, port=port, **values, why=why)
 
@@ -180,7 +180,7 @@ def _user() -> str:
 async def apply_port_set(context: Context, request: Request) -> list[Request]:
     """The history's side of `port_set`."""
     endpoint = endpoint_of(context.run.switch(str(request["switch"])))
-    change = PortChange.of(request["change"])
+    change = PortChange.from_values(request["change"])
     length = request.get("packet_bytes")
     packet_bytes = None if length is None else int(length)
     done = await change_port(endpoint, context.run, int(request["port"]), change, packet_bytes=packet_bytes)

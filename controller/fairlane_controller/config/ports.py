@@ -62,7 +62,7 @@ def current_settings(info: PortInfo) -> Plain:
     return {key: value for key, value in data.items() if value is not None and (value or not key.endswith(("_packets", "_bytes", "_cells")))}  # fmt: skip
 
 
-def wanted(port: PortConfig) -> Plain:
+def file_settings(port: PortConfig) -> Plain:
     """The settings that the file says of a port."""
     found = {key: getattr(port, key) for key in NAMES}
     said = {key: value.value if isinstance(value, Enum) else value for key, value in found.items() if value is not None}
@@ -73,7 +73,7 @@ def wanted(port: PortConfig) -> Plain:
 
 def differing(port: PortConfig, info: PortInfo) -> tuple[Plain, Plain]:
     """(what the file says, what is held) of the settings that differ."""
-    said = wanted(port)
+    said = file_settings(port)
     keys = [key for key, value in said.items() if current_value(info, key) != value]
     return {key: said[key] for key in keys}, {key: current_value(info, key) for key in keys}
 

@@ -17,7 +17,14 @@ from fairlane_controller.config.model import FairlaneConfig, config_model
 from fairlane_controller.config.positions import Position, nearest, positions
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
-from fairlane_controller.problems import MAX_PROBLEM, MAX_TOLD, describe_one, key_path, keys_at, keys_in
+from fairlane_controller.problems import (
+    MAX_PROBLEM_CHARS,
+    MAX_REPORTED_ERRORS,
+    allowed_keys,
+    describe_one,
+    key_path,
+    problem_path,
+)
 from fairlane_controller.program.registry import folder_program, is_folder
 from fairlane_controller.state import files
 from fairlane_controller.state.run_state import find_folder, read_run_state
@@ -35,8 +42,8 @@ class Source:
     def error(self, problems: Iterable[str]) -> FairlaneError:
         """BAD_FILE with the first problems, each `key: what is wrong and what is allowed`, with line and column."""
         told = list(dict.fromkeys(problems))
-        more = len(told) - MAX_TOLD
-        text = "; ".join(short(self._placed(problem), MAX_PROBLEM) for problem in told[:MAX_TOLD]) + (
+        more = len(told) - MAX_REPORTED_ERRORS
+        text = "; ".join(short(self._placed(problem), MAX_PROBLEM_CHARS) for problem in told[:MAX_REPORTED_ERRORS]) + (
             f" (and {more} more)" if more > 0 else ""
         )
         return FairlaneError(ErrorCode.BAD_FILE, f"{self.name}: {text}")
@@ -106,14 +113,14 @@ def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
 
 def _describe(item: dict[str, Any], model: type[FairlaneConfig]) -> str:
     """One of pydantic's problems as `policies[0].scheme: …`."""
-    steps = keys_in(item)
+    steps = problem_path(item)
     if item["type"] == "extra_forbidden":
-        keys = keys_at(model, steps[:-1])
+        keys = allowed_keys(model, steps[:-1])
         near = difflib.get_close_matches(str(steps[-1]), keys, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{key_path(steps)}: unknown key{hint}; valid: {', '.join(keys)}"
     text = describe_one({**item, "loc": steps}, model)
     inner = re.match(r"^(?P<where>\S+): (?P<key>[a-z_]+): (?P<rest>.*)$", text, re.DOTALL)
-    if item["type"] == "value_error" and inner and inner["key"] in keys_at(model, steps):
+    if item["type"] == "value_error" and inner and inner["key"] in allowed_keys(model, steps):
         return f"{inner['where']}.{inner['key']}: {inner['rest']}"  # a validator of the whole table names its key
     return text

@@ -48,8 +48,8 @@ def described(loaded: Loaded) -> RunState:
             device_id=one.device_id,
             grpc=one.grpc,
             tls=_tls(one.tls, base),
-            json=_at(one.json_file, base),
-            p4info=_at(one.p4info, base),
+            json=_resolve_path(one.json_file, base),
+            p4info=_resolve_path(one.p4info, base),
         )
         for one in topology.switches
     )
@@ -105,8 +105,10 @@ def addressed(loaded: Loaded, run: RunState) -> RunState:
 def _tls(given: TlsConfig | None, base: Path) -> TlsState | None:
     if given is None:
         return None
-    return TlsState(ca=base / given.ca.expanduser(), cert=_at(given.cert, base), key=_at(given.key, base))
+    return TlsState(
+        ca=base / given.ca.expanduser(), cert=_resolve_path(given.cert, base), key=_resolve_path(given.key, base)
+    )
 
 
-def _at(path: Path | None, base: Path) -> Path | None:
+def _resolve_path(path: Path | None, base: Path) -> Path | None:
     return None if path is None else base / path.expanduser()

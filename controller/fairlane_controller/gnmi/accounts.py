@@ -29,7 +29,7 @@ class PacketAccounts:
     "`dropped` by reason, those that happened."
 
     @classmethod
-    def of(cls, leaves: Iterable[tuple[str, str | None, Any]]) -> PacketAccounts | None:
+    def from_leaves(cls, leaves: Iterable[tuple[str, str | None, Any]]) -> PacketAccounts | None:
         """From (leaf, reason of a drop, value); None where the switch has no accounts."""
         found: dict[str, int] = {}
         drops: dict[str, int] = {}

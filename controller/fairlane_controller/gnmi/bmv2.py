@@ -24,7 +24,7 @@ TIMEOUT_S = 20.0
 DEFAULT_MTU = 1500
 _PORT_LINE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(UP|DOWN)\b", re.MULTILINE)
 
-WHY_NOT = {
+UNSUPPORTED_REASONS = {
     "queue_bytes": "its queues are limited in packets only",
     "queue_cells": "its queues are limited in packets only",
     "port_packets": "a limit of all queues of a port together does not exist there",
@@ -81,10 +81,11 @@ class ThriftPorts:
 
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """`set_queue_rate` and `set_queue_depth`; anything else is REFUSED, and then nothing is done."""
-        for name in change.named:
-            if name in WHY_NOT:
+        for name in change.values_by_name:
+            if name in UNSUPPORTED_REASONS:
                 raise FairlaneError(
-                    ErrorCode.REFUSED, f"{self.endpoint} is a BMv2: {name.replace('_', ' ')}: {WHY_NOT[name]}"
+                    ErrorCode.REFUSED,
+                    f"{self.endpoint} is a BMv2: {name.replace('_', ' ')}: {UNSUPPORTED_REASONS[name]}",
                 )
         if self._state.port(port) is None:
             find_port(await self.ports(), port, self.endpoint)

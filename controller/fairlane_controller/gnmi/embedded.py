@@ -130,7 +130,7 @@ class GnmiPorts:
             named = any(elem.name == "drop" for elem in update.path.path.elem)
             reason = update.path["drop", "reason"] if named else None
             leaves.append((update.path.last, reason, _value_of(update)))
-        found = PacketAccounts.of(leaves)
+        found = PacketAccounts.from_leaves(leaves)
         if found is None:
             raise FairlaneError(
                 ErrorCode.REFUSED, f"{self.endpoint} keeps no accounts of its packets: it is an older switch"
@@ -279,7 +279,7 @@ def set_of(interface: str, change: PortChange) -> tuple[list[tuple[GNMIPath, GNM
     }
     updates: list[tuple[GNMIPath, GNMISetValueType]] = []
     deletes: list[GNMIPath] = []
-    for name, value in change.named.items():
+    for name, value in change.values_by_name.items():
         if name == "weights":
             continue
         if value == 0 and name in _LIMITS:
@@ -294,7 +294,7 @@ def set_of(interface: str, change: PortChange) -> tuple[list[tuple[GNMIPath, GNM
 def describe(change: PortChange) -> str:
     """`rate 2 Mbit/s, queue packets 100`, for people."""
     parts: list[str] = []
-    for name, value in change.named.items():
+    for name, value in change.values_by_name.items():
         if name == "rate_bps":
             parts.append(f"rate {format_rate(value) if value else 'unlimited'}")
         elif name == "enabled":

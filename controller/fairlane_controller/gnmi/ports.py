@@ -123,7 +123,7 @@ class PortChange:
                 raise out_of_range(f"weight of queue {queue}", weight, 1, _U32)
 
     @property
-    def named(self) -> dict[str, Any]:
+    def values_by_name(self) -> dict[str, Any]:
         """What is changed, by name; weights as text keys."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "weights"}
         data = {name: value for name, value in found.items() if value is not None}
@@ -132,8 +132,8 @@ class PortChange:
         return data
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> PortChange:
-        """The inverse of `named`; BAD_INPUT for a name that it has not."""
+    def from_values(cls, data: Mapping[str, Any]) -> PortChange:
+        """The inverse of `values_by_name`; BAD_INPUT for a name that it has not."""
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(data) - known)
         if unknown:
@@ -144,7 +144,7 @@ class PortChange:
     def inverse(self, before: PortInfo) -> PortChange:
         """What brings back what `before` had; weights need its queues."""
         old: dict[str, Any] = {}
-        for name in self.named:
+        for name in self.values_by_name:
             if name in ("weights", "enabled"):
                 continue
             value = getattr(before, name)

@@ -32,7 +32,7 @@ class Pace:
     cpu_share: float = CPU_SHARE
     _cost_s: float = 0.0
 
-    def after(self, cpu_s: float, elapsed_s: float) -> float:
+    def next_sleep_s(self, cpu_s: float, elapsed_s: float) -> float:
         """Seconds to sleep after a cycle that took `cpu_s` of a core and `elapsed_s` in all."""
         # What it usually costs: one dear cycle (the first) should not slow the ones after it.
         self._cost_s = cpu_s if self._cost_s == 0.0 else 0.7 * self._cost_s + 0.3 * cpu_s
@@ -101,7 +101,7 @@ class Sampler(Generic[Point]):
             await self._wait_for_watchers()
             cpu_s, began_s = time.process_time(), time.monotonic()
             await self.sample()
-            await asyncio.sleep(self._pace.after(time.process_time() - cpu_s, time.monotonic() - began_s))
+            await asyncio.sleep(self._pace.next_sleep_s(time.process_time() - cpu_s, time.monotonic() - began_s))
 
     async def sample(self) -> None:
         """One snapshot now, into the history and to whoever waits."""

@@ -17,7 +17,7 @@ from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
 
-_OF_ALL_PORTS = (
+_PORT_TOTALS = (
     "waiting_packets", "waiting_bytes", "capacity_packets", "sent_packets", "sent_bytes", "dropped_packets"
 )  # fmt: skip
 """Values that a program may give in place of the core's."""
@@ -66,7 +66,7 @@ async def read_sample(program: Program | None, reading: BatchReading, place: Pla
             "sent_bytes": cell.byte_count if cell else None,
             "dropped_packets": refused,
         }
-        core |= {name: values.pop(name) for name in _OF_ALL_PORTS if name in values}
+        core |= {name: values.pop(name) for name in _PORT_TOTALS if name in values}
         sent_per_s = reading.per_s(("sent_bytes", port), core["sent_bytes"])
         tx_bps, rate_bps = None if sent_per_s is None else 8 * sent_per_s, known.rate_bps or None if known else None
         row = PortRow(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.run import LoopTarget, topology_of, until_signalled
+from fairlane_controller.loop.run import LoopTarget, run_until_signal, topology_of
 from fairlane_controller.state.events import EVENTS_FILE, EventLog
 
 DRY = {"dry_run": True}
@@ -56,7 +56,7 @@ async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -
     tasks = [asyncio.ensure_future(job) for job in jobs]
     telling = asyncio.ensure_future(_tell(waits, on_ready))
     try:
-        await until_signalled(asyncio.gather(*tasks))
+        await run_until_signal(asyncio.gather(*tasks))
     finally:
         for task in (*tasks, telling):
             task.cancel()

@@ -14,7 +14,7 @@ from typing import Any
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
-from fairlane_controller.errors import ErrorCode, FairlaneError, named, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
@@ -152,7 +152,7 @@ class TopologyLoop:
 
     async def _write_raw(self, request: dict[str, Any]) -> dict[str, Any]:
         """`p4_write` (`verbs/updates.py`): updates of any kind that the loop does not keep; it is the primary, so it writes them."""
-        agent = named("switch", str(request["switch"]), self.agents)
+        agent = find_by_name("switch", str(request["switch"]), self.agents)
         done = await agent.exclusively(lambda client: serve_write(client, request))
         refused = f", {len(done['failed'])} refused by the switch" if done["failed"] else ""
         agent.event(
@@ -210,7 +210,7 @@ async def run_agents(agents: Iterable[SwitchSession], beside: Sequence[Coroutine
         log.write("stopped")
 
 
-async def until_signalled(everything: asyncio.Future[Any]) -> None:
+async def run_until_signal(everything: asyncio.Future[Any]) -> None:
     """Wait for it; SIGTERM and SIGINT cancel it."""
     running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -237,4 +237,4 @@ async def run_loops(targets: Sequence[LoopTarget], on_ready: Callable[[], None],
             on_ready()
 
     everything = asyncio.gather(*(loop.run(lambda loop=loop: ready(loop)) for loop in loops))
-    await until_signalled(everything)
+    await run_until_signal(everything)

@@ -159,7 +159,7 @@ class SwitchSession:
         self.standing_by.set()
         jobs: list[Coroutine[Any, Any, Any]] = [self._may_lead.wait(), self._observe_forever(client)]
         try:
-            await self._until_first(client, jobs)
+            await self._run_until_first_ends(client, jobs)
             if not self._may_lead.is_set() and client.disconnected.is_set():
                 raise self._lost()
         finally:
@@ -187,7 +187,7 @@ class SwitchSession:
         self.last_error = FairlaneError(
             ErrorCode.NOT_PRIMARY, f"{self.endpoint}: another controller is primary; waiting for it to go"
         )
-        await self._until_first(client, [client.promoted.wait()], until=client.disconnected)
+        await self._run_until_first_ends(client, [client.promoted.wait()], until=client.disconnected)
         if client.disconnected.is_set() or not client.promoted.is_set():
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection")
         self._event("promoted")
@@ -207,9 +207,9 @@ class SwitchSession:
     async def _serve_together(self, client: SwitchClient, jobs: Sequence[Coroutine[Any, Any, Any]]) -> None:
         """Do all jobs until one of them ends, or `client` is down; from here on we are ready."""
         self.ready.set()
-        await self._until_first(client, [*jobs, self.retries.run(client)], until=client.down)
+        await self._run_until_first_ends(client, [*jobs, self.retries.run(client)], until=client.down)
 
-    async def _until_first(
+    async def _run_until_first_ends(
         self, client: SwitchClient, jobs: Sequence[Coroutine[Any, Any, Any]], until: asyncio.Event | None = None
     ) -> None:
         """Do all jobs until one ends, or `until` (None: a lost connection); raises what one of them raised.

@@ -12,7 +12,7 @@ What = Literal["rate", "delay", "path"]
 """`rate`: BW, of the port's reports; `delay`: τ, of its probes; `path`: T_res, of TCP's ACKs, link and all behind it."""
 
 _SYMBOL = {"rate": "BW", "delay": "τ", "path": "T_res"}
-_SEEN_BY = {
+_EVIDENCE_TEXTS = {
     "rate": "{count} reports of the busy port",
     "delay": "{count} probes",
     "path": "{count} ACKs that were timed",
@@ -35,7 +35,7 @@ class LinkChange:
     def why(self) -> str:
         """One sentence for the event log."""
         show = format_rate if self.what == "rate" else _time
-        seen = _SEEN_BY[self.what].format(count=self.count)
+        seen = _EVIDENCE_TEXTS[self.what].format(count=self.count)
         return f"{_SYMBOL[self.what]} was {show(self.before)} and is {show(self.after)}: {seen} in a row say so"
 
     def to_json(self) -> dict[str, Any]:

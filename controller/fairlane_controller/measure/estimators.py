@@ -80,10 +80,13 @@ class QuantileWindow:
         if not self._samples:
             return None
         ordered = _Ordered(self._samples)
-        value, count = ordered.at(self.quantile), len(self._samples)
+        value, count = ordered.value_at_quantile(self.quantile), len(self._samples)
         # 95 % interval of a quantile from order statistics: ranks n·q ± 1.96·sqrt(n·q·(1-q)).
         spread = 1.96 * math.sqrt(self.quantile * (1.0 - self.quantile) / count)
-        low, high = ordered.at(max(0.0, self.quantile - spread)), ordered.at(min(1.0, self.quantile + spread))
+        low, high = (
+            ordered.value_at_quantile(max(0.0, self.quantile - spread)),
+            ordered.value_at_quantile(min(1.0, self.quantile + spread)),
+        )
         uncertainty = math.inf if count < 3 else (high - low) / 2.0
         return Estimate(value=value, count=count, age_s=max(0.0, now_s - last), uncertainty=uncertainty)
 
@@ -101,7 +104,7 @@ class QuantileWindow:
         if len(held) < 3:
             return None
         ordered = _Ordered(held)
-        middle, usual = ordered.at(0.5), ordered.at(self.quantile)
+        middle, usual = ordered.value_at_quantile(0.5), ordered.value_at_quantile(self.quantile)
         if value > max(middle, usual) * (1.0 + self.shift_ratio):
             return 1
         return -1 if value < min(middle, usual) * (1.0 - self.shift_ratio) else 0
@@ -132,7 +135,7 @@ class QuantileWindow:
         low, high = self._usual(old)
         beyond = all(s.value > high for s in new) or all(s.value < low for s in new)
         if beyond and self._is_settled(old, new):
-            self.shifted_from = _Ordered(old).at(self.quantile)
+            self.shifted_from = _Ordered(old).value_at_quantile(self.quantile)
             self._samples = deque(new)
             self.resets += 1
 
@@ -141,19 +144,22 @@ class QuantileWindow:
         if new[-1].time_s - new[0].time_s < self.shift_span_s:
             return False
         values = sorted(sample.value for sample in new)
-        moved = abs(values[len(values) // 2] - _Ordered(old).at(self.quantile))
+        moved = abs(values[len(values) // 2] - _Ordered(old).value_at_quantile(self.quantile))
         return values[-1] - values[0] <= self.shift_spread * moved
 
     def _usual(self, held: Iterable[_Sample]) -> tuple[float, float]:
         """Below and above which a value is beyond what was observed; `held` has one sample at least."""
         ordered = _Ordered(held)
         # Upwards it is not enough to lie above a low quantile: a new one must lie above the old median as well.
-        usual = ordered.at(self.quantile)
-        most, least = max(ordered.at(self.shift_quantile), usual), min(ordered.at(1.0 - self.shift_quantile), usual)
+        usual = ordered.value_at_quantile(self.quantile)
+        most, least = (
+            max(ordered.value_at_quantile(self.shift_quantile), usual),
+            min(ordered.value_at_quantile(1.0 - self.shift_quantile), usual),
+        )
         ratio, floor = self.shift_ratio, self.shift_floor
         return min(least * (1.0 - ratio), least - floor), max(most * (1.0 + ratio), most + floor)
 
-    def beyond(self, value: float) -> bool:
+    def is_outlier(self, value: float) -> bool:
         """Whether a value, before it is added, lies beyond what was observed; three observations are needed to tell."""
         if len(self._samples) < 3:
             return False
@@ -168,7 +174,7 @@ class _Ordered:
         self._samples = sorted(samples, key=itemgetter(1))
         self._reached = list(accumulate(map(itemgetter(2), self._samples)))
 
-    def at(self, quantile: float) -> float:
+    def value_at_quantile(self, quantile: float) -> float:
         """The smallest value below which at least `quantile` of the weight lies."""
         place = bisect_left(self._reached, quantile * self._reached[-1] - 1e-12)
         return self._samples[min(place, len(self._samples) - 1)].value

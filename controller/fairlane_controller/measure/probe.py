@@ -63,7 +63,7 @@ class Probe:
         times = int.from_bytes(frame[22:34], "big")
         return cls(nonce, kind, times >> 48, times & (1 << 48) - 1, int.from_bytes(frame[34:38], "big"))
 
-    def on_the_link_s(self) -> float | None:
+    def link_time_s(self) -> float | None:
         """Time that it was on the way between the two switches and on their lines, in seconds; None where its times cannot be
         true (bits that the link has flipped)."""
         away_us = self.returned_us - self.departed_us - self.turn_us

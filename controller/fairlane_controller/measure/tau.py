@@ -140,7 +140,7 @@ class LinkProbe:
         """A probe that came back; `rate_bps` is the line's, for the probe's own serialisation at both ends: None where a frame
         takes no time on the line. Returns the change of delay that it makes sure."""
         sent_s = self._out.pop(probe.nonce, None)
-        away_s = probe.on_the_link_s()
+        away_s = probe.link_time_s()
         # What a link with bit errors makes of the times is mostly more than it can have been.
         if sent_s is None or away_s is None or away_s > now_s - sent_s + 0.005:
             return None
@@ -150,7 +150,7 @@ class LinkProbe:
         self._taken.append(now_s - sent_s)
         two_tau_s = max(two_tau_s, 0.0)
         resets = self._window.resets
-        self._suspected = self._window.beyond(two_tau_s)
+        self._suspected = self._window.is_outlier(two_tau_s)
         self._window.add(now_s, two_tau_s)
         before_s = self._window.shifted_from
         if self._window.resets == resets or before_s is None:

@@ -19,7 +19,7 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.web.connections import Said
+from fairlane_controller.web.connections import RateLimitedLog
 from fairlane_controller.web.listen import Listen
 from fairlane_controller.web.server import guard, served
 
@@ -27,7 +27,7 @@ FRESH_S = 0.9
 """Scrapes closer than this get the same snapshot: rates over less say little."""
 FIRST_INTERVAL_S = 0.5
 """Before the first scrape's second snapshot, so that it has rates."""
-WHOLE_LOG_BYTES = 32 * 1024 * 1024
+MAX_LOG_READ_BYTES = 32 * 1024 * 1024
 """How much of an event log is counted when the exporter starts."""
 
 Finder = Callable[[], dict[str, LiveTargets]]
@@ -39,7 +39,7 @@ class _Topology:
         path = event_log or (folder / EVENTS_FILE if folder else None)
         self.name = name
         self.source = LiveSource(targets)
-        self._tail = EventTail(path, first=1 << 30, first_bytes=WHOLE_LOG_BYTES)
+        self._tail = EventTail(path, first=1 << 30, first_bytes=MAX_LOG_READ_BYTES)
         self._counts = EventCounts()
         self._latest: Snapshot | None = None
         self.problem: FairlaneError | None = None
@@ -71,7 +71,7 @@ class Exporter:
         self._find = find
         self._event_log = event_log
         self._listen = listen
-        self._say = Said()
+        self._say = RateLimitedLog()
         self._topologies: dict[str, _Topology] = {}
 
     def app(self) -> web.Application:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import named, unknown_name
+from fairlane_controller.errors import find_by_name, unknown_name
 from fairlane_controller.program.requests import Request, TableWrite
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -153,9 +153,9 @@ class TopologyControl:
         """
         if request["op"] not in TopologyControl.requests:
             raise unknown_name("op", str(request["op"]), self.requests)
-        agent = named("switch", str(request["switch"]), agents)
+        agent = find_by_name("switch", str(request["switch"]), agents)
         undo = await agent.exclusively(partial(self.write_entries, request=request))
-        agent.event("changed", request=_brief(request), why=_why(request))
+        agent.event("changed", request=_brief(request), why=_describe_request(request))
         return [undo]
 
     async def write_entries(self, client: SwitchClient, request: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _brief(request: dict[str, Any]) -> dict[str, Any]:
     return {**request, "updates": len(updates)} if len(updates) > MAX_LOGGED else request
 
 
-def _why(request: dict[str, Any]) -> str:
+def _describe_request(request: dict[str, Any]) -> str:
     """What was asked for, in words."""
     counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
     entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"

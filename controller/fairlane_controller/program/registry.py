@@ -37,7 +37,7 @@ def load_program(name: str) -> Program:
             return _from_folder(Path(name).expanduser().resolve())
         except (OSError, ValueError, RuntimeError) as ex:  # a name that no folder can have, `~` of nobody
             raise FairlaneError(ErrorCode.BAD_FILE, f"{short(name)!r} is no program's folder: {ex}") from None
-    return _named(name)
+    return _load_by_name(name)
 
 
 def folder_program(name: str) -> tuple[Program, ...]:
@@ -46,7 +46,7 @@ def folder_program(name: str) -> tuple[Program, ...]:
 
 
 @cache
-def _named(name: str) -> Program:
+def _load_by_name(name: str) -> Program:
     if name in built_in_names():
         return _program_in(importlib.import_module(f"{BUILT_IN}.{name}.program"), name)
     point = installed_programs().get(name)

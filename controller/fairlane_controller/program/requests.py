@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.problems import describe_one, keys_in
+from fairlane_controller.problems import describe_one, problem_path
 
 MAX_UPDATES = 10_000
 """Of table entries in one request."""
@@ -38,7 +38,7 @@ class Request(Part):
     op: str
 
 
-class OfSwitch(Request):
+class SwitchRequest(Request):
     """Of one switch."""
 
     switch: Name
@@ -66,14 +66,14 @@ class _Update(Part):
     default: bool = False
 
 
-class TableWrite(OfSwitch):
+class TableWrite(SwitchRequest):
     """`table_write`: entries, and what is remembered with them."""
 
     updates: Annotated[list[_Update], Field(max_length=MAX_UPDATES)]
     settings: dict[str, Plain] = Field(default_factory=dict)
 
 
-class _P4Write(OfSwitch):
+class _P4Write(SwitchRequest):
     updates: Annotated[list[str], Field(max_length=1_000)]
 
 
@@ -112,7 +112,7 @@ def checked(request: Any, models: Mapping[str, type[Request]] = REQUESTS) -> Pla
         model.model_validate(data)
     except ValidationError as ex:
         first = cast("dict[str, Any]", ex.errors()[0])
-        steps = keys_in(first)
+        steps = problem_path(first)
         problem = describe_one({**first, "loc": steps}, model)
         more = ex.error_count() - 1
         raise FairlaneError(

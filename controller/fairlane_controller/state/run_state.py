@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file
-from fairlane_controller.errors import ErrorCode, FairlaneError, named
+from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
 from fairlane_controller.state.store import STATE_FILE, Store
 
 STATE_ROOT = Path("/run/fairlane")
@@ -131,7 +131,7 @@ class RunState(_Model):
 
     def switch(self, name: str) -> SwitchState:
         """The switch of that name; UNKNOWN_NAME with the nearest valid one otherwise."""
-        return named("switch", name, {switch.name: switch for switch in self.switches})
+        return find_by_name("switch", name, {switch.name: switch for switch in self.switches})
 
     def unknown_switch(self, at: str, name: str) -> list[str]:
         """The problem `at: unknown switch …`, with the nearest name; none when it is there."""

@@ -27,7 +27,7 @@ _NAME = re.compile(r"^(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9
 
 
 @dataclass(frozen=True)
-class Made:
+class CertificateFiles:
     """One certificate with its key."""
 
     role: str
@@ -59,7 +59,7 @@ def make_certificates(
     hosts: Sequence[str] = (),
     force: bool = False,
     now: datetime | None = None,
-) -> list[Made]:
+) -> list[CertificateFiles]:
     """Write `ca`, `server`, `controller` and `observer` (`.pem` and `.key`, keys with mode 0600) into `folder`.
 
     The server's is for localhost, 127.0.0.1, ::1 and `hosts`. Raises OUT_OF_RANGE, BAD_INPUT for a host that is none,
@@ -72,7 +72,7 @@ def make_certificates(
     # Clocks may differ a little.
     since, until = start - timedelta(minutes=5), start + timedelta(days=days)
     roles = ("ca", "server", "controller", "observer")
-    made = [Made(role, folder / f"{role}.pem", folder / f"{role}.key", until) for role in roles]
+    made = [CertificateFiles(role, folder / f"{role}.pem", folder / f"{role}.key", until) for role in roles]
     there = [str(path) for one in made for path in (one.certificate, one.key) if path.exists()]
     if there and not force:
         raise FairlaneError(
@@ -159,7 +159,7 @@ def _key_usage(*, is_ca: bool) -> x509.KeyUsage:
     )
 
 
-def _write(made: Made, pair: _Pair) -> None:
+def _write(made: CertificateFiles, pair: _Pair) -> None:
     key = pair.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

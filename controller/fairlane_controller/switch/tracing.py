@@ -73,15 +73,15 @@ def _unary(method: Callable[..., Any], name: str) -> Any:
 
 
 def _decode(message: Struct) -> Trace:
-    return cast("Trace", _whole(MessageToDict(message))["trace"])
+    return cast("Trace", _convert_doubles(MessageToDict(message))["trace"])
 
 
-def _whole(value: Any) -> Any:
+def _convert_doubles(value: Any) -> Any:
     """Doubles that are whole become integers: a Struct has no others."""
     if isinstance(value, dict):
-        return {key: _whole(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: _convert_doubles(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_whole(item) for item in cast("list[Any]", value)]
+        return [_convert_doubles(item) for item in cast("list[Any]", value)]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value

@@ -21,7 +21,7 @@ from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
 from fairlane_controller.verbs.context import Change, Context, Data, Step
 from fairlane_controller.verbs.updates import BATCH_UPDATES, OP, Writer, check_owned, to_text
 
-TOLD_ERRORS = 8
+MAX_REPORTED_ERRORS = 8
 
 Handler = Callable[[Context, Sequence[str]], Awaitable[Step]]
 
@@ -178,31 +178,31 @@ class Session:
             raise _together([outcome.error for outcome in failed if outcome.error])
         outcomes: list[Outcome] = []
 
-        def known(outcome: Outcome) -> None:
+        def report_outcome(outcome: Outcome) -> None:
             outcomes.append(outcome)
             tell(outcome)
 
         for outcome in failed:
-            known(outcome)
+            report_outcome(outcome)
         if dry_run:
             for each in planned:
-                known(await self._dry(each))
+                report_outcome(await self._dry(each))
             return outcomes
         waiting: list[Planned] = []
         for each in planned:
             if each.step.read is None:
                 waiting.append(each)
                 continue
-            await self._flush(waiting, known, keep_going)
+            await self._flush(waiting, report_outcome, keep_going)
             waiting = []
             try:
-                known(Outcome(each.line, data=await each.step.read(self._client)))
+                report_outcome(Outcome(each.line, data=await each.step.read(self._client)))
             except FairlaneError as ex:
                 problem = self._located(ex, each.line)
                 if not keep_going:
                     raise await self._roll_back(problem) from None
-                known(Outcome(each.line, error=problem))
-        await self._flush(waiting, known, keep_going)
+                report_outcome(Outcome(each.line, error=problem))
+        await self._flush(waiting, report_outcome, keep_going)
         return outcomes
 
     async def _dry(self, each: Planned) -> Outcome:
@@ -261,10 +261,10 @@ class Session:
             left += [pair for index, pair in enumerate(batch) if index in refused]
             why = why or next(iter(refused.values()), "")
         self.undo, self.done = [undo for undo, _ in left], [done for _, done in reversed(left)]
-        return FairlaneError(problem.code, f"{problem.message}; {_how_taken_back(len(pairs), len(left), why)}")
+        return FairlaneError(problem.code, f"{problem.message}; {_describe_rollback(len(pairs), len(left), why)}")
 
 
-def _how_taken_back(count: int, left: int, why: str) -> str:
+def _describe_rollback(count: int, left: int, why: str) -> str:
     if not left:
         return f"the {counted(count, 'update')} before it {'was' if count == 1 else 'were'} taken back"
     which = f"the {counted(count, 'update')}" if left == count else f"{left} of the {counted(count, 'update')}"
@@ -273,7 +273,7 @@ def _how_taken_back(count: int, left: int, why: str) -> str:
 
 def _together(errors: Sequence[FairlaneError]) -> FairlaneError:
     """All of them in one, with the code of the first."""
-    texts = [error.message for error in errors[:TOLD_ERRORS]]
+    texts = [error.message for error in errors[:MAX_REPORTED_ERRORS]]
     more = len(errors) - len(texts)
     if more > 0:
         texts.append(f"and {more} more lines cannot be done")

@@ -42,7 +42,7 @@ class Limits:
     """A client that acknowledges nothing of what it was sent for so long has gone."""
 
 
-class Said:
+class RateLimitedLog:
     """A warning that comes at most every `SAY_EVERY_S`, with how many were left out in between."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -122,7 +122,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self._owner.made(self, transport)
+        self._owner.add_connection(self, transport)
         self._start_timer()
         self._inner.connection_made(transport)
 
@@ -153,7 +153,7 @@ class Connections:
     ) -> None:
         self.tls = tls
         self.limits = limits
-        self.say = Said()
+        self.say = RateLimitedLog()
         self._make = make_protocol
         self._idle: dict[_Connection, None] = {}
         "In the order in which they became so."
@@ -213,7 +213,7 @@ class Connections:
 
         return tell
 
-    def made(self, connection: _Connection, transport: asyncio.BaseTransport) -> None:
+    def add_connection(self, connection: _Connection, transport: asyncio.BaseTransport) -> None:
         """Its handshake is done."""
         self._by_transport[transport] = connection
 
@@ -264,7 +264,7 @@ class Connections:
 class HttpLog(logging.LoggerAdapter[logging.Logger]):
     """What aiohttp logs: a request that is no HTTP is one line of warning, not a fault of ours with a traceback."""
 
-    def __init__(self, say: Said) -> None:
+    def __init__(self, say: RateLimitedLog) -> None:
         super().__init__(LOG, {})
         self._say = say
 

@@ -32,9 +32,9 @@ def _port(snapshot: Snapshot, row: PortRow) -> dict[str, Any]:
             drops[drop.reason] = round(drops.get(drop.reason, 0.0) + drop.per_s, 2)
     return {
         "waiting": snapshot.queue_of(row)[0],
-        "tx": _whole(row.tx_bps),
-        "rate": _whole(row.rate_bps),
-        "bw": _whole(_value(row.measured, "bw_bps")),
+        "tx": _round_value(row.tx_bps),
+        "rate": _round_value(row.rate_bps),
+        "bw": _round_value(_value(row.measured, "bw_bps")),
         "marks": snapshot.marks_of(row),
         "drops": drops,
         # kind: {object: values of its columns that are drawn, in their order}
@@ -66,7 +66,7 @@ def _value(measured: Mapping[str, Any] | None, key: str) -> float | None:
     return got.get("value") if isinstance(got, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
-def _whole(value: float | None) -> int | None:
+def _round_value(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 

@@ -72,7 +72,7 @@ class _App:
                     view.events = list(self._events)
                 self._draw(live, view)
                 if due:
-                    pause_s = self._pace.after(time.process_time() - cpu_s, time.monotonic() - began_s)
+                    pause_s = self._pace.next_sleep_s(time.process_time() - cpu_s, time.monotonic() - began_s)
                     due_s = time.monotonic() + pause_s
                 await self._rest(keys, view, due_s)
         return self._frames

@@ -55,7 +55,7 @@ class WatchView:
         managed = [row for row in self.snapshot.ports if row.managed]
         return list(self.snapshot.ports) if self.all_ports or not managed else managed
 
-    def chosen(self) -> PortRow | None:
+    def find_detail_port(self) -> PortRow | None:
         """The port in detail: the selected one, else the first of the list."""
         ports = self.ports()
         for row in ports:
@@ -66,7 +66,7 @@ class WatchView:
     def move(self, step: int) -> None:
         """Select the port `step` further down the list."""
         ports = self.ports()
-        chosen = self.chosen()
+        chosen = self.find_detail_port()
         if chosen is not None:
             row = ports[(ports.index(chosen) + step) % len(ports)]
             self.selected = row.switch, row.port
@@ -78,9 +78,13 @@ def render(view: WatchView, width: int, height: int | None) -> RenderableType:
     parts: list[RenderableType] = _head(view, width)
     left = None if height is None else height - len(parts)
     ports = view.ports()
-    shown = ports if left is None else _window(ports, view.chosen(), max(1, (left - 12) // 2))
+    shown = ports if left is None else _window(ports, view.find_detail_port(), max(1, (left - 12) // 2))
     parts.append(
-        Rule(_of("ports" if view.all_ports else "managed ports", len(shown), len(ports)), align="left", style="dim")
+        Rule(
+            _counted_title("ports" if view.all_ports else "managed ports", len(shown), len(ports)),
+            align="left",
+            style="dim",
+        )
     )
     if ports:
         parts.append(_port_table(view, shown, width))
@@ -88,8 +92,8 @@ def render(view: WatchView, width: int, height: int | None) -> RenderableType:
         parts.append(Text("no port is known: run `fairlane config init`", style="yellow"))
     if left is not None:
         left -= 2 + len(shown) if ports else 2
-    chosen = view.chosen()
-    events = 8 if left is None else max(2, min(len(_worth_showing(view.events)), left // 3))
+    chosen = view.find_detail_port()
+    events = 8 if left is None else max(2, min(len(_latest_events(view.events)), left // 3))
     if chosen is not None:
         about = describe(view.snapshot, chosen, width)
         parts.append(Rule(_title(chosen), align="left", style="dim"))
@@ -157,7 +161,7 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
     for name, justify in (("", "left"), ("port", "left"), ("sent" if wide else "sent bit/s", "right"), ("of line", "left"), ("", "right"), ("queue", "left"), ("", "right"), ("lately", "left"), ("drops/s", "right"), *((column.title, "left") for column in own)):  # fmt: skip
         table.add_column(name, justify=justify, no_wrap=True)  # pyright: ignore[reportArgumentType]
-    chosen = view.chosen()
+    chosen = view.find_detail_port()
     for row in ports:
         waiting, capacity, _ = view.snapshot.queue_of(row)
         trail = list(view.trails.get((row.switch, row.port), ()))
@@ -189,7 +193,7 @@ def _title(row: PortRow) -> Text:
 
 def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [Rule("events", align="left", style="dim")]
-    for event in _worth_showing(events)[-room:]:
+    for event in _latest_events(events)[-room:]:
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(_clock(str(event.get("time", ""))), "dim")
         name = str(event.get("event"))
@@ -205,7 +209,7 @@ def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[
     return parts
 
 
-def _worth_showing(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _latest_events(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of what comes every second (`tuned`) only the newest of each place: it would push all else off the screen."""
     kept: list[Mapping[str, Any]] = []
     told: set[str] = set()
@@ -234,5 +238,5 @@ def _window(rows: list[PortRow], chosen: PortRow | None, room: int) -> list[Port
     return rows[first : first + room]
 
 
-def _of(what: str, shown: int, there: int) -> Text:
+def _counted_title(what: str, shown: int, there: int) -> Text:
     return Text(what if shown == there else f"{what}: {shown} of {there}")

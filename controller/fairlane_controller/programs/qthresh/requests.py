@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairlane_controller.program.requests import Name, OfSwitch, Plain, Request, TableWrite
+from fairlane_controller.program.requests import Name, Plain, Request, SwitchRequest, TableWrite
 
 MAX_RULES = 1_000
 
 
-class _Place(OfSwitch):
+class _Place(SwitchRequest):
     """Of one (egress port, class)."""
 
     port: int

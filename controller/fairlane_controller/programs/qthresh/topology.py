@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from fairlane_controller.errors import named, unknown_name
+from fairlane_controller.errors import find_by_name, unknown_name
 from fairlane_controller.history.journal import Change, record
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.control import TopologyControl
@@ -68,7 +68,7 @@ class QthreshTopology(TopologyControl):
             return await change_policies(agents, self.store, request)
         if request["op"] in TopologyControl.requests:
             return await super().handle(agents, request)
-        return await _control(named("switch", str(request["switch"]), agents)).change(request)
+        return await _control(find_by_name("switch", str(request["switch"]), agents)).change(request)
 
     async def write_entries(self, client: SwitchClient, request: Request) -> Request:
         """With settings of policies."""
@@ -95,7 +95,7 @@ async def change_policies(
     if asked["op"] not in changes.DECIDE:
         raise unknown_name("op", asked["op"], changes.DECIDE)
     asked = {**asked, "port": request.get("port"), "every": request.get("every")}
-    chosen = {name: named("switch", name, agents) for name in sorted(request.get("switches") or agents)}
+    chosen = {name: find_by_name("switch", name, agents) for name in sorted(request.get("switches") or agents)}
     async with AsyncExitStack() as stack:
         for agent in chosen.values():
             await stack.enter_async_context(agent.writes)
