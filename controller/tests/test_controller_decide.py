@@ -40,7 +40,7 @@ def step(decider: ThresholdDecider, now_s: float, measurement: PortMeasurement, 
     decision = decider.evaluate(now_s, measurement, weight=1.0, k=K, capacity_packets=capacity)
     if decision.outcome is Outcome.WRITE:
         assert decision.qthresh_packets is not None
-        decider.written(now_s, decision.qthresh_packets)
+        decider.record_write(now_s, decision.qthresh_packets)
     return decision
 
 

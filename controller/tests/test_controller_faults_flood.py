@@ -190,7 +190,7 @@ async def test_of_many_flows_one_event_a_period_tells_all(tmp_path: Path, monkey
     monkeypatch.setattr(new_flows, "SINGLE_EVENTS", 3)
     monkeypatch.setattr(new_flows, "SINGLE_PERIOD_S", 0.05)
     log = EventLog(tmp_path / "events.jsonl")
-    told = new_flows.ToldFlows(log, "flow")
+    told = new_flows.FlowEvents(log, "flow")
     src, dst = ip_address("10.0.1.1"), ip_address("10.0.3.1")
     keys = [FlowKey(src, dst, 6, port, 5001) for port in range(10)]
     told.tell("s1", [])

@@ -10,7 +10,7 @@ from fairlane import Column, Packets, PortState, RankProgram, RankSettings, Reas
 from pydantic import Field
 
 REASON_RANK = 11
-ONE = 1 << 16
+K_SCALE = 1 << 16
 """k is in 1/65536."""
 DEFAULT_CAPACITY = 80
 """Packets, where the queue's is not known."""
@@ -50,7 +50,7 @@ class Aifo(RankProgram):
         """k in 1/65536."""
         capacity = settings.queue_capacity or port.queue_packets or DEFAULT_CAPACITY
         own = {"window": settings.window, "sample": settings.sample, "capacity_packets": capacity}
-        return {**super().arguments(port, settings), **own, "k": round(settings.burst * ONE)}
+        return {**super().arguments(port, settings), **own, "k": round(settings.burst * K_SCALE)}
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
         """C follows the queue's capacity."""
@@ -60,5 +60,5 @@ class Aifo(RankProgram):
     def settings_from(self, arguments: Mapping[str, int]) -> Settings:
         """Back."""
         own = {name: arguments[name] for name in ("window", "sample")}
-        burst, capacity = round(arguments["k"] / ONE, 4), arguments["capacity_packets"]
+        burst, capacity = round(arguments["k"] / K_SCALE, 4), arguments["capacity_packets"]
         return self.Settings(ranks=self.source_of(arguments), queue_capacity=capacity, burst=burst, **own)

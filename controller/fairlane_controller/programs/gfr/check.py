@@ -139,10 +139,10 @@ def _vc(at: str, vc: VcConfig, config: GfrConfig) -> Iterator[str]:
 def _vc_places(at: str, vc: VcConfig, config: GfrConfig, run: RunState | None) -> Iterator[str]:
     matched = {match.switch for match in vc.match}
     for number, match in enumerate(vc.match):
-        yield from _known_place(f"{at}.match[{number}]", match.switch, match.ingress_port, "ingress_port", run)
+        yield from _check_place(f"{at}.match[{number}]", match.switch, match.ingress_port, "ingress_port", run)
     for number, edge in enumerate(vc.edge):
         here = f"{at}.edge[{number}]"
-        yield from _known_place(here, edge.switch, edge.ingress_port, "ingress_port", run)
+        yield from _check_place(here, edge.switch, edge.ingress_port, "ingress_port", run)
         ports = {match.ingress_port for match in vc.match if match.switch == edge.switch}
         if edge.switch not in matched:
             yield f"{here}: nothing in match finds {vc.name} at switch {edge.switch}, so nothing would be policed there"
@@ -158,7 +158,7 @@ def _vc_places(at: str, vc: VcConfig, config: GfrConfig, run: RunState | None) -
         yield f"{at}.match: {vc.name} crosses no managed port (managed: {listed}): name its switches in match, or its ports in path"
 
 
-def _known_place(at: str, switch: str, port: int, key: str, run: RunState | None) -> Iterator[str]:
+def _check_place(at: str, switch: str, port: int, key: str, run: RunState | None) -> Iterator[str]:
     if run is None:
         return
     state = _switch(run, switch)

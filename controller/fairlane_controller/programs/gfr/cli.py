@@ -158,13 +158,13 @@ async def _read(run: RunState, loop_folder: Path | None) -> list[dict[str, Any]]
         seat.key: {"mcr_bps": vc.mcr} for seat in force.allocation.seats if (vc := force.config.vc(seat.vc)) is not None
     }
 
-    async def one(name: str) -> list[dict[str, Any]]:
+    async def read_switch(name: str) -> list[dict[str, Any]]:
         async with SwitchClient(endpoint_of(run.switch(name))) as client:
             return await read_ports(client, force.allocation, said)
 
     names = [switch.name for switch in run.switches]
     active = await read_active(loop_folder) or {}
-    rows = [row for rows in await asyncio.gather(*(one(name) for name in names)) for row in rows]
+    rows = [row for rows in await asyncio.gather(*(read_switch(name) for name in names)) for row in rows]
     for row in rows:
         known = active.get((row["switch"], row["port"]))
         for vc in row["vcs"]:

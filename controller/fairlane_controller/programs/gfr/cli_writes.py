@@ -63,12 +63,12 @@ async def _dry(targets: Targets, request: dict[str, Any]) -> list[DryResult]:
     plan = plan_of(run, GfrStore(run.folder), request)
     active = await read_active(targets.loop_folder)
 
-    async def one(name: str) -> DryResult:
+    async def try_switch(name: str) -> DryResult:
         async with DryClient(endpoint_of(run.switch(name))) as client:
             await apply_plan(client, plan, active)
             return dry_result(client)
 
-    return list(await asyncio.gather(*(one(name) for name in plan.switches)))
+    return list(await asyncio.gather(*(try_switch(name) for name in plan.switches)))
 
 
 def tell(what: str, result: dict[str, Any], as_json: bool) -> None:

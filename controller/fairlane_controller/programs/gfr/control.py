@@ -207,7 +207,7 @@ class GfrControl(SwitchControl):
         for port in self._ports():
             if port.port in ports:
                 vcs, allocation = crossing[port.place], self.plan.state.allocation
-                wanted += port_entries(allocation, self._in_force(port), vcs, self._active[port.port])
+                wanted += port_entries(allocation, self._apply_measured_line(port), vcs, self._active[port.port])
         held: Entries = {entry_key(entry): entry for entry in shares}
         held |= {entry_key(entry): entry for entry in await client.read_table(program.TABLE_PORT_SCHEME)}
         by_key = entries_by_key(client, wanted)
@@ -236,11 +236,11 @@ class GfrControl(SwitchControl):
         ports: list[dict[str, Any]] = []
         for port in self._ports():
             names = self._active.get(port.port)
-            shares = port_shares(self._in_force(port), crossing[port.place], names)
+            shares = port_shares(self._apply_measured_line(port), crossing[port.place], names)
             ports.append(
                 {
                     "port": port.port,
-                    "capacity_bps": self._in_force(port).capacity,
+                    "capacity_bps": self._apply_measured_line(port).capacity,
                     "scheme": port.scheme.value,
                     "n": sum(share.active for share in shares),
                     "active": [share.vc for share in shares if share.active],
@@ -270,7 +270,7 @@ class GfrControl(SwitchControl):
     def _link_changed(self, number: int, change: LinkChange) -> None:
         self.session.event("link_changed", port=number, why=change.why, **change.to_json())
 
-    def _in_force(self, port: PortConfig) -> PortConfig:
+    def _apply_measured_line(self, port: PortConfig) -> PortConfig:
         """The port on the line that it has."""
         bps = self._capacity_bps.get(port.port)
         if bps is None:
@@ -335,7 +335,7 @@ class GfrControl(SwitchControl):
         return [
             {
                 "port": number,
-                "capacity_bps": self._in_force(port).capacity,
+                "capacity_bps": self._apply_measured_line(port).capacity,
                 **line.to_json(now_s),
             }
             for port in self._ports()

@@ -190,7 +190,7 @@ def frame_rate_bytes(rate_bps: float, frame_bytes: int) -> float:
     return rate_bps * frame_bytes / (CELL_LINE_BITS * cells_of_frame(frame_bytes))
 
 
-MOST_BYTES_A_CELL = ETHERNET_HEADER_BYTES + CELL_PAYLOAD_BYTES - AAL5_TRAILER_BYTES
+MAX_BYTES_PER_CELL = ETHERNET_HEADER_BYTES + CELL_PAYLOAD_BYTES - AAL5_TRAILER_BYTES
 """54: bytes of frame in one cell when the frame fills it; longer frames have fewer."""
 
 
@@ -209,7 +209,7 @@ def police_settings(
     if pcr_bps < capacity_bps:
         pir = frame_rate_bytes(pcr_bps, mfs_frame_bytes)
     else:
-        pir = pcr_bps * MOST_BYTES_A_CELL / CELL_LINE_BITS
+        pir = pcr_bps * MAX_BYTES_PER_CELL / CELL_LINE_BITS
     cburst = mbs_cells * mfs_frame_bytes / cells_of_frame(mfs_frame_bytes)
     return MeterSettings(
         cir_bytes_per_s=round(cir),

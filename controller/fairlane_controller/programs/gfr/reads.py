@@ -61,9 +61,9 @@ async def read_ports(
                 vc = vcs.get(int(share["vc"]), f"id {share['vc']}")
                 said = config_names.get((name, port, vc), {})
                 row["vcs"].append(
-                    {"vc": vc, **said, **_share(share), **_seen(_slot(share) or 0, cells, rates, counted)}
+                    {"vc": vc, **said, **_share(share), **_vc_counters(_slot(share) or 0, cells, rates, counted)}
                 )
-        row["no_vc"] = _seen(program.NO_VC_SLOT + port, cells, rates, counted)
+        row["no_vc"] = _vc_counters(program.NO_VC_SLOT + port, cells, rates, counted)
         rows.append(row)
     return rows
 
@@ -88,7 +88,7 @@ def _share(entry: P4TableEntry) -> Row:
     }
 
 
-def _seen(
+def _vc_counters(
     slot: int, cells: dict[int, int] | None, rates: dict[int, int] | None, counted: dict[int, P4CounterData]
 ) -> Row:
     verdicts: dict[str, dict[str, int]] = {}

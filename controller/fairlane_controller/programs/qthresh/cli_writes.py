@@ -85,12 +85,12 @@ def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, ever
             asked = {**request, "port": port, "every": every}
             plan = changes.plan_policies(current, store, asked, lambda name: clients[name].endpoint)
             await changes.make(plan, clients, store)
-            return [dry_result(clients[name], _settings_told(plan, name)) for name in plan.change.entries]
+            return [dry_result(clients[name], _describe_setting_changes(plan, name)) for name in plan.change.entries]
 
     return asyncio.run(work())
 
 
-def _settings_told(plan: changes.PolicyPlan, switch: str) -> list[str]:
+def _describe_setting_changes(plan: changes.PolicyPlan, switch: str) -> list[str]:
     """What would change of the settings, in words."""
     told: list[str] = []
     for key, after in plan.settings.items():

@@ -90,7 +90,7 @@ class QthreshControl(SwitchControl):
     async def take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
         self._limits = await read_limits(client)
-        self._go_on_from(await read_policies(client))
+        self._resume_from(await read_policies(client))
         ports = sorted(self._limits)
         digests, flows = [DIGEST_T_RES, DIGEST_PORT_REPORT], 0
         if not self.session.dry_run:
@@ -113,7 +113,7 @@ class QthreshControl(SwitchControl):
             why=why.explain_take_over(flows, len(self._policies)),
         )
 
-    def _go_on_from(self, policies: dict[tuple[int, int], Policy]) -> None:
+    def _resume_from(self, policies: dict[tuple[int, int], Policy]) -> None:
         """Decide on from what is in force."""
         self._policies = policies
         self._deciders = {
@@ -284,7 +284,7 @@ class QthreshControl(SwitchControl):
             if not await self._put_threshold(client, new):
                 return
             self._policies[key] = new
-            decider.written(now, decision.qthresh_packets)
+            decider.record_write(now, decision.qthresh_packets)
             told = "threshold"
         elif decision.outcome is not self._outcomes.get(key):
             told = "decision"

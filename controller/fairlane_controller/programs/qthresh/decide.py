@@ -114,7 +114,7 @@ class ThresholdDecider:
             exact, bound = float(min(min_packets, capacity)), "the minimum"
         return self._decide(now_s, plan, exact, bound)
 
-    def written(self, now_s: float, packets: int) -> None:
+    def record_write(self, now_s: float, packets: int) -> None:
         """The switch holds `packets` since `now_s`."""
         self.in_force_packets = packets
         self._last_write_s = now_s

@@ -13,7 +13,7 @@ from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, 
 
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
-from fairlane_controller.programs.qthresh.new_flows import FlowPauses, MissedFlows, NewFlowCounts, ToldFlows
+from fairlane_controller.programs.qthresh.new_flows import FlowEvents, FlowPauses, MissedFlows, NewFlowCounts
 from fairlane_controller.programs.qthresh.shares import FlowCount
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import SwitchClient
@@ -81,7 +81,7 @@ class FlowKeeper:
         "Flows of the request that is on its way."
         self._some_waiting = asyncio.Event()
         self._missed = MissedFlows(log)
-        self._came, self._went = ToldFlows(log, "flow"), ToldFlows(log, "flow_gone")
+        self._came, self._went = FlowEvents(log, "flow"), FlowEvents(log, "flow_gone")
         self._pauses = FlowPauses()
         self._full_until_s = 0.0
 

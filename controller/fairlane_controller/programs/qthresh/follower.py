@@ -70,7 +70,7 @@ class DryFollower:
         )
         told = "threshold" if decision.outcome is Outcome.WRITE else "decision"
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
-            decider.written(now_s, decision.qthresh_packets)
+            decider.record_write(now_s, decision.qthresh_packets)
         elif decision.outcome is self._outcomes.get(key):
             return
         self._outcomes[key] = decision.outcome

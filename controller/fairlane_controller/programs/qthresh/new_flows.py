@@ -59,7 +59,7 @@ class MissedFlows:
         self._log.write("flows_missed", switch=switch, flows=told, why=why)
 
 
-class ToldFlows:
+class FlowEvents:
     """Says which flows came (`flow`) and went (`flow_gone`): an event each, and one event a period for all of a flood."""
 
     def __init__(self, log: Log, event: str) -> None:

@@ -71,7 +71,7 @@ def settings_of(wanted: PolicyConfig, before: PolicyState) -> PolicyState | None
     return wanted.settings.model_copy(update={"pinned_packets": before.pinned_packets})
 
 
-def settings_said(settings: PolicyState) -> dict[str, object]:
+def file_settings(settings: PolicyState) -> dict[str, object]:
     """What of the settings a file can say: with mode auto nothing about what was pinned once."""
     data = settings.model_dump(mode="json")
     if settings.mode is Mode.AUTO:
@@ -146,7 +146,7 @@ class QthreshPlan(Plan):
         current = {one.key: one for one in map(Policy.from_entry, entries) if one is not None}
         managed = managed_places(self.config, self.run) if self.run is not None else {}
         made, said = list[P4TableEntry](), set[tuple[int, int]]()
-        for one in self._of(switch):
+        for one in self._policies_of(switch):
             key = (one.port, one.traffic_class)
             said.add(key)
             limit = managed.get((switch, one.port)) or limits.get(one.port)
@@ -156,19 +156,19 @@ class QthreshPlan(Plan):
         rest = [one.entry for key, one in current.items() if key not in said and one.scheme is Scheme.DROP_TAIL]
         return [*made, *rest]
 
-    def _of(self, switch: str) -> list[PolicyConfig]:
+    def _policies_of(self, switch: str) -> list[PolicyConfig]:
         sections = self.config.sections
         return [one for one in (sections.policies or () if sections is not None else ()) if one.switch == switch]
 
     def remembered(self, switch: str) -> list[Remembered]:
         """Settings of policies that differ."""
         found: list[Remembered] = []
-        for one in self._of(switch):
+        for one in self._policies_of(switch):
             before = self.store.policy(switch, one.port, one.traffic_class)
             settings = settings_of(one, before)
             if settings is None:
                 continue
-            new, old = settings_said(settings), settings_said(before)
+            new, old = file_settings(settings), file_settings(before)
             # The weight is in the entry too, which is what counts.
             names = [name for name in {**new, **old} if new.get(name) != old.get(name) and name != "weight"]
             if names or settings.weight != before.weight:

@@ -52,7 +52,7 @@ class Control(Section):
     wfba_z: Annotated[float, Field(gt=0, le=255)] = 0.8
 
 
-_OF_A_VC = {"mcr_met": Name("MCR met", "%", 100), "mcr_met_5s": Name("MCR, worst 5 s", "%", 100)}
+_VC_METRICS = {"mcr_met": Name("MCR met", "%", 100), "mcr_met_5s": Name("MCR, worst 5 s", "%", 100)}
 _GOODPUT = {"vc_goodput_bps": Name("goodput", "Mbit/s", 1e-6)}
 
 
@@ -73,8 +73,12 @@ class Part(LabPart):
         "tcps": Name("TCPs a VC", kind=int),
         "udp_bps": Name("UDP rate", "Mbit/s", 1e-6),
     }
-    run_metrics: ClassVar[Mapping[str, Name]] = {"goodput_share": Name("of the ideal", "%", 100), **_OF_A_VC}
-    object_metrics: ClassVar[Mapping[str, Name]] = {**_GOODPUT, "vc_ratio": Name("of its ideal", "%", 100), **_OF_A_VC}
+    run_metrics: ClassVar[Mapping[str, Name]] = {"goodput_share": Name("of the ideal", "%", 100), **_VC_METRICS}
+    object_metrics: ClassVar[Mapping[str, Name]] = {
+        **_GOODPUT,
+        "vc_ratio": Name("of its ideal", "%", 100),
+        **_VC_METRICS,
+    }
     series_metrics: ClassVar[Mapping[str, Name]] = _GOODPUT
     value_labels: ClassVar[Mapping[tuple[str, str], str]] = {
         ("scheme", "double_epd"): "Double-EPD",

@@ -95,12 +95,12 @@ class GfrInSim(SimPart):
     def vcs(self, seen: Observed) -> list[VcResult]:
         scenario = self.world.config.scenario
         ports = list(gfr_ports(scenario, self.world.config.topology).values())
-        return vc_results(scenario, ports, self._of_vcs(), grown(seen.before.of_program, seen.after.of_program))
+        return vc_results(scenario, ports, self._sum_vc_samples(), grown(seen.before.of_program, seen.after.of_program))
 
     def series(self) -> Iterator[SeriesPoint]:
         """Goodput of each VC over time."""
-        return iter(vc_series(self._of_vcs()))
+        return iter(vc_series(self._sum_vc_samples()))
 
-    def _of_vcs(self) -> dict[str, list[tuple[float, float]]]:
+    def _sum_vc_samples(self) -> dict[str, list[tuple[float, float]]]:
         scenario = self.world.config.scenario
         return {vc.name: summed([self._samples[name] for name in connections_of(scenario, vc)]) for vc in scenario.vcs}

@@ -84,7 +84,7 @@ class QthreshInSim(SimPart):
             return ()
         world, control = self.world, self._control
         world.loop.stop_on_messages = True
-        weights = _FlowWeights.of(world.config)
+        weights = _FlowWeights.from_config(world.config)
         options = QthreshOptions(flow_weight=weights, probes=control.probes, keeps_counts=False)
         store = LoopStore(None)
         settings = PolicyState(
@@ -159,7 +159,7 @@ class _FlowWeights:
     by_sender: dict[object, float]
 
     @classmethod
-    def of(cls, config: SimConfig) -> _FlowWeights | None:
+    def from_config(cls, config: SimConfig) -> _FlowWeights | None:
         """None when every flow has the weight 1."""
         if all(flow.weight == 1.0 for flow in config.scenario.flows):
             return None

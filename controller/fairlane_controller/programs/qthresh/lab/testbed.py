@@ -78,7 +78,7 @@ class QthreshInMininet(MininetPart):
             ]
             known = [value for value in rows if value is not None]
             values[name] = factor * median(known) if known else None
-        steps = [(window.zero_s + t, value) for t, value in _in_force(seen, port)]
+        steps = [(window.zero_s + t, value) for t, value in _threshold_samples(seen, port)]
         return values | ({"qthresh_packets": mean_between(steps, window.start_s, window.end_s)} if steps else {})
 
     def port_series(self, seen: Seen, port: PortKey, name: str) -> Iterator[SeriesPoint]:
@@ -87,11 +87,11 @@ class QthreshInMininet(MininetPart):
             rows = seen.samples.measured.get(port, [])
             points = [(t, value * factor) for t, row in rows if (value := row[theirs]) is not None]
             yield from (SeriesPoint(t, name, metric, float(value)) for t, value in seen.window.series(points))
-        for t, value in _in_force(seen, port):
+        for t, value in _threshold_samples(seen, port):
             yield SeriesPoint(t, name, "qthresh_packets", value)
 
 
-def _in_force(seen: Seen, port: PortKey) -> list[tuple[float, float]]:
+def _threshold_samples(seen: Seen, port: PortKey) -> list[tuple[float, float]]:
     """(s after zero, packets) from which on a threshold was in force."""
     first = seen.running.thresholds.get(port)
     during = [event for event in seen.events if 0 < event["t_s"] <= seen.window.end_s - seen.window.zero_s]
