@@ -12,7 +12,7 @@ from fairlane_lab.problems import ExperimentError, Problem
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.results.folder import new_folder
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, in_this_process
+from fairlane_lab.sweep.runners import SIM, local_executor
 from fairlane_lab.sweep.workers import process_pool
 
 
@@ -53,7 +53,7 @@ def run_experiment(
     expand(definition, selection)
     campaign = Campaign(definition, selection, new_folder(definition.experiment.name, results))
     if processes == 1:
-        done = run_campaign(campaign, in_this_process(SIM))
+        done = run_campaign(campaign, local_executor(SIM))
     else:
         with process_pool(SIM, processes) as pool:
             done = run_campaign(campaign, pool.execute)

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 
-def known(value: Any) -> Any:
+def finite_or_none(value: Any) -> Any:
     """The value, or None for a number that is none (NaN, or without end)."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fairlane_lab.definition import Selection, load
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, in_this_process
+from fairlane_lab.sweep.runners import SIM, local_executor
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "ena-switch.txt"
 SHORT = {"ber": (1e-5,), "file_bytes": (1_000_000,)}
@@ -29,7 +29,7 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> Points:
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     folder = tmp_path_factory.mktemp("ena-switch")
     selection = Selection(repeats=1, values=SHORT)
-    done = run_campaign(Campaign(load("ena-switch"), selection, folder / "run"), in_this_process(SIM))
+    done = run_campaign(Campaign(load("ena-switch"), selection, folder / "run"), local_executor(SIM))
     if any("unknown field" in str(failure) for failure in done.failures):
         pytest.skip("the native module is older than its senders: make setup builds it anew")
     assert done.complete, done.failures

@@ -12,7 +12,7 @@ import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition import experiment_names
-from fairlane_lab.sweep.runners import Executor, in_this_process
+from fairlane_lab.sweep.runners import Executor, local_executor
 from rich.console import Console
 from test_lab_definition import FILE
 from typer.testing import CliRunner, Result
@@ -117,7 +117,7 @@ def test_ctrl_c_keeps_what_is_there(small: str, tmp_path: Path, monkeypatch: pyt
 
 def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def here(runner: str, _scheduler: str | None, _workers: int | None) -> Executor:
-        return in_this_process(runner)
+        return local_executor(runner)
 
     monkeypatch.setattr("fairlane_lab.cli.running.dask_cluster", here)
     command = ("sweep", small, "--workers", "1", "--folder", str(tmp_path / "set"), "--set", "threshold=4")

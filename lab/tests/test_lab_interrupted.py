@@ -20,7 +20,7 @@ from fairlane_lab.definition import Selection, load
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.runners import sim
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, in_this_process
+from fairlane_lab.sweep.runners import SIM, local_executor
 from typer.testing import CliRunner
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
@@ -122,7 +122,7 @@ def test_an_interrupted_sweep_goes_on_and_ends_with_the_same_bytes(driver: Path,
     assert f"{before['runs']} runs were there already" in lab(*command)
     assert summary_of(folder)["complete"]
     selection = Selection(repeats=40, values={"duration_s": (5,), "warmup_s": (3,)})
-    run_campaign(Campaign(load("qthresh-fig9"), selection, whole), in_this_process(SIM))
+    run_campaign(Campaign(load("qthresh-fig9"), selection, whole), local_executor(SIM))
     same_bytes([folder, whole])
 
 

@@ -12,7 +12,7 @@ from fairlane_lab.cli import app
 from fairlane_lab.definition import ExperimentError, Selection, expand, load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, in_this_process
+from fairlane_lab.sweep.runners import SIM, local_executor
 from typer.testing import CliRunner
 
 PROGRAM = '''
@@ -112,7 +112,7 @@ def test_what_is_not_there_is_told(folder: Path, old: str, new: str, message: st
 def test_a_program_of_the_user_s_runs_in_sim_with_its_settings_and_its_numbers(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     campaign = Campaign(load(str(folder / "mine.toml")), Selection(repeats=1), tmp_path / "run")
-    done = run_campaign(campaign, in_this_process(SIM))
+    done = run_campaign(campaign, local_executor(SIM))
     assert done.complete, done.failures
     sent = {point["params"]["names_errors"]: point["metrics"].get("own_sent") for point in done.summary["points"]}
     assert sent["True"] > 100_000 / 512
@@ -135,7 +135,7 @@ def test_dctcp_keeps_the_queue_of_a_port_that_marks_near_the_threshold(tmp_path:
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     file = REPOSITORY / "docs" / "examples" / "ecnmark" / "dctcp.toml"
     values = {"mark_at": (20, 40), "duration_s": (20,), "warmup_s": (8,)}
-    done = run_campaign(Campaign(load(str(file)), Selection(repeats=1, values=values), tmp_path), in_this_process(SIM))
+    done = run_campaign(Campaign(load(str(file)), Selection(repeats=1, values=values), tmp_path), local_executor(SIM))
     assert done.complete, done.failures
     for point in done.summary["points"]:
         metrics, mark_at = point["metrics"], point["params"]["mark_at"]

@@ -16,7 +16,7 @@ import pytest
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.report import RunFolderError, make_plots, open_run, result_table
 from fairlane_lab.report.draw_samples import MAX_POINTS, thin
-from fairlane_lab.report.labels import axis_label, name_of, number, rate_label, setting_label, shown
+from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
 from fairlane_lab.report.pictures import draw, to_inline_svg
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import PALETTE, colours
@@ -209,9 +209,9 @@ def test_colours_are_fixed_for_known_names_and_never_twice() -> None:
         (setting_label("delay_ms", 5), "one-way delay 5 ms"),
         (axis_label(name_of("fairness")), "fairness (min/max, %)"),
         (axis_label(name_of("goodput_bps[reno]")), "goodput, reno (Mbit/s)"),
-        (shown("fairness", 0.9164), "91.6"),
-        (shown("jain", 0.98512), "0.985"),
-        (shown("goodput_bps", None), "-"),
+        (format_metric("fairness", 0.9164), "91.6"),
+        (format_metric("jain", 0.98512), "0.985"),
+        (format_metric("goodput_bps", None), "-"),
         (number(12345.6), "12346"),
         (number(0.00044), "0.00044"),
     ],

@@ -104,9 +104,9 @@ def test_batches_appear_whole_and_are_taken_up_again(tmp_path: Path) -> None:
     fill(tmp_path, [("a", 0)]).flush()
     (tmp_path / "parts" / ".00002-1").mkdir()  # a batch that was being written when the power went
     store = fill(tmp_path, [("b", 0), ("a", 0)])
-    assert store.done() == {("a", 0)}
+    assert store.finished_runs() == {("a", 0)}
     store.merge()
-    assert Store(tmp_path).done() == {("a", 0), ("b", 0)}
+    assert Store(tmp_path).finished_runs() == {("a", 0), ("b", 0)}
     assert pq.read_table(tmp_path / "flows.parquet").num_rows == 4
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fairlane_lab.definition import Selection, load
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, in_this_process
+from fairlane_lab.sweep.runners import SIM, local_executor
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SHORT: dict[str, Sequence[Any]] = {"duration_s": (20,), "warmup_s": (8,)}
@@ -71,7 +71,7 @@ OF_SENDERS = (
 def test_the_table_is_the_one_that_is_kept(name: str, tmp_path: Path) -> None:
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     selection = Selection(repeats=1, values=TABLES[name])
-    done = run_campaign(Campaign(load(name), selection, tmp_path / "run"), in_this_process(SIM))
+    done = run_campaign(Campaign(load(name), selection, tmp_path / "run"), local_executor(SIM))
     assert done.complete, done.failures
     text = table(done.summary["points"], of_senders=name in SENDERS)
     path = SNAPSHOTS / f"{name}.txt"

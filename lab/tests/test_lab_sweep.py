@@ -18,7 +18,7 @@ from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
-from fairlane_lab.sweep.runners import SIM, find_runner, in_this_process
+from fairlane_lab.sweep.runners import SIM, find_runner, local_executor
 from fairlane_lab.sweep.testbed import mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
@@ -35,7 +35,7 @@ def definition() -> Definition:
 
 
 def test_one_process_and_two_give_the_same_bytes(tmp_path: Path) -> None:
-    one = run_campaign(Campaign(definition(), THREE, tmp_path / "one"), in_this_process(RUN))
+    one = run_campaign(Campaign(definition(), THREE, tmp_path / "one"), local_executor(RUN))
     with process_pool(RUN, 2) as pool:
         two = run_campaign(Campaign(definition(), THREE, tmp_path / "two"), pool.execute)
         again = run_campaign(Campaign(definition(), THREE, tmp_path / "again"), pool.execute)
@@ -49,7 +49,7 @@ def test_one_process_and_two_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_summary_has_aggregates_verdicts_and_what_it_was_run_with(tmp_path: Path) -> None:
-    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), in_this_process(RUN))
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), local_executor(RUN))
     summary = json.loads(done.path.read_text())
     assert summary == json.loads(json.dumps(done.summary))
     first = summary["points"][0]
@@ -86,13 +86,13 @@ def test_a_process_that_dies_takes_only_its_run_with_it(tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_a_usable_part_and_the_same_campaign_goes_on(tmp_path: Path) -> None:
     campaign = Campaign(definition(), THREE, tmp_path / "new")
-    stopped = run_campaign(campaign, in_this_process(INTERRUPTED))
+    stopped = run_campaign(campaign, local_executor(INTERRUPTED))
     assert (stopped.interrupted, stopped.complete, stopped.summary["runs"]) == (True, False, 1)
     assert json.loads(stopped.path.read_text())["complete"] is False
     assert pq.read_table(tmp_path / "new" / "runs.parquet").num_rows == 1
-    done = run_campaign(campaign, in_this_process(RUN))
+    done = run_campaign(campaign, local_executor(RUN))
     assert (done.interrupted, done.complete, done.skipped, done.summary["runs"]) == (False, True, 1, 18)
-    whole = run_campaign(Campaign(definition(), THREE, tmp_path / "whole"), in_this_process(RUN))
+    whole = run_campaign(Campaign(definition(), THREE, tmp_path / "whole"), local_executor(RUN))
     for table in DETERMINISTIC:
         assert (tmp_path / "new" / f"{table}.parquet").read_bytes() == (
             whole.path.parent / f"{table}.parquet"
@@ -100,37 +100,37 @@ def test_ctrl_c_leaves_a_usable_part_and_the_same_campaign_goes_on(tmp_path: Pat
 
 
 def test_more_repeats_are_added_to_what_is_there(tmp_path: Path) -> None:
-    run_campaign(Campaign(definition(), Selection(repeats=1), tmp_path / "new"), in_this_process(RUN))
-    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), in_this_process(RUN))
+    run_campaign(Campaign(definition(), Selection(repeats=1), tmp_path / "new"), local_executor(RUN))
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), local_executor(RUN))
     assert (done.skipped, done.summary["runs"], done.complete) == (6, 18, True)
 
 
 def test_a_folder_of_something_else_is_refused_and_can_be_set_aside(tmp_path: Path) -> None:
     folder = tmp_path / "new"
-    run_campaign(Campaign(definition(), THREE, folder), in_this_process(RUN))
+    run_campaign(Campaign(definition(), THREE, folder), local_executor(RUN))
     with pytest.raises(CampaignError, match="holds results of something else: seed was 1, is 2"):
-        run_campaign(Campaign(definition(), Selection(seed=2), folder), in_this_process(RUN))
+        run_campaign(Campaign(definition(), Selection(seed=2), folder), local_executor(RUN))
     changed = load_text(FILE.replace("warmup_s = 5", "warmup_s = 6"), "small.toml", "small")
     with pytest.raises(CampaignError, match="definition_sha256 was"):
-        run_campaign(Campaign(changed, THREE, folder), in_this_process(RUN))
+        run_campaign(Campaign(changed, THREE, folder), local_executor(RUN))
     assert set_aside(folder) == tmp_path / "new-old"
-    assert run_campaign(Campaign(changed, THREE, folder), in_this_process(RUN)).complete
+    assert run_campaign(Campaign(changed, THREE, folder), local_executor(RUN)).complete
 
 
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(CampaignError, match=r"not empty and has no campaign\.json"):
-        run_campaign(Campaign(definition(), THREE, tmp_path), in_this_process(RUN))
+        run_campaign(Campaign(definition(), THREE, tmp_path), local_executor(RUN))
 
 
 def test_without_a_result_no_folder_is_left(tmp_path: Path) -> None:
-    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), in_this_process("nowhere:run"))
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), local_executor("nowhere:run"))
     assert not (tmp_path / "new").exists()
     assert done.failures[0].error.startswith("the runner nowhere:run is not there")
 
 
 def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path) -> None:
-    here = run_campaign(Campaign(definition(), THREE, tmp_path / "here"), in_this_process(FAILS))
+    here = run_campaign(Campaign(definition(), THREE, tmp_path / "here"), local_executor(FAILS))
     there = run_campaign(Campaign(definition(), THREE, tmp_path / "there"), dask_cluster(FAILS, workers=2, batch=2))
     assert there.summary["points"] == here.summary["points"]
     assert sorted((each.point, each.repeat) for each in there.failures) == sorted((each.point, each.repeat) for each in here.failures)  # fmt: skip
@@ -201,7 +201,7 @@ def test_the_first_repeats_of_all_points_come_first_and_the_dear_ones_of_them() 
 def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Path) -> None:
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     selection = Selection(repeats=1, values={"duration_s": (8,), "threshold": (5, "auto")})
-    one = run_campaign(Campaign(definition(), selection, tmp_path / "one"), in_this_process(SIM))
+    one = run_campaign(Campaign(definition(), selection, tmp_path / "one"), local_executor(SIM))
     with process_pool(SIM, 2) as pool:
         two = run_campaign(Campaign(definition(), selection, tmp_path / "two"), pool.execute)
     assert one.complete, one.failures

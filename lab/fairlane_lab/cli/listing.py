@@ -229,7 +229,7 @@ def _paper_table(source: str, numbers: Sequence[PaperNumbers]) -> Table:
         table.add_column("\n".join(part for part in (group, base, names[metric].unit) if part), justify="right")
     for each in numbers:
         where = ", ".join(f"{name} {_condition(condition)}" for name, condition in each.where.items())
-        values = (labels.shown(metric, each.values.get(metric), names[metric]) for metric in metrics)
+        values = (labels.format_metric(metric, each.values.get(metric), names[metric]) for metric in metrics)
         table.add_row(where or "everywhere", *values)
     return table
 

@@ -34,8 +34,8 @@ from fairlane_lab.definition import Definition, ExperimentError, Selection, expa
 from fairlane_lab.paths import results_root
 from fairlane_lab.results.folder import new_folder
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sweep.campaign import Campaign, CampaignError, Done, run_campaign, set_aside
-from fairlane_lab.sweep.runners import MININET, SIM, Executor, Outcome, in_this_process
+from fairlane_lab.sweep.campaign import Campaign, CampaignError, CampaignResult, run_campaign, set_aside
+from fairlane_lab.sweep.runners import MININET, SIM, Executor, Outcome, local_executor
 from fairlane_lab.sweep.testbed import mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
@@ -81,7 +81,7 @@ def run(
             if selection.runtime == "mininet":
                 executor = _mininet(definition, target, bar)
             elif jobs == 1:
-                executor = in_this_process(RUNNERS["sim"], bar.within)
+                executor = local_executor(RUNNERS["sim"], bar.record_progress)
             else:
                 executor = pool.execute
             done = _run(campaign, executor, bar, stop)
@@ -146,11 +146,11 @@ def _mininet(definition: Definition, target: str, bar: _Bar) -> Executor:
     return mininet_testbed(target, definition.experiment.mininet.parallel, bar.say, RUNNERS["mininet"])
 
 
-def _run(campaign: Campaign, executor: Executor, bar: _Bar, stop: Stop) -> Done:
+def _run(campaign: Campaign, executor: Executor, bar: _Bar, stop: Stop) -> CampaignResult:
     bar.begin(campaign.definition.experiment.name, campaign.scenarios())
     try:
         done = run_campaign(campaign, executor, bar.finished)
-        return replace(done, interrupted=True, stopped="") if stop.asked else done
+        return replace(done, interrupted=True, stopped="") if stop.is_requested else done
     except CampaignError as error:
         bar.close()
         fail(f"{error}; --fresh begins again")
@@ -159,7 +159,7 @@ def _run(campaign: Campaign, executor: Executor, bar: _Bar, stop: Stop) -> Done:
         fail(str(error))
 
 
-def _finish(campaign: Campaign, done: Done, bar: _Bar, plots: bool, check: bool, as_json: bool) -> int:
+def _finish(campaign: Campaign, done: CampaignResult, bar: _Bar, plots: bool, check: bool, as_json: bool) -> int:
     """Show what came out; returns the exit code."""
     bar.end()
     pictures = _plots(campaign.folder) if plots and done.summary["points"] else []
@@ -237,7 +237,7 @@ class _Bar:
         self._progress.stop()
         self._task = None
 
-    def within(self, scenario: Scenario, passed_s: float) -> None:
+    def record_progress(self, scenario: Scenario, passed_s: float) -> None:
         """Some of a run has passed."""
         key = (scenario.point, scenario.repeat)
         self._advance(passed_s - self._partial.get(key, 0.0))

@@ -18,7 +18,7 @@ class Stop:
     number: int | None = None
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether somebody wants us to end, wherever the KeyboardInterrupt went."""
         return self.number is not None
 
@@ -38,7 +38,7 @@ def stoppable() -> Generator[Stop]:
     stop = Stop()
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        again, stop.number = stop.asked, stop.number or number
+        again, stop.number = stop.is_requested, stop.number or number
         if number == signal.SIGINT or not again:
             raise KeyboardInterrupt
 

@@ -15,7 +15,7 @@ from fairlane_lab.definition.metric import parse_metric
 from fairlane_lab.definition.names import PARAMETERS, Name
 from fairlane_lab.sweep.runners import Failure
 
-SHOWN_FAILURES = 10
+MAX_SHOWN_FAILURES = 10
 
 
 def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
@@ -40,7 +40,7 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     mark = {True: "[green]met[/green]     ", False: "[red]not met[/red] ", None: "[yellow]no data[/yellow] "}[
         verdict["met"]
     ]
-    about = Name("quotient", "%", 100) if verdict.get("relative_to") else _about(verdict["metric"])
+    about = Name("quotient", "%", 100) if verdict.get("relative_to") else _metric_name(verdict["metric"])
     per = ", ".join(f"{name} {value}" for name, value in verdict["per"].items() if name != "point")
     if not per and len(verdict["points"]) == 1 and verdict["points"] != ["only"]:
         per = verdict["points"][0]
@@ -51,7 +51,7 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     return f"{mark} {verdict['text']}{' · ' + per if per else ''}: {value}"
 
 
-def _about(metric: str) -> Name:
+def _metric_name(metric: str) -> Name:
     if metric in PARAMETERS:
         return PARAMETERS[metric]
     first, divisor = parse_metric(metric)
@@ -71,8 +71,8 @@ def show_failures(failures: Sequence[Failure]) -> None:
     table.add_column("point")
     table.add_column("repeat", justify="right")
     table.add_column("why", overflow="fold")
-    for failure in failures[:SHOWN_FAILURES]:
+    for failure in failures[:MAX_SHOWN_FAILURES]:
         table.add_row(failure.point, str(failure.repeat), failure.error)
     errors.print(table)
-    if len(failures) > SHOWN_FAILURES:
-        errors.print(f"… and {len(failures) - SHOWN_FAILURES} more; all are in summary.json", style="dim")
+    if len(failures) > MAX_SHOWN_FAILURES:
+        errors.print(f"… and {len(failures) - MAX_SHOWN_FAILURES} more; all are in summary.json", style="dim")

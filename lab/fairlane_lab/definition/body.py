@@ -187,6 +187,6 @@ TEMPLATED = ("program", "topology", "flows", "vcs", "tcp", "control", "changes",
 """The sections in which `$param` and `= expression` may stand."""
 
 
-def given(model: Strict) -> dict[str, Any]:
+def explicit_values(model: Strict) -> dict[str, Any]:
     """What a file says itself, without what it leaves out."""
     return {name: value for name, value in model.model_dump().items() if value is not None}

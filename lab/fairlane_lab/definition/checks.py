@@ -102,12 +102,12 @@ class _Names:
         experiment = definition.experiment
         for index, numbers in enumerate(experiment.paper_numbers):
             shared = definition.source.is_of_base(place(("paper_numbers", index)))
-            yield from self._where(numbers.where, ("paper_numbers", index, "where"), shared=shared)
+            yield from self._check_where(numbers.where, ("paper_numbers", index, "where"), shared=shared)
             for name in numbers.values:
                 yield from self._metric(name, ("paper_numbers", index, "values", name), False)
         for index, expectation in enumerate(experiment.expect):
             path = ("expect", index)
-            yield from self._where(expectation.where, (*path, "where"))
+            yield from self._check_where(expectation.where, (*path, "where"))
             if not (expectation.over and expectation.metric in self._values):
                 yield from self._metric(expectation.metric, (*path, "metric"), True)
             for number, name in enumerate(expectation.per):
@@ -115,12 +115,12 @@ class _Names:
                     yield from self._parameter(name, (*path, "per", number))
             if expectation.over:
                 yield from self._parameter(expectation.over, (*path, "over"))
-            yield from self._where(dict(expectation.relative_to), (*path, "relative_to"))
+            yield from self._check_where(dict(expectation.relative_to), (*path, "relative_to"))
             for name in expectation.given:
                 yield from self._metric(name, (*path, "given", name), True)
         for index, note in enumerate(experiment.notes):
             shared = definition.source.is_of_base(place(("notes", index)))
-            yield from self._where(note.where, ("notes", index, "where"), ("runtime",), shared)
+            yield from self._check_where(note.where, ("notes", index, "where"), ("runtime",), shared)
             if note.share is not None and note.is_remark:
                 text = "needs both min and max: a note that explains any difference explains none"
                 yield Problem(place(("notes", index, "share")), text)
@@ -128,12 +128,12 @@ class _Names:
                 yield from self._metric(name, ("notes", index, "metrics", number), False)
         for index, relative in enumerate(experiment.relative):
             yield from self._metric(relative.metric, ("relative", index, "metric"), False)
-            yield from self._where(dict(relative.to), ("relative", index, "to"))
+            yield from self._check_where(dict(relative.to), ("relative", index, "to"))
         for index, name in enumerate(experiment.main_metrics):
             yield from self._metric(name, ("main_metrics", index), True)
 
     def plot(self, plot: Plot, path: tuple[str | int, ...], shared: bool) -> Iterable[Problem]:
-        yield from self._where(plot.where, (*path, "where"), shared=shared)
+        yield from self._check_where(plot.where, (*path, "where"), shared=shared)
         axes: list[tuple[str, str | None, tuple[str, ...]]] = []
         metrics: list[tuple[str, str | list[str]]] = []
         if isinstance(plot, Bars):
@@ -171,7 +171,7 @@ class _Names:
         if plot.panel is not None:
             yield from self._parameter(plot.panel, (*path, "panel"))
 
-    def _where(
+    def _check_where(
         self, where: Where, path: tuple[str | int, ...], extra: Sequence[str] = (), shared: bool = False
     ) -> Iterable[Problem]:
         """`extra`: further names. `shared`: of a base that several experiments have, with values that this one need not have."""

@@ -19,7 +19,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, given
+from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, explicit_values
 from fairlane_lab.definition.names import PARAMETERS, SENDER_PARAMETERS, SWITCH_PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
@@ -282,7 +282,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         duration_s=body.run.duration_s,
         warmup_s=body.run.warmup_s,
         program=resolution.program,
-        tcp=TcpOptions(**given(body.tcp)),
+        tcp=TcpOptions(**explicit_values(body.tcp)),
         control=resolution.control,
         changes=tuple(Change(**change.model_dump()) for change in body.changes),
         vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
@@ -354,12 +354,12 @@ def _flow(spec: FlowSpec) -> Flow:
         sender=spec.sender,
         receiver=spec.receiver,
         variant=spec.variant,
-        app=App(**given(spec.app)),
+        app=App(**explicit_values(spec.app)),
         start_s=spec.start_s,
         stop_s=spec.stop_s,
         weight=spec.weight,
         window_packets=spec.window_packets,
         connections=spec.connections,
-        tcp=given(spec.tcp),
+        tcp=explicit_values(spec.tcp),
         vc=spec.vc,
     )

@@ -22,7 +22,7 @@ from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, place, unknown
 
-_OF_ONE_FILE = ("name", "also")
+_NOT_INHERITED_KEYS = ("name", "also")
 _LAST_STEP = re.compile(r'(\.[^.\[\]"]+|\[\d+\]|\.?"[^"]*")$')
 
 Steps = tuple[str | int, ...]
@@ -86,8 +86,10 @@ def make_source(document: Mapping[str, Any], file: Path, above: tuple[Path, ...]
         names = " → ".join(shown(each) for each in (*chain[chain.index(path.resolve()) :], path))
         _refuse(file, [Problem("extends", f"goes round in a circle: {names}")])
     below = parse_source(_text(path), path, chain)
-    merge = _Merge(file, {each: of for each, of in below.files.items() if each not in _OF_ONE_FILE})
-    merged = merge.tables({key: value for key, value in below.document.items() if key not in _OF_ONE_FILE}, own, ())
+    merge = _Merge(file, {each: of for each, of in below.files.items() if each not in _NOT_INHERITED_KEYS})
+    merged = merge.tables(
+        {key: value for key, value in below.document.items() if key not in _NOT_INHERITED_KEYS}, own, ()
+    )
     merge.append(merged, added)
     _refuse(file, merge.problems)
     return Source(merged, file, merge.files, (path, *below.bases))

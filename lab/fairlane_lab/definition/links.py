@@ -23,7 +23,7 @@ from fairlane_lab.topology_scripts import (
     Share,
 )
 
-OF_A_DIRECTION = frozenset(
+DIRECTION_KEYS = frozenset(
     name for field, info in Direction.model_fields.items() for name in (field, info.validation_alias) if name
 )
 """Keys of a topology file's link that a preset replaces."""
@@ -69,7 +69,7 @@ class LinkChanges(Strict):
         """Change a link of a topology document."""
         values = {name: value for name, value in self.model_dump().items() if value is not None}
         if self.preset is not None:
-            for key in [key for key in link if key in OF_A_DIRECTION or key in ("bandwidth", "a_to_b", "b_to_a")]:
+            for key in [key for key in link if key in DIRECTION_KEYS or key in ("bandwidth", "a_to_b", "b_to_a")]:
                 del link[key]
         if "rate_bps" in values:
             link["bandwidth"] = values.pop("rate_bps")

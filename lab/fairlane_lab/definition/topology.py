@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from fairlane_controller.documents import is_file
 
-from fairlane_lab.definition.body import PortChanges, TopologySpec, given
+from fairlane_lab.definition.body import PortChanges, TopologySpec, explicit_values
 from fairlane_lab.definition.links import ChangeSpec
 from fairlane_lab.problems import Problem, place, unknown
 from fairlane_lab.topology_scripts import FOLDER, fl_changes, fl_topology
@@ -135,5 +135,5 @@ def _as_object(link: Any) -> Document:
 def _change_port(switches: Document, name: str, changes: PortChanges) -> None:
     switch, port = name.split("-p")
     spec = switches[switch].setdefault("ports", {}).setdefault(port, {})
-    for key, value in given(changes).items():
+    for key, value in explicit_values(changes).items():
         spec["rate" if key == "rate_bps" else key] = value

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fairlane_lab.sim.result import Observed
     from fairlane_lab.sim.world import SimWorld
     from fairlane_lab.testbed.bed import Bed
-    from fairlane_lab.testbed.collect import Seen
+    from fairlane_lab.testbed.collect import RunRecords
     from fairlane_lab.testbed.plan import Plan
     from fairlane_lab.testbed.port_watch import PortWatch
 
@@ -271,17 +271,17 @@ class MininetPart:
         """What samples its ports; None: their queues are watched, and nothing else."""
         return None
 
-    def port_values(self, seen: Seen, port: PortKey) -> dict[str, Any]:
+    def port_values(self, seen: RunRecords, port: PortKey) -> dict[str, Any]:
         """`PortResult.values` of a managed port."""
         del seen, port
         return {}
 
-    def port_series(self, seen: Seen, port: PortKey, name: str) -> Iterable[SeriesPoint]:
+    def port_series(self, seen: RunRecords, port: PortKey, name: str) -> Iterable[SeriesPoint]:
         """Series of a managed port, which they call `name`."""
         del seen, port, name
         return ()
 
-    def finish(self, result: RunResult, seen: Seen) -> None:
+    def finish(self, result: RunResult, seen: RunRecords) -> None:
         """Add to a run's result."""
         ends: list[dict[PortKey, Mapping[str, Any]]] = []
         for at_s in (seen.window.start_s, seen.window.end_s):

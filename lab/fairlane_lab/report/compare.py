@@ -103,9 +103,9 @@ def compare_table(comparison: Comparison, metrics: Sequence[str] | None = None, 
         for row in mine:
             table.add_row(
                 f" {row.point}",
-                labels.shown(metric, row.a, name),
+                labels.format_metric(metric, row.a, name),
                 _range(metric, row.a_lo, row.a_hi, name),
-                labels.shown(metric, row.b, name),
+                labels.format_metric(metric, row.b, name),
                 _range(metric, row.b_lo, row.b_hi, name),
                 "-" if row.difference is None else f"{row.difference * 100:+.1f}",
                 "[red]*[/red]" if row.outside else "",
@@ -126,7 +126,9 @@ def _compared(point: str, metric: str, a: Spread, b: Spread) -> Compared:
 
 
 def _range(metric: str, low: float, high: float, name: Any) -> str:
-    return f"{labels.shown(metric, low, name)}..{labels.shown(metric, high, name)}" if low != high else ""
+    return (
+        f"{labels.format_metric(metric, low, name)}..{labels.format_metric(metric, high, name)}" if low != high else ""
+    )
 
 
 def _names(a: RunFolder, b: RunFolder) -> tuple[str, str]:

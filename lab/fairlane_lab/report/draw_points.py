@@ -383,7 +383,7 @@ def _field(
             ha="center",
             va="center",
             fontsize=8.5 if len(xs) <= 20 else 6.5,
-            color=_over(float(scale(shown))),
+            color=_text_colour(float(scale(shown))),
         )
         if run.paper_values(point, plot.metric):
             axis.add_patch(
@@ -402,7 +402,7 @@ def _field(
         axis.set_ylabel(labels.axis_label(labels.name_of(plot.y)))
 
 
-def _over(share: float) -> str:
+def _text_colour(share: float) -> str:
     """Letters that read on the colour beneath: never black or white itself, which a dark page would turn round."""
     return "#fdfdfd" if share < 0.55 else "#111111"
 

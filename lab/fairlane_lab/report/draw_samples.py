@@ -268,7 +268,7 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
         return finish(figure, legend, title)
     bys = ordered(everything["by"])
     chosen = colours(map(str, bys))
-    name = TRANSFER_METRICS.get(plot.metric) if _of_transfers(plot) else None
+    name = TRANSFER_METRICS.get(plot.metric) if _is_per_transfer(plot) else None
     name = name or labels.name_of(plot.metric)
     for index, (axis, panel) in enumerate(zip(axes, values_of_panel, strict=True)):
         for by in bys:
@@ -297,7 +297,7 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
             axis.xaxis.set_major_formatter(PLAIN)
         axis.set_ylim(0, 101)
         if index % columns == 0:
-            axis.set_ylabel(f"{'transfers' if _of_transfers(plot) else 'flows'} (%)")
+            axis.set_ylabel(f"{'transfers' if _is_per_transfer(plot) else 'flows'} (%)")
         if index + columns >= len(axes):
             axis.set_xlabel(labels.axis_label(name))
             axis.tick_params(labelbottom=True)
@@ -305,13 +305,13 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
     return finish(figure, legend, title)
 
 
-def _of_transfers(plot: Cdf) -> bool:
+def _is_per_transfer(plot: Cdf) -> bool:
     return plot.metric in ("completion_s", "bytes")
 
 
 def _values(plot: Cdf, run: RunFolder) -> pd.DataFrame:
     """Columns `value`, `by`, `panel` of every transfer (or flow) of the points that match."""
-    table = run.transfers if _of_transfers(plot) else run.flows
+    table = run.transfers if _is_per_transfer(plot) else run.flows
     params = {point.name: point.params for point in run.select(plot.where)}
     if table.empty or plot.metric not in table:
         return pd.DataFrame()

@@ -102,7 +102,7 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def shown(metric: str, value: float | None, name: Name | None = None, digits: int = 4) -> str:
+def format_metric(metric: str, value: float | None, name: Name | None = None, digits: int = 4) -> str:
     """A metric's value as it is shown, without its unit: `93.4` for a fairness of 0.934; a dash for nothing."""
     if value is None or not math.isfinite(value):
         return "-"

@@ -23,7 +23,7 @@ from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.side_by_side import Table, shown_metrics, side_by_side
 from fairlane_lab.report.style import mark
 from fairlane_lab.report.traces import Trace, read_traces
-from fairlane_lab.report.verdict_table import Asked, Tally, group_by_text, tally, verdict_table, worst
+from fairlane_lab.report.verdict_table import ExpectedBound, Tally, group_by_text, tally, verdict_table, worst
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Section:
 
     pair: Pair
     table: Table
-    verdicts: list[Asked]
+    verdicts: list[ExpectedBound]
     tallies: dict[str, Tally]
     pictures: list[Picture]
     differences: list[DifferenceLine]
@@ -190,7 +190,7 @@ def _line(line: Line) -> DifferenceLine:
     name = labels.rate_name(labels.name_of(line.metric), largest)
 
     def describe(each: Difference) -> str:
-        value, reference = (labels.shown(line.metric, number, name) for number in (each.value, each.reference))
+        value, reference = (labels.format_metric(line.metric, number, name) for number in (each.value, each.reference))
         return f"{each.point}: {value} instead of {reference} ({each.share * 100:+.0f} %)"
 
     measured = mark(line.measured).label

@@ -122,9 +122,13 @@ def ordered_sources(pair: Pair, points: Iterable[tuple[str, dict[str, Point]]], 
 def _cell(pair: Pair, points: dict[str, Point], metric: str, source: str, name: Name) -> Cell:
     if source in points:
         spread = points[source].get(metric)
-        return Cell(labels.shown(metric, spread.value, name), spread_text(metric, spread, name)) if spread else Cell()
+        return (
+            Cell(labels.format_metric(metric, spread.value, name), spread_text(metric, spread, name))
+            if spread
+            else Cell()
+        )
     value = pair.paper_values(points, metric).get("" if source == "paper" else source)
-    return Cell() if value is None else Cell(labels.shown(metric, value, name))
+    return Cell() if value is None else Cell(labels.format_metric(metric, value, name))
 
 
 def _largest(points: Iterable[tuple[str, dict[str, Point]]], metric: str) -> float:

@@ -94,17 +94,17 @@ def _rows_below(run: RunFolder, point: Point, names: Mapping[str, Name]) -> Iter
     theirs = {metric: run.paper_values(point, metric) for metric in names}
     for source in dict.fromkeys(source for values in theirs.values() for source in values):
         cells = [(metric, values.get(source)) for metric, values in theirs.items()]
-        yield source or "paper", ["" if v is None else labels.shown(m, v, names[m]) for m, v in cells]
+        yield source or "paper", ["" if v is None else labels.format_metric(m, v, names[m]) for m, v in cells]
 
 
 def spread_text(metric: str, spread: Spread, name: Name) -> str:
     """`8.9..9.6`, empty with one run or without a spread."""
-    low, high = (labels.shown(metric, value, name, 3) for value in (spread.bottom, spread.top))
+    low, high = (labels.format_metric(metric, value, name, 3) for value in (spread.bottom, spread.top))
     return f"{low}..{high}" if spread.runs > 1 and low != high else ""
 
 
 def _cell(run: RunFolder, point: Point, metric: str, name: Name, in_brackets: bool) -> str:
     spread = point.get(metric)
-    text = labels.shown(metric, spread.value if spread else None, name)
+    text = labels.format_metric(metric, spread.value if spread else None, name)
     own = run.paper_values(point, metric).get("") if in_brackets else None
-    return f"{text} [dim]({labels.shown(metric, own, name)})[/dim]" if own is not None else text
+    return f"{text} [dim]({labels.format_metric(metric, own, name)})[/dim]" if own is not None else text

@@ -28,7 +28,7 @@ class Outcome:
 
 
 @dataclass
-class Asked:
+class ExpectedBound:
     """One bound: for a case, or for all."""
 
     text: str
@@ -68,15 +68,15 @@ class Summed:
     of: int
 
 
-def group_by_text(rows: list[Asked]) -> list[tuple[str, list[Asked]]]:
+def group_by_text(rows: list[ExpectedBound]) -> list[tuple[str, list[ExpectedBound]]]:
     """Rows of the same sentence together, in the file's order."""
-    found: dict[str, list[Asked]] = {}
+    found: dict[str, list[ExpectedBound]] = {}
     for row in rows:
         found.setdefault(row.text, []).append(row)
     return list(found.items())
 
 
-def worst(rows: list[Asked], runtime: str) -> Summed | None:
+def worst(rows: list[ExpectedBound], runtime: str) -> Summed | None:
     """The first outcome that was not met, else the first open one, else the first; None when it is not asked in this runtime."""
     outcomes = [
         row.outcomes[runtime] for row in rows if runtime in row.outcomes and row.outcomes[runtime].state != "not asked"
@@ -88,9 +88,9 @@ def worst(rows: list[Asked], runtime: str) -> Summed | None:
     return Summed(chosen.state, chosen.value, chosen.at, sum(each.state == "met" for each in outcomes), len(outcomes))
 
 
-def verdict_table(pair: Pair) -> list[Asked]:
+def verdict_table(pair: Pair) -> list[ExpectedBound]:
     """Every bound in the file's order; a runtime for which it is not asked has `not asked`."""
-    found: dict[tuple[str, str, str], Asked] = {}
+    found: dict[tuple[str, str, str], ExpectedBound] = {}
     for run in pair.runs:
         verdicts: list[Mapping[str, Any]] = run.summary.get("verdicts", [])
         overs = {str(entry["text"]): entry.get("over") for entry in run.definition.get("expect", [])}
@@ -100,7 +100,7 @@ def verdict_table(pair: Pair) -> list[Asked]:
             per = ", ".join(labels.setting_label(name, value) for name, value in params.items() if name != over)
             at = labels.setting_label(over, params[over]) if over and over in params else ""
             key = (str(verdict["text"]), bound_text(verdict), per)
-            asked = found.setdefault(key, Asked(*key))
+            asked = found.setdefault(key, ExpectedBound(*key))
             asked.outcomes[run.runtime] = Outcome(_state(verdict["met"]), _value(verdict), at, _margin(verdict))
     for asked in found.values():
         for run in pair.runs:
@@ -108,7 +108,7 @@ def verdict_table(pair: Pair) -> list[Asked]:
     return list(found.values())
 
 
-def tally(rows: list[Asked], runtime: str) -> Tally:
+def tally(rows: list[ExpectedBound], runtime: str) -> Tally:
     """The count of one runtime."""
     states = [row.outcomes[runtime].state for row in rows if runtime in row.outcomes]
     met, missed = states.count("met"), states.count("not met")
@@ -127,8 +127,12 @@ def bound_text(verdict: Mapping[str, Any]) -> str:
     unit = _unit(metric)
     tail = f" {unit}" if unit else ""
     if low is not None and high is not None:
-        return f"{_shown(metric, low)} to {_shown(metric, high)}{tail}"
-    return f"at least {_shown(metric, low)}{tail}" if high is None else f"at most {_shown(metric, high)}{tail}"
+        return f"{_format_bound(metric, low)} to {_format_bound(metric, high)}{tail}"
+    return (
+        f"at least {_format_bound(metric, low)}{tail}"
+        if high is None
+        else f"at most {_format_bound(metric, high)}{tail}"
+    )
 
 
 def _value(verdict: Mapping[str, Any]) -> str:
@@ -157,10 +161,10 @@ def _unit(metric: str) -> str:
 
 def _text(metric: str, value: float) -> str:
     """In the metric's unit; a quotient in per cent, as the sentences say it."""
-    return labels.number(value * 100, 3) if " / " in metric else labels.shown(metric, value)
+    return labels.number(value * 100, 3) if " / " in metric else labels.format_metric(metric, value)
 
 
-def _shown(metric: str, value: Any) -> str:
+def _format_bound(metric: str, value: Any) -> str:
     text = _text(metric, float(value))
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -65,7 +65,7 @@ class Store:
         draft.replace(self._parts / f"{number:05d}")
         self._waiting = []
 
-    def done(self) -> set[tuple[str, int]]:
+    def finished_runs(self) -> set[tuple[str, int]]:
         """(point, repeat) of every run that is on the disk."""
         found: set[tuple[str, int]] = set()
         for folder in (self.folder, *self._part_folders()):

@@ -13,7 +13,7 @@ from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.load import Definition
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.definition.strict import matches
-from fairlane_lab.known import known
+from fairlane_lab.known import finite_or_none
 from fairlane_lab.results import tables
 from fairlane_lab.results.rows import KEY, Row, merged_about, param_value
 from fairlane_lab.results.statistics import CONFIDENCE, aggregate, coverage
@@ -109,4 +109,8 @@ def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
 
 def _rows(path: Path) -> list[Row]:
     table = tables.read(path)
-    return [] if table is None else [{name: known(value) for name, value in row.items()} for row in table.to_pylist()]
+    return (
+        []
+        if table is None
+        else [{name: finite_or_none(value) for name, value in row.items()} for row in table.to_pylist()]
+    )

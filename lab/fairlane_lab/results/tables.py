@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlane_lab.definition.names import column_kind
-from fairlane_lab.known import known
+from fairlane_lab.known import finite_or_none
 from fairlane_lab.results.rows import KEY, Row
 
 TABLES: Mapping[str, tuple[str, ...]] = {
@@ -49,7 +49,7 @@ def to_table(name: str, rows: Sequence[Row]) -> pa.Table:
 
 
 def _cast(value: Any, kind: pa.DataType) -> Any:
-    value = known(value)
+    value = finite_or_none(value)
     if value is None:
         return None
     return round(value) if pa.types.is_integer(kind) else value

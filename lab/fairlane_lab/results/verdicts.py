@@ -65,7 +65,9 @@ def judge(expectations: Sequence[Expectation], points: Sequence[PointRuns], runt
             verdicts.append(_verdict(expectation, {}, [], None, None))
         for key, group in groups.items():
             per = dict(zip(expectation.per, key, strict=True))
-            verdicts.append(_over(reference, per, group) if expectation.over else _all(reference, per, group))
+            verdicts.append(
+                _judge_picked_point(reference, per, group) if expectation.over else _all(reference, per, group)
+            )
     return verdicts
 
 
@@ -109,7 +111,7 @@ def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]
     return _verdict(expectation, per, names, worst, _margin(expectation, worst) >= 0)
 
 
-def _over(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
+def _judge_picked_point(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
     expectation = reference.expectation
     over = expectation.over or ""
     candidates: list[tuple[PointRuns, float]] = []

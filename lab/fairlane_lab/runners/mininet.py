@@ -26,7 +26,7 @@ from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.claims import claimed_instances
 from fairlane_lab.testbed.collect import VoidError, collect
-from fairlane_lab.testbed.facts import about_bed
+from fairlane_lab.testbed.facts import describe_bed
 from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
 from fairlane_lab.testbed.scripts import fl_control
@@ -35,12 +35,12 @@ TARGETS = ("embedded", "bmv2")
 INSTANCE_MAX = 99
 REPEATS_OF_A_VOID_RUN = 2
 """How often one run is made again because this machine stood still."""
-BETWEEN_RUNS_S = 0.5
+PAUSE_BETWEEN_RUNS_S = 0.5
 DRAIN_MAX_S = 10.0
 TICK_S = 0.25
 WATCH_S = 0.1
 """The ports are not sampled more often than this: it costs the switch and this machine time."""
-AFTER_S = 0.25
+WATCH_AFTER_RUN_S = 0.25
 """The watch goes on for so long: a counter is read at an instant by what was sampled around it."""
 
 OnResult = Callable[[Scenario, "RunResult | RunError"], None]
@@ -159,7 +159,7 @@ class _Batch:
             probes = any(job.scenario.control.probes for group in self._groups for job in group.jobs)
             self._loop = fl_control.start_loop(followed, probes=probes)
             self._stack.callback(fl_control.end_loop, self._loop)
-        self._facts = [about_bed(bed) for bed in beds]
+        self._facts = [describe_bed(bed) for bed in beds]
         return beds
 
     def _start(self, group: Group, instance: int) -> Bed:
@@ -181,7 +181,7 @@ class _Batch:
             self._finish(one)
         drains = [min(DRAIN_MAX_S, one.bed.drain_s()) for one in active]
         held = [one.changes.over_s - time.monotonic() for one in active]
-        time.sleep(max(BETWEEN_RUNS_S, *drains, *held) if active else 0.0)
+        time.sleep(max(PAUSE_BETWEEN_RUNS_S, *drains, *held) if active else 0.0)
 
     def _begin(self, bed: Bed, job: Job, active: list[_Active], stack: ExitStack) -> None:
         scenario = job.scenario
@@ -200,11 +200,11 @@ class _Batch:
     def _wait(self, active: list[_Active]) -> None:
         """Until every run's time is over; makes the changes meanwhile."""
         points = ", ".join(dict.fromkeys(one.job.scenario.point for one in active))
-        ends = {id(one): one.running.zero_ns / 1e9 + one.job.scenario.duration_s + AFTER_S for one in active}
+        ends = {id(one): one.running.zero_ns / 1e9 + one.job.scenario.duration_s + WATCH_AFTER_RUN_S for one in active}
         while (now := time.monotonic()) < max(ends.values(), default=0.0):
             for one in active:
                 if one.bed.look_for_end():
-                    ends[id(one)] = min(ends[id(one)], (one.running.done_ns or 0) / 1e9 + AFTER_S)
+                    ends[id(one)] = min(ends[id(one)], (one.running.done_ns or 0) / 1e9 + WATCH_AFTER_RUN_S)
             if self._loop is not None and self._loop.poll() is not None:
                 raise RuntimeError("the control loop ended in the middle of a run")
             self._say(points)
@@ -246,7 +246,7 @@ class _Batch:
             "repeated": job.attempts,
             "not_sampled": one.watch.samples.problems,
         }
-        self._done(job)
+        self._remove_job(job)
         self._on_result(job.scenario, result)
 
     def _group_with(self, job: Job) -> Group:
@@ -254,8 +254,8 @@ class _Batch:
 
     def _failed(self, job: Job, bed: Bed, error: Exception) -> None:
         bed.abandon()
-        self._done(job)
+        self._remove_job(job)
         self._on_result(job.scenario, RunError(f"{job.scenario.point}: {error}"))
 
-    def _done(self, job: Job) -> None:
+    def _remove_job(self, job: Job) -> None:
         self._group_with(job).jobs.popleft()

@@ -63,7 +63,7 @@ _SHARED = ("duration_s", "warmup_s")
 
 
 @dataclass(frozen=True)
-class Done:
+class CampaignResult:
     """What became of a campaign."""
 
     summary: Mapping[str, Any]
@@ -84,7 +84,7 @@ class Done:
 
 def run_campaign(
     campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome], None] = lambda _outcome: None
-) -> Done:
+) -> CampaignResult:
     """Run what is missing, and write tables and summary whatever happens: after Ctrl-C too, `interrupted` and not complete.
 
     Raises ExperimentError and CampaignError, before anything runs. Without a single result no folder is left.
@@ -95,7 +95,7 @@ def run_campaign(
     order = [point.name for point in make_points(campaign.definition.experiment)]
     order += [scenario.point for scenario in scenarios if scenario.point not in set(order)]
     store = Store(campaign.folder, list(dict.fromkeys(order)))
-    there = store.done()
+    there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Failure] = []
 
@@ -117,7 +117,7 @@ def run_campaign(
         stopped = str(error)
     finally:
         store.flush()
-    if store.done():
+    if store.finished_runs():
         store.merge()
         summary = _summary(campaign, about, scenarios, store, failures)
         path = publish(campaign.folder, summary)
@@ -125,7 +125,7 @@ def run_campaign(
         summary, path = _summary(campaign, about, scenarios, store, failures), campaign.folder
         (campaign.folder / CAMPAIGN).unlink()
         campaign.folder.rmdir()
-    return Done(summary, path, failures, interrupted, len(scenarios) - len(missing), stopped)
+    return CampaignResult(summary, path, failures, interrupted, len(scenarios) - len(missing), stopped)
 
 
 def _summary(
@@ -135,7 +135,7 @@ def _summary(
     store: Store,
     failures: Sequence[Failure],
 ) -> dict[str, Any]:
-    done = store.done()
+    done = store.finished_runs()
     asked = {(scenario.point, scenario.repeat) for scenario in scenarios}
     topologies = {json.dumps(scenario.topology, sort_keys=True): scenario.topology for scenario in scenarios}
     known = {

@@ -66,7 +66,7 @@ def run_one(runner: str, scenario: Scenario, progress: Progress | None = None) -
         return Outcome(scenario, None, Failure(scenario.point, scenario.repeat, text, traceback.format_exc()))
 
 
-def in_this_process(runner: str, progress: Callable[[Scenario, float], None] | None = None) -> Executor:
+def local_executor(runner: str, progress: Callable[[Scenario, float], None] | None = None) -> Executor:
     """One run after the other, here."""
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:

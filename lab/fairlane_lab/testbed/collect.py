@@ -64,7 +64,7 @@ class Window:
     end_s: float
 
     @classmethod
-    def of(cls, running: Running) -> Window:
+    def from_running(cls, running: Running) -> Window:
         zero_s = running.zero_ns / 1e9
         scenario = running.scenario
         end_s = zero_s + scenario.duration_s
@@ -78,7 +78,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunRecords:
     """What a run in Mininet left behind."""
 
     running: Running
@@ -121,7 +121,7 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
     Raises VoidError when this machine stood still, a flow started late or the numbers cannot be true; RunError when a
     flow broke or used another congestion control.
     """
-    window = Window.of(running)
+    window = Window.from_running(running)
     scenario = running.scenario
     received = _received(running)
     result = RunResult([], [], virtual_s=scenario.duration_s)
@@ -134,7 +134,7 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
         _check_sender(sender, written, window)
         _add_flows(result, running, sender, written, received, window, samples, carried, rate_bps)
     events = read_events(bed.state, window)
-    seen = Seen(running, samples, window, events, carried)
+    seen = RunRecords(running, samples, window, events, carried)
     for port in bed.ports:
         key = (port.switch, port.port)
         name = "" if len(bed.ports) == 1 else f"{port.switch}-p{port.port}"
@@ -404,7 +404,7 @@ def _mean(points: Points, window: Window) -> float | None:
 
 def _add_port(
     result: RunResult,
-    seen: Seen,
+    seen: RunRecords,
     port: ManagedPort,
     rates: list[tuple[float, int]],
     of_program: dict[str, float | None],

@@ -21,7 +21,7 @@ OFFLOADS = (
 )
 
 
-def about_bed(bed: Bed) -> dict[str, Any]:
+def describe_bed(bed: Bed) -> dict[str, Any]:
     """Facts for `RunResult.about`. Raises RunError when an offload is on that would falsify the run."""
     network = bed.network
     interfaces = {f"{name}/eth0": ["mnexec", "-a", str(host.pid)] for name, host in network.hosts.items()}

@@ -142,12 +142,12 @@ class QueueWatch(PortWatch):
                 values = await read_ports_of(client, self._bed.part.part.program)
                 self.samples.of_program.setdefault(name, []).append((now_s, values))
 
-    def _of(self, name: str) -> list[ManagedPort]:
+    def _ports_of(self, name: str) -> list[ManagedPort]:
         return [port for port in self._bed.ports if port.switch == name]
 
     async def _watch_queues(self, name: str) -> None:
         control = self._bed.network.switches[name].options.control
-        numbers = {port.port for port in self._of(name)}
+        numbers = {port.port for port in self._ports_of(name)}
         samples = self.samples
         async for now_s in self._ticks(self._period_s):
             try:
@@ -165,7 +165,7 @@ class QueueWatch(PortWatch):
                     samples.waiting.setdefault(key, []).append((at_s, float(port.waiting_packets)))
 
     async def _watch_counters(self, name: str) -> None:
-        numbers: list[Any] = [port.port for port in self._of(name)]
+        numbers: list[Any] = [port.port for port in self._ports_of(name)]
         async with SwitchClient(self._bed.endpoint(name)) as client:
             async for now_s in self._ticks(self._period_s):
                 cells = await client.read_counters(COUNTER_PASSED, numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlane_lab.definition.body import Body, given
+from fairlane_lab.definition.body import Body, explicit_values
 from fairlane_lab.definition.topology import Resolved
 from fairlane_lab.problems import Problem, place, unknown
 from fairlane_lab.run_result import RunError
@@ -63,7 +63,8 @@ def _flows(body: Body) -> Iterable[Problem]:
             text = f"{flow.sender} is in VC {first!r} already: all flows of a host are in one VC"
             yield Problem(place(path), text)
         longest = packet_bytes(
-            _stub(body), Flow(flow.name, "", "", "", app=App(**given(flow.app)), tcp=given(flow.tcp))
+            _stub(body),
+            Flow(flow.name, "", "", "", app=App(**explicit_values(flow.app)), tcp=explicit_values(flow.tcp)),
         )
         if longest > vcs[flow.vc].mfs_bytes:
             text = f"its packets of {longest} bytes are longer than mfs_bytes {vcs[flow.vc].mfs_bytes} of {flow.vc}: all would be dropped"
@@ -107,7 +108,7 @@ def _ports(body: Body, topology: Resolved) -> Iterable[Problem]:
 def _stub(body: Body) -> Scenario:
     """As much of a scenario as VCs and ways need."""
     flows = tuple(
-        Flow(flow.name, flow.reported_group, flow.sender, flow.receiver, app=App(**given(flow.app)), tcp=given(flow.tcp), vc=flow.vc)
+        Flow(flow.name, flow.reported_group, flow.sender, flow.receiver, app=App(**explicit_values(flow.app)), tcp=explicit_values(flow.tcp), vc=flow.vc)
         for flow in body.flows
     )  # fmt: skip
     return Scenario(
@@ -118,6 +119,6 @@ def _stub(body: Body) -> Scenario:
         flows,
         body.run.duration_s,
         body.run.warmup_s,
-        tcp=TcpOptions(**given(body.tcp)),
+        tcp=TcpOptions(**explicit_values(body.tcp)),
         vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
     )

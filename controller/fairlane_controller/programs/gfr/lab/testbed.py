@@ -14,7 +14,7 @@ from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario, connections_of
 from fairlane_lab.testbed.bed import ManagedPort
-from fairlane_lab.testbed.collect import Seen
+from fairlane_lab.testbed.collect import RunRecords
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import READ_MAX_S, PortWatch, Samples
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
@@ -43,7 +43,7 @@ class GfrInMininet(MininetPart):
     def watch(self) -> type[PortWatch]:
         return GfrPortWatch
 
-    def finish(self, result: RunResult, seen: Seen) -> None:
+    def finish(self, result: RunResult, seen: RunRecords) -> None:
         scenario, window = seen.running.scenario, seen.window
         ports = list(gfr_ports(scenario, self.bed.network.topology).values())
         of_vcs = {

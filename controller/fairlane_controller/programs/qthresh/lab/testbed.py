@@ -19,7 +19,7 @@ from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import SeriesPoint
 from fairlane_lab.scenario import Control, Scenario
 from fairlane_lab.testbed.bed import ManagedPort
-from fairlane_lab.testbed.collect import Seen
+from fairlane_lab.testbed.collect import RunRecords
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import READ_MAX_S, FlowAddress, PortWatch
 from fairlane_lab.topology_scripts import PortKey
@@ -68,7 +68,7 @@ class QthreshInMininet(MininetPart):
     def watch(self) -> type[PortWatch]:
         return QthreshPortWatch
 
-    def port_values(self, seen: Seen, port: PortKey) -> dict[str, Any]:
+    def port_values(self, seen: RunRecords, port: PortKey) -> dict[str, Any]:
         """Medians of what the loop measured, and the mean threshold in force."""
         window = seen.window
         values: dict[str, Any] = {}
@@ -81,7 +81,7 @@ class QthreshInMininet(MininetPart):
         steps = [(window.zero_s + t, value) for t, value in _threshold_samples(seen, port)]
         return values | ({"qthresh_packets": mean_between(steps, window.start_s, window.end_s)} if steps else {})
 
-    def port_series(self, seen: Seen, port: PortKey, name: str) -> Iterator[SeriesPoint]:
+    def port_series(self, seen: RunRecords, port: PortKey, name: str) -> Iterator[SeriesPoint]:
         for metric in ("bw_bps", "t_res_ms"):
             theirs, factor = MEASURED[metric]
             rows = seen.samples.measured.get(port, [])
@@ -91,7 +91,7 @@ class QthreshInMininet(MininetPart):
             yield SeriesPoint(t, name, "qthresh_packets", value)
 
 
-def _threshold_samples(seen: Seen, port: PortKey) -> list[tuple[float, float]]:
+def _threshold_samples(seen: RunRecords, port: PortKey) -> list[tuple[float, float]]:
     """(s after zero, packets) from which on a threshold was in force."""
     first = seen.running.thresholds.get(port)
     during = [event for event in seen.events if 0 < event["t_s"] <= seen.window.end_s - seen.window.zero_s]
