@@ -74,12 +74,14 @@ class Primary:
         arbitration = p4r.MasterArbitrationUpdate(device_id=1, election_id=self.election_id)
         self._requests.put(p4r.StreamMessageRequest(arbitration=arbitration))
         stub = cast("Any", p4r_grpc.P4RuntimeStub(self.channel))
-        self._stream: Iterator[p4r.StreamMessageResponse] = stub.StreamChannel(self._asked(), timeout=TIMEOUT_S)
+        self._stream: Iterator[p4r.StreamMessageResponse] = stub.StreamChannel(
+            self._request_stream(), timeout=TIMEOUT_S
+        )
         status = next(self._stream).arbitration.status
         if status.code != 0:
             raise RuntimeError(f"not the primary at {address}: {status.message}")
 
-    def _asked(self) -> Iterator[p4r.StreamMessageRequest]:
+    def _request_stream(self) -> Iterator[p4r.StreamMessageRequest]:
         while (request := self._requests.get()) is not None:
             yield request
 

@@ -21,7 +21,7 @@ END_TIMEOUT_S = 10.0
 def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
     """`fairlane config init` for these switches (none named: all). Raises RuntimeError with the controller's own words."""
     done = subprocess.run(
-        [_fairlane(), "config", "init", *_chosen(network, switches)],
+        [_fairlane(), "config", "init", *_switch_arguments(network, switches)],
         capture_output=True,
         text=True,
         timeout=INIT_TIMEOUT_S,
@@ -41,7 +41,7 @@ def start_loop(
     first = networks[0]
     ready = first.folder / "loop.ready"
     ready.unlink(missing_ok=True)
-    chosen = [word for network in networks for word in _chosen(network, switches)]
+    chosen = [word for network in networks for word in _switch_arguments(network, switches)]
     log = first.folder / "log" / "controller.log"
     with defer_signals(), log.open("wb") as output:
         loop = subprocess.Popen(
@@ -76,5 +76,5 @@ def _fairlane() -> str:
     return str(Path(sys.executable).parent / "fairlane")
 
 
-def _chosen(network: Network, switches: Sequence[str]) -> list[str]:
+def _switch_arguments(network: Network, switches: Sequence[str]) -> list[str]:
     return ["--state", str(network.folder), *(word for name in switches for word in ("--switch", name))]

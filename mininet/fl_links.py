@@ -121,7 +121,7 @@ class WireLink(Link):
             set_mtu(inner, self.mtu)
             quiet(inner)
             run(["ip", "link", "set", inner, "up"])
-            offloads_off(inner)
+            disable_offloads(inner)
 
 
 def run(command: list[str]) -> str:
@@ -147,7 +147,7 @@ def quiet(interface: str) -> None:
         setting.write_text("1\n")
 
 
-def offloads_off(interface: str, node: Any = None) -> None:
+def disable_offloads(interface: str, node: Any = None) -> None:
     """Switch every offload of an interface off, in a node's namespace if one is given. Raises RuntimeError when one stays on."""
     prefix = [] if node is None else ["mnexec", "-a", str(node.pid)]
     for feature in OFFLOADS:

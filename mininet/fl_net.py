@@ -109,7 +109,7 @@ class Network:
         self._stopped = False
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._remember(fl_state.OwnedProcess.of(os.getpid(), "launcher"))
+            self._remember(fl_state.OwnedProcess.from_pid(os.getpid(), "launcher"))
             self._build()
             self._start_processes()
         except BaseException:
@@ -180,7 +180,7 @@ class Network:
             self.hosts[name] = self.mininet.addHost(
                 self.prefix + name, cls=FairlaneHost, ip=None, mac=topology.mac(name)
             )
-            self._remember(fl_state.OwnedProcess.of(self.hosts[name].pid, f"host {name}"))
+            self._remember(fl_state.OwnedProcess.from_pid(self.hosts[name].pid, f"host {name}"))
         for name in topology.switches:
             number = int(name[1:])
             options = SwitchOptions(
@@ -195,7 +195,7 @@ class Network:
             self.switches[name] = self.mininet.addSwitch(
                 self.prefix + name, cls=SWITCH_CLASSES[self.options.target], options=options
             )
-            self._remember(fl_state.OwnedProcess.of(self.switches[name].pid, f"shell of {name}"))
+            self._remember(fl_state.OwnedProcess.from_pid(self.switches[name].pid, f"shell of {name}"))
 
     def _make_links(self) -> None:
         """Raises RuntimeError when an interface of that name is there already: it is somebody else's, and stays."""

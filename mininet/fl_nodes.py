@@ -19,7 +19,7 @@ from typing import Any
 import fl_ports
 from fairlane_switch.port_control import set_port
 from fairlane_switch.process import find_binary
-from fl_links import offloads_off, quiet
+from fl_links import disable_offloads, quiet
 from fl_state import OwnedProcess, stop_processes
 from fl_topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
 from mininet.log import output, warn
@@ -68,7 +68,7 @@ class FairlaneHost(Host):
         self._must(
             f"ip addr flush dev eth0 && ip addr add {spec.ip} dev eth0 && ip link set eth0 up && ip link set lo up"
         )
-        offloads_off("eth0", self)
+        disable_offloads("eth0", self)
         own = ipaddress.ip_interface(spec.ip)
         for peer in peers or ():
             address = ipaddress.ip_address(peer)
@@ -143,7 +143,7 @@ class P4Switch(Switch):
             self.options = replace(self.options, grpc=chosen)
         for interface in self.interfaces().values():
             quiet(interface)
-            offloads_off(interface)
+            disable_offloads(interface)
         self.options.log_dir.mkdir(parents=True, exist_ok=True)
         log = (self.options.log_dir / f"{self.name}.log").open("wb")
         with log:

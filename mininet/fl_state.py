@@ -61,7 +61,7 @@ class OwnedProcess:
     what: str
 
     @classmethod
-    def of(cls, pid: int, what: str) -> OwnedProcess:
+    def from_pid(cls, pid: int, what: str) -> OwnedProcess:
         """Describe a process that runs now. Raises ProcessLookupError when it is gone."""
         starttime = start_time(pid)
         if starttime is None:

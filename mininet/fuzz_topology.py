@@ -35,7 +35,7 @@ COMPILED = HERE.parent / "p4src" / "compiled"
 def explore_topology(examples: int, seed: int) -> None:
     """What is understood can be asked for everything that the launcher asks before it starts anything."""
 
-    def one(path: Path) -> None:
+    def check_topology_file(path: Path) -> None:
         try:
             topology = fl_topology.load(path)
         except TopologyError as error:
@@ -49,7 +49,7 @@ def explore_topology(examples: int, seed: int) -> None:
         except TopologyError as error:
             readable(str(error), str(path))
 
-    explore_file(one, "t.json", texts(TUTORIAL, *SMALL), examples, seed)
+    explore_file(check_topology_file, "t.json", texts(TUTORIAL, *SMALL), examples, seed)
 
 
 def explore_runtime(examples: int, seed: int) -> None:

@@ -213,7 +213,9 @@ def test_a_port_that_an_outgoing_connection_holds_does_not_stop_the_start(tmp_pa
 def sleeping_instance() -> Iterator[None]:
     """An instance that looks alive."""
     process = subprocess.Popen(["sleep", "60"])
-    fl_state.write(INSTANCE, {"pids": [fl_state.OwnedProcess.of(process.pid, "sleeper").as_json()], "interfaces": []})
+    fl_state.write(
+        INSTANCE, {"pids": [fl_state.OwnedProcess.from_pid(process.pid, "sleeper").as_json()], "interfaces": []}
+    )
     yield
     process.kill()
     process.wait(timeout=10)

@@ -29,7 +29,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clean_stops_the_process_that_is_written_down(sleeper: subprocess.Popen[bytes]) -> None:
-    process = fl_state.OwnedProcess.of(sleeper.pid, "sleeper")
+    process = fl_state.OwnedProcess.from_pid(sleeper.pid, "sleeper")
     fl_state.write("7", {"pids": [process.as_json()], "interfaces": []})
     assert fl_state.running("7")
     assert fl_state.clean("7") == [f"sleeper (pid {sleeper.pid})"]
@@ -38,7 +38,7 @@ def test_clean_stops_the_process_that_is_written_down(sleeper: subprocess.Popen[
 
 
 def test_a_pid_that_was_used_again_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
-    real = fl_state.OwnedProcess.of(sleeper.pid, "someone else's")
+    real = fl_state.OwnedProcess.from_pid(sleeper.pid, "someone else's")
     fl_state.write("7", {"pids": [{**real.as_json(), "starttime": real.starttime - 1}], "interfaces": []})
     assert not fl_state.running("7")
     assert fl_state.clean("7") == []
@@ -53,11 +53,11 @@ def test_what_runs_in_a_hosts_namespace_ends_with_the_host(sleeper: subprocess.P
     host = subprocess.Popen(["unshare", "--net", "bash", "-c", script], stdout=subprocess.PIPE, text=True)
     assert host.stdout is not None
     try:
-        daemon = fl_state.OwnedProcess.of(int(host.stdout.readline()), "daemon")
+        daemon = fl_state.OwnedProcess.from_pid(int(host.stdout.readline()), "daemon")
         members = fl_state.namespace_members([host.pid])
         assert {member.pid for member in members} == {host.pid, daemon.pid}
         assert fl_state.namespace_members([sleeper.pid]) == [], "it shares our namespace"
-        fl_state.write("7", {"pids": [fl_state.OwnedProcess.of(host.pid, "host h1").as_json()], "interfaces": []})
+        fl_state.write("7", {"pids": [fl_state.OwnedProcess.from_pid(host.pid, "host h1").as_json()], "interfaces": []})
         assert fl_state.clean("7") == [f"host h1 (pid {host.pid})", f"left by a host (pid {daemon.pid})"]
         assert not daemon.is_alive()
         assert sleeper.poll() is None
@@ -70,7 +70,7 @@ def test_a_dead_process_cannot_be_adopted(sleeper: subprocess.Popen[bytes]) -> N
     sleeper.kill()
     sleeper.wait(timeout=5)
     with pytest.raises(ProcessLookupError, match="sleeper"):
-        fl_state.OwnedProcess.of(sleeper.pid, "sleeper")
+        fl_state.OwnedProcess.from_pid(sleeper.pid, "sleeper")
 
 
 def test_unreadable_state_is_removed_without_harm() -> None:

@@ -126,4 +126,10 @@ def test_red_is_the_paper_s(seed: int) -> None:
         assert abs(found - model.avg) < 0.01 + model.avg * 0.005, now_us
         return chance
 
-    check("red", seed, 6 * NS_PER_S, meet, lambda chance: model.chosen(chance == 1 and model.avg >= 2 * model.max_th))
+    check(
+        "red",
+        seed,
+        6 * NS_PER_S,
+        meet,
+        lambda chance: model.record_choice(chance == 1 and model.avg >= 2 * model.max_th),
+    )

@@ -31,7 +31,7 @@ class AqmTest(LaneTest):
         """`count` frames of one flow with this ECN field arrive while the first is on the line; what comes out, in order."""
         self._frames: list[Any] = []
         self.burst(flow(), count, ecn=ecn)
-        return self.all_out()
+        return self.receive_all()
 
     def receive_any(self, port: int, timeout_s: float) -> bool:
         """As of `LaneTest`, and what comes out of the slow port is kept."""
@@ -42,7 +42,7 @@ class AqmTest(LaneTest):
             self._frames.append(Ether(result.packet))
         return True
 
-    def all_out(self) -> list[Any]:
+    def receive_all(self) -> list[Any]:
         """Everything that comes out of the slow port until it is idle."""
         while self.receive_any(SLOW_PORT, timeout_s=SERVICE_S * 2.5):
             pass

@@ -95,7 +95,7 @@ def data(seq: int, length: int = 100, **options: Any) -> Segment:
     return Segment(seq=seq, payload=bytes(index % 251 for index in range(length)), flags="PA", **options)
 
 
-def said(ack: int, seq: int = 5000, **options: Any) -> Segment:
+def receiver_ack(ack: int, seq: int = 5000, **options: Any) -> Segment:
     """A pure ACK of the receiver."""
     return Segment(five_tuple=options.pop("five_tuple", TO_RECEIVER).reverse(), seq=seq, ack=ack, **options)
 

@@ -40,7 +40,7 @@ class Flow:
         if seq in self.names:
             self.closed.add(seq)
 
-    def said(self, ack: int) -> int | None:
+    def record_ack(self, ack: int) -> int | None:
         """The receiver's ACK passes: the name that it gets."""
         if (ack - self.ack) % MODULO < HALF:
             self.ack = ack

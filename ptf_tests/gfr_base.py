@@ -49,7 +49,7 @@ def fixed(value: Fraction | float) -> int:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentFrame:
     """A frame for the port under test."""
 
     vc: int
@@ -61,7 +61,7 @@ class Sent:
         return self.vc or NO_VC_SLOT + SLOW_PORT
 
     @functools.cache  # noqa: B019  (few, and alike in many tests)
-    def to(self, port: int, fill: int = 0) -> bytes:
+    def frame_to(self, port: int, fill: int = 0) -> bytes:
         """As it comes from its host; fill tells it apart."""
         host = self.vc or 99
         five_tuple = FiveTuple(ipv4(1, host), ipv4(port), src_port=1024 + fill)
@@ -171,16 +171,16 @@ class GfrTest(LaneTest):
         """Of the slow port, from the next frame on (control socket: embedded switch only)."""
         self.ask({"op": "set_port", "port": SLOW_PORT, "rate_bps": rate_bps})
 
-    def hold_line(self, first: Sent) -> None:
+    def hold_line(self, first: SentFrame) -> None:
         """This frame of 100 bytes is on the slow port's line: what comes in the next HOLD_S (BMv2: SERVICE_S) waits."""
         assert first.length == 100, first
         if self.is_embedded:
             self.set_rate(HOLD_RATE_BPS)
-        self._start_line(first.to(SLOW_PORT))
+        self._start_line(first.frame_to(SLOW_PORT))
         if self.is_embedded and self._window_end is not None:
             self._window_end += HOLD_S - SERVICE_S
 
-    def expect(self, rule: Callable[[Moment, Sent], Verdict], sent: list[Sent]) -> None:
+    def expect(self, rule: Callable[[Moment, SentFrame], Verdict], sent: list[SentFrame]) -> None:
         """The frames, sent into an empty queue behind a busy line, get exactly the rule's verdicts; all comes out.
 
         The frame that keeps the line busy is of no VC and is not counted any more.
@@ -188,7 +188,7 @@ class GfrTest(LaneTest):
         slots = sorted({one.slot for one in sent})
         expected: Counter[tuple[int, int, Verdict]] = Counter()
         qt, qi = 0, Counter[int]()
-        on_the_line = Sent(NO_VC, 1, 100)
+        on_the_line = SentFrame(NO_VC, 1, 100)
         if on_the_line.slot in slots:
             expected[on_the_line.slot, 1, rule(Moment(0, 0, cells(100), 1), on_the_line)] += 1
         for one in sent:
@@ -198,7 +198,7 @@ class GfrTest(LaneTest):
             if verdict.accepted:
                 qt += c
                 qi[one.slot] += c
-        frames = [one.to(SLOW_PORT, fill) for fill, one in enumerate(sent)]
+        frames = [one.frame_to(SLOW_PORT, fill) for fill, one in enumerate(sent)]
         registers = [fy.P4RegisterEntry("port_cells", index=SLOW_PORT)]
         registers += [fy.P4RegisterEntry("vc_cells", index=slot) for slot in slots]
         self.assertIsNone(self._window_end)
@@ -217,7 +217,7 @@ class GfrTest(LaneTest):
         self.drain(1 + len(sent) - refused)
         self.assert_no_occupancy(*slots)
 
-    def meets(self, sent: Sent, qt: int, qi: int, rate: int = 0, port: int = FAST_PORT) -> Verdict:
+    def meets(self, sent: SentFrame, qt: int, qi: int, rate: int = 0, port: int = FAST_PORT) -> Verdict:
         """The verdict on one frame for an idle port that is made to believe in QT, Q_i and r_i (1/256 bit/s).
 
         An accepted frame leaves at once: QT and Q_i are again what they were, exactly.
@@ -226,7 +226,7 @@ class GfrTest(LaneTest):
         state = [fy.P4RegisterEntry("port_cells", index=port), fy.P4RegisterEntry("vc_cells", index=slot)]
         before = self._known_verdicts.get(slot) or self.verdicts(slot)
         self.set_state(port, slot, qt, qi, rate)
-        self.dataplane.send(0, 1, sent.to(port))
+        self.dataplane.send(0, 1, sent.frame_to(port))
         deadline = time.monotonic() + 5.0
         while (after := self.verdicts(slot)) == before:
             if time.monotonic() > deadline:

@@ -74,7 +74,7 @@ class Moment:
         return self.qt + self.c <= port.qmax
 
 
-def over(port: Port, moment: Moment, n: int) -> bool:
+def exceeds_threshold(port: Port, moment: Moment, n: int) -> bool:
     """Eq. (1): Q_i > Th = min(max(QT, LBO), HBO) / N."""
     return moment.qi > Fraction(min(max(moment.qt, port.lbo), port.hbo), n)
 
@@ -83,7 +83,7 @@ def proposed(port: Port, moment: Moment, n: int, fast: bool) -> Verdict:
     """The decision table; `fast` is r_i > w_i."""
     if not moment.fits(port):
         return Verdict.QMAX
-    marked, above_share = moment.clp == 1, over(port, moment, n)
+    marked, above_share = moment.clp == 1, exceeds_threshold(port, moment, n)
     if moment.qt >= port.hbo:
         return Verdict.CASE_3 if marked else Verdict.CASE_6
     if moment.qt >= port.lbo:

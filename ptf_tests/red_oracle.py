@@ -43,6 +43,6 @@ class Red:
         rest = 1 - (self.count - 1) * p_b
         return min(1.0, p_b / rest) if rest > 0 else 1.0
 
-    def chosen(self, forced: bool) -> None:
+    def record_choice(self, forced: bool) -> None:
         """The packet was marked or dropped."""
         self.count = -1 if forced else 0

@@ -46,7 +46,7 @@ class Suite:
     folders: tuple[Path, ...]
 
     @classmethod
-    def of(cls, program: str) -> Suite:
+    def from_program(cls, program: str) -> Suite:
         """Of `cases/<name>/`, or of `ptf/` in a program's own folder. Raises TargetError when there are none."""
         try:
             files = load_program(program).pipeline()
@@ -57,7 +57,7 @@ class Suite:
             raise TargetError(f"no tests for the program {program}: there is no folder {own}")
         return cls(program, files, (SHARED, own))
 
-    def chosen(self, tests: list[str]) -> list[tuple[Path, list[str]]]:
+    def select_tests(self, tests: list[str]) -> list[tuple[Path, list[str]]]:
         """(folder, test specs) to run; all without `tests`. A spec is a module, or a class of it: `module.Class`."""
         found: list[tuple[Path, list[str]]] = []
         for folder in self.folders:
@@ -83,17 +83,17 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def suites(options: argparse.Namespace) -> list[Suite]:
     """Those to run. Raises TargetError for tests that are nowhere, or in the folders of several programs."""
     if options.program:
-        found = [Suite.of(options.program)]
+        found = [Suite.from_program(options.program)]
     else:
-        found = [Suite.of(path.name) for path in sorted(CASES.iterdir()) if path.is_dir() and path != SHARED]
+        found = [Suite.from_program(path.name) for path in sorted(CASES.iterdir()) if path.is_dir() and path != SHARED]
     for test in options.tests:
-        own = [suite for suite in found if suite.chosen([test])]
+        own = [suite for suite in found if suite.select_tests([test])]
         if not own:
             raise TargetError(f"no test is called {test}; `--list` names all")
-        if len(own) > 1 and not any(folder == SHARED for folder, _ in own[0].chosen([test])):
+        if len(own) > 1 and not any(folder == SHARED for folder, _ in own[0].select_tests([test])):
             names = " and ".join(suite.program for suite in own)
             raise TargetError(f"{test} is a test of {names}: say which with --program")
-    return [suite for suite in found if suite.chosen(options.tests)]
+    return [suite for suite in found if suite.select_tests(options.tests)]
 
 
 def ptf_command(
@@ -155,7 +155,7 @@ def run_suite(options: argparse.Namespace, suite: Suite, switch_ends: dict[int, 
         target = TARGETS[options.target](target_options)
         try:
             code = 0
-            for cases, tests in suite.chosen(options.tests):
+            for cases, tests in suite.select_tests(options.tests):
                 command = ptf_command(options, cases, tests, ptf_ends, target.grpc, target_options)
                 code = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode or code
             if target.process.poll() is not None:

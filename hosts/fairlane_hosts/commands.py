@@ -191,7 +191,7 @@ def _host(name: str, pid: int, run: str | None) -> Host:
     return host_of(f"{_folder(run).name}/{name}", namespace, others[0])
 
 
-def _chosen(name: str, instead: str | None) -> Variant:
+def _choose_variant(name: str, instead: str | None) -> Variant:
     """The variant wanted, or the other one where this kernel cannot run it. Raises HostsError."""
     wanted = find_variant(name)
     other = find_variant(instead) if instead is not None else None
@@ -218,7 +218,7 @@ def use(
     One that failed its check on this kernel (`fairlane hosts check`) is refused, unless --instead names another.
     """
     with _reported():
-        chosen = _chosen(variant, instead)
+        chosen = _choose_variant(variant, instead)
         pid = _find_pid(host, run)
         namespace = apply.namespace_of(pid=pid)
         if chosen.builtin:

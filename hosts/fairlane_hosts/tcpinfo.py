@@ -31,7 +31,7 @@ _FIELDS: tuple[tuple[str, str], ...] = (
     *((name, "H") for name in ("total_rto", "total_rto_recoveries")),  # 6.7
 )
 _LARGEST = 512
-_REQUIRED_UNTIL = "snd_wnd"  # 5.15 has all of these
+_LAST_REQUIRED_FIELD = "snd_wnd"  # 5.15 has all of these
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def parse(data: bytes) -> TcpInfo:
         elif name in _NAMES:
             values[name] = None
         offset += size
-        required = required and name != _REQUIRED_UNTIL
+        required = required and name != _LAST_REQUIRED_FIELD
     return TcpInfo(**values)  # pyright: ignore[reportArgumentType]
 
 

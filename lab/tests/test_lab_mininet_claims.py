@@ -32,7 +32,7 @@ def test_a_second_run_gets_other_numbers(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_topology_that_runs_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "run"))
-    me = fl_state.OwnedProcess.of(os.getpid(), "this test")
+    me = fl_state.OwnedProcess.from_pid(os.getpid(), "this test")
     fl_state.write("20", {"pids": [me.as_json()]})
     with claimed_instances(2, 20, 25) as found:
         assert found == [21, 22]

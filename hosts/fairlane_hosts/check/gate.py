@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Seen:
+class GateSegment:
     """One TCP segment that came to the gate. Sequence numbers as on the wire."""
 
     t_s: float
@@ -44,11 +44,11 @@ class Seen:
     """What an ENA option names."""
 
 
-Rule = Callable[[Seen], str]
+Rule = Callable[[GateSegment], str]
 """`pass`, `hold`, `drop` or `corrupt` (a bit of the payload)."""
 
 
-def pass_all(segment: Seen) -> str:
+def pass_all(segment: GateSegment) -> str:
     del segment
     return "pass"
 
@@ -85,7 +85,7 @@ class Gate:
         self._outputs = {True: receiver, False: sender}
         self._inputs = {sender.fileno(): (True, sender), receiver.fileno(): (False, receiver)}
         self._changed = threading.Condition()
-        self._log, self._held = list[Seen](), list[tuple[bool, bytes]]()
+        self._log, self._held = list[GateSegment](), list[tuple[bool, bytes]]()
         self._rule: Rule = pass_all
         self._highest: int | None = None
         self._numbers = 0
@@ -109,11 +109,11 @@ class Gate:
                 self._send(to_receiver, frame)
             self._held.clear()
 
-    def log(self) -> list[Seen]:
+    def log(self) -> list[GateSegment]:
         with self._changed:
             return list(self._log)
 
-    def wait(self, condition: Callable[[Sequence[Seen]], T | None], timeout_s: float, what: str) -> T:
+    def wait(self, condition: Callable[[Sequence[GateSegment]], T | None], timeout_s: float, what: str) -> T:
         """Wait until `condition` of the log is not None. Raises HostsError `check` with `what` did not come."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -171,7 +171,7 @@ class Gate:
                 self._send(to_receiver, _damage(frame, segment.length) if what == "corrupt" else frame)
             self._changed.notify_all()
 
-    def _parse(self, to_receiver: bool, frame: bytes) -> Seen | None:
+    def _parse(self, to_receiver: bool, frame: bytes) -> GateSegment | None:
         if len(frame) < _ETHERNET + 40 or int.from_bytes(frame[12:14], "big") != _IPV4 or frame[23] != _TCP:
             return None
         ip_header, total = (frame[14] & 0x0F) * 4, int.from_bytes(frame[16:18], "big")
@@ -187,7 +187,7 @@ class Gate:
                 self._highest, self._numbers = end, self._numbers + 1
         options = frame[at + 20 : at + header]
         now_s = time.monotonic()
-        return Seen(now_s, to_receiver, seq, ack, length, window, new, self._numbers, _error_seq(options))
+        return GateSegment(now_s, to_receiver, seq, ack, length, window, new, self._numbers, _error_seq(options))
 
 
 def _damage(frame: bytes, length: int) -> bytes:

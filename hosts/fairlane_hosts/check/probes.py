@@ -11,7 +11,7 @@ from ..errors import HostsError
 from ..variants import Variant
 from .agent import MSS_BYTES
 from .bed import CheckBed
-from .gate import Seen
+from .gate import GateSegment
 
 Probe = Callable[[CheckBed, Variant], str]
 """Returns what was seen in a few words. Raises HostsError when the variant does not do what defines it."""
@@ -81,18 +81,18 @@ def whole_window(bed: CheckBed, variant: Variant) -> str:
     return f"first flight of {segments}, {bytes} of {window} bytes advertised"
 
 
-def _data(log: Sequence[Seen]) -> list[Seen]:
+def _data(log: Sequence[GateSegment]) -> list[GateSegment]:
     return [s for s in log if s.to_receiver and s.length]
 
 
-def _until_the_timer(bed: CheckBed, variant: Variant, what: str) -> tuple[int, int]:
+def _send_until_timeout(bed: CheckBed, variant: Variant, what: str) -> tuple[int, int]:
     """Send, let `PASSED` segments through, `what` ("hold", "drop") happens to the others; until nothing more is sent.
 
     Returns the length of the log and how many spurious timeouts the kernel had counted.
     """
     bed.use(variant)
 
-    def rule(seen: Seen) -> str:
+    def rule(seen: GateSegment) -> str:
         late = seen.number > PASSED and (what == "hold" or seen.to_receiver)
         return what if late else "pass"
 
@@ -105,12 +105,12 @@ def _until_the_timer(bed: CheckBed, variant: Variant, what: str) -> tuple[int, i
     return len(bed.gate.log()), before
 
 
-def _next_data(bed: CheckBed, after: int, what: str) -> Seen:
+def _next_data(bed: CheckBed, after: int, what: str) -> GateSegment:
     return bed.gate.wait(lambda log: next(iter(_data(log[after:])), None), TIMER_S, what)
 
 
 def _spurious(bed: CheckBed, variant: Variant, new_at_timer: bool) -> None:
-    quiet, before = _until_the_timer(bed, variant, "hold")
+    quiet, before = _send_until_timeout(bed, variant, "hold")
     by_timer = _next_data(bed, quiet, "what the retransmission timer sends")
     _expect(by_timer.new == new_at_timer, f"the timer sent {'new data' if by_timer.new else 'the head again'}")
     bed.gate.open()
@@ -136,7 +136,7 @@ def frto_spurious(bed: CheckBed, variant: Variant) -> str:
 
 def erto_real(bed: CheckBed, variant: Variant) -> str:
     """E-RTO and BCR: after a real loss new data, a duplicate ACK, then the head."""
-    quiet, _ = _until_the_timer(bed, variant, "drop")
+    quiet, _ = _send_until_timeout(bed, variant, "drop")
     head = next(s for s in _data(bed.gate.log()) if s.number > PASSED)
     bed.gate.open()  # before the timer, or after its first new segment was lost as well
     again = bed.gate.wait(lambda log: next((s for s in _data(log[quiet:]) if not s.new), None), TIMER_S, "the head")
@@ -166,7 +166,7 @@ def first_duplicate(bed: CheckBed, variant: Variant) -> str:
     bed.use(variant)
     state = {"dropped": -1, "duplicates": 0}
 
-    def rule(seen: Seen) -> str:
+    def rule(seen: GateSegment) -> str:
         if seen.to_receiver:
             if seen.new and seen.number == PASSED:
                 state["dropped"] = seen.seq
@@ -196,7 +196,7 @@ def error_notification(bed: CheckBed, variant: Variant) -> str:
     before = bed.counters("sender", "ena")
     state = {"corrupted": -1}
 
-    def rule(seen: Seen) -> str:
+    def rule(seen: GateSegment) -> str:
         if seen.new and seen.number == PASSED:
             state["corrupted"] = seen.seq
             return "corrupt"

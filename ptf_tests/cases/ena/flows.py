@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ena_base import HOST_SIDE, TO_RECEIVER, EnaTest, data, said, timestamps
+from ena_base import HOST_SIDE, TO_RECEIVER, EnaTest, data, receiver_ack, timestamps
 from packets import flow
 
 LINUX_SYN: tuple[Any, ...] = (
@@ -25,7 +25,7 @@ class AfterTheSyn(EnaTest):
     def runTest(self) -> None:
         for number, options in enumerate((LINUX_SYN, *OTHER_SYNS)):
             five_tuple = flow(number, HOST_SIDE)
-            syn = said(1000, seq=4999, flags="SA", window=64000, options=options, five_tuple=five_tuple)
+            syn = receiver_ack(1000, seq=4999, flags="SA", window=64000, options=options, five_tuple=five_tuple)
             self.hears(syn)
             self.answers(data(1000, five_tuple=five_tuple), 1000, seq=5000, window=500, ts=(700, 300))
             self.answers(data(64999, five_tuple=five_tuple), 1000, window=500, ts=(700, 300))
@@ -39,8 +39,8 @@ class WindowScale(EnaTest):
         for number, (scale, shift) in enumerate(((0, 0), (3, 3), (7, 7), (14, 14), (15, 14), (255, 14), (None, 0))):
             five_tuple = flow(number, HOST_SIDE)
             options = () if scale is None else (("WScale", scale),)
-            self.hears(said(1000, seq=4999, flags="SA", options=options, five_tuple=five_tuple))
-            self.hears(said(1000, window=10, five_tuple=five_tuple))
+            self.hears(receiver_ack(1000, seq=4999, flags="SA", options=options, five_tuple=five_tuple))
+            self.hears(receiver_ack(1000, window=10, five_tuple=five_tuple))
             self.answers(data(1000 + (10 << shift) - 1, five_tuple=five_tuple), 1000, window=10)
             self.ignores(data(1000 + (10 << shift), five_tuple=five_tuple))
 
@@ -49,10 +49,10 @@ class ReceiverThatConnects(EnaTest):
     """Where the receiver opened the connection, its SYN has the scale and its first ACK the rest."""
 
     def runTest(self) -> None:
-        self.hears(said(0, seq=4999, flags="S", options=LINUX_SYN))
+        self.hears(receiver_ack(0, seq=4999, flags="S", options=LINUX_SYN))
         self.ignores(data(1000))
         first = 3_000_000_000  # far from 0: the SYN's ACK number says nothing
-        self.hears(said(first, window=10, options=tuple(timestamps(701, 301))))
+        self.hears(receiver_ack(first, window=10, options=tuple(timestamps(701, 301))))
         self.answers(data(first + 1279), first, window=10, ts=(701, 301))
         self.ignores(data(first + 1280))
 
@@ -61,7 +61,7 @@ class InItsMiddle(EnaTest):
     """A flow whose SYN was not seen is known from its receiver's next ACK on; its window is taken at its largest."""
 
     def runTest(self) -> None:
-        self.hears(said(1000, window=1))
+        self.hears(receiver_ack(1000, window=1))
         self.answers(data(1000 + (1 << 14) - 1), 1000, window=1)
         self.ignores(data(1000 + (1 << 14)))
 
@@ -70,10 +70,10 @@ class NewConnection(EnaTest):
     """A SYN with the same ports begins anew: other numbers, no names."""
 
     def runTest(self) -> None:
-        self.hears(said(900_000, window=9))
+        self.hears(receiver_ack(900_000, window=9))
         self.answers(data(900_000), 900_000, window=9)
-        self.hears(said(1000, seq=70, flags="SA"))
-        self.hears(said(1000, seq=71, window=400))
+        self.hears(receiver_ack(1000, seq=70, flags="SA"))
+        self.hears(receiver_ack(1000, seq=71, window=400))
         self.answers(data(1100), 1000, seq=71, window=400)
 
 
@@ -81,7 +81,7 @@ class ZeroWindow(EnaTest):
     """With a window of 0 the receiver waits for nothing."""
 
     def runTest(self) -> None:
-        self.hears(said(1000, window=0))
+        self.hears(receiver_ack(1000, window=0))
         self.ignores(data(1000))
 
 
@@ -94,11 +94,11 @@ class OneFlowAPlace(EnaTest):
             for number in range(1, 20_000)
             if (five_tuple := flow(number, HOST_SIDE)).hash() % 4096 == TO_RECEIVER.hash() % 4096
         )
-        self.hears(said(1000))
+        self.hears(receiver_ack(1000))
         self.answers(data(1100), 1000)
-        self.hears(said(1000, five_tuple=other))
+        self.hears(receiver_ack(1000, five_tuple=other))
         self.ignores(data(1000, five_tuple=other))
-        self.marks(said(1000), 1100)
+        self.marks(receiver_ack(1000), 1100)
         self.counts(corrupted=1, notified=2, no_place=1)
 
 
@@ -108,13 +108,13 @@ class SeveralFlows(EnaTest):
     def runTest(self) -> None:
         flows = [flow(number, HOST_SIDE) for number in range(6)]
         for number, five_tuple in enumerate(flows):
-            self.hears(said(1000 * number, window=100 + number, five_tuple=five_tuple))
+            self.hears(receiver_ack(1000 * number, window=100 + number, five_tuple=five_tuple))
         for number, five_tuple in enumerate(flows):
             if number % 2:
                 segment = data(1000 * number + 10, five_tuple=five_tuple)
                 self.answers(segment, 1000 * number, window=100 + number)
         for number, five_tuple in enumerate(flows):
-            ack = said(1000 * number, window=100 + number, five_tuple=five_tuple)
+            ack = receiver_ack(1000 * number, window=100 + number, five_tuple=five_tuple)
             if number % 2:
                 self.marks(ack, 1000 * number + 10)
             else:

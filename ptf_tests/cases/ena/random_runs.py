@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-from ena_base import MODULO, EnaTest, data, said
+from ena_base import MODULO, EnaTest, data, receiver_ack
 from ena_oracle import Flow
 
 STEPS = 250
@@ -22,7 +22,7 @@ class RandomRun(EnaTest):
         numbers = random.Random(self.SEED)
         start = MODULO - 40 * SEGMENT  # passes 0 on the way
         flow = Flow(start, window_bytes=500 << 6)
-        self.hears(said(start, seq=4999, flags="SA", options=(("WScale", 6),), window=32000))
+        self.hears(receiver_ack(start, seq=4999, flags="SA", options=(("WScale", 6),), window=32000))
         base, window_packets = 0, (500 << 6) // SEGMENT
         answered = marked = 0
         for _ in range(STEPS):
@@ -43,11 +43,11 @@ class RandomRun(EnaTest):
                 if numbers.random() < 0.5:
                     base += numbers.choice((0, 1, 1, 2, 5, 40))
                 ack = (start + base * SEGMENT) % MODULO
-                name = flow.said(ack)
+                name = flow.record_ack(ack)
                 if name is None:
-                    self.passes(said(ack))
+                    self.passes(receiver_ack(ack))
                 else:
-                    self.marks(said(ack), name)
+                    self.marks(receiver_ack(ack), name)
                     marked += 1
         assert answered > STEPS // 20, answered
         assert marked > STEPS // 20, marked

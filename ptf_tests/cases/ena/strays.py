@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from base import REASON_BAD_CHECKSUM, REASON_BAD_IHL, REASON_BAD_LENGTH, REASON_BAD_VERSION
-from ena_base import REASON_CORRUPTED, SATELLITE, EnaTest, data, flipped, notification, said, timestamps
+from ena_base import REASON_CORRUPTED, SATELLITE, EnaTest, data, flipped, notification, receiver_ack, timestamps
 from packets import flow
 
 PORTS_BYTE, SEQUENCE_BYTE, OFFSET_BYTE = 34, 38, 46
@@ -16,9 +16,9 @@ class StrayTest(EnaTest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.hears(said(1000, seq=4999, flags="SA"))
+        self.hears(receiver_ack(1000, seq=4999, flags="SA"))
         self.passes(data(1000))
-        self.hears(said(1100))
+        self.hears(receiver_ack(1100))
 
     def stray(self, frame: bytes, reason: int = REASON_CORRUPTED) -> None:
         """The frame comes over the link, and is dropped under its reason."""
@@ -35,9 +35,9 @@ class HitInTheSegment(StrayTest):
             first = 1000 + 200 * count - 100
             self.stray(flipped(data(first).packet(), byte, bit))
             self.passes(data(first + 100))
-            self.marks(said(first), first)
+            self.marks(receiver_ack(first), first)
             self.passes(data(first))  # it comes again
-            self.hears(said(first + 200))
+            self.hears(receiver_ack(first + 200))
             self.counts(corrupted=count, strays=count, notified=count)
 
 
@@ -54,9 +54,9 @@ class HitInTheIpHeader(StrayTest):
             first = 1000 + 200 * count - 100
             self.stray(flipped(data(first).packet(), byte, bit), reason)
             self.passes(data(first + 100))
-            self.marks(said(first), first)
+            self.marks(receiver_ack(first), first)
             self.passes(data(first))
-            self.hears(said(first + 200))
+            self.hears(receiver_ack(first + 200))
         self.counts(corrupted=len(hits), strays=len(hits), notified=len(hits))
 
 
@@ -67,11 +67,11 @@ class HitInTheDataOffset(StrayTest):
         self.send(flipped(data(1100).packet(), OFFSET_BYTE, 6), SATELLITE)  # 5 -> 1
         self.receive(notification(data(1100), 1100), SATELLITE)
         self.passes(data(1200))
-        self.marks(said(1100), 1100)
+        self.marks(receiver_ack(1100), 1100)
         self.stray(flipped(data(1300, 10).packet(), OFFSET_BYTE, 7), REASON_BAD_LENGTH)  # 5 -> 13
         self.passes(data(1310))
         self.passes(data(1100))
-        self.marks(said(1300), 1300)
+        self.marks(receiver_ack(1300), 1300)
 
 
 class WithOptions(StrayTest):
@@ -81,7 +81,7 @@ class WithOptions(StrayTest):
         stamps = tuple(timestamps(1, 2))
         self.stray(flipped(data(1100, 512, options=stamps).packet(), PORTS_BYTE))
         self.passes(data(1100 + 512, 300, options=stamps))
-        self.marks(said(1100), 1100)
+        self.marks(receiver_ack(1100), 1100)
 
 
 class AnotherGap(StrayTest):
@@ -89,16 +89,16 @@ class AnotherGap(StrayTest):
 
     def runTest(self) -> None:
         self.passes(data(1200))  # 100 were dropped
-        self.hears(said(1100))
+        self.hears(receiver_ack(1100))
         self.stray(flipped(data(1300).packet(), PORTS_BYTE))
         self.passes(data(1500))  # 200 are missing
-        self.hears(said(1100))
+        self.hears(receiver_ack(1100))
         other = flow(1, 2)
-        self.hears(said(9000, five_tuple=other, flags="SA"))
+        self.hears(receiver_ack(9000, five_tuple=other, flags="SA"))
         self.passes(data(9100, five_tuple=other))  # a gap of the stray's length: it is taken for this one's
-        self.marks(said(9000, five_tuple=other), 9000)
+        self.marks(receiver_ack(9000, five_tuple=other), 9000)
         self.passes(data(1700))
-        self.hears(said(1100))
+        self.hears(receiver_ack(1100))
         self.counts(corrupted=1, strays=1, notified=1)
 
 
@@ -108,21 +108,21 @@ class AnswersFirst(StrayTest):
     def runTest(self) -> None:
         self.answers(data(1100), 1100)
         self.stray(flipped(data(1200).packet(), PORTS_BYTE))
-        self.marks(said(1100), 1100)
+        self.marks(receiver_ack(1100), 1100)
         self.passes(data(1300))
-        self.marks(said(1100), 1200)
-        self.marks(said(1100), 1100)
+        self.marks(receiver_ack(1100), 1200)
+        self.marks(receiver_ack(1100), 1100)
         self.passes(data(1100))
-        self.marks(said(1200), 1200)
+        self.marks(receiver_ack(1200), 1200)
         # A full ACK leaves it to the next one; one that is passed is not told any more.
         self.stray(flipped(data(1400).packet(), PORTS_BYTE))
         self.passes(data(1500))
-        self.passes(said(1200, options=tuple([("NOP", None)] * 40)))
-        self.marks(said(1200, window=9000), 1400)
+        self.passes(receiver_ack(1200, options=tuple([("NOP", None)] * 40)))
+        self.marks(receiver_ack(1200, window=9000), 1400)
         self.stray(flipped(data(1600).packet(), PORTS_BYTE))
         self.passes(data(1700))
         self.answers(data(1800), 1200, window=9000)
-        self.marks(said(1750), 1800)
+        self.marks(receiver_ack(1750), 1800)
 
 
 class OnceOnly(StrayTest):
@@ -132,9 +132,9 @@ class OnceOnly(StrayTest):
         self.stray(flipped(data(1100).packet(), PORTS_BYTE))
         self.passes(data(1200))
         self.passes(data(1400))
-        self.marks(said(1100), 1100)
+        self.marks(receiver_ack(1100), 1100)
         self.passes(data(1100))
-        self.hears(said(1300))
+        self.hears(receiver_ack(1300))
 
 
 class Retransmissions(StrayTest):
@@ -145,9 +145,9 @@ class Retransmissions(StrayTest):
         self.passes(data(1000))
         self.stray(flipped(data(1200).packet(), PORTS_BYTE))
         self.passes(data(1100))
-        self.hears(said(1200))
+        self.hears(receiver_ack(1200))
         self.passes(data(1300))
-        self.marks(said(1200), 1200)
+        self.marks(receiver_ack(1200), 1200)
 
 
 class AfterACorruptedOne(StrayTest):
@@ -158,7 +158,7 @@ class AfterACorruptedOne(StrayTest):
         self.passes(data(1200))
         self.answers(data(1300), 1100)
         self.passes(data(1400))
-        self.marks(said(1100), 1100)
+        self.marks(receiver_ack(1100), 1100)
         self.passes(data(1100))
-        self.marks(said(1300), 1300)
+        self.marks(receiver_ack(1300), 1300)
         self.counts(corrupted=2, strays=1, notified=3)

@@ -49,7 +49,7 @@ class QueueOfTheHash(FqCodelTest):
             waiting = [self.register(self.WAITING_REGISTER, SLOW_PORT << 10 | queue) for queue in range(QUEUES)]
             expected = [sum(queue_of(one, salt) == queue for one in flows) for queue in range(QUEUES)]
             assert waiting == expected, (salt, waiting, expected)
-            self.all_out()
+            self.receive_all()
 
 
 class CodelInEachQueue(FqCodelTest):
@@ -62,7 +62,7 @@ class CodelInEachQueue(FqCodelTest):
         self.manage()
         self._frames = []
         self.bursts((long, 12), (short, 3))
-        frames = self.all_out()
+        frames = self.receive_all()
         mine = [name for name, port in ((bytes(one)[-1], one["TCP"].sport) for one in frames) if port == long.src_port]
         assert len(frames) - len(mine) == 3
         codel = Codel(TARGET_US, INTERVAL_US, MAX_PACKET_BYTES)

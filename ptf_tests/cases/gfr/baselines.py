@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import gfr_oracle
 from client import wait_until
-from gfr_base import FAST_PORT, ONE_CELL, GfrTest, Sent
+from gfr_base import FAST_PORT, ONE_CELL, GfrTest, SentFrame
 from gfr_oracle import Moment, Port, Verdict
 
 PORT = Port(qmax=400, lbo=100, hbo=300)
@@ -25,7 +25,7 @@ class StateTest(GfrTest):
         self.needs_embedded("it cannot write registers")
 
     def check(self, clp: int, qt: int, qi: int, expected: Verdict, length: int = ONE_CELL) -> None:
-        self.assertEqual(self.meets(Sent(1, clp, length), qt, qi), expected, f"CLP {clp}, QT {qt}, Q_i {qi}")
+        self.assertEqual(self.meets(SentFrame(1, clp, length), qt, qi), expected, f"CLP {clp}, QT {qt}, Q_i {qi}")
 
     def check_full(self, of_plain: Verdict, of_marked: Verdict) -> None:
         """QT + c may reach QMAX; `of_…`: what the scheme says of a frame that fits then."""
@@ -174,7 +174,7 @@ class DfbaChance(StateTest):
     def refused(self, qt: int, qi: int) -> int:
         self.set_state(FAST_PORT, 1, qt, qi)
         before, arrived = self.verdicts(1), self.arrivals(FAST_PORT)
-        one = Sent(1).to(FAST_PORT)
+        one = SentFrame(1).frame_to(FAST_PORT)
         for first in range(0, self.FRAMES, 25):
             for _ in range(25):
                 self.dataplane.send(0, 1, one)
@@ -193,14 +193,15 @@ class DfbaChance(StateTest):
 class FilledTest(GfrTest):
     """The slow port, filled with frames of one to three cells."""
 
-    def mixed(self, count: int = 20, seed: int = 1) -> list[Sent]:
+    def mixed(self, count: int = 20, seed: int = 1) -> list[SentFrame]:
         """Frames of VCs 1 to 4 and of none, both marks."""
         numbers = random.Random(seed)
         sizes = (ONE_CELL, ONE_CELL, TWO_CELLS, ONE_CELL + 96)
         sent = [
-            Sent(numbers.choice((0, 1, 1, 2, 3, 4)), numbers.randrange(2), numbers.choice(sizes)) for _ in range(count)
+            SentFrame(numbers.choice((0, 1, 1, 2, 3, 4)), numbers.randrange(2), numbers.choice(sizes))
+            for _ in range(count)
         ]
-        return [Sent(0, 1, one.length) if one.vc == 0 else one for one in sent]
+        return [SentFrame(0, 1, one.length) if one.vc == 0 else one for one in sent]
 
 
 class DropTailFilled(FilledTest):
@@ -261,7 +262,7 @@ class DfbaFilled(FilledTest):
         for vc in range(1, 5):
             self.share(vc, share=shares[vc])
 
-        def rule(moment: Moment, sent: Sent) -> Verdict:
+        def rule(moment: Moment, sent: SentFrame) -> Verdict:
             chance = Fraction(0)
             if SMALL.lbo <= moment.qt <= SMALL.hbo:
                 chance = gfr_oracle.dfba_chance(SMALL, moment, shares[sent.vc], Fraction(0xFFFF, 256), Fraction(1, 2))
@@ -278,13 +279,13 @@ class SchemeChangesLive(FilledTest):
     def runTest(self) -> None:
         self.scheme("drop_tail", qmax=40)
         self.share(1)
-        self.hold_line(Sent(0, 1, 100))
+        self.hold_line(SentFrame(0, 1, 100))
         for fill in range(6):
-            self.dataplane.send(0, 1, Sent(1, 0).to(3, fill))
+            self.dataplane.send(0, 1, SentFrame(1, 0).frame_to(3, fill))
         self.count_sent(6)
         self.scheme("double_epd", qmax=40, lbo=4, hbo=5)
         for fill in range(2):
-            self.dataplane.send(0, 1, Sent(1, 0).to(3, 10 + fill))
+            self.dataplane.send(0, 1, SentFrame(1, 0).frame_to(3, 10 + fill))
         self.count_sent(2)
         self.assertEqual(self.verdicts(1), {(1, 0, Verdict.BETWEEN): 6, (1, 0, Verdict.HBO): 2})
         self.drain(1 + 6)

@@ -11,7 +11,7 @@ import finsy as fy
 
 from base import SLOW_PORT
 from client import wait_until
-from gfr_base import NO_VC, NO_VC_SLOT, ONE_CELL, VCS, GfrTest, Sent
+from gfr_base import NO_VC, NO_VC_SLOT, ONE_CELL, VCS, GfrTest, SentFrame
 from gfr_oracle import Verdict
 
 NONE = NO_VC_SLOT + SLOW_PORT
@@ -66,7 +66,7 @@ class CellsTest(GfrTest):
                 vc = numbers.choice((NO_VC, *VCS))
                 length = numbers.choice((ONE_CELL, 60, 102, 103, 200, numbers.randrange(54, 400)))
                 clp = 1 if vc == NO_VC else numbers.randrange(2)
-                one = Sent(vc, clp, length).to(SLOW_PORT)
+                one = SentFrame(vc, clp, length).frame_to(SLOW_PORT)
                 if vc == NO_VC and numbers.randrange(2):
                     self.switch.send_packet_out(one, SLOW_PORT)
                 else:
@@ -115,11 +115,11 @@ class ManagedWhileQueued(CellsTest):
 
     def runTest(self) -> None:
         for fill in range(4):
-            self.dataplane.send(0, 1, Sent(1, 0, 400).to(SLOW_PORT, fill))
+            self.dataplane.send(0, 1, SentFrame(1, 0, 400).frame_to(SLOW_PORT, fill))
         wait_until(lambda: self.counter("passed", SLOW_PORT)[0] == 4, "4 frames passed")
         self.scheme("proposed", qmax=self.QMAX, lbo=40, hbo=100, n=6, per_vc_queue=1)
         for fill in range(4):
-            self.dataplane.send(0, 1, Sent(2, 0, 400).to(SLOW_PORT, fill))
+            self.dataplane.send(0, 1, SentFrame(2, 0, 400).frame_to(SLOW_PORT, fill))
         self.drain_all()
         self.run_at_random(random.Random(3), 5)
         self.drain_all()
@@ -131,7 +131,7 @@ class UnmanagedWhileQueued(CellsTest):
     def runTest(self) -> None:
         self.scheme("proposed", qmax=self.QMAX, lbo=40, hbo=100, n=6, per_vc_queue=1)
         for fill in range(8):
-            self.dataplane.send(0, 1, Sent(1 + fill % 2, 0, 400).to(SLOW_PORT, fill))
+            self.dataplane.send(0, 1, SentFrame(1 + fill % 2, 0, 400).frame_to(SLOW_PORT, fill))
         wait_until(lambda: self.counter("admitted", SLOW_PORT)[0] == 8, "8 frames admitted")
         self.switch.write(-fy.P4TableEntry("port_scheme", match=fy.Match(egress_port=SLOW_PORT)))
         self.drain_all()

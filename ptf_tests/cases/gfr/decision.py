@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 
 import gfr_oracle
-from gfr_base import ALWAYS_FAST, FAST_PORT, NEVER_FAST, NO_VC, ONE_CELL, GfrTest, Sent
+from gfr_base import ALWAYS_FAST, FAST_PORT, NEVER_FAST, NO_VC, ONE_CELL, GfrTest, SentFrame
 from gfr_oracle import Moment, Port, Verdict
 
 PORT = Port(qmax=400, lbo=100, hbo=300)
@@ -30,7 +30,7 @@ class StateTest(GfrTest):
 
     def check(self, clp: int, qt: int, qi: int, fast: bool, expected: Verdict, length: int = ONE_CELL) -> None:
         rate = (W + 1) << 8 if fast else W << 8
-        got = self.meets(Sent(1, clp, length), qt, qi, rate)
+        got = self.meets(SentFrame(1, clp, length), qt, qi, rate)
         self.assertEqual(got, expected, f"CLP {clp}, QT {qt}, Q_i {qi}, fast {fast}")
 
 
@@ -120,12 +120,12 @@ class RateAtItsShare(StateTest):
             (100_000_000_000 << 8, Verdict.CASE_5),
             (0, Verdict.BELOW_HBO),
         ):
-            self.assertEqual(self.meets(Sent(1), 200, 51, rate), expected, f"r_i {rate}/256")
+            self.assertEqual(self.meets(SentFrame(1), 200, 51, rate), expected, f"r_i {rate}/256")
         self.share(1, FAST_PORT, w=NEVER_FAST)
-        self.assertEqual(self.meets(Sent(1), 200, 51, NEVER_FAST << 8), Verdict.BELOW_HBO)
+        self.assertEqual(self.meets(SentFrame(1), 200, 51, NEVER_FAST << 8), Verdict.BELOW_HBO)
         self.share(1, FAST_PORT, w=ALWAYS_FAST)
-        self.assertEqual(self.meets(Sent(1), 200, 51, 255), Verdict.BELOW_HBO)
-        self.assertEqual(self.meets(Sent(1), 200, 51, 256), Verdict.CASE_5)
+        self.assertEqual(self.meets(SentFrame(1), 200, 51, 255), Verdict.BELOW_HBO)
+        self.assertEqual(self.meets(SentFrame(1), 200, 51, 256), Verdict.CASE_5)
 
 
 class ThresholdIsNotRounded(StateTest):
@@ -170,7 +170,7 @@ class OfNoVc(StateTest):
     """A frame of no VC is CLP 1 with w = 0, in a slot of its port, whatever mark it carries."""
 
     def runTest(self) -> None:
-        marked = Sent(NO_VC, 1)
+        marked = SentFrame(NO_VC, 1)
         self.assertEqual(self.meets(marked, 99, 26, 256), Verdict.CASE_1)
         self.assertEqual(self.meets(marked, 99, 26, 255), Verdict.BELOW_LBO)
         self.assertEqual(self.meets(marked, 100, 26, 0), Verdict.CASE_2)
@@ -193,7 +193,7 @@ class FilledTest(GfrTest):
             self.share(vc, w=ALWAYS_FAST if vc in self.FAST_VCS else NEVER_FAST)
         self._had_one: set[int] = set()
 
-    def rule(self, moment: Moment, sent: Sent) -> Verdict:
+    def rule(self, moment: Moment, sent: SentFrame) -> Verdict:
         """A VC of FAST_VCS is fast once it had a frame accepted, in this test's time."""
         fast = sent.vc in self.FAST_VCS and sent.vc in self._had_one
         verdict = gfr_oracle.proposed(SMALL, moment, 2, fast)
@@ -201,11 +201,11 @@ class FilledTest(GfrTest):
             self._had_one.add(sent.vc)
         return verdict
 
-    def check(self, sent: list[Sent], *expected: Verdict) -> None:
+    def check(self, sent: list[SentFrame], *expected: Verdict) -> None:
         """The oracle's verdicts include these (so that the test does test them), and they are the switch's."""
         seen: list[Verdict] = []
 
-        def rule(moment: Moment, one: Sent) -> Verdict:
+        def rule(moment: Moment, one: SentFrame) -> Verdict:
             seen.append(self.rule(moment, one))
             return seen[-1]
 
@@ -218,35 +218,39 @@ class FilledMarkedSlow(FilledTest):
     """CLP 1 of one slow VC: its share counts from LBO on, so case 2 comes at once."""
 
     def runTest(self) -> None:
-        self.check([Sent(1, 1)] * 9, Verdict.BELOW_LBO, Verdict.CASE_2)
+        self.check([SentFrame(1, 1)] * 9, Verdict.BELOW_LBO, Verdict.CASE_2)
 
 
 class FilledMarkedFast(FilledTest):
     """CLP 1 of one fast VC: case 1 when it has more than LBO/N = 3 cells, below LBO still."""
 
     def runTest(self) -> None:
-        self.check([Sent(2, 1)] * 8, Verdict.BELOW_LBO, Verdict.CASE_1)
+        self.check([SentFrame(2, 1)] * 8, Verdict.BELOW_LBO, Verdict.CASE_1)
 
 
 class FilledPlainSlow(FilledTest):
     """CLP 0 of one slow VC: all accepted until HBO, then case 6."""
 
     def runTest(self) -> None:
-        self.check([Sent(1)] * 14, Verdict.CASE_4, Verdict.BELOW_HBO, Verdict.CASE_6)
+        self.check([SentFrame(1)] * 14, Verdict.CASE_4, Verdict.BELOW_HBO, Verdict.CASE_6)
 
 
 class FilledPlainFast(FilledTest):
     """CLP 0 of one fast VC: accepted below LBO, case 5 from there on; another one still finds room."""
 
     def runTest(self) -> None:
-        self.check([Sent(2)] * 8 + [Sent(4)] * 4, Verdict.CASE_4, Verdict.CASE_5, Verdict.BELOW_HBO)
+        self.check([SentFrame(2)] * 8 + [SentFrame(4)] * 4, Verdict.CASE_4, Verdict.CASE_5, Verdict.BELOW_HBO)
 
 
 class FilledMarkedAboveHbo(FilledTest):
     """Above HBO case 3 and case 6: nothing gets in."""
 
     def runTest(self) -> None:
-        self.check([Sent(1)] * 12 + [Sent(3, 1), Sent(3), Sent(4, 1), Sent(4)], Verdict.CASE_3, Verdict.CASE_6)
+        self.check(
+            [SentFrame(1)] * 12 + [SentFrame(3, 1), SentFrame(3), SentFrame(4, 1), SentFrame(4)],
+            Verdict.CASE_3,
+            Verdict.CASE_6,
+        )
 
 
 class FilledToTheBrim(FilledTest):
@@ -254,7 +258,9 @@ class FilledToTheBrim(FilledTest):
 
     def runTest(self) -> None:
         five_cells = ONE_CELL + 4 * 48
-        self.check([Sent(1)] * 11 + [Sent(1, 0, five_cells), Sent(3, 1, five_cells), Sent(3)], Verdict.QMAX)
+        self.check(
+            [SentFrame(1)] * 11 + [SentFrame(1, 0, five_cells), SentFrame(3, 1, five_cells), SentFrame(3)], Verdict.QMAX
+        )
         self.assertEqual(self.drops(12), (2, 2 * five_cells))
         self.assertEqual(self.counter("vc_verdicts", 3 << 5 | 1 << 4 | Verdict.QMAX), (1, five_cells))
 
@@ -264,5 +270,5 @@ class FilledMix(FilledTest):
 
     def runTest(self) -> None:
         lengths = (ONE_CELL, TWO_CELLS, ONE_CELL + 96)
-        sent = [Sent(1 + i % 4, (i // 3) % 2, lengths[(i * 5) % 3]) for i in range(24)]
+        sent = [SentFrame(1 + i % 4, (i // 3) % 2, lengths[(i * 5) % 3]) for i in range(24)]
         self.check(sent, Verdict.CASE_4, Verdict.BELOW_HBO)

@@ -18,7 +18,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q
 
 from client import wait_until
-from gfr_base import FAST_PORT, MARKED_DSCP, PLAIN_DSCP, REASON_MFS, REASON_PCR, GfrTest, Sent
+from gfr_base import FAST_PORT, MARKED_DSCP, PLAIN_DSCP, REASON_MFS, REASON_PCR, GfrTest, SentFrame
 from gfr_oracle import Verdict
 from packets import FiveTuple, built, forwarded, frame, ipv4, ipv6
 
@@ -54,8 +54,8 @@ class EdgeTest(GfrTest):
             self.dataplane.send(0, 1, bytes(packet))
         wait_until(lambda: self.arrivals(FAST_PORT) == arrived + len(packets), f"{len(packets)} frames handled")
 
-    def burst(self, *frames: Sent) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        self.pass_through(*(one.to(FAST_PORT, fill) for fill, one in enumerate(frames)))
+    def burst(self, *frames: SentFrame) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.pass_through(*(one.frame_to(FAST_PORT, fill) for fill, one in enumerate(frames)))
 
     def frame_of_vc(self, length: int = 100, **options: Any) -> Any:
         values: dict[str, Any] = {"dscp": PLAIN_DSCP} | options
@@ -73,12 +73,12 @@ class TaggedAtMcr(EdgeTest):
     def runTest(self) -> None:
         self.edge()
         self.meter("vc_police", mbs=300, pbs=10_000)
-        self.burst(Sent(1, 0, 100), Sent(1, 0, 100))
-        self.burst(Sent(1, 0, 101))
+        self.burst(SentFrame(1, 0, 100), SentFrame(1, 0, 100))
+        self.burst(SentFrame(1, 0, 101))
         self.assertEqual(self.verdicts(1), {PLAIN: 2, MARKED: 1})
-        self.burst(Sent(1, 0, 100))
+        self.burst(SentFrame(1, 0, 100))
         self.assertEqual(self.verdicts(1), {PLAIN: 3, MARKED: 1})
-        self.burst(*[Sent(1, 0, 54)] * 4)
+        self.burst(*[SentFrame(1, 0, 54)] * 4)
         self.assertEqual(self.verdicts(1), {PLAIN: 3, MARKED: 5})
 
 
@@ -88,9 +88,9 @@ class DroppedAbovePcr(EdgeTest):
     def runTest(self) -> None:
         self.edge()
         self.meter("vc_police", mbs=300, pbs=500)
-        self.burst(*[Sent(1, 0, 100)] * 5)
+        self.burst(*[SentFrame(1, 0, 100)] * 5)
         self.assertEqual(self.verdicts(1), {PLAIN: 3, MARKED: 2})
-        self.burst(*[Sent(1, 0, 100)] * 2)
+        self.burst(*[SentFrame(1, 0, 100)] * 2)
         self.assertEqual(self.verdicts(1), {PLAIN: 3, MARKED: 2, PCR_PLAIN: 2})
         self.assertEqual(self.drops(REASON_PCR, FAST_PORT), (2, 200))
         self.assertEqual(self.receive_count(FAST_PORT, timeout_s=0.3), 5)
@@ -191,10 +191,10 @@ class LongerThanMfs(EdgeTest):
     def runTest(self) -> None:
         self.edge(mfs=200)
         self.meter("vc_police", mbs=400, pbs=10_000)
-        self.burst(*[Sent(1, 0, 201)] * 3, Sent(1, 1, 201))
+        self.burst(*[SentFrame(1, 0, 201)] * 3, SentFrame(1, 1, 201))
         self.assertEqual(self.verdicts(1), {(1, 0, Verdict.MFS): 3, (1, 1, Verdict.MFS): 1})
         self.assertEqual(self.drops(REASON_MFS, FAST_PORT), (4, 4 * 201))
-        self.burst(Sent(1, 0, 200), Sent(1, 0, 200), Sent(1, 0, 200))
+        self.burst(SentFrame(1, 0, 200), SentFrame(1, 0, 200), SentFrame(1, 0, 200))
         after = self.verdicts(1)
         self.assertEqual((after[PLAIN], after[MARKED]), (2, 1))
         self.assertEqual(self.receive_count(FAST_PORT, timeout_s=0.3), 3)
@@ -207,9 +207,9 @@ class CameMarked(EdgeTest):
         self.edge()
         self.meter("vc_police", mbs=200, pbs=10_000)
         self.meter("vc_police_marked", mbs=300, pbs=300)
-        self.burst(*[Sent(1, 1, 100)] * 4)
+        self.burst(*[SentFrame(1, 1, 100)] * 4)
         self.assertEqual(self.verdicts(1), {MARKED: 3, PCR_MARKED: 1})
-        self.burst(*[Sent(1, 0, 100)] * 3)
+        self.burst(*[SentFrame(1, 0, 100)] * 3)
         self.assertEqual(self.verdicts(1), {MARKED: 4, PCR_MARKED: 1, PLAIN: 2})
 
 
@@ -240,7 +240,7 @@ class NotAnEdge(EdgeTest):
         self.meter("vc_police", mbs=1, pbs=1)
         self.meter("vc_police_marked", mbs=1, pbs=1)
         self.edge(vc=2, mfs=60)
-        self.burst(*[Sent(1, 0, 1000)] * 3, *[Sent(1, 1, 1000)] * 2)
+        self.burst(*[SentFrame(1, 0, 1000)] * 3, *[SentFrame(1, 1, 1000)] * 2)
         self.assertEqual(self.verdicts(1), {PLAIN: 3, MARKED: 2})
 
 
@@ -249,7 +249,7 @@ class EdgeWithoutMeters(EdgeTest):
 
     def runTest(self) -> None:
         self.edge(mfs=300)
-        self.burst(*[Sent(1, 0, 300)] * 2, Sent(1, 1, 300), Sent(1, 0, 301))
+        self.burst(*[SentFrame(1, 0, 300)] * 2, SentFrame(1, 1, 300), SentFrame(1, 0, 301))
         self.assertEqual(self.verdicts(1), {PLAIN: 2, MARKED: 1, (1, 0, Verdict.MFS): 1})
 
 
@@ -261,6 +261,6 @@ class MetersAreApart(EdgeTest):
         for vc in (1, 2):
             self.edge(vc=vc)
             self.meter("vc_police", mbs=200, pbs=10_000, vc=vc)
-        self.burst(*[Sent(1, 0, 100)] * 5, *[Sent(2, 0, 100)] * 3)
+        self.burst(*[SentFrame(1, 0, 100)] * 5, *[SentFrame(2, 0, 100)] * 3)
         self.assertEqual(self.verdicts(1), {PLAIN: 2, MARKED: 3})
         self.assertEqual(self.verdicts(2), {(2, 0, Verdict.BETWEEN): 2, (2, 1, Verdict.BETWEEN): 1})

@@ -10,7 +10,7 @@ import time
 
 from base import SERVICE_S, SLOW_PORT, TooSlow
 from client import wait_until
-from gfr_base import NO_VC, NO_VC_SLOT, GfrTest, Sent
+from gfr_base import NO_VC, NO_VC_SLOT, GfrTest, SentFrame
 from packets import flow
 from probe_base import REFUSED, SENT, Probe, ProbeTest
 
@@ -24,7 +24,7 @@ class GfrInTheQueue(GfrTest, ProbeTest):
     def runTest(self) -> None:
         self.needs_embedded("BMv2 does not read registers")
         self.scheme("proposed", qmax=8, lbo=1, hbo=2)
-        self.hold_line(Sent(NO_VC, 1, 100))
+        self.hold_line(SentFrame(NO_VC, 1, 100))
         before = self.verdicts(NONE)
         for nonce in (1, 2, 3, 4, 5):
             self.switch.send_packet_out(Probe(nonce=nonce).emit(), SLOW_PORT)

@@ -12,7 +12,7 @@ import finsy as fy
 
 from base import SLOW_PORT
 from client import wait_until
-from gfr_base import FAST_PORT, NO_VC_SLOT, ONE_CELL, GfrTest, Sent
+from gfr_base import FAST_PORT, NO_VC_SLOT, ONE_CELL, GfrTest, SentFrame
 from gfr_oracle import Verdict, cells
 from packets import FiveTuple, arp_request, frame, ipv4, ipv6
 
@@ -142,7 +142,7 @@ class UnmanagedPort(VcTest):
             self.send_and_receive(frame(FiveTuple(ipv4(2, 1), ipv4(1)), length), to_port=1, from_port=2)
         self.assertEqual(self.counter("passed", 1), (3, 460))
         self.assertEqual(self.counter("admitted", 1), (0, 0))
-        self.dataplane.send(0, 1, Sent(1).to(SLOW_PORT))
+        self.dataplane.send(0, 1, SentFrame(1).frame_to(SLOW_PORT))
         wait_until(lambda: self.counter("passed", SLOW_PORT) == (1, ONE_CELL), "one frame passed")
         self.assertTrue(self.receive_any(SLOW_PORT, timeout_s=3.0))
         self.assertEqual(self.verdicts(1), {})
@@ -164,7 +164,7 @@ class ArrivalsAreCounted(UnmanagedPort):
         self.share(1, FAST_PORT)
         lengths = (54, 100, 200, 251)  # 1, 2, 5 cells, too long
         for length in lengths:
-            self.dataplane.send(0, 1, Sent(1, 0, length).to(FAST_PORT))
+            self.dataplane.send(0, 1, SentFrame(1, 0, length).frame_to(FAST_PORT))
         wait_until(lambda: self.arrivals(FAST_PORT) == 4, "4 frames handled")
         self.assertEqual(self.arrived(1, FAST_PORT), (4, sum(lengths)))
         kinds = {(1, 0, Verdict.BETWEEN): 2, (1, 0, Verdict.QMAX): 1, (1, 0, Verdict.MFS): 1}
@@ -186,8 +186,8 @@ class CellsOfEverySize(VcTest):
                 c = cells(length)
                 self.assertEqual(c, count if length == longest else count + 1)
                 self.scheme("drop_tail", FAST_PORT, qmax=1000)
-                self.assertEqual(self.meets(Sent(1, 0, length), 1000 - c, 0), Verdict.BETWEEN, f"{length} bytes")
-                self.assertEqual(self.meets(Sent(1, 0, length), 1001 - c, 0), Verdict.QMAX, f"{length} bytes")
+                self.assertEqual(self.meets(SentFrame(1, 0, length), 1000 - c, 0), Verdict.BETWEEN, f"{length} bytes")
+                self.assertEqual(self.meets(SentFrame(1, 0, length), 1001 - c, 0), Verdict.QMAX, f"{length} bytes")
 
 
 class QueuePerVc(GfrTest):
@@ -197,12 +197,12 @@ class QueuePerVc(GfrTest):
         self.needs_embedded("it has no more queues than priorities, and FIFO schemes only")
         for vc in (1, 2, 3):
             self.share(vc)
-        sent = [Sent(1), Sent(3), Sent(2), Sent(1), Sent(2)]
+        sent = [SentFrame(1), SentFrame(3), SentFrame(2), SentFrame(1), SentFrame(2)]
         for per_vc_queue, order in ((1, [3, 2, 2, 1, 1]), (0, [1, 3, 2, 1, 2])):
             self.scheme("drop_tail", qmax=1000, per_vc_queue=per_vc_queue)
-            self.hold_line(Sent(0, 1, 100))
+            self.hold_line(SentFrame(0, 1, 100))
             for fill, one in enumerate(sent):
-                self.dataplane.send(0, 1, one.to(SLOW_PORT, fill))
+                self.dataplane.send(0, 1, one.frame_to(SLOW_PORT, fill))
             self.count_sent(len(sent))
             self.set_rate(1_000_000)
             came: list[int] = []

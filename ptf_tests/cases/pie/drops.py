@@ -34,7 +34,7 @@ class PieTest(AqmTest):
         self.switch.write([~fy.P4RegisterEntry(name, index=SLOW_PORT, data=value) for name, value in values.items()])
         self.bursts((flow(), count, {"ecn": ecn}))
         dropped = self.drops(REASON_AQM)[0]
-        assert len(self.all_out()) == LONG_QUEUE + count - dropped
+        assert len(self.receive_all()) == LONG_QUEUE + count - dropped
         return dropped
 
 
