@@ -55,7 +55,7 @@ def start_bmv2(interfaces: Sequence[str] = ()) -> Generator[Bmv2]:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody uses now."""
+    """A free TCP port of the loopback interface."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])

@@ -20,7 +20,7 @@ LAUNCHER = Path(__file__).with_name("run.py")
 
 
 class Session:
-    """A running launcher. Every wait ends: what was said until then is in the error."""
+    """A running launcher. Every wait has a timeout; its error contains the output so far."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Session:
         environment: Mapping[str, str] | None = None,
         command: Sequence[str] = (sys.executable, str(LAUNCHER)),
     ) -> None:
-        """Start `command` with these arguments, in `folder`; `started` is what it said before the first prompt."""
+        """Start `command` with these arguments, in `folder`; `started` is its output before the first prompt."""
         program, *first = command
         self._terminal: pexpect.spawn[str] = pexpect.spawn(
             program,
@@ -68,7 +68,7 @@ class Session:
         self._terminal.sendintr()
 
     def wait(self, timeout_s: float = COMMAND_TIMEOUT_S, until: str = PROMPT) -> str:
-        """What is said until the next `until`."""
+        """The output until the next `until`."""
         try:
             self._terminal.expect_exact(until, timeout=timeout_s)
         except (pexpect.TIMEOUT, pexpect.EOF):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
-"""Mininet's command line for our topologies: whatever a command does, the session goes on, and only leaving it ends the topology."""
+"""Mininet's command line for our topologies: an error in a command does not end the session; only leaving it ends the topology."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def start_loop(
         if loop.poll() is not None or time.monotonic() > deadline:
             end_loop(loop)
             words = log.read_text(errors="replace").strip()[-500:]
-            raise RuntimeError(f"the control loop does not start: {words or 'it said nothing'}")
+            raise RuntimeError(f"the control loop does not start: {words or 'no output'}")
         time.sleep(0.05)
     return loop
 

@@ -152,7 +152,7 @@ class LinkChange(Strict):
     trace: str | None = None
     """File in Mahimahi's format; `none` takes it away."""
     spike_s: Seconds | None = None
-    """Everything is held for so long, then released at once."""
+    """Time for which all packets are delayed; then they are released at once."""
     outage_s: Seconds | None = None
     """Everything is lost for so long."""
 

@@ -99,7 +99,7 @@ class FairlaneMininet(Mininet):
         deadline = time.monotonic() + LISTEN_TIMEOUT_S
         while not fl_ports.listens(port, Path(f"/proc/{server.pid}/net"), protocol.lower()):
             if time.monotonic() > deadline:
-                words = heard.read_text(errors="replace").strip() or "it said nothing"
+                words = heard.read_text(errors="replace").strip() or "no output"
                 raise RuntimeError(f"iperf does not listen on port {port} of {server}: {words}")
             time.sleep(0.02)
 

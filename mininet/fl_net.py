@@ -198,7 +198,7 @@ class Network:
             self._remember(fl_state.OwnedProcess.from_pid(self.switches[name].pid, f"shell of {name}"))
 
     def _make_links(self) -> None:
-        """Raises RuntimeError when an interface of that name is there already: it is somebody else's, and stays."""
+        """Raises RuntimeError when an interface of that name is there already: it is not ours, and stays."""
         links = self.topology.links
         wire_ends = {
             link.name: (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
@@ -271,7 +271,7 @@ class Network:
         deadline = time.monotonic() + WIRE_READY_TIMEOUT_S
         while not ready.exists():
             if self.wire_process.poll() is not None or time.monotonic() > deadline:
-                words = log_path.read_text(errors="replace").strip() or "it said nothing"
+                words = log_path.read_text(errors="replace").strip() or "no output"
                 raise RuntimeError(f"fairlane-wire does not start: {words}")
             time.sleep(0.02)
 

@@ -162,7 +162,7 @@ class P4Switch(Switch):
             time.sleep(0.02)
         words = (self.options.log_dir / f"{self.name}.log").read_text(errors="replace").strip().splitlines()[-3:]
         raise RuntimeError(
-            f"{self.name}: {self.command()[0]} does not serve {self.options.grpc}: {' / '.join(words) or 'it said nothing'}"
+            f"{self.name}: {self.command()[0]} does not serve {self.options.grpc}: {' / '.join(words) or 'no output'}"
         )
 
     def shape(self, mean_frame_bytes: int) -> None:

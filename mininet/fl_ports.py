@@ -42,7 +42,7 @@ def choose(grpc: str) -> str:
 
 
 def unused() -> int:
-    """A loopback port on which nobody listens, and that this process has not been given before. Raises PortTakenError.
+    """A free loopback port that this function has not returned before in this process. Raises PortTakenError.
 
     The kernel's own choice (port 0) is no such port before somebody listens there: it gives the same one twice in one of 70
     lines of 20 switches, and any outgoing connection may take it.

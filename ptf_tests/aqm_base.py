@@ -43,7 +43,7 @@ class AqmTest(LaneTest):
         return True
 
     def receive_all(self) -> list[Any]:
-        """Everything that comes out of the slow port until it is idle."""
+        """Receive all frames of the slow port until it is idle."""
         while self.receive_any(SLOW_PORT, timeout_s=SERVICE_S * 2.5):
             pass
         if self.is_embedded:

@@ -41,7 +41,7 @@ class Flow:
             self.closed.add(seq)
 
     def record_ack(self, ack: int) -> int | None:
-        """The receiver's ACK passes: the name that it gets."""
+        """Record an ACK of the receiver that passes. Returns the name that it gets."""
         if (ack - self.ack) % MODULO < HALF:
             self.ack = ack
         for _ in range(LOOKS):

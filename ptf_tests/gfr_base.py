@@ -62,7 +62,7 @@ class SentFrame:
 
     @functools.cache  # noqa: B019  (few, and alike in many tests)
     def frame_to(self, port: int, fill: int = 0) -> bytes:
-        """As it comes from its host; fill tells it apart."""
+        """The frame for a port, as its host sends it; `fill` makes it different from others."""
         host = self.vc or 99
         five_tuple = FiveTuple(ipv4(1, host), ipv4(port), src_port=1024 + fill)
         return bytes(frame(five_tuple, self.length, dscp=MARKED_DSCP if self.clp else PLAIN_DSCP, fill=fill % 256))

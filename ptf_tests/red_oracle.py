@@ -44,5 +44,5 @@ class Red:
         return min(1.0, p_b / rest) if rest > 0 else 1.0
 
     def record_choice(self, forced: bool) -> None:
-        """The packet was marked or dropped."""
+        """Record that the packet was marked or dropped."""
         self.count = -1 if forced else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON and TOML that somebody else wrote, as plain data of a bounded depth: whatever is wrong with a text is one exception, with its place."""
+"""JSON and TOML from outside, as plain data of a bounded depth: every error in a text is the same exception, with its place."""
 
 from __future__ import annotations
 

@@ -83,14 +83,14 @@ class FairlaneError(Exception):
 
 
 def short(text: str, most: int = 200) -> str:
-    """The text, its middle left out when it is longer than that: what an error quotes of what somebody gave."""
+    """The text; when it is longer than the limit, without its middle. For input that an error message quotes."""
     if len(text) <= most:
         return text
     return f"{text[: most * 2 // 3]}…{text[-(most // 3) :]}"
 
 
 def find_by_name(kind: str, name: str, found: Mapping[str, _T]) -> _T:
-    """What has that name; UNKNOWN_NAME as `unknown_name` says it."""
+    """The value of that name. Raises UNKNOWN_NAME (see `unknown_name`) when there is none."""
     if name not in found:
         raise unknown_name(kind, name, found)
     return found[name]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from fairlane_controller.errors import ErrorCode, FairlaneError, short
 
 MAX_REPORTED_ERRORS = 3
-"""So many errors of a file are reported at a time."""
+"""Upper bound of the errors of a file that one message reports."""
 MAX_PROBLEM_CHARS = 800
 """Characters of one of them."""
 
@@ -78,7 +78,7 @@ _BRANCH = re.compile(
 
 
 def problem_path(item: dict[str, Any]) -> tuple[int | str, ...]:
-    """Where one of pydantic's problems is, by the keys of the data; a key that nobody knows is one, whatever it is called."""
+    """The place of one of pydantic's errors, as keys of the data. An unknown key is part of it, whatever its name."""
     loc: tuple[int | str, ...] = item["loc"]
     last = len(loc) - 1 if item["type"] == "extra_forbidden" else -1
     return tuple(step for n, step in enumerate(loc) if n == last or isinstance(step, int) or not _BRANCH.match(step))
@@ -96,7 +96,7 @@ def allowed_keys(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[s
 
 
 def _find_model(annotation: Any) -> type[BaseModel] | None:
-    """The model that an annotation is, or holds."""
+    """The model that an annotation is or contains; None without one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Union, types.UnionType, tuple, list, Annotated):

@@ -38,7 +38,7 @@ def test_alone_it_is_the_primary_until_somebody_writes(switch: LiveSwitch) -> No
     with switch.loop("--dry-run"):
         (taken,) = switch.events("took_over")
         assert taken["dry_run"] is True
-        assert taken["why"] == "nobody else is the primary: we measure, and write nothing"
+        assert taken["why"] == "there is no other primary: we measure, and write nothing"
         wait_until("a decision", lambda: switch.events("decision"))
         (decision,) = switch.events("decision")
         assert (decision["dry_run"], decision["outcome"], decision["port"], decision["class"]) == (

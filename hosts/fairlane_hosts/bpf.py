@@ -24,7 +24,7 @@ from typing import Any
 from .errors import HostsError
 
 STRUCT_OPS_LINK_KERNEL = (6, 4)
-"""The first kernel with links of congestion controls; on older ones a name stays until somebody unregisters it."""
+"""The first kernel with links of congestion controls; on older ones a name stays until it is unregistered."""
 TCX_KERNEL = (6, 6)
 """The first kernel with links of programs at an interface; older ones have clsact filters."""
 _MAP_FLAG_LINK = 1 << 13  # BPF_F_LINK

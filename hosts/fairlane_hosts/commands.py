@@ -192,7 +192,7 @@ def _host(name: str, pid: int, run: str | None) -> Host:
 
 
 def _choose_variant(name: str, instead: str | None) -> Variant:
-    """The variant wanted, or the other one where this kernel cannot run it. Raises HostsError."""
+    """The named variant, or `instead` where this kernel cannot run it. Raises HostsError."""
     wanted = find_variant(name)
     other = find_variant(instead) if instead is not None else None
     result = check_results.read(wanted)

@@ -43,7 +43,7 @@ class Name:
     tag: str
     """Which build."""
     link: int | None
-    """Id of its link; None: registered without one, until nobody uses any."""
+    """Id of its link; None: registered without one, until its last user ends."""
 
     def is_live(self) -> bool:
         """Whether some process uses it."""
@@ -166,7 +166,7 @@ def opened() -> Generator[Registry]:
 
 
 def undo_ended() -> list[str]:
-    """Undo what nobody has open any more; what was removed. Raises HostsError."""
+    """Remove what no process has open any more. Returns what was removed. Raises HostsError."""
     with _locked():
         registry = read()
         removed = registry.undo_ended()
@@ -200,7 +200,7 @@ def _locked() -> Generator[None]:
 
 
 def use() -> int:
-    """A descriptor that says, while it is open, that somebody uses what is registered without links."""
+    """A descriptor that shows, while it is open, that a process uses what is registered without links."""
     descriptor = os.open(_users(), os.O_RDWR | os.O_CREAT, 0o644)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     return descriptor

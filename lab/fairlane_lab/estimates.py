@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""About how long a run takes, before it is run: in its own time, and as work of the simulator. Pure functions; nobody's result depends on them."""
+"""About how long a run takes, before it is run: in its own time, and as work of the simulator. Pure functions; no result depends on them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def finite_or_none(value: Any) -> Any:
-    """The value, or None for a number that is none (NaN, or without end)."""
+    """The value; None for NaN and infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -29,7 +29,7 @@ class FlowResult:
     timeouts: int | None
     """None where the runtime or the kernel does not tell, as in the two below."""
     cwnd_packets: float | None
-    """Mean over the window; UDP has none, and of many short connections nobody samples it."""
+    """Mean over the window; None for UDP and for many short connections, where it is not sampled."""
     srtt_ms: float | None
     greedy: bool = True
     """Whether it counts for fairness and Jain: greedy flows do."""
@@ -60,7 +60,7 @@ class PortResult:
     utilisation: float
     drops: int
     queue_packets: float | None
-    """Mean number of waiting packets; None where nobody can read it (BMv2)."""
+    """Mean number of waiting packets; None where it cannot be read (BMv2)."""
     after_spike_drops: int | None = None
     """From a delay spike's start to `AFTER_SPIKE_S` after its end; None without one."""
     values: dict[str, float | None] = field(default_factory=dict[str, float | None])

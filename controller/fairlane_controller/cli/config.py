@@ -90,7 +90,7 @@ def apply_command(
     counts = [f"{name}: {counted(count, 'entry')}" for name, count in done.written.items()]
     counts += [f"{counted(done.settings, 'setting')} of policies"] if done.settings else []
     counts += [counted(done.ports, "port")] if done.ports else []
-    print(f"{file} applied ({', '.join(counts) or 'the switches held it already'})")
+    print(f"{file} applied ({', '.join(counts) or 'the switches have it already'})")
 
 
 @config_app.command("reload")
@@ -102,7 +102,7 @@ def reload_command(state: StateOption = None, as_json: JsonOption = False) -> No
         print_json(done)
         return
     counts = ", ".join(f"{name}: {counted(count, 'entry')}" for name, count in done["written"].items())
-    print(f"{done['file']} reloaded ({counts or 'the switches held it already'})")
+    print(f"{done['file']} reloaded ({counts or 'the switches have it already'})")
 
 
 @config_app.command("schema")

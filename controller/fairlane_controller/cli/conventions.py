@@ -139,7 +139,7 @@ def _without_type(param: Any) -> Any:
 
 
 def _filled(paragraph: str) -> str:
-    """A paragraph filled whatever the lines of the source; examples stand one a line."""
+    """Re-flow a paragraph, independent of the line breaks of the source; each example keeps a line of its own."""
     text = " ".join(paragraph.split())
     title, colon, rest = text.partition(": ")
     if colon and title in ("Example", "Examples"):

@@ -56,7 +56,8 @@ def run_command(
         ),
     ] = None,
     backup: Annotated[
-        bool, typer.Option("--backup", help="Look on, and take over when the loop that runs ends, whatever way.")
+        bool,
+        typer.Option("--backup", help="Stand by as the backup; take over when the running loop ends, for any reason."),
     ] = False,
     dry_run: Annotated[
         bool,

@@ -49,7 +49,7 @@ async def read_ports(run: RunState, switch: str) -> dict[int, Plain]:
 
 
 def current_value(info: PortInfo, key: str) -> Any:
-    """A setting as the switch has it, as the file would say it; None when nobody knows."""
+    """The current setting of the switch, in the form of the file; None when it is not known."""
     if key == "enabled":
         return info.admin_up
     value = getattr(info, NAMES[key])
@@ -72,7 +72,7 @@ def file_settings(port: PortConfig) -> Plain:
 
 
 def differing(port: PortConfig, info: PortInfo) -> tuple[Plain, Plain]:
-    """(what the file says, what is held) of the settings that differ."""
+    """(expected value of the file, current value of the switch) of the settings that differ."""
     said = file_settings(port)
     keys = [key for key, value in said.items() if current_value(info, key) != value]
     return {key: said[key] for key in keys}, {key: current_value(info, key) for key in keys}

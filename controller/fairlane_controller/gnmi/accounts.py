@@ -42,7 +42,7 @@ class PacketAccounts:
 
     @property
     def missing(self) -> int:
-        """Packets that nobody knows about: 0, or the switch has a fault."""
+        """Packets that no counter explains: 0, otherwise the switch has a fault."""
         return self.received + self.copied - self.transmitted - self.dropped - self.waiting - self.on_line
 
     def to_json(self) -> dict[str, Any]:

@@ -160,9 +160,7 @@ class ThriftPorts:
             raise
         said = output.decode(errors="replace")
         if process.returncode != 0 and "Could not connect" in said:
-            raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: nobody answers at its Thrift port {thrift}"
-            )
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: no answer at its Thrift port {thrift}")
         if process.returncode != 0 or "Error" in said or "Invalid" in said:
             raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: {COMMAND}: {said.strip()[-300:]}")
         return said

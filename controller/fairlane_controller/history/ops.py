@@ -68,7 +68,7 @@ def register(op: str, apply: Apply) -> None:
 
 
 def apply_of(context: Context, request: Request) -> Apply:
-    """Who applies a request; UNKNOWN_NAME when nobody does."""
+    """The handler of a request. Raises UNKNOWN_NAME when there is none."""
     op = str(request.get("op"))
     if op not in _REGISTERED and op in MODULES:
         importlib.import_module(MODULES[op])

@@ -44,7 +44,7 @@ class SwitchRow(_Row):
     device_id: int
     reachable: bool
     program: str | None
-    "Its program's name; None: no program, or nobody knows."
+    "Its program's name; None: no program, or an unknown one."
     error: Mapping[str, str] | None = None
     '`{"code", "message"}` of what is wrong.'
     read_ms: float | None = None

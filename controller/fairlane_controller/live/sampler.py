@@ -43,7 +43,7 @@ class Pace:
 class Sampler(Generic[Point]):
     """`async with Sampler(source, shorten) as sampler:`; `shorten` makes of a snapshot what the history keeps.
 
-    It samples while somebody is inside `watching`, and `LINGER_S` longer; then its connections end until somebody comes.
+    It samples while there are callers inside `watching`, and for `LINGER_S` after the last one; then it closes its connections until the next caller.
     """
 
     def __init__(

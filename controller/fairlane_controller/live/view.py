@@ -46,7 +46,7 @@ class Sample:
 
 
 async def read_sample(program: Program | None, reading: BatchReading, place: Place, counters: set[str]) -> Sample:
-    """One reading of a switch that has these counters; None: a program that nobody knows. Raises FairlaneError."""
+    """One reading of a switch that has these counters; None: an unknown program. Raises FairlaneError."""
     await reading.begin()
     rows = await complete_rows(program, reading, place.state) if program is not None else []
     own = {row.port: row.values for row in rows if not row.kind and row.port is not None}

@@ -32,7 +32,7 @@ class SessionOptions:
 
 
 class SwitchAgent(SwitchSession):
-    """Runs until cancelled. When it ends, whatever way, the switch keeps what it has."""
+    """Runs until cancelled. When it ends, for any reason, the switch keeps its entries and settings."""
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ class Retries:
         )
 
     def accepted(self, name: str) -> None:
-        """The switch has taken it (or nobody wants it any more)."""
+        """The switch has accepted it, or it is no longer needed."""
         refused = self._refused.pop(name, None)
         if refused is not None:
             times = "once" if refused.attempts == 1 else f"{refused.attempts} times"

@@ -32,7 +32,7 @@ class Role(str, Enum):
 
 
 class FolderRole:
-    """Holds one of the folder's two locks until `close`; without a folder there is nobody else: always the primary."""
+    """Holds one of the folder's two locks until `close`; without a folder there is no other controller: always the primary."""
 
     def __init__(self, folder: Path | None, *, backup: bool = False) -> None:
         """`backup`: wait for the primary to go, if there is one.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of whatever keeps one switch: connect, become primary, take over, serve, and again when the connection is lost."""
+"""The session of one switch: connect, become primary, reconcile, serve; again when the connection is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Log", "SwitchSession"]
 
 PING_PERIOD_S = 2.0
 PING_TIMEOUT_S = 5.0
-"A connection that says nothing for so long is given up: it may be cut without anybody having told us."
+"Timeout of a silent connection: it may be broken without a notification."
 OBSERVE_PERIOD_S = 1.0
 "How often a backup looks at what its switch holds."
 LONGEST_RETRY_S = 5.0
@@ -247,7 +247,7 @@ class SwitchSession:
 
 
 def _internal(problem: BaseException) -> FairlaneError:
-    """An error that nobody foresaw, with the place where it happened."""
+    """The text of an unexpected error, with the source line where it was raised."""
     if isinstance(problem, P4ClientError):
         return FairlaneError(ErrorCode.REFUSED, str(problem))
     frames = traceback.extract_tb(problem.__traceback__)

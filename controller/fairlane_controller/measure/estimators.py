@@ -160,7 +160,7 @@ class QuantileWindow:
         return min(least * (1.0 - ratio), least - floor), max(most * (1.0 + ratio), most + floor)
 
     def is_outlier(self, value: float) -> bool:
-        """Whether a value, before it is added, lies beyond what was observed; three observations are needed to tell."""
+        """Whether a new value lies outside the range of the samples; False with fewer than three samples."""
         if len(self._samples) < 3:
             return False
         low, high = self._usual(self._samples)

@@ -64,7 +64,7 @@ class Probe:
         return cls(nonce, kind, times >> 48, times & (1 << 48) - 1, int.from_bytes(frame[34:38], "big"))
 
     def link_time_s(self) -> float | None:
-        """Time that it was on the way between the two switches and on their lines, in seconds; None where its times cannot be
-        true (bits that the link has flipped)."""
+        """Time between the two switches and on their lines, in seconds; None where its timestamps are impossible (the link has
+        flipped bits)."""
         away_us = self.returned_us - self.departed_us - self.turn_us
         return away_us * 1e-6 if self.departed_us > 0 and away_us >= 0 else None

@@ -58,7 +58,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What one switch is to have of a program."""
+    """The expected state of one switch: a program's entries and resets."""
 
     entries: Sequence[P4TableEntry] = ()
     "Exactly these, in the program's `tables`."
@@ -86,7 +86,7 @@ class Plan(ABC):
 
     @abstractmethod
     def wanted(self, switch: str, current: Entries) -> Wanted:
-        """What a switch is to have that has `current` in the program's tables. Pure."""
+        """The expected state of a switch whose current entries in the program's tables are `current`. Pure."""
 
     def remembered(self, switch: str) -> Sequence[Remembered]:
         """What is to be remembered of a switch, as far as it differs from what is."""
@@ -144,7 +144,7 @@ class Program:
     kept_tables: ClassVar[tuple[str, ...]] = ()
     "Tables whose entries `Control` makes and deletes by itself (flows)."
     loop_tables: ClassVar[Mapping[str, str]] = {}
-    "Tables that a running loop keeps, so that nobody else may write them, each with what to use instead."
+    "Tables that a running loop reconciles and that no other client may write, each with the command to use instead."
     frequent_events: ClassVar[tuple[str, ...]] = ()
     "Events of its run time that come often: lines for debugging."
     reasons: ClassVar[Mapping[int, Reason]] = {}

@@ -175,7 +175,7 @@ def _brief(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_request(request: dict[str, Any]) -> str:
-    """What was asked for, in words."""
+    """A text for the event log: the operation, the entries and the settings of a request."""
     counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
     entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
     settings = ", ".join(request.get("settings") or ())

@@ -112,7 +112,7 @@ async def ask(
 
 
 def loop_runs(folder: Path) -> bool:
-    """Whether somebody listens at the folder's control socket; LOOP_RUNNING when it is another user's."""
+    """Whether a loop listens at the folder's control socket; LOOP_RUNNING when it is another user's."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

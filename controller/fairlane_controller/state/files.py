@@ -45,6 +45,6 @@ def unreadable(path: Path, problem: OSError) -> FairlaneError:
 
 
 def reason(problem: OSError) -> str:
-    """What the system said, and for whoever lacks the permission who has it."""
+    """The operating system's error text; when a permission is missing, also who has it."""
     who = ": run this as root (sudo)" if isinstance(problem, PermissionError) and os.geteuid() != 0 else ""
     return f"{problem.strerror or problem}{who}"

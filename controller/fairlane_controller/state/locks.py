@@ -27,7 +27,7 @@ _RETRY_S = 0.02
 
 
 def take_lock(folder: Path, name: str, **holder: Any) -> IO[str] | None:
-    """The open, locked file, which the caller closes; None when somebody else has it. Raises BAD_FILE.
+    """The open, locked file, which the caller closes; None when another process has the lock. Raises BAD_FILE.
 
     The file says who holds it: the process id, and what `holder` adds."""
     try:
@@ -49,7 +49,7 @@ def take_lock(folder: Path, name: str, **holder: Any) -> IO[str] | None:
 
 
 def lock_holder(folder: Path, name: str) -> dict[str, Any]:
-    """What the file of a lock says of its holder, the last one if nobody has it; empty when it says nothing."""
+    """The holder's entry in a lock's file (of the last holder when the lock is free); empty without one."""
     try:
         data: Any = read_json(folder / name)
     except (FileNotFoundError, FairlaneError):

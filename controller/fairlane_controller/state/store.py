@@ -87,7 +87,7 @@ class Store:
             _put(connection, documents)
 
     def update(self, name: str, change: Callable[[Any], Any]) -> None:
-        """Replace a document by what `change` makes of it; nobody else writes in between."""
+        """Replace a document by the result of `change`, atomically: no other writer comes in between."""
         with self._writing() as connection:
             row = connection.execute("SELECT name, value FROM documents WHERE name = ?", (name,)).fetchone()
             _put(connection, {name: change(None if row is None or row[1] is None else self._parsed(*row))})

@@ -56,7 +56,7 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         self.digests_received: Counter[str] = Counter()
         "Values of each digest that the switch sent, by the digest's name."
         self.digests_lost: Counter[str] = Counter()
-        "Those among them that nobody had room for; the switch tells a flow again when it is not acknowledged."
+        "Those of them that were dropped because a queue was full; the switch repeats a digest that is not acknowledged."
         self._members: dict[int, list[str] | None] = {}
 
     def _stream_digest_message(self, msg: p4r.StreamMessageResponse) -> None:

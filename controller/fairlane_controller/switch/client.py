@@ -449,7 +449,7 @@ class SwitchClient:
     # ---- writes ------------------------------------------------------------------------------------------------
 
     async def write(self, updates: Sequence[Any]) -> None:
-        """One batch of finsy updates (`+entry`, `~entry`, `-entry`); raises REFUSED with what the switch said."""
+        """One batch of finsy updates (`+entry`, `~entry`, `-entry`); raises REFUSED with the switch's error text."""
         self._need_writer()
         updates = self._select_updates(updates)
         if not updates:

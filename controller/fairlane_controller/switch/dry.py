@@ -15,7 +15,7 @@ from fairlane_controller.switch.updates import Plain, plain_updates
 
 
 class DryClient(SwitchClient):
-    """`SwitchClient` with the arguments of a writer that writes nothing: it bids for no role and takes nobody's.
+    """`SwitchClient` with the arguments of a writer that writes nothing: it takes part in no election.
 
     `updates` are what it was asked to write. With `pipeline` it tells by the cookie whether the program would be loaded (`loads`);
     the switch then counts as empty, as it would be.

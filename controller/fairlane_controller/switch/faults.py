@@ -48,5 +48,5 @@ class Refusal:
 
 
 def refusals(error: P4ClientError) -> dict[int, Refusal]:
-    """Index in the batch → what the switch said, for each update that failed."""
+    """Index in the batch → the switch's error text, for each update that failed."""
     return {index: Refusal(detail.canonical_code, detail.message) for index, detail in error.details.items()}

@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 async def gather_results(works: Sequence[Awaitable[_T]]) -> tuple[list[_T], list[FairlaneError]]:
-    """Do all at once, to the end; what was done, and what failed, each in the order given. Raises what nobody foresaw."""
+    """Run all at once, to the end. Returns the results and the errors, each in the given order; an unexpected exception is raised."""
     done = await asyncio.gather(*works, return_exceptions=True)
     results: list[_T] = []
     errors: list[FairlaneError] = []

@@ -88,7 +88,7 @@ def tls_of_environment() -> TlsFiles | None:
 async def check_handshake(where: str, host: str, port: int, tls: TlsFiles, timeout_s: float) -> None:
     """Shake hands as gRPC will, and raise TLS_FAILED with the reason, which gRPC itself does not tell.
 
-    `where` is the switch, for the sentence. Raises SWITCH_UNREACHABLE when nobody answers within `timeout_s`.
+    `where` is the switch, for the error text. Raises SWITCH_UNREACHABLE without an answer within `timeout_s`.
     """
     context = tls.context()
     try:
@@ -114,7 +114,7 @@ class _ClosedError(ConnectionResetError):
 
 
 async def speaks_tls(host: str, port: int, timeout_s: float) -> bool:
-    """Whether the server answers TLS at all, whatever certificates it wants; for a client that was told of none."""
+    """Whether the server answers TLS at all, with any certificate; for a client that has no certificates configured."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

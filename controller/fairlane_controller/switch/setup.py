@@ -22,7 +22,7 @@ class SetupResult:
     routes: int
     managed_ports: tuple[int, ...]
     entries_written: int
-    "0 when the switch held everything already."
+    "0 when the switch had all entries already."
 
 
 def endpoint_of(state: SwitchState) -> Endpoint:

@@ -77,7 +77,7 @@ def _decode(message: Struct) -> Trace:
 
 
 def _convert_doubles(value: Any) -> Any:
-    """Doubles that are whole become integers: a Struct has no others."""
+    """Convert whole doubles to integers: protobuf's Struct has doubles only."""
     if isinstance(value, dict):
         return {key: _convert_doubles(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

@@ -31,7 +31,7 @@ BATCH_UPDATES = 1_000
 """In one P4Runtime request, and in one line of the control socket."""
 
 Failed = dict[int, str]
-"""Index of an update and what the switch said of it."""
+"""Index of an update, and the switch's error text for it."""
 
 
 def to_text(updates: Iterable[p4r.Update]) -> list[str]:

@@ -43,7 +43,7 @@ class Limits:
 
 
 class RateLimitedLog:
-    """A warning that comes at most every `SAY_EVERY_S`, with how many were left out in between."""
+    """A log that repeats a warning at most every `SAY_EVERY_S`, with the number of repetitions that it left out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -96,7 +96,7 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     def begin_request(self) -> None:
-        """A handler runs: nobody may close it."""
+        """A handler runs: it must not be closed."""
         self._serving += 1
         self._stop_timer()
         self._owner.busy(self)
@@ -214,7 +214,7 @@ class Connections:
         return tell
 
     def add_connection(self, connection: _Connection, transport: asyncio.BaseTransport) -> None:
-        """Its handshake is done."""
+        """Add a connection whose handshake is done."""
         self._by_transport[transport] = connection
 
     def idle(self, connection: _Connection) -> None:

@@ -95,14 +95,14 @@ class Gate:
         self._thread.start()
 
     def begin(self, rule: Rule = pass_all) -> None:
-        """Forget what was seen and held; `rule` decides from now on, one connection's data is counted from 1."""
+        """Forget the logged and delayed segments; `rule` decides from now on, and a connection's data segments are counted from 1."""
         with self._changed:
             self._log.clear()
             self._held.clear()
             self._rule, self._highest, self._numbers = rule, None, 0
 
     def open(self) -> None:
-        """Let go what is held, in its order, and pass everything from now on."""
+        """Release the delayed segments in their order, and pass everything from now on."""
         with self._changed:
             self._rule = pass_all
             for to_receiver, frame in self._held:

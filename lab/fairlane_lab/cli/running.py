@@ -238,7 +238,7 @@ class _Bar:
         self._task = None
 
     def record_progress(self, scenario: Scenario, passed_s: float) -> None:
-        """Some of a run has passed."""
+        """Record the progress of a run: `passed_s` seconds of it are done."""
         key = (scenario.point, scenario.repeat)
         self._advance(passed_s - self._partial.get(key, 0.0))
         self._partial[key] = passed_s

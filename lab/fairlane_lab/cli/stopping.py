@@ -19,7 +19,7 @@ class Stop:
 
     @property
     def is_requested(self) -> bool:
-        """Whether somebody wants us to end, wherever the KeyboardInterrupt went."""
+        """Whether a signal asked this process to stop, also when the KeyboardInterrupt was caught elsewhere."""
         return self.number is not None
 
     @property

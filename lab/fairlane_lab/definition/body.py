@@ -188,5 +188,5 @@ TEMPLATED = ("program", "topology", "flows", "vcs", "tcp", "control", "changes",
 
 
 def explicit_values(model: Strict) -> dict[str, Any]:
-    """What a file says itself, without what it leaves out."""
+    """The values that a file sets itself, by name, without defaults."""
     return {name: value for name, value in model.model_dump().items() if value is not None}

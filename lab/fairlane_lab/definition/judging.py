@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results are held against: the paper's numbers, the bounds that count as a reproduction, the notes on known differences."""
+"""What results are compared with: the paper's numbers, the bounds of a reproduction, the notes on known differences."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every difference of more than 10 % between paper, sim and Mininet (2 % of a Jain index from the paper's), with a line that says where it comes from, or that nobody knows.
+"""Every difference of more than 10 % between paper, sim and Mininet (2 % of a Jain index from the paper's), with a line that gives its cause, or says that it is unknown.
 
 A note of the experiment explains a difference when it is `against` the same reference, its `where` and `metrics` match, and the
 difference lies in its `share`. A note without a share is a remark and explains nothing.

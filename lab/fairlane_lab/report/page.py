@@ -85,7 +85,7 @@ class Section:
     pictures: list[Picture]
     differences: list[DifferenceLine]
     remarks: list[str]
-    """What is said of the experiment without explaining a difference."""
+    """Notes on the experiment that explain no difference."""
     traces: list[TraceRow]
     overlay: Picture | None
     events: list[dict[str, str]]

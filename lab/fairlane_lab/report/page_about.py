@@ -38,7 +38,7 @@ def machine_rows(runs: Sequence[RunFolder]) -> list[tuple[str, list[str]]]:
 
 
 def about_rows(pair: Pair) -> list[tuple[str, list[str]]]:
-    """What each runner said of itself (variants really used, offloads, options): name and a value for each runtime."""
+    """What each runner reported (variants really used, offloads, options): name, and a value for each runtime."""
     tables = [{**_about(run)} for run in pair.runs]
     names = list(dict.fromkeys(name for table in tables for name in table))
     return [(name.replace("_", " "), [table.get(name, "-") for table in tables]) for name in names]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-"""What a congestion window's trace is like in numbers, so that a simulated sender and the kernel's can be held against each other."""
+"""What a congestion window's trace is like in numbers, so that a simulated sender and the kernel's can be compared."""
 
 from __future__ import annotations
 

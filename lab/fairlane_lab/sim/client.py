@@ -81,7 +81,7 @@ class SimSwitch:
         self._error = error
         self._digests: dict[int, asyncio.Queue[DigestList]] = {}
         self._packets: tuple[frozenset[int], asyncio.Queue[Any]] | None = None
-        "EtherTypes that somebody listens for, and where their packet-ins go."
+        "EtherTypes with a listener, and the queue of their packet-ins."
         self._idle: asyncio.Queue[Any] | None = None
 
     async def __aexit__(self, *_: object) -> None:
@@ -120,7 +120,7 @@ class SimSwitch:
     # ---- what it says by itself ----------------------------------------------------------------------------------
 
     def deliver(self) -> None:
-        """Take what the switch has said since the last call to whoever listens; what nobody listens for is lost."""
+        """Deliver the switch's messages since the last call to their listeners; messages without a listener are dropped."""
         for data in self._transport.messages():
             message = p4r.StreamMessageResponse.FromString(data)
             match message.WhichOneof("update"):

@@ -64,7 +64,7 @@ _SHARED = ("duration_s", "warmup_s")
 
 @dataclass(frozen=True)
 class CampaignResult:
-    """What became of a campaign."""
+    """The result of a campaign."""
 
     summary: Mapping[str, Any]
     path: Path

@@ -67,7 +67,7 @@ def run_one(runner: str, scenario: Scenario, progress: Progress | None = None) -
 
 
 def local_executor(runner: str, progress: Callable[[Scenario, float], None] | None = None) -> Executor:
-    """One run after the other, here."""
+    """An executor that makes one run after the other in this process."""
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         for scenario in scenarios:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance numbers for networks that nobody else on this machine uses: two runs at a time must not take each other's away.
+"""Instance numbers of networks, unique on this machine: two runs at a time must not remove each other's network.
 
 A claim is a lock on a file beside the run states; it ends with its process, however that ends.
 """

@@ -42,7 +42,7 @@ from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
 STALL_S = 0.5
-"""A gap this long between two samples of a sender means that the machine, not the network, held it up."""
+"""A gap this long between two samples of a sender means that the machine, not the network, delayed it."""
 LATE_S = 0.1
 """A sender that starts this much after its time has not made the run that was asked for."""
 UTILISATION_MAX = 1.02
@@ -79,7 +79,7 @@ class Window:
 
 @dataclass(frozen=True)
 class RunRecords:
-    """What a run in Mininet left behind."""
+    """The records of a run in Mininet."""
 
     running: Running
     samples: Samples

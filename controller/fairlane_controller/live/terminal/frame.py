@@ -210,7 +210,7 @@ def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[
 
 
 def _latest_events(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of what comes every second (`tuned`) only the newest of each place: it would push all else off the screen."""
+    """The events; of those that come every second (`tuned`) only the newest of each port, so that there is space for the others."""
     kept: list[Mapping[str, Any]] = []
     told: set[str] = set()
     for event in reversed(events):

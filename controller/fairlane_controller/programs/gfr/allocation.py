@@ -75,7 +75,7 @@ class Allocated:
 
 
 def allocate(config: GfrConfig, before: Allocation, now_s: float, run: RunState | None = None) -> Allocated:
-    """Numbers for a configuration; what is held is kept. Raises OUT_OF_RANGE when a switch has no slot left.
+    """Allocate slots for a configuration; current allocations stay. Raises OUT_OF_RANGE when a switch has no free slot.
 
     `now_s` must be of one clock over all calls (the wall clock for what is stored in a file).
     """

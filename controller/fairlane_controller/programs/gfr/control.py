@@ -271,7 +271,7 @@ class GfrControl(SwitchControl):
         self.session.event("link_changed", port=number, why=change.why, **change.to_json())
 
     def _apply_measured_line(self, port: PortConfig) -> PortConfig:
-        """The port on the line that it has."""
+        """The port with the capacity that was measured of its line; unchanged when none was measured."""
         bps = self._capacity_bps.get(port.port)
         if bps is None:
             return port

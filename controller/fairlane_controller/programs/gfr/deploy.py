@@ -38,7 +38,7 @@ class Plan:
 
     state: GfrState
     switches: tuple[str, ...]
-    "That hold, or held, something of it."
+    "The switches that have, or had, entries of it."
     reused: tuple[Seat, ...] = ()
     run: RunState | None = field(default=None, repr=False)
 

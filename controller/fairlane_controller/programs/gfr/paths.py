@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which managed ports a VC crosses: said, or found by the routes of its destination, or all of its switches."""
+"""The managed ports that a VC crosses: configured, or found by the routes of its destination, or all ports of its switches."""
 
 from __future__ import annotations
 

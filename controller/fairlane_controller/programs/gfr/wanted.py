@@ -41,7 +41,7 @@ class FilePlan(contract.Plan):
         return replace(self, active=active, lines={at: port["capacity_bps"] for at, port in ports.items()})
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
-        """Every VC's entries; a switch that has none keeps what it has."""
+        """The entries of every VC; a switch without VCs keeps its current entries."""
         if switch not in self.plan.switches:
             return Wanted(list(current.values()))
         entries = [

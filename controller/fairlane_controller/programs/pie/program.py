@@ -34,7 +34,7 @@ class Pie(PortProgram):
         """One port."""
 
         target: Annotated[Duration, Field(ge=1e-6, le=10)] = 0.015
-        "Queueing delay that is held (RFC 8033 QDELAY_REF)."
+        "Target queueing delay (RFC 8033 QDELAY_REF)."
         update: Annotated[Duration, Field(ge=1e-6, le=10)] = 0.015
         "From one update of the probability to the next (T_UPDATE)."
         max_burst: Annotated[Duration, Field(ge=0, le=10)] = 0.15

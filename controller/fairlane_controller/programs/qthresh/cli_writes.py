@@ -91,7 +91,7 @@ def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, ever
 
 
 def _describe_setting_changes(plan: changes.PolicyPlan, switch: str) -> list[str]:
-    """What would change of the settings, in words."""
+    """A sentence for each setting that the plan would change."""
     told: list[str] = []
     for key, after in plan.settings.items():
         old, new = plan.before[key].model_dump(mode="json"), after.model_dump(mode="json")

@@ -101,9 +101,7 @@ class QthreshControl(SwitchControl):
         for name in digests:
             await self.session.attempt(client, f"digest {name}", partial(enable_digest, name=name))
         if self.session.dry_run:
-            self.session.event(
-                "took_over", ports=ports, why="nobody else is the primary: we measure, and write nothing"
-            )
+            self.session.event("took_over", ports=ports, why="there is no other primary: we measure, and write nothing")
             return
         self.session.event(
             "took_over",
@@ -114,7 +112,7 @@ class QthreshControl(SwitchControl):
         )
 
     def _resume_from(self, policies: dict[tuple[int, int], Policy]) -> None:
-        """Decide on from what is in force."""
+        """Continue the decisions from the thresholds that are in force."""
         self._policies = policies
         self._deciders = {
             key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)

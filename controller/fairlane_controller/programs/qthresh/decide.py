@@ -115,7 +115,7 @@ class ThresholdDecider:
         return self._decide(now_s, plan, exact, bound)
 
     def record_write(self, now_s: float, packets: int) -> None:
-        """The switch holds `packets` since `now_s`."""
+        """Record that the switch has a threshold of `packets` since `now_s`."""
         self.in_force_packets = packets
         self._last_write_s = now_s
         self._candidate, self._agreed = None, 0

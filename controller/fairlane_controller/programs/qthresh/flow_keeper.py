@@ -28,7 +28,7 @@ MAX_WAITING = 8192
 BATCH_FLOWS = 500
 "Flows of one request; each takes two updates."
 FULL_PAUSE_S = 1.0
-"No entries are tried for so long after the switch said that its table is full."
+"Pause before the next new entry after the switch reported a full table."
 
 TUNED = b"tuned"
 """Metadata of an entry whose weight in the switch is ours (`FlowKeeper.tune`); behind it the flow's own weight, if it has one."""
@@ -203,7 +203,7 @@ class FlowKeeper:
             self._missed.tell(client.endpoint.name, missed, "every slot for a flow is taken")
 
     def digests(self) -> dict[str, int]:
-        """What became of the notifications of new flows so far: `told` is the sum of the others and of those that wait."""
+        """The outcome of all notifications of new flows: `told` is the number received, the sum of the others and of those that wait."""
         return {**asdict(self.counts_of_new), "waiting": len(self._waiting) + self._inserting}
 
     def _tell_refused(self, client: SwitchClient, key: FlowKey, refusal: Refusal, now_s: float) -> None:

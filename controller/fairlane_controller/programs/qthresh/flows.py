@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which flow has which slot: allocation, ageing, adoption after a restart; pure, the switch is told by others."""
+"""Which flow has which slot: allocation, ageing, adoption after a restart. Pure: other modules write to the switch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The key of the fallback slots' hash: random, so that nobody outside can aim flows at one slot."""
+"""The key of the fallback slots' hash: random, so that an attacker cannot aim flows at one slot."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class PolicyState(BaseModel):
     self_tuning: bool = True
     "Mode auto: whether the flows' goodputs correct (9); False: (9) alone."
     pinned_packets: int | None = Field(default=None, ge=1)
-    "What `threshold set` said last; comes back with the scheme qthresh."
+    "The last value of `threshold set`; restored with the scheme qthresh."
     min_packets: int | None = Field(default=None, ge=1)
     max_packets: int | None = Field(default=None, ge=1)
     "Mode auto: bounds of the threshold in packets, before the weight; None: only 2 and the port's capacity."

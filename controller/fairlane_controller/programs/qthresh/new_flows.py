@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the flows that a switch told as new: counted, many told together, the refused paused; bounded memory and log."""
+"""The outcome of a switch's notifications of new flows: counted, reported together when there are many, paused when refused; memory and log are bounded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NewFlowCounts:
     entries: int = 0
     "Got an entry."
     known: int = 0
-    "Had one already, or were told twice at once."
+    "Notifications of flows that had an entry already, or that came twice in one digest."
     missed: int = 0
     "Every slot was taken: the flow stays in its fallback slot."
     refused: int = 0
@@ -60,7 +60,7 @@ class MissedFlows:
 
 
 class FlowEvents:
-    """Says which flows came (`flow`) and went (`flow_gone`): an event each, and one event a period for all of a flood."""
+    """Reports flows that came (`flow`) and went (`flow_gone`): an event each; in a flood one event per period for all of them."""
 
     def __init__(self, log: Log, event: str) -> None:
         self._log = log
@@ -91,7 +91,7 @@ class FlowEvents:
             self._flush_later = asyncio.get_running_loop().call_later(wait_s, self.flush, switch)
 
     def flush(self, switch: str) -> None:
-        """Say now what would be said together at the end of the period."""
+        """Report now what is collected for the end of the period."""
         if self._flush_later is not None:
             self._flush_later.cancel()
             self._flush_later = None

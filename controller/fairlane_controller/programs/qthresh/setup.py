@@ -87,7 +87,7 @@ class SetupPlan(Plan):
     scheme: Scheme | None = None
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
-        """Limits and policies of the managed ports, and all that is there already."""
+        """The limits and policies of the managed ports, and all current entries."""
         found = [Policy.from_entry(one) for one in current.values() if one.table_id == TABLE_POLICY]
         policies = {one.key: one for one in found if one is not None}
         entries = set_up_entries(self.run, self.run.switch(switch), policies, self.scheme)

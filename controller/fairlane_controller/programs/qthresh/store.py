@@ -86,7 +86,7 @@ class LoopStore:
             self._store.put({name: value})
 
     def put(self, policies: Mapping[PolicyKey, PolicyState]) -> None:
-        """Replace settings, whatever the switches have."""
+        """Replace settings, independent of the current state of the switches."""
         self._store.put(
             {POLICIES + policy_key(*key): policy.model_dump(mode="json") for key, policy in policies.items()}
         )

@@ -72,7 +72,7 @@ def settings_of(wanted: PolicyConfig, before: PolicyState) -> PolicyState | None
 
 
 def file_settings(settings: PolicyState) -> dict[str, object]:
-    """What of the settings a file can say: with mode auto nothing about what was pinned once."""
+    """The settings that a file can contain: with mode auto without an earlier pinned value."""
     data = settings.model_dump(mode="json")
     if settings.mode is Mode.AUTO:
         del data["pinned_packets"]

@@ -70,7 +70,7 @@ def explain_tuning(shares: Mapping[Any, Share], written: int, planned_packets: f
 
 
 def explain_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """Of `changed`: what somebody asked for."""
+    """The text of `changed`: a request of a user."""
     asked = ", ".join(
         f"{name} {value}"
         for name, value in request.items()
