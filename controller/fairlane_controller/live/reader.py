@@ -120,7 +120,8 @@ class SwitchReader:
             except (TimeoutError, asyncio.TimeoutError):
                 await self._drop(
                     FairlaneError(
-                        ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: it accepts, and says nothing"
+                        ErrorCode.SWITCH_UNREACHABLE,
+                        f"{self.endpoint} does not answer: it accepts the connection, and sends nothing",
                     )
                 )
 
