@@ -18,6 +18,8 @@ from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, tcp_of
 
 TYPICAL_FILE_BPS = 1_000_000
 """Where a file's path is not known."""
+KERNEL_COST_PER_S = 13_000
+"""The same with real hosts, whose kernel has to work as well."""
 SIM_COST_PER_S = 70_000
 """What one core simulates in a second of wall time, in units of `cost` (packets of the bottleneck)."""
 MININET_RUN_S = 4.0
@@ -50,6 +52,11 @@ def sort_by_repeat_and_cost(scenarios: Sequence[Scenario]) -> list[Scenario]:
 def sim_s(scenario: Scenario) -> float:
     """Seconds of wall time in sim, on one core."""
     return cost(scenario) / SIM_COST_PER_S
+
+
+def kernel_s(scenario: Scenario) -> float:
+    """Seconds of wall time with real hosts in virtual time, on one core."""
+    return cost(scenario) / KERNEL_COST_PER_S
 
 
 def mininet_s(scenario: Scenario) -> float:

@@ -213,6 +213,10 @@ def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
     ]
 
 
+UDP_KINDS = ("cbr_udp",)
+"""Kinds of applications without a connection."""
+
+
 def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
     """What holds for a flow's connections. Raises RunError for an option that TCP has not."""
     try:

@@ -7,7 +7,7 @@ import dataclasses
 
 from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions
 from fairlane_lab.testbed.counters import counters_of
-from fairlane_lab.testbed.host_settings import wishes
+from fairlane_lab.wishes import wishes
 
 
 def scenario(*flows: Flow, tcp: TcpOptions | None = None) -> Scenario:

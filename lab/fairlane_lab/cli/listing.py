@@ -21,7 +21,7 @@ from fairlane_lab.definition import Definition, ExperimentError, Selection, expa
 from fairlane_lab.definition.extend import shown
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition, matches
-from fairlane_lab.estimates import mininet_s, sim_s
+from fairlane_lab.estimates import kernel_s, mininet_s, sim_s
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
 from fairlane_lab.scenario import Change, Scenario, connections_of
 
@@ -99,8 +99,8 @@ def _row(definition: Definition) -> dict[str, Any]:
 
 def estimate_s(definition: Definition, runtime: str, scenarios: list[Scenario]) -> float:
     """About how long these runs take: on one core in sim, with the file's topologies side by side in Mininet."""
-    if runtime == "sim":
-        return sum(sim_s(scenario) for scenario in scenarios)
+    if runtime != "mininet":
+        return sum((sim_s if runtime == "sim" else kernel_s)(scenario) for scenario in scenarios)
     return sum(mininet_s(scenario) for scenario in scenarios) / definition.experiment.mininet.parallel
 
 

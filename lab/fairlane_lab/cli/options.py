@@ -17,7 +17,7 @@ from fairlane_lab.definition.strict import Scalar
 
 TARGETS = ("embedded", "bmv2")
 
-RuntimeOption = Annotated[str, typer.Option(help="Where to run: sim (virtual time) or mininet (real TCP, needs root).")]
+RuntimeOption = Annotated[str, typer.Option(help="Where to run: sim (virtual time), kernel (Linux's TCP in virtual time; after `make kernel`) or mininet (Linux's TCP in real time, needs root).")]
 TargetOption = Annotated[str, typer.Option(help="Which switch runs the program in Mininet: embedded or bmv2.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)]
 RepeatsOption = Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)]
@@ -46,7 +46,7 @@ def find_experiments(names: Sequence[str], runtime: str | None = None) -> list[D
                 continue
             matching = [each for each in known if fnmatch.fnmatchcase(each, name)]
             chosen = [load(each) for each in matching]
-            chosen = [each for each in chosen if runtime is None or runtime in each.experiment.runtimes]
+            chosen = [each for each in chosen if runtime is None or each.experiment.runs_in(runtime)]
             if not chosen:
                 fail(f"no experiment is called like {name!r}; there are: {', '.join(known)}")
             found |= {each.experiment.name: each for each in chosen}
@@ -63,7 +63,7 @@ def make_selection(
         fail(f"--runtime {runtime!r}: must be {' or '.join(RUNTIMES)}")
     if target not in TARGETS:
         fail(f"--target {target!r}: must be {' or '.join(TARGETS)}")
-    if runtime == "sim" and target != "embedded":
+    if runtime != "mininet" and target != "embedded":
         fail(f"--target {target}: the simulator runs the embedded switch's own code; {target} needs --runtime mininet")
     return Selection(
         runtime=runtime,

@@ -102,5 +102,5 @@ def _newest(name: str, runtime: str | None, root: Path | None) -> Path:
         text = (
             f"{name!r} is no run folder, and {root or results_root()} has no run of an experiment of that name{where}"
         )
-        fail(f"{text}. Allowed: a run folder, an experiment that was run, or as the second sim or mininet")
+        fail(f"{text}. Allowed: a run folder, an experiment that was run, or as the second sim, kernel or mininet")
     return found

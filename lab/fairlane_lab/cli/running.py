@@ -35,11 +35,11 @@ from fairlane_lab.paths import results_root
 from fairlane_lab.results.folder import new_folder
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, CampaignResult, run_campaign, set_aside
-from fairlane_lab.sweep.runners import MININET, SIM, Executor, Outcome, local_executor
+from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, Outcome, local_executor
 from fairlane_lab.sweep.testbed import mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
-RUNNERS = {"sim": SIM, "mininet": MININET}
+RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}
 """Runtime → its runner, as `module:function`; tests put others in."""
 
 ResultsOption = Annotated[
@@ -73,7 +73,8 @@ def run(
     with ExitStack() as stack:
         stop = stack.enter_context(stoppable())
         bar = stack.enter_context(_Bar())
-        pool = stack.enter_context(process_pool(RUNNERS["sim"], jobs))
+        virtual = RUNNERS["kernel" if selection.runtime == "kernel" else "sim"]
+        pool = stack.enter_context(process_pool(virtual, jobs))
         for definition in definitions:
             folder = new_folder(definition.experiment.name, results)
             campaign = Campaign(definition, selection, folder, target)
@@ -81,7 +82,7 @@ def run(
             if selection.runtime == "mininet":
                 executor = _mininet(definition, target, bar)
             elif jobs == 1:
-                executor = local_executor(RUNNERS["sim"], bar.record_progress)
+                executor = local_executor(virtual, bar.record_progress)
             else:
                 executor = pool.execute
             done = _run(campaign, executor, bar, stop)

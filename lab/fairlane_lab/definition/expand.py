@@ -42,7 +42,7 @@ RUN_PARAMETERS = ("duration_s", "warmup_s")
 class Selection:
     """Which part of an experiment is run, where, and how often."""
 
-    runtime: Literal["sim", "mininet"] = "sim"
+    runtime: Literal["sim", "kernel", "mininet"] = "sim"
     seed: int = 1
     repeats: int | None = None
     """None: as the file says."""
@@ -73,7 +73,7 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
     """Every run of a selection, points in the file's order, then repeats. Raises ExperimentError for a selection that makes no sense."""
     selection = selection or Selection()
     runtimes = definition.experiment.runtimes
-    if selection.runtime not in runtimes:
+    if not definition.experiment.runs_in(selection.runtime):
         problem = Problem("runtimes", f"does not run in {selection.runtime!r}; it runs in: {', '.join(runtimes)}")
         raise ExperimentError(definition.origin, [problem])
     scenarios: list[Scenario] = []

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from fairlane_lab.definition.strict import Between, Scalar, Strict, Where, holds
 
-Runtime = Literal["sim", "mininet"]
+Runtime = Literal["sim", "kernel", "mininet"]
 
 
 class PaperNumbers(Strict):
@@ -45,7 +45,7 @@ class Expectation(Strict):
     """With `over`: only points whose metrics lie in these ranges."""
     relative_to: dict[str, Scalar] = Field(default_factory=dict)
     """What is bounded is the metric divided by itself at the point with these values of the switch's parameters."""
-    runtimes: tuple[Runtime, ...] = ("sim", "mininet")
+    runtimes: tuple[Runtime, ...] = ("sim", "kernel", "mininet")
 
     @model_validator(mode="after")
     def _bounded(self) -> Expectation:

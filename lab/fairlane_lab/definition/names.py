@@ -181,9 +181,10 @@ def column_kind(column: str) -> type:
     return OTHER_COLUMNS.get(column, float) if found is None else found.kind
 
 
-RUNTIMES = ("sim", "mininet")
+RUNTIMES = ("sim", "kernel", "mininet")
+"""Simulated hosts, and Linux's own TCP in virtual time; Linux's own TCP in real time."""
 
 
 def variants(runtimes: Collection[str]) -> list[str]:
     """The senders that every one of `runtimes` knows: no kernel has the textbook's."""
-    return [*VARIANTS, *([] if "mininet" in runtimes else TEXTBOOK_VARIANTS)]
+    return [*VARIANTS, *([] if {"kernel", "mininet"} & set(runtimes) else TEXTBOOK_VARIANTS)]

@@ -76,6 +76,10 @@ class Experiment(Strict):
     """What it does and what is to be seen: a sentence or two."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)]
 
+    def runs_in(self, runtime: str) -> bool:
+        """Whether it can: what runs on Linux in real time (`mininet`) runs on Linux in virtual time (`kernel`)."""
+        return runtime in self.runtimes or (runtime == "kernel" and "mininet" in self.runtimes)
+
     params: Params = Field(default_factory=dict)
     """Values that hold where neither case nor sweep gives one."""
     cases: tuple[dict[str, Any], ...] = ()

@@ -104,8 +104,9 @@ def _pairs(pair: Pair, points: dict[str, Point], metric: str) -> list[tuple[str,
     for source, value in pair.paper_values(points, metric).items():
         if not source:  # other sources are other schemes to be compared with, not to be reproduced
             found += [(runtime, "paper", spread, Spread(value, value, value)) for runtime, spread in spreads.items()]
-    if "sim" in spreads and "mininet" in spreads:
-        found.append(("mininet", "sim", spreads["mininet"], spreads["sim"]))
+    for measured, reference in (("kernel", "sim"), ("mininet", "sim"), ("mininet", "kernel")):
+        if measured in spreads and reference in spreads:
+            found.append((measured, reference, spreads[measured], spreads[reference]))
     return found
 
 

@@ -330,7 +330,7 @@ def _values(plot: Cdf, run: RunFolder) -> pd.DataFrame:
 
 # ---- traces: The same sender's window in the simulator and in the kernel, one over the other
 
-_COLOURS = {"sim": PALETTE[0], "mininet": PALETTE[1]}
+_COLOURS = {"sim": PALETTE[0], "mininet": PALETTE[1], "kernel": PALETTE[2]}
 
 
 def draw_traces(traces: Sequence[Trace], title: str = "") -> Figure:
@@ -344,7 +344,7 @@ def draw_traces(traces: Sequence[Trace], title: str = "") -> Figure:
         end = min(float(trace.t_s[-1]) for trace in mine)
         for trace in mine:
             kept = trace.t_s <= end
-            colour = _COLOURS.get(trace.runtime, PALETTE[2])
+            colour = _COLOURS.get(trace.runtime, PALETTE[3])
             times, values = thin(trace.t_s[kept], trace.cwnd[kept])
             axis.plot(times, values, color=colour, lw=1.1, drawstyle="steps-post", alpha=0.9)
             legend.line("Linux (Mininet)" if trace.runtime == "mininet" else mark(trace.runtime).label, colour)

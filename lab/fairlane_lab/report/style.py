@@ -88,7 +88,7 @@ class Mark:
     label: str
 
 
-MARKS = {"sim": Mark("-", True, "sim"), "mininet": Mark((0, (4, 1.8)), False, "Mininet")}  # type: ignore[arg-type]
+MARKS = {"sim": Mark("-", True, "sim"), "kernel": Mark((0, (1, 1)), False, "kernel"), "mininet": Mark((0, (4, 1.8)), False, "Mininet")}  # type: ignore[arg-type]
 MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<")
 PAPER_MARKERS = ("*", "p", "d", "8")
 

@@ -65,7 +65,7 @@ class _Definition(_Part):
 
 class _Experiment(_Part):
     experiment: str
-    runtime: Literal["sim", "mininet"]
+    runtime: Literal["sim", "kernel", "mininet"]
     definition: _Definition
     points: list[_Point]
     verdicts: list[_Verdict] = Field(default_factory=list[_Verdict])

@@ -13,6 +13,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
+from fairlane_lab.sim.kernel import Machine
 from fairlane_lab.sim.measure import MemoryLog, Snapshot, snapshot
 from fairlane_lab.sim.result import Observed, run_result
 from fairlane_lab.sim.world import SimWorld
@@ -28,8 +29,8 @@ STEPS = 50
 Progress = Callable[[float], None]
 
 
-def run(scenario: Scenario, progress: Progress | None = None) -> RunResult:
-    """One run. `progress` is called with the share of its virtual time that has passed, 0 to 1.
+def run(scenario: Scenario, progress: Progress | None = None, machine: Machine | None = None) -> RunResult:
+    """One run, with a `machine` of real hosts. `progress` is called with the share of its virtual time that has passed, 0 to 1.
 
     Raises RunError for a scenario that cannot be run, or a run that cannot be trusted. The result depends on the scenario
     alone, but for `wall_s`.
@@ -39,7 +40,7 @@ def run(scenario: Scenario, progress: Progress | None = None) -> RunResult:
         raise RunError(f"sample_s {scenario.sample_s:g} must be greater than 0")
     connections = sum(flow.connections for flow in scenario.flows)
     step = 1 if connections > MANY_FLOWS else max(1, round(scenario.sample_s / SAMPLE_S))
-    config = resolve(scenario, sample_period_ns=max(1, round(scenario.sample_s * 1e9 / step)))
+    config = resolve(scenario, sample_period_ns=max(1, round(scenario.sample_s * 1e9 / step)), machine=machine)
     world = SimWorld(config)
     try:
         seen = world.loop.run_until_complete(_observe(world, progress or _silent))
@@ -68,6 +69,8 @@ async def _observe(world: SimWorld, progress: Progress) -> Observed:
             await _sleep_until(scenario.duration_s, scenario, progress)
         after = await _trusted(world, loops)
         world.part.end()
+        if problem := world.simulation.machine_failure():
+            raise RunError(f"the machine of the hosts: {problem}")
     return Observed(world, before, after, loops.log.events, spike)
 
 

@@ -14,6 +14,7 @@ from fairlane_lab.link_changes import changes_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario
+from fairlane_lab.sim.kernel import KernelHosts, Machine
 from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology, managed_ports
 
@@ -72,23 +73,34 @@ class SimConfig:
     sample_period_ns: int
     changes: tuple[tuple[float, LinkChange], ...] = ()
     "(s, change) of links, in order of time."
+    machine: Machine | None = None
+    "What the hosts run in; None: they are simulated."
 
     def document(self) -> dict[str, Any]:
         """The simulator's configuration as plain data."""
         topology, scenario = self.topology, self.scenario
+        addresses = {name: str(host_address(topology, name)) for name in topology.hosts}
+        real = None if self.machine is None else KernelHosts(scenario, addresses)
         return {
             "seed": scenario.seed,
             "programs": {self.program.name: {"json": str(self.program.files.json)}},
             "switches": [self._switch(name) for name in topology.switches],
             "hosts": [
-                {"name": name, "ip": str(host_address(topology, name)), "mac": topology.mac(name), "gateway_mac": fl_topology.GATEWAY_MAC}
+                {
+                    "name": name,
+                    "ip": addresses[name],
+                    "mac": topology.mac(name),
+                    "gateway_mac": fl_topology.GATEWAY_MAC,
+                    "linux": None if real is None else real.host(name),
+                }
                 for name in topology.hosts
             ],
             "links": [_link(link) for link in topology.links],
-            "flows": [self._flow(flow) for flow in self.flows],
+            "flows": [self._flow(flow, real) for flow in self.flows],
             "changes": [part for at_s, change in self.changes for part in _parts(at_s, change, topology)],
             "sample": self._sample(),
-        }  # fmt: skip
+            "machine": None if self.machine is None else self.machine.document(scenario, self.sample_period_ns),
+        }
 
     def _switch(self, name: str) -> dict[str, Any]:
         ports = [
@@ -104,7 +116,7 @@ class SimConfig:
         program = self.program.name if self.scenario.series else None
         return {"name": name, "program": program, "cpu_port": fl_topology.CPU_PORT, "ports": ports}
 
-    def _flow(self, each: SimFlow) -> dict[str, Any]:
+    def _flow(self, each: SimFlow, real: KernelHosts | None) -> dict[str, Any]:
         flow = each.flow
         spread_s = random.Random(f"{self.scenario.seed}/start/{each.name}").uniform(0.0, START_SPREAD_S)
         document: dict[str, Any] = {
@@ -117,7 +129,9 @@ class SimConfig:
             "to_port": each.key.dst_port,
             "app": _app(flow.app),
         }
-        if each.key.protocol == TCP:
+        if real is not None:
+            document["linux"] = real.flow(flow)
+        elif each.key.protocol == TCP:
             document["tcp"] = tcp_object(flow, self.scenario.tcp)
             if read_interval_s := flow.tcp.get("read_interval_s", self.scenario.tcp.read_interval_s):
                 document["read_interval_ns"] = _ns(read_interval_s)
@@ -131,8 +145,8 @@ class SimConfig:
         return {"period_ns": self.sample_period_ns, "ports": ports, "registers": registers}
 
 
-def resolve(scenario: Scenario, sample_period_ns: int) -> SimConfig:
-    """Check a scenario and fix every address and port of it. Raises RunError that says what and what is allowed."""
+def resolve(scenario: Scenario, sample_period_ns: int, machine: Machine | None = None) -> SimConfig:
+    """Check a scenario and fix every address and port of it; with a `machine` its hosts are real. Raises RunError that says what and what is allowed."""
     if not 0 <= scenario.warmup_s < scenario.duration_s:
         raise RunError(f"warmup_s {scenario.warmup_s:g} must be 0 or more and below duration_s {scenario.duration_s:g}")
     try:
@@ -150,7 +164,7 @@ def resolve(scenario: Scenario, sample_period_ns: int) -> SimConfig:
         raise RunError(f"{len(flows)} connections; the simulator has source ports for {2**16 - FROM_PORT}")
     managed = tuple(managed_ports(topology))
     changes = tuple(changes_of(scenario, topology))
-    return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns, changes)
+    return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns, changes, machine)
 
 
 def host_address(topology: fl_topology.Topology, host: str) -> Address:

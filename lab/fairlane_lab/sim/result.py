@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import congestion_control
+from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.measures import carried_bps, mean_between, recovery_s
@@ -62,8 +63,10 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
     flow = each.flow
     before, after = seen.before.flows[each.name], seen.after.flows[each.name]
     is_tcp = each.key.protocol == TCP
-    if is_tcp and after["cc"] != congestion_control(flow.variant):
-        raise RunError(f"flow {each.name}: wanted {congestion_control(flow.variant)}, the simulator used {after['cc']}")
+    is_real = seen.world.config.machine is not None
+    wanted = find_variant(flow.variant).congestion_control if is_real else congestion_control(flow.variant)
+    if is_tcp and after["cc"] != wanted:
+        raise RunError(f"flow {each.name}: wanted {wanted}, the simulator used {after['cc']}")
     counted = "acked_bytes" if is_tcp else "received_bytes"
     window = columns.window(seen.before.t_s, seen.after.t_s)
     srtt_ns = mean(columns.flow(each.name, "srtt_ns"), window, positive=True)
@@ -79,8 +82,8 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
         srtt_ms=None if srtt_ns is None else srtt_ns / 1e6,
         greedy=flow.app.kind == "greedy",
         segments_sent=after["sent_segments"] - before["sent_segments"],
-        window_reductions=after["window_reductions"] - before["window_reductions"] if is_tcp else None,
-        counters={name: after[name] - before[name] for name in COUNTERS if name in after},
+        window_reductions=after["window_reductions"] - before["window_reductions"] if is_tcp and not is_real else None,
+        counters={} if is_real else {name: after[name] - before[name] for name in COUNTERS if name in after},
         **_after_spike(seen, columns, each),
     )
 
@@ -201,7 +204,7 @@ def _points(t_s: Values, flow: str, metric: str, values: Values, chosen: Any = N
 def _about(world: SimWorld) -> dict[str, Any]:
     scenario = world.config.scenario
     return {
-        "runtime": "sim",
+        "runtime": "sim" if world.config.machine is None else "kernel",
         "program": world.config.program.name,
         "seed": scenario.seed,
         "variants": {

@@ -15,6 +15,8 @@ from fairlane_lab.scenario import Scenario
 
 SIM = "fairlane_lab.runners.sim:run"
 """`run(scenario, progress) -> RunResult`; progress is called with the virtual seconds that have passed."""
+KERNEL = "fairlane_lab.runners.kernel:run"
+"""As `SIM`, with real hosts."""
 MININET = "fairlane_lab.runners.mininet:run_many"
 """`run_many(scenarios, options, on_result)`."""
 

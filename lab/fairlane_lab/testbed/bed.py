@@ -23,7 +23,8 @@ from fairlane_hosts import loader
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.testbed.host_settings import HostSettings, wishes
+from fairlane_lab.testbed.host_settings import HostSettings
+from fairlane_lab.wishes import wishes
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
 from fairlane_lab.testbed.scripts import fl_net
 from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology, managed_ports

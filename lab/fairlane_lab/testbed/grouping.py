@@ -16,7 +16,7 @@ from fairlane_lab.compiled import find_program
 from fairlane_lab.estimates import expected_s
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
-from fairlane_lab.testbed.host_settings import wishes
+from fairlane_lab.wishes import wishes
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.topology_scripts import fl_topology, managed_ports
 

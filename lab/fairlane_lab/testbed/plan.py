@@ -11,11 +11,9 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Flow, Scenario, TcpOptions, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, TcpOptions, tcp_of
 
 FIRST_SINK_PORT = 5001
-UDP_KINDS = ("cbr_udp",)
-
 
 @dataclass(frozen=True)
 class SinkKey:

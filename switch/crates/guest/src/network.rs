@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::mem::zeroed;
 use std::net::Ipv4Addr;
-use uml::plan::Host;
+use uml::plan::{Host, Route};
 
 /// A network namespace.
 pub struct Namespace(OwnedFd);
@@ -56,6 +56,9 @@ pub fn set_up(machine: &Namespace, index: usize, host: &Host) -> io::Result<Name
     control.route_all_to(&name)?;
     for (ip, mac) in &host.neighbours {
         control.set_neighbour(&name, *ip, mac)?;
+    }
+    for route in &host.routes {
+        add_route(&name, route)?;
     }
     for (key, value) in &host.sysctls {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));
@@ -162,42 +165,97 @@ fn address(ip: Ipv4Addr) -> libc::sockaddr {
     address
 }
 
-/// RTM_NEWLINK with IFLA_NET_NS_FD (rtnetlink(7)): no ioctl moves an interface.
+/// A request of rtnetlink(7) in the making: no ioctl moves an interface, or gives a route metrics.
+struct Request(Vec<u8>);
+
+impl Request {
+    const ACK: u16 = 0x1 | 0x4;
+    const CREATE: u16 = 0x400;
+
+    /// `body` is the message's fixed part.
+    fn new(kind: u16, flags: u16, body: &[u8]) -> Request {
+        let mut message = vec![0u8; 16]; // nlmsghdr
+        message[4..6].copy_from_slice(&kind.to_ne_bytes());
+        message[6..8].copy_from_slice(&(flags | Request::ACK).to_ne_bytes());
+        message.extend_from_slice(body);
+        Request(message)
+    }
+
+    fn attribute(mut self, kind: u16, value: &[u8]) -> Request {
+        self.0.extend_from_slice(&attribute(kind, value));
+        self
+    }
+
+    /// Sends it and takes the answer.
+    fn call(mut self, what: &str) -> io::Result<()> {
+        let len = self.0.len() as u32;
+        self.0[0..4].copy_from_slice(&len.to_ne_bytes());
+        let route = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+        rustix::net::send(&route, &self.0, rustix::net::SendFlags::empty())?;
+        let mut reply = [0u8; 256];
+        let (len, _) = rustix::net::recv(&route, &mut reply, rustix::net::RecvFlags::empty())?;
+        // nlmsghdr, then nlmsgerr with a negative errno, or 0.
+        let code = match reply.get(16..20) {
+            Some(code) if len >= 20 => i32::from_ne_bytes([code[0], code[1], code[2], code[3]]),
+            _ => -libc::EIO,
+        };
+        match code {
+            0 => Ok(()),
+            code => {
+                let error = io::Error::from_raw_os_error(-code);
+                Err(io::Error::new(error.kind(), format!("{what}: {error}")))
+            }
+        }
+    }
+}
+
+/// A rtattr with its value, padded.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// RTM_NEWLINK with IFLA_NET_NS_FD.
 fn move_interface(name: &str, to: &Namespace) -> io::Result<()> {
     const RTM_NEWLINK: u16 = 16;
     const IFLA_IFNAME: u16 = 3;
     const IFLA_NET_NS_FD: u16 = 28;
-    const REQUEST_AND_ACK: u16 = 5;
-    let mut message = vec![0u8; 32]; // nlmsghdr and ifinfomsg, whose index 0 means: by name
-    let mut attribute = |kind: u16, value: &[u8]| {
-        message.extend_from_slice(&(4 + value.len() as u16).to_ne_bytes());
-        message.extend_from_slice(&kind.to_ne_bytes());
-        message.extend_from_slice(value);
-        message.resize(message.len().next_multiple_of(4), 0);
-    };
-    attribute(IFLA_IFNAME, &[name.as_bytes(), &[0]].concat());
-    attribute(IFLA_NET_NS_FD, &to.0.as_raw_fd().to_ne_bytes());
-    let len = message.len() as u32;
-    message[0..4].copy_from_slice(&len.to_ne_bytes());
-    message[4..6].copy_from_slice(&RTM_NEWLINK.to_ne_bytes());
-    message[6..8].copy_from_slice(&REQUEST_AND_ACK.to_ne_bytes());
-    let route = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
-    rustix::net::send(&route, &message, rustix::net::SendFlags::empty())?;
-    let mut reply = [0u8; 256];
-    let (len, _) = rustix::net::recv(&route, &mut reply, rustix::net::RecvFlags::empty())?;
-    // nlmsghdr, then nlmsgerr with a negative errno, or 0.
-    let code = match reply.get(16..20) {
-        Some(code) if len >= 20 => i32::from_ne_bytes([code[0], code[1], code[2], code[3]]),
-        _ => -libc::EIO,
-    };
-    match code {
-        0 => Ok(()),
-        code => {
-            let error = io::Error::from_raw_os_error(-code);
-            Err(io::Error::new(
-                error.kind(),
-                format!("moving {name}: {error}"),
-            ))
-        }
-    }
+    // ifinfomsg, whose index 0 means: by name
+    Request::new(RTM_NEWLINK, 0, &[0; 16])
+        .attribute(IFLA_IFNAME, &[name.as_bytes(), &[0]].concat())
+        .attribute(IFLA_NET_NS_FD, &to.0.as_raw_fd().to_ne_bytes())
+        .call(&format!("moving {name}"))
+}
+
+/// RTM_NEWROUTE to one host with metrics.
+fn add_route(name: &str, route: &Route) -> io::Result<()> {
+    const RTM_NEWROUTE: u16 = 24;
+    const RTA_DST: u16 = 1;
+    const RTA_OIF: u16 = 4;
+    const RTA_METRICS: u16 = 8;
+    const RTAX_INITCWND: u16 = 11;
+    const RTAX_RTO_MIN: u16 = 13;
+    const RTAX_QUICKACK: u16 = 15;
+    let metrics = [
+        (RTAX_INITCWND, route.initcwnd),
+        (RTAX_RTO_MIN, route.rto_min_ms),
+        (RTAX_QUICKACK, route.quickack.then_some(1)),
+    ];
+    let given = metrics
+        .iter()
+        .filter_map(|(kind, value)| Some((*kind, (*value)?)));
+    let metrics: Vec<u8> = given
+        .flat_map(|(kind, value)| attribute(kind, &value.to_ne_bytes()))
+        .collect();
+    let index = rustix::net::netdevice::name_to_index(Control::new()?.0, name)?;
+    // rtmsg: family, prefix length, 0, 0; table main, protocol boot, scope link, type unicast; flags
+    let body = [libc::AF_INET as u8, 32, 0, 0, 254, 3, 253, 1, 0, 0, 0, 0];
+    Request::new(RTM_NEWROUTE, Request::CREATE, &body)
+        .attribute(RTA_DST, &route.to.octets())
+        .attribute(RTA_OIF, &index.to_ne_bytes())
+        .attribute(RTA_METRICS, &metrics)
+        .call(&format!("route to {}", route.to))
 }

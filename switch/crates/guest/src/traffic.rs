@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use uml::plan::{Flow, Plan};
+use uml::plan::{Flow, Plan, SAMPLE_EARLY_NS, SAMPLE_NUMBERS};
 
 /// Written and read at once.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -22,6 +22,9 @@ const BACKLOG: i32 = 128;
 /// More than any kernel's struct tcp_info.
 const TCP_INFO_BYTES_MAX: usize = 512;
 const TIMER: u64 = u64::MAX;
+const TCP_NOTSENT_LOWAT: libc::c_int = 25;
+/// What a sender's socket holds that was not sent yet, as of `fairlane-traffic`.
+const UNSENT_BYTES: u32 = 128 * 1024;
 
 /// What happens at an instant, in this order among equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,7 +82,7 @@ pub struct Traffic<'a> {
     listeners: Vec<OwnedFd>,
     states: Vec<State>,
     buffer: Vec<u8>,
-    /// TCP_INFO: {u64 instant, u32 flow, u32 length, bytes} in the machine's byte order.
+    /// As `uml::plan::SAMPLE_NUMBERS` says; a sample is in the file when the instant that it is for comes.
     samples: BufWriter<File>,
     /// A line an event: instant, flow, what, value.
     events: BufWriter<File>,
@@ -104,28 +107,48 @@ impl<'a> Traffic<'a> {
         let data = epoll::EventData::new_u64(TIMER);
         epoll::add(&traffic.epoll, &traffic.timer, data, epoll::EventFlags::IN)?;
         for (index, flow) in plan.flows.iter().enumerate() {
-            namespaces[flow.to].enter()?;
-            let listener = tcp_socket()?;
-            sockopt::set_socket_reuseaddr(&listener, true)?;
-            if let Some(name) = &flow.congestion_control {
-                sockopt::set_tcp_congestion(&listener, name)?; // a receiver has its half of DCTCP
-            }
-            net::bind(
-                &listener,
-                &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, flow.to_port),
-            )?;
-            net::listen(&listener, BACKLOG)?;
-            traffic.watch(&listener, Socket::Listener(index), epoll::EventFlags::IN)?;
-            traffic.listeners.push(listener);
             traffic
                 .calendar
                 .insert((flow.start_ns, Event::Start(index)));
             if let Some(stop) = flow.stop_ns {
                 traffic.calendar.insert((stop, Event::Stop(index)));
             }
+            // Flows to one port of a host share its listener, and so its options.
+            let is_there = |other: &&Flow| other.to == flow.to && other.to_port == flow.to_port;
+            if let Some(other) = plan.flows[..index].iter().find(is_there) {
+                if listener_options(other) != listener_options(flow) {
+                    return Err(io::Error::other(format!(
+                        "flows {} and {} want different options of one listener; give one another port",
+                        other.name, flow.name
+                    )));
+                }
+                continue;
+            }
+            namespaces[flow.to].enter()?;
+            let listener = tcp_socket()?;
+            sockopt::set_socket_reuseaddr(&listener, true)?;
+            if let Some(name) = &flow.congestion_control {
+                sockopt::set_tcp_congestion(&listener, name)?; // a receiver has its half of DCTCP
+            }
+            if let Some(bytes) = flow.mss_bytes {
+                set_tcp_option(&listener, libc::TCP_MAXSEG, bytes)?;
+            }
+            if let Some(bytes) = flow.receive_window_bytes {
+                set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, bytes)?;
+                sockopt::set_socket_recv_buffer_size(&listener, bytes as usize)?;
+            }
+            net::bind(
+                &listener,
+                &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, flow.to_port),
+            )?;
+            net::listen(&listener, BACKLOG)?;
+            let number = traffic.listeners.len();
+            traffic.watch(&listener, Socket::Listener(number), epoll::EventFlags::IN)?;
+            traffic.listeners.push(listener);
         }
-        if plan.sample_ns.is_some() {
-            traffic.calendar.insert((0, Event::Sample));
+        if let Some(period) = plan.sample_ns {
+            let first = period.saturating_sub(SAMPLE_EARLY_NS);
+            traffic.calendar.insert((first, Event::Sample));
         }
         traffic.calendar.insert((plan.end_ns, Event::End));
         Ok(traffic)
@@ -205,6 +228,10 @@ impl<'a> Traffic<'a> {
             sockopt::set_tcp_congestion(&socket, name)
                 .map_err(|error| io::Error::other(format!("{name}: {error}")))?;
         }
+        if let Some(bytes) = flow.mss_bytes {
+            set_tcp_option(&socket, libc::TCP_MAXSEG, bytes)?;
+        }
+        set_tcp_option(&socket, TCP_NOTSENT_LOWAT, UNSENT_BYTES)?;
         let from = self.plan.hosts[flow.from].ip;
         net::bind(&socket, &SocketAddrV4::new(from, flow.from_port))?;
         let to = SocketAddrV4::new(self.plan.hosts[flow.to].ip, flow.to_port);
@@ -225,10 +252,18 @@ impl<'a> Traffic<'a> {
     fn serve(&mut self, socket: Socket, flags: epoll::EventFlags) -> io::Result<()> {
         match socket {
             Socket::Listener(index) => {
-                let accepted = net::accept_with(
+                let (accepted, peer) = net::acceptfrom_with(
                     &self.listeners[index],
                     SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
                 )?;
+                let peer = peer.and_then(|peer| SocketAddrV4::try_from(peer).ok());
+                let is_its = |flow: &Flow| {
+                    let from = SocketAddrV4::new(self.plan.hosts[flow.from].ip, flow.from_port);
+                    peer == Some(from)
+                };
+                let Some(index) = self.plan.flows.iter().position(is_its) else {
+                    return Ok(()); // of nobody's
+                };
                 self.watch(&accepted, Socket::Receiver(index), epoll::EventFlags::IN)?;
                 self.states[index].receiver = Some(accepted);
                 Ok(())
@@ -330,12 +365,13 @@ impl<'a> Traffic<'a> {
             if code != 0 {
                 return Err(io::Error::last_os_error());
             }
-            self.samples.write_all(&at.to_ne_bytes())?;
-            self.samples.write_all(&(index as u32).to_ne_bytes())?;
-            self.samples.write_all(&len.to_ne_bytes())?;
+            let numbers: [u64; SAMPLE_NUMBERS] = [at, index as u64, state.read, len.into()];
+            for number in numbers {
+                self.samples.write_all(&number.to_ne_bytes())?;
+            }
             self.samples.write_all(&info[..len as usize])?;
         }
-        Ok(())
+        self.samples.flush()
     }
 
     fn finish(mut self, at: u64) -> io::Result<()> {
@@ -348,6 +384,29 @@ impl<'a> Traffic<'a> {
         }
         self.samples.flush()?;
         self.events.flush()
+    }
+}
+
+/// What the listener of a flow is set to.
+fn listener_options(flow: &Flow) -> (Option<u32>, Option<u32>) {
+    (flow.mss_bytes, flow.receive_window_bytes)
+}
+
+/// An option of IPPROTO_TCP that is a number.
+fn set_tcp_option(socket: &OwnedFd, option: libc::c_int, value: u32) -> io::Result<()> {
+    // SAFETY: the kernel reads the four bytes of `value`.
+    let code = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            std::ptr::from_ref(&value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    match code {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

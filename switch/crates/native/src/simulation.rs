@@ -122,6 +122,11 @@ impl Simulation {
         self.change(|network| network.outage(link, direction, duration_ns))
     }
 
+    /// What went wrong with the machine of the real hosts; None: nothing.
+    fn machine_failure(&self) -> PyResult<Option<String>> {
+        self.with(|world| world.network.machine_failure().map(str::to_owned))
+    }
+
     /// Counts of all flows, JSON.
     fn flows(&self) -> PyResult<String> {
         self.report(netsim::Simulation::flows)

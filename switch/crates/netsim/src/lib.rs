@@ -41,6 +41,7 @@ mod host;
 mod hosts;
 mod machine;
 mod results;
+mod samples;
 mod series;
 mod simulation;
 mod sockets;

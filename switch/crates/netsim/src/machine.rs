@@ -8,6 +8,7 @@ use crate::config::{App, Config, FlowConfig, MachineConfig};
 use crate::error::ConfigError;
 use crate::fabric::Fabric;
 use crate::host::Host;
+use crate::samples::{self, RealFlow, Samples};
 use device::Nanos;
 use std::time::Duration;
 use uml::plan::{self, Plan};
@@ -27,6 +28,13 @@ pub(crate) fn real_hosts(config: &Config) -> Vec<usize> {
     real.map(|(index, _)| index).collect()
 }
 
+/// Whether a flow, by its place in the configuration, is between real hosts.
+fn is_real(config: &Config, place: usize) -> bool {
+    let from = &config.flows[place].from;
+    let host = config.hosts.iter().find(|host| host.name == *from);
+    host.is_some_and(|host| host.linux.is_some())
+}
+
 pub(crate) struct RealHosts {
     machine: Machine,
     entity: EntityId,
@@ -35,6 +43,7 @@ pub(crate) struct RealHosts {
     uplinks: Vec<u32>,
     folder: std::path::PathBuf,
     failure: Option<String>,
+    samples: Samples,
 }
 
 /// While it boots there is no network.
@@ -108,6 +117,7 @@ impl RealHosts {
             uplinks,
             folder,
             failure: None,
+            samples: Samples::new(config, |place| is_real(config, place)),
         };
         match real.machine.exit() {
             Some(_) => Err(fault(&real.reason("it halted before the experiment"))),
@@ -170,6 +180,19 @@ impl RealHosts {
         fabric.calendar.set(self.entity, next);
     }
 
+    /// Takes in what the guest has sampled since.
+    pub(crate) fn read_samples(&mut self) {
+        let read = self.samples.read(&self.folder);
+        if let (Err(error), None) = (read, &self.failure) {
+            self.failure = Some(format!("{}: {error}", samples::FILE));
+        }
+    }
+
+    /// The last sample of a flow, by its place in the configuration; None: it is simulated.
+    pub(crate) fn flow(&self, place: usize) -> Option<&RealFlow> {
+        self.samples.flow(place)
+    }
+
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -213,6 +236,7 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
                 .map(|o| (o.ip, host.gateway_mac.to_string()))
                 .collect(),
             sysctls: linux.sysctls,
+            routes: linux.routes,
         }
     };
     let find = |name: &str| {
@@ -221,11 +245,6 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
             .position(|host| config.hosts[*host].name == name);
         found.unwrap_or_default()
     };
-    let is_real = |flow: &FlowConfig| {
-        hosts
-            .iter()
-            .any(|host| config.hosts[*host].name == flow.from)
-    };
     let flows = config.flows.iter().enumerate();
     let flow = |(index, flow): (usize, &FlowConfig)| plan::Flow {
         name: flow.name.clone(),
@@ -233,7 +252,9 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         to: find(&flow.to),
         from_port: flow.first_port(index),
         to_port: flow.to_port,
-        congestion_control: flow.congestion_control.clone(),
+        congestion_control: flow.linux.congestion_control.clone(),
+        mss_bytes: flow.linux.mss_bytes,
+        receive_window_bytes: flow.linux.receive_window_bytes,
         start_ns: flow.start_ns,
         stop_ns: flow.stop_ns,
         bytes: match &flow.app {
@@ -246,6 +267,9 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         end_ns: settings.end_ns,
         sample_ns: settings.sample_ns,
         hosts: hosts.iter().map(host).collect(),
-        flows: flows.filter(|(_, flow)| is_real(flow)).map(flow).collect(),
+        flows: flows
+            .filter(|(place, _)| is_real(config, *place))
+            .map(flow)
+            .collect(),
     }
 }

@@ -5,6 +5,7 @@
 use crate::config::Sample;
 use crate::error::{listed, ConfigError};
 use crate::hosts::Hosts;
+use crate::machine::RealHosts;
 use crate::switch::Switch;
 use device::Nanos;
 use v1model::{Pipeline, RegisterId};
@@ -109,7 +110,13 @@ impl Sampler {
     }
 
     /// One row.
-    pub(crate) fn sample(&mut self, now: Nanos, switches: &[Switch], hosts: &Hosts) {
+    pub(crate) fn sample(
+        &mut self,
+        now: Nanos,
+        switches: &[Switch],
+        hosts: &Hosts,
+        machine: Option<&RealHosts>,
+    ) {
         let mut columns = self.columns.iter_mut();
         let mut push = |value: u64| {
             if let Some(column) = columns.next() {
@@ -123,8 +130,16 @@ impl Sampler {
         for end in hosts.sockets.iter().filter(|end| end.is_sender) {
             self.acked_bytes[end.flow as usize] += end.connection.acked_bytes();
         }
-        for (flow, acked_bytes) in hosts.flows.iter().zip(&self.acked_bytes) {
+        for (place, (flow, acked_bytes)) in hosts.flows.iter().zip(&self.acked_bytes).enumerate() {
             if flow.app.is_udp() {
+                continue;
+            }
+            if let Some(real) = machine.and_then(|machine| machine.flow(place)) {
+                push(real.cwnd_packets.into());
+                push(real.ssthresh_packets.into());
+                push(real.srtt_ns);
+                push(real.acked_bytes);
+                push(real.in_flight.into());
                 continue;
             }
             let end = flow.current.and_then(|slot| hosts.sockets.get(slot));

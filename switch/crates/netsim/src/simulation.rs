@@ -103,6 +103,9 @@ impl Simulation {
             }
         }
         self.now = self.now.max(t);
+        if let Some(machine) = &mut self.machine {
+            machine.read_samples();
+        }
         self.now
     }
 
@@ -126,7 +129,11 @@ impl Simulation {
             Actor::Changes => self.change(),
             Actor::Sampler => {
                 if let Some(sampler) = &mut self.sampler {
-                    sampler.sample(self.now, &self.switches, &self.hosts);
+                    if let Some(machine) = &mut self.machine {
+                        machine.read_samples();
+                    }
+                    let machine = self.machine.as_deref();
+                    sampler.sample(self.now, &self.switches, &self.hosts, machine);
                     let next = sampler.next(self.now);
                     self.fabric.calendar.set_after_action(entity, next);
                 }
@@ -367,7 +374,13 @@ impl Simulation {
 
     /// Counts of all flows, in the order of the configuration.
     pub fn flows(&self) -> Vec<FlowReport> {
-        self.hosts.flow_reports()
+        let mut reports = self.hosts.flow_reports();
+        for (place, report) in reports.iter_mut().enumerate() {
+            if let Some(real) = self.machine.as_ref().and_then(|m| m.flow(place)) {
+                real.show_in(report);
+            }
+        }
+        reports
     }
 
     /// Counts of all switch ports but the CPU port.

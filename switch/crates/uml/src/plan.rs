@@ -4,6 +4,18 @@
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
+/// Before each multiple of its period a sample is taken, so that it is there at that instant.
+pub const SAMPLE_EARLY_NS: u64 = 10_000;
+/// A sample: these numbers, u64 each in the machine's byte order, then TCP_INFO as the kernel gives it.
+///
+/// | number | what |
+/// |---|---|
+/// | 0 | instant of the experiment, ns |
+/// | 1 | flow, by its place in the plan |
+/// | 2 | bytes that the receiving application has read |
+/// | 3 | bytes of TCP_INFO |
+pub const SAMPLE_NUMBERS: usize = 4;
+
 /// The whole run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -12,7 +24,7 @@ pub struct Plan {
     pub start_ns: u64,
     /// Length of the experiment.
     pub end_ns: u64,
-    /// TCP_INFO of every flow each so often; null: never.
+    /// TCP_INFO of every flow each so often, `SAMPLE_EARLY_NS` before; null: never.
     pub sample_ns: Option<u64>,
     /// In the order of the interfaces.
     pub hosts: Vec<Host>,
@@ -29,6 +41,20 @@ pub struct Host {
     pub neighbours: Vec<(Ipv4Addr, String)>,
     /// Name and value, in the order in which they are set.
     pub sysctls: Vec<(String, String)>,
+    pub routes: Vec<Route>,
+}
+
+/// What the kernel takes from the route to a peer (ip-route(8)); null: its default.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    pub to: Ipv4Addr,
+    /// First congestion window, packets.
+    pub initcwnd: Option<u32>,
+    pub rto_min_ms: Option<u32>,
+    /// Every segment is acknowledged at once.
+    #[serde(default)]
+    pub quickack: bool,
 }
 
 /// A TCP connection; instants are the experiment's.
@@ -43,6 +69,10 @@ pub struct Flow {
     pub to_port: u16,
     /// Null: what the host's sysctl says.
     pub congestion_control: Option<String>,
+    /// Payload of a segment at most, options included (TCP_MAXSEG); null: what the interface allows.
+    pub mss_bytes: Option<u32>,
+    /// The receiver's window at most; null: the kernel tunes it.
+    pub receive_window_bytes: Option<u32>,
     pub start_ns: u64,
     /// Nothing is written any more from then on; null: until the end.
     pub stop_ns: Option<u64>,

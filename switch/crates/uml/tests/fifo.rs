@@ -155,6 +155,7 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
         sysctls: sysctls
             .map(|(key, value)| (key.into(), value.into()))
             .into(),
+        routes: Vec::new(),
     };
     let flow = |(index, sender): (usize, &&str)| Flow {
         name: (*sender).into(),
@@ -163,6 +164,8 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
         from_port: 4000,
         to_port: 5000 + index as u16,
         congestion_control: Some((*sender).into()),
+        mss_bytes: None,
+        receive_window_bytes: None,
         start_ns: 0,
         stop_ns: None,
         bytes: None,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks that need more than one key: names that refer to each other, ranges, ends that are used once.
 
-use super::{App, Change, Config, Distribution, End, LinkConfig, LinkSettings, Sample};
+use super::{App, Change, Config, Distribution, End, LinkConfig, LinkSettings, LinuxFlow, Sample};
 use crate::error::{listed, ConfigError};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -198,12 +198,9 @@ impl Config {
                 let message = "real hosts run greedy, and bytes once without nodelay".to_owned();
                 return Err(ConfigError::new(format!("{here}.app"), message));
             }
-            if !ends[0] && flow.congestion_control.is_some() {
-                let message = "is of real hosts; simulated ones have tcp.cc".to_owned();
-                return Err(ConfigError::new(
-                    format!("{here}.congestion_control"),
-                    message,
-                ));
+            if !ends[0] && flow.linux != LinuxFlow::default() {
+                let message = "is of real hosts; simulated ones have `tcp`".to_owned();
+                return Err(ConfigError::new(format!("{here}.linux"), message));
             }
         }
         Ok(())

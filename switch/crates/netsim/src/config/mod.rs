@@ -10,7 +10,9 @@ mod node;
 pub use app::{App, Bytes, CbrUdp, Distribution, Interactive, OnOff, Web};
 pub use change::{Change, PortSample, RegisterSample, Sample};
 pub use link::{Direction, End, LinkConfig, LinkSettings};
-pub use node::{HostConfig, LinuxHost, Mac, MachineConfig, PortSettings, Program, SwitchConfig};
+pub use node::{
+    HostConfig, LinuxFlow, LinuxHost, Mac, MachineConfig, PortSettings, Program, SwitchConfig,
+};
 
 use crate::error::ConfigError;
 use device::Nanos;
@@ -67,8 +69,9 @@ pub struct FlowConfig {
     /// Options of both ends of its connections.
     #[serde(default)]
     pub tcp: TcpConfig,
-    /// Of a flow between real hosts: the kernel's name of its congestion control; null: the host's default.
-    pub congestion_control: Option<String>,
+    /// Of a flow between real hosts, instead of `tcp`.
+    #[serde(default)]
+    pub linux: LinuxFlow,
     /// The receiving application reads so long after the first byte that it has not read yet; 0: at once.
     #[serde(default)]
     pub read_interval_ns: Nanos,

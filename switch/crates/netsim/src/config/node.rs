@@ -131,6 +131,20 @@ pub struct LinuxHost {
     /// Name and value, in the order in which they are set.
     #[serde(default)]
     pub sysctls: Vec<(String, String)>,
+    #[serde(default)]
+    pub routes: Vec<uml::plan::Route>,
+}
+
+/// Of a flow between real hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinuxFlow {
+    /// The kernel's name; null: the host's default.
+    pub congestion_control: Option<String>,
+    /// Payload of a segment at most, options included; null: what the interface allows.
+    pub mss_bytes: Option<u32>,
+    /// The receiver's window at most; null: the kernel tunes it.
+    pub receive_window_bytes: Option<u32>,
 }
 
 /// The User-mode Linux whose namespaces the real hosts are (docs/kernel-time.md).

@@ -53,7 +53,7 @@ fn with_machine(real: &[usize], seconds: u64, flows: Value) -> Option<(Value, Fo
 }
 
 fn real_flow(sender: &str, from: &str, to: &str) -> Value {
-    json!({"name": sender, "from": from, "to": to, "app": {"kind": "greedy"}, "congestion_control": sender})
+    json!({"name": sender, "from": from, "to": to, "app": {"kind": "greedy"}, "linux": {"congestion_control": sender}})
 }
 
 /// Runs to the end; the bytes that each real flow received, and all that the machine wrote of its flows.

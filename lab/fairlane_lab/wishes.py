@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a scenario wants of Linux hosts: sysctls, host programs, and what Linux takes from a route. Pure; Mininet and `kernel` put it in force."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairlane_hosts.variants import Variant, find_variant
+
+from fairlane_lab.run_result import RunError
+from fairlane_lab.scenario import UDP_KINDS, Scenario, tcp_of
+
+DEFAULT_RTO_MIN_S = 0.2
+"""Linux's own."""
+
+
+@dataclass(frozen=True)
+class HostWish:
+    """What one namespace must be set to."""
+
+    variant: Variant
+    sysctls: dict[str, int]
+    """`net.ipv4.*` beside the variant's."""
+    programs: tuple[str, ...] = ()
+    """Host programs: of the variants that it sends with, and of those that it receives from."""
+
+
+@dataclass
+class RouteWish:
+    """Route attributes from one host to a peer."""
+
+    rto_min_s: float = DEFAULT_RTO_MIN_S
+    initial_window: int = 0
+    window_packets: int = 0
+    quick_ack: bool = False
+
+    def words(self) -> list[str]:
+        """In the words of ip-route(8); empty when the default route does."""
+        words: list[str] = []
+        if self.rto_min_s != DEFAULT_RTO_MIN_S:
+            words += ["rto_min", f"{round(self.rto_min_s * 1000)}ms"]
+        if self.initial_window:
+            words += ["initcwnd", str(self.initial_window)]
+        if self.window_packets:
+            words += ["cwnd", "lock", str(self.window_packets)]
+        if self.quick_ack:
+            words += ["quickack", "1"]
+        return words
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Everything that a scenario wants of its hosts."""
+
+    hosts: dict[str, HostWish]
+    routes: dict[tuple[str, str], RouteWish]
+    """By (host, peer)."""
+
+
+def wishes(scenario: Scenario) -> Wishes:
+    """What the scenario's flows want. Raises RunError where two flows want what one host cannot give both."""
+    tcp_flows = [flow for flow in scenario.flows if flow.app.kind not in UDP_KINDS]
+    hosts: dict[str, HostWish] = {}
+    routes: dict[tuple[str, str], RouteWish] = {}
+    owner: dict[tuple[str, str, str], tuple[str, Any]] = {}
+    programs: dict[str, dict[str, None]] = {}
+
+    def want(kind: str, a: str, b: str, flow: str, value: Any) -> None:
+        first, other = owner.setdefault((kind, a, b), (flow, value))
+        if other != value:
+            where = f"{a} to {b}" if b else a
+            raise RunError(
+                f"flows {first} and {flow} want different settings ({kind}) of {where}; give one another host"
+            )
+
+    for flow in tcp_flows:
+        variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
+        extra: dict[str, int] = {}
+        if tcp.timestamps:
+            extra["tcp_timestamps"] = 1
+        if tcp.sack is not None:
+            extra["tcp_sack"] = int(tcp.sack)
+        want("sysctls", flow.sender, "", flow.name, {**variant.sysctls, **extra})
+        hosts.setdefault(flow.sender, HostWish(variant, extra))
+        needed = programs.setdefault(flow.sender, {})
+        needed.update(dict.fromkeys(variant.programs))
+        if tcp.receiver_program:
+            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(variant.receiver_programs))
+        data, ack = (flow.sender, flow.receiver), (flow.receiver, flow.sender)
+        initial = tcp.initial_window_packets if variant.builtin else 0
+        settings = (tcp.rto_min_s, initial, flow.window_packets)
+        want("rto_min_s, initial_window_packets, window_packets", *data, flow.name, settings)
+        want("delayed_ack", *ack, flow.name, tcp.delayed_ack)
+        out = routes.setdefault(data, RouteWish())
+        out.rto_min_s, out.initial_window, out.window_packets = settings
+        routes.setdefault(ack, RouteWish()).quick_ack = not tcp.delayed_ack
+    for flow in tcp_flows:  # a host that only receives offers what its senders may ask for
+        variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
+        held = hosts.get(flow.receiver)
+        if held is not None and any(other.sender == flow.receiver for other in tcp_flows):
+            continue
+        sysctls = {} if held is None else dict(held.sysctls)
+        for name, asked in (("tcp_timestamps", tcp.timestamps), ("tcp_sack", tcp.sack)):
+            if asked or variant.sysctls[name]:
+                sysctls[name] = 1
+        hosts[flow.receiver] = HostWish(variant if held is None else held.variant, sysctls)
+    needing = {name: replace(wish, programs=tuple(programs.get(name, ()))) for name, wish in hosts.items()}
+    return Wishes(needing, routes)
