@@ -14,7 +14,7 @@ import pytest
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.strict import Between
 from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics
-from fairlane_lab.results.statistics import aggregate, coverage
+from fairlane_lab.results.statistics import aggregate, coverage, holm
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
@@ -165,6 +165,71 @@ def test_the_first_value_that_qualifies_may_itself_be_what_is_bounded() -> None:
 
 def test_without_a_pick_the_worst_point_decides() -> None:
     assert [(v.value, v.met) for v in judge([expectation(min=0.6, per=("case",))], POINTS, "sim")] == [(0.7, True), (0.5, False)]  # fmt: skip
+
+
+def runs(point: str, *values: float, **params: Any) -> PointRuns:
+    return PointRuns(
+        point, {"case": point} | params, [{"repeat": n, "fairness": value} for n, value in enumerate(values)]
+    )
+
+
+def state(points: list[PointRuns], **values: Any) -> list[tuple[str, bool | None]]:
+    return [(verdict.state, verdict.met) for verdict in judge([expectation(**values)], points, "sim")]
+
+
+def test_a_verdict_needs_enough_runs() -> None:
+    good, bad = [0.9 + n / 1000 for n in range(10)], [0.7 + n / 1000 for n in range(10)]
+    assert state([runs("a", *good)], min=0.8) == [("met", True)]
+    assert state([runs("a", *bad)], min=0.8) == [("not met", False)]
+    assert state([runs("a", *good[:5])], min=0.8) == [("undecided", True)], "chance alone: 1 in 32"
+    assert state([runs("a", *good[:6])], min=0.8) == [("met", True)], "1 in 64"
+    assert state([runs("a", *bad[:3])], min=0.8) == [("undecided", False)]
+    assert state([runs("a", 0.6, 0.9, 0.7, 0.95, 0.85, 0.5, 0.9, 0.88)], min=0.8) == [("undecided", True)]
+    assert state([runs("a", *good)], min=0.8, max=0.95) == [("met", True)]
+    assert state([runs("a", *good)], min=0.8, max=0.85) == [("not met", False)]
+    assert state([runs("a", *good[:3])], min=0.8, statistic="mean") == [("met", True)], "these three are close together"
+    assert state([runs("a", 0.7, 0.9, 0.95)], min=0.8, statistic="mean") == [("undecided", True)]
+    assert state([runs("a", 0.9, 0.7)], min=0.8, statistic="min") == [("not met", False)], (
+        "of these runs: no chance in it"
+    )
+
+
+def test_an_undecided_verdict_says_how_many_runs_would_decide_it() -> None:
+    values = [0.6, 0.9, 0.7, 0.95, 0.85, 0.5, 0.9, 0.88]
+    (found,) = judge([expectation(min=0.8)], [runs("a", *values)], "sim")
+    assert found.runs_needed is not None
+    assert (found.runs, found.lo, found.hi) == (8, 0.5, 0.95)
+    distance = statistics.median(values) - 0.8
+    assert found.runs_needed == pytest.approx(3.1416 / 2 * (1.96 * statistics.stdev(values) / distance) ** 2, abs=1)
+    (few,) = judge([expectation(min=0.8)], [runs("a", 0.9)], "sim")
+    assert (few.state, few.runs_needed) == ("undecided", 6)
+    (on_it,) = judge([expectation(min=0.8)], [runs("a", 0.7, 0.8, 0.9)], "sim")
+    assert (on_it.state, on_it.runs_needed) == ("undecided", None)
+
+
+def test_all_points_of_an_expectation_are_one_family() -> None:
+    seven = [0.9 + n / 1000 for n in range(7)]
+    alone = state([runs("a", *seven)], min=0.8)
+    many = state([runs(f"p{n}", *seven) for n in range(10)], min=0.8)
+    assert alone == [("met", True)]
+    assert set(many) == {("undecided", True)}, "ten chances of 1 in 128"
+    eleven = [0.9 + n / 1000 for n in range(11)]
+    assert set(state([runs(f"p{n}", *eleven) for n in range(10)], min=0.8)) == {("met", True)}
+
+
+def test_a_ratio_is_of_pairs() -> None:
+    base = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    one = runs("x/a", *base, scheme="a", case="x")
+    two = runs("x/b", *(value * 0.9 for value in base), scheme="b", case="x")
+    asked = {"max": 0.95, "where": {"scheme": "b"}, "relative_to": {"scheme": "a"}}
+    assert state([one, two], **asked) == [("met", True)], "0.9 in every pair, although the runs differ eightfold"
+    shuffled = PointRuns(two.point, two.params, list(reversed(two.rows)))
+    assert state([one, shuffled], **asked) == [("met", True)], "by their repeat, not by their place"
+
+
+def test_holm() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
 
 
 def test_a_quotient_of_two_groups_and_a_bound_from_above() -> None:

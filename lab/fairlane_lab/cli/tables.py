@@ -36,10 +36,8 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:
-    """`met      Vegas gets 6 to 17 %…, case 2M-2ms: 7.5 %`."""
-    mark = {True: "[green]met[/green]     ", False: "[red]not met[/red] ", None: "[yellow]no data[/yellow] "}[
-        verdict["met"]
-    ]
+    """`met        Vegas gets 6 to 17 %…, case 2M-2ms: 7.5 % (7.1 to 7.9)`; of an undecided one also what would decide it."""
+    state = _STATES[verdict["state"]]
     about = Name("quotient", "%", 100) if verdict.get("relative_to") else _metric_name(verdict["metric"])
     per = ", ".join(f"{name} {value}" for name, value in verdict["per"].items() if name != "point")
     if not per and len(verdict["points"]) == 1 and verdict["points"] != ["only"]:
@@ -48,7 +46,26 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
         value = "nothing qualifies" if verdict["met"] is False else "not measured"
     else:
         value = f"{verdict['value'] * about.scale:.4g} {about.unit}".strip()
-    return f"{mark} {verdict['text']}{' · ' + per if per else ''}: {value}"
+        if verdict["runs"] > 1:
+            value += f" ({verdict['lo'] * about.scale:.4g} to {verdict['hi'] * about.scale:.4g}, n = {verdict['runs']})"
+        if verdict["state"] == "undecided":
+            value += " " + undecided_text(verdict)
+    return f"{state} {verdict['text']}{' · ' + per if per else ''}: {value}"
+
+
+_STATES = {
+    "met": "[green]met[/green]      ",
+    "not met": "[red]not met[/red]  ",
+    "undecided": "[yellow]undecided[/yellow]",
+    "no data": "[yellow]no data[/yellow]  ",
+}
+
+
+def undecided_text(verdict: Mapping[str, Any]) -> str:
+    """On which side of the bound the value is, and how many runs would show it."""
+    side = "within" if verdict["met"] else "outside"
+    needed = verdict["runs_needed"]
+    return f"({side}; " + ("no number of runs decides it)" if needed is None else f"about {needed} runs decide it)")
 
 
 def _metric_name(metric: str) -> Name:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fairlane_lab.report import labels
 from fairlane_lab.report.pairing import Pair
 
-State = Literal["met", "not met", "not judged", "not asked"]
+State = Literal["met", "not met", "undecided", "not judged", "not asked"]
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,14 @@ class Tally:
     judged: int
     open: int
     """Nothing to judge by."""
+    missed: int = 0
 
     @property
     def state(self) -> State:
         """The worst of them."""
         if self.judged == 0:
             return "not judged"
-        return "met" if self.met == self.judged else "not met"
+        return "not met" if self.missed else "met" if self.met == self.judged else "undecided"
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def worst(rows: list[ExpectedBound], runtime: str) -> Summed | None:
     ]
     if not outcomes:
         return None
-    order: list[State] = ["not met", "not judged", "met"]
+    order: list[State] = ["not met", "not judged", "undecided", "met"]
     chosen = min(outcomes, key=lambda each: (order.index(each.state), each.margin))
     return Summed(chosen.state, chosen.value, chosen.at, sum(each.state == "met" for each in outcomes), len(outcomes))
 
@@ -101,7 +102,7 @@ def verdict_table(pair: Pair) -> list[ExpectedBound]:
             at = labels.setting_label(over, params[over]) if over and over in params else ""
             key = (str(verdict["text"]), bound_text(verdict), per)
             asked = found.setdefault(key, ExpectedBound(*key))
-            asked.outcomes[run.runtime] = Outcome(_state(verdict["met"]), _value(verdict), at, _margin(verdict))
+            asked.outcomes[run.runtime] = Outcome(_state(verdict), _value(verdict), at, _margin(verdict))
     for asked in found.values():
         for run in pair.runs:
             asked.outcomes.setdefault(run.runtime, Outcome("not asked"))
@@ -112,7 +113,7 @@ def tally(rows: list[ExpectedBound], runtime: str) -> Tally:
     """The count of one runtime."""
     states = [row.outcomes[runtime].state for row in rows if runtime in row.outcomes]
     met, missed = states.count("met"), states.count("not met")
-    return Tally(met, met + missed, states.count("not judged"))
+    return Tally(met, met + missed + states.count("undecided"), states.count("not judged"), missed)
 
 
 def bound_text(verdict: Mapping[str, Any]) -> str:
@@ -169,5 +170,8 @@ def _format_bound(metric: str, value: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _state(met: bool | None) -> State:
-    return "not judged" if met is None else "met" if met else "not met"
+def _state(verdict: Mapping[str, Any]) -> State:
+    """Summaries of older runs say only whether the value is within its bound."""
+    older = {True: "met", False: "not met", None: "no data"}[verdict["met"]]
+    state = verdict.get("state", older)
+    return "not judged" if state == "no data" else state

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an experiment's expectations were met: each bound with what was measured."""
+"""Whether an experiment's expectations were met: each bound with what was measured.
+
+A verdict is `met` or `not met` when the runs show it, at 95 % for all points of an expectation together (Holm); else it is `undecided`.
+Where a value is relative, it is the ratio of two runs of the same repeat.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean, median
-from typing import Any
+from typing import Any, Literal
 
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.metric import parse_metric
 from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.results.rows import Row
+from fairlane_lab.results.statistics import CONFIDENCE, Statistic, aggregate, holm, p_above, p_below, runs_needed
 
+State = Literal["met", "not met", "undecided", "no data"]
+LEVEL = (1 - CONFIDENCE) / 2
+"""Of one side."""
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {"median": median, "mean": fmean, "min": min, "max": max}
 
 
@@ -44,10 +52,39 @@ class Verdict:
     value: float | None
     """The worst of `points` (farthest outside, or nearest to a bound); None when nothing was measured or nothing qualified."""
     met: bool | None
-    """None when there is no run to judge by."""
+    """Whether `value` is within the bound; None when there is no run to judge by."""
+    state: State = "no data"
+    """What the runs show."""
+    lo: float | None = None
+    hi: float | None = None
+    """95 % interval of `value`."""
+    runs: int = 0
+    runs_needed: int | None = None
+    """Of an undecided one: about so many runs would decide it, if they are like these; None: no number would."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The values of a point, one a run; what does not come from chance (a parameter, the least of all runs) has no test."""
+
+    point: str
+    values: Sequence[float]
+    value: float
+    statistic: Statistic | None
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What one verdict is about: all of its samples have to be within the bound."""
+
+    per: dict[str, Any]
+    points: list[str]
+    samples: Sequence[_Sample]
+    met: bool | None = None
+    """Where there is no sample."""
 
 
 def judge(expectations: Sequence[Expectation], points: Sequence[PointRuns], runtime: str) -> list[Verdict]:
@@ -61,14 +98,39 @@ def judge(expectations: Sequence[Expectation], points: Sequence[PointRuns], runt
         for point in points:
             if matches(expectation.where, point.params) and point.rows:
                 groups.setdefault(_key(expectation, point), []).append(point)
-        if not groups:
-            verdicts.append(_verdict(expectation, {}, [], None, None))
+        claims = [] if groups else [_Claim({}, [], [])]
         for key, group in groups.items():
             per = dict(zip(expectation.per, key, strict=True))
-            verdicts.append(
-                _judge_picked_point(reference, per, group) if expectation.over else _all(reference, per, group)
-            )
+            claims.append(_judge_picked_point(reference, per, group) if expectation.over else _all(reference, per, group))
+        verdicts += _decide(expectation, claims)
     return verdicts
+
+
+def _decide(expectation: Expectation, claims: Sequence[_Claim]) -> list[Verdict]:
+    """A verdict for each claim; all samples are one family."""
+    samples = [sample for claim in claims for sample in claim.samples]
+    tests = [_p_values(expectation, sample) for sample in samples]
+    within, outside = (holm([test[side] for test in tests]) for side in (0, 1))
+    level = LEVEL / max(1, len(samples))
+    states: dict[int, State] = {}
+    for sample, inside, out in zip(samples, within, outside, strict=True):
+        states[id(sample)] = "met" if inside <= LEVEL else "not met" if out <= LEVEL else "undecided"
+    return [_verdict(expectation, claim, [states[id(sample)] for sample in claim.samples], level) for claim in claims]
+
+
+def _p_values(expectation: Expectation, sample: _Sample) -> tuple[float, float]:
+    """How likely the sample is while its middle is outside of the bound, and while it is within."""
+    if sample.statistic is None:
+        return (0.0, 1.0) if _margin(expectation, sample.value) >= 0 else (1.0, 0.0)
+    values, statistic = sample.values, sample.statistic
+    within, outside = [0.0], [1.0]
+    if expectation.min is not None:
+        within.append(p_above(values, expectation.min, statistic))
+        outside.append(p_below(values, expectation.min, statistic))
+    if expectation.max is not None:
+        within.append(p_below(values, expectation.max, statistic))
+        outside.append(p_above(values, expectation.max, statistic))
+    return max(within), min(outside)
 
 
 def _key(expectation: Expectation, point: PointRuns) -> tuple[Any, ...]:
@@ -85,14 +147,14 @@ class _References:
             beside(point, relative): point for point in points if relative and matches(dict(relative), point.params)
         }
 
-    def value(self, text: str, point: PointRuns) -> float | None:
-        """A metric of a point, divided by the reference's where the expectation is relative; None where either is missing."""
-        value = _value(self.expectation, text, point)
+    def values(self, text: str, point: PointRuns) -> list[float]:
+        """A metric of a point's runs; of a relative expectation over the same repeat's at the reference, where both were measured."""
+        measured = _values(text, point)
         if not self.expectation.relative_to or text != self.expectation.metric:
-            return value
+            return list(measured.values())
         other = self._points.get(beside(point, self.expectation.relative_to))
-        below = _value(self.expectation, text, other) if other else None
-        return value / below if value is not None and below else None
+        below = _values(text, other) if other else {}
+        return [value / below[repeat] for repeat, value in measured.items() if below.get(repeat)]
 
 
 def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -101,40 +163,52 @@ def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str,
     return tuple((name, value) for name, value in sorted(point.params.items()) if name not in apart)
 
 
-def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
+def _sample(reference: _References, point: PointRuns) -> _Sample | None:
     expectation = reference.expectation
-    values = [value for point in group if (value := reference.value(expectation.metric, point)) is not None]
-    names = [point.point for point in group]
-    if not values:
-        return _verdict(expectation, per, names, None, None)
-    worst = min(values, key=lambda value: _margin(expectation, value))
-    return _verdict(expectation, per, names, worst, _margin(expectation, worst) >= 0)
+    if expectation.metric == expectation.over:
+        value = float(point.params[expectation.metric])
+        return _Sample(point.point, [value], value, None)
+    values = reference.values(expectation.metric, point)
+    return _sample_of(expectation, point.point, values) if values else None
 
 
-def _judge_picked_point(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> Verdict:
+def _sample_of(expectation: Expectation, point: str, values: Sequence[float]) -> _Sample:
+    statistic: Statistic | None = None
+    if expectation.statistic == "median" or expectation.statistic == "mean":
+        statistic = expectation.statistic
+    return _Sample(point, values, _STATISTICS[expectation.statistic](values), statistic)
+
+
+def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
+    samples = [sample for point in group if (sample := _sample(reference, point)) is not None]
+    return _Claim(per, [point.point for point in group], samples)
+
+
+def _judge_picked_point(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
     expectation = reference.expectation
     over = expectation.over or ""
-    candidates: list[tuple[PointRuns, float]] = []
+    candidates: list[tuple[PointRuns, _Sample]] = []
     for point in group:
         measured = {name: _value(expectation, name, point) for name in expectation.given}
         bounds = expectation.given.items()
         if not all(measured[name] is not None and holds(bound, measured[name]) for name, bound in bounds):
             continue
-        value = point.params[over] if expectation.metric == over else reference.value(expectation.metric, point)
-        if value is not None:
-            candidates.append((point, float(value)))
+        sample = _sample(reference, point)
+        if sample is not None:
+            candidates.append((point, sample))
     if not candidates:
-        return _verdict(expectation, per, [point.point for point in group], None, False)
+        return _Claim(per, [point.point for point in group], [], met=False)
     if expectation.pick == "mean":
-        value = fmean(each[1] for each in candidates)
+        runs = zip(*(sample.values for _, sample in candidates), strict=False)  # the same repeat of each point
         names = [point.point for point, _ in candidates]
-        return _verdict(expectation, per, names, value, _margin(expectation, value) >= 0)
+        return _Claim(per, names, [_sample_of(expectation, "", [fmean(run) for run in runs])])
     if expectation.pick in ("highest", "lowest"):
-        chosen, value = (max if expectation.pick == "highest" else min)(candidates, key=lambda each: each[1])
+        chosen, sample = (max if expectation.pick == "highest" else min)(candidates, key=lambda each: each[1].value)
     else:
-        chosen, value = (min if expectation.pick == "first" else max)(candidates, key=lambda each: each[0].params[over])
-    met = _margin(expectation, value) >= 0
-    return _verdict(expectation, {**per, over: chosen.params[over]}, [chosen.point], value, met)
+        chosen, sample = (min if expectation.pick == "first" else max)(
+            candidates, key=lambda each: each[0].params[over]
+        )
+    return _Claim({**per, over: chosen.params[over]}, [chosen.point], [sample])
 
 
 def _margin(expectation: Expectation, value: float) -> float:
@@ -144,8 +218,14 @@ def _margin(expectation: Expectation, value: float) -> float:
 
 
 def _value(expectation: Expectation, text: str, point: PointRuns) -> float | None:
-    values = [value for row in point.rows if (value := metric_value(text, row)) is not None]
+    values = list(_values(text, point).values())
     return _STATISTICS[expectation.statistic](values) if values else None
+
+
+def _values(text: str, point: PointRuns) -> dict[int, float]:
+    """A metric by repeat, of the runs that measured it."""
+    found = {int(row.get("repeat", place)): metric_value(text, row) for place, row in enumerate(point.rows)}
+    return {repeat: value for repeat, value in found.items() if value is not None}
 
 
 def metric_value(text: str, row: Row) -> float | None:
@@ -158,17 +238,46 @@ def metric_value(text: str, row: Row) -> float | None:
     return float(value) / float(below) if value is not None and below else None
 
 
-def _verdict(
-    expectation: Expectation, per: dict[str, Any], points: list[str], value: float | None, met: bool | None
-) -> Verdict:
-    return Verdict(
+def _verdict(expectation: Expectation, claim: _Claim, states: Sequence[State], level: float) -> Verdict:
+    """`level` is what an undecided sample has to reach, one-sided."""
+    verdict = Verdict(
         expectation.text,
         expectation.metric,
         expectation.min,
         expectation.max,
         expectation.relative_to,
-        per,
-        points,
-        value,
-        met,
+        claim.per,
+        claim.points,
+        None,
+        claim.met,
+        "no data" if claim.met is None else "not met",
     )
+    if not claim.samples:
+        return verdict
+    worst = min(claim.samples, key=lambda sample: _margin(expectation, sample.value))
+    state: State = "not met" if "not met" in states else "undecided" if "undecided" in states else "met"
+    middle = aggregate(worst.values, worst.statistic or "median")
+    needed = [
+        _runs_needed(expectation, sample, level)
+        for sample, found in zip(claim.samples, states, strict=True)
+        if found == "undecided"
+    ]
+    return replace(
+        verdict,
+        value=worst.value,
+        met=_margin(expectation, worst.value) >= 0,
+        state=state,
+        lo=middle.lo,
+        hi=middle.hi,
+        runs=len(worst.values),
+        runs_needed=None
+        if state != "undecided" or None in needed
+        else max(each for each in needed if each is not None),
+    )
+
+
+def _runs_needed(expectation: Expectation, sample: _Sample, level: float) -> int | None:
+    """Runs that would decide a sample: for the nearer bound."""
+    bounds = [bound for bound in (expectation.min, expectation.max) if bound is not None]
+    nearest = min(bounds, key=lambda bound: abs(sample.value - bound))
+    return runs_needed(sample.values, nearest, sample.statistic or "median", level)
