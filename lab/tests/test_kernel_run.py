@@ -53,5 +53,7 @@ def test_what_this_runtime_has_not_is_said(tmp_path: Path) -> None:
 def test_without_a_kernel_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Machine.__init__, "__defaults__", (BUILT / "none", BUILT / "none", None))
-    with pytest.raises(RunError, match=r"there is no \.setup/kernel/none: `make kernel` builds the kernel of this runtime"):
+    with pytest.raises(
+        RunError, match=r"there is no \.setup/kernel/none: `make kernel` builds the kernel of this runtime"
+    ):
         make_machine(tmp_path)

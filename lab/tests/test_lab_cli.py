@@ -152,7 +152,7 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
     [
         (["run", "qthresh-tabel1"], "there is no experiment 'qthresh-tabel1'. Did you mean 'qthresh-table1'?"),
         (["run", "atm-*"], "no experiment is called like 'atm-*'"),
-        (["run", "qthresh-table1", "--runtime", "ns3"], "--runtime 'ns3': must be sim or mininet"),
+        (["run", "qthresh-table1", "--runtime", "ns3"], "--runtime 'ns3': must be sim or kernel or mininet"),
         (["run", "qthresh-table1", "--target", "tofino"], "--target 'tofino': must be embedded or bmv2"),
         (["run", "qthresh-table1", "--target", "bmv2"], "bmv2 needs --runtime mininet"),
         (["run", "qthresh-table2", "--set", "treshold=4"], "there is no parameter 'treshold'. Did you mean 'threshold'?"),
@@ -229,7 +229,7 @@ def test_a_file_that_is_nested_too_deep_is_a_mistake_and_no_traceback(tmp_path: 
         ("[]", "it must be a JSON object"),
         ("{}", "it has no experiment, runtime, definition, points"),
         ('{"experiment": "x", "runtime": "sim", "definition": {}, "points": [{}]}', "/points/0/point: Field required"),
-        ('{"experiment": "x", "runtime": "moon", "definition": {}, "points": []}', "/runtime: Input should be 'sim' or 'mininet'"),
+        ('{"experiment": "x", "runtime": "moon", "definition": {}, "points": []}', "/runtime: Input should be 'sim', 'kernel' or 'mininet'"),
     ],
 )  # fmt: skip
 def test_a_summary_that_is_none_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:

@@ -201,7 +201,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (('x = "threshold"', 'x = "windows"'), "small.toml: plots[0].x: there is no parameter 'windows'."),
         (('kind = "lines"', 'kind = "pie"'), "small.toml: plots[0]: got"),
         (("only = { threshold = [4, 6] }", "only = { threshold = 7 }"), "small.toml: mininet.only: leaves no point"),
-        (('["sim", "mininet"]', '["sim", "ns3"]'), "small.toml: runtimes[1]: got 'ns3'; allowed: 'sim' or 'mininet'"),
+        (('["sim", "mininet"]', '["sim", "ns3"]'), "small.toml: runtimes[1]: got 'ns3'; allowed: 'sim', 'kernel' or 'mininet'"),
         (('name = "small"', 'name = "large"'), "small.toml: name: 'large' must be the file's name, 'small'"),
         (("connections = 2", 'app = { kind = "web" }'), "small.toml: flows[1].app: kind 'web' also needs arrivals_per_s, mean_bytes"),
         (("connections = 2", 'app = { kind = "greedy", bytes = 5 }'), "small.toml: flows[1].app: kind 'greedy' has no bytes; it has: nothing else"),

@@ -17,7 +17,12 @@ from fairlane_lab.definition.strict import Scalar
 
 TARGETS = ("embedded", "bmv2")
 
-RuntimeOption = Annotated[str, typer.Option(help="Where to run: sim (virtual time), kernel (Linux's TCP in virtual time; after `make kernel`) or mininet (Linux's TCP in real time, needs root).")]
+RuntimeOption = Annotated[
+    str,
+    typer.Option(
+        help="Where to run: sim (virtual time), kernel (Linux's TCP in virtual time; after `make kernel`) or mininet (Linux's TCP in real time, needs root)."
+    ),
+]
 TargetOption = Annotated[str, typer.Option(help="Which switch runs the program in Mininet: embedded or bmv2.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)]
 RepeatsOption = Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)]

@@ -82,13 +82,17 @@ RC: dict[Any, Any] = {
 class Mark:
     """How a runtime shows: in lines, points and bars."""
 
-    linestyle: str
+    linestyle: str | tuple[int, tuple[float, float]]
     filled: bool
     """Filled markers and plain bars, or hollow markers and hatched bars."""
     label: str
 
 
-MARKS = {"sim": Mark("-", True, "sim"), "kernel": Mark((0, (1, 1)), False, "kernel"), "mininet": Mark((0, (4, 1.8)), False, "Mininet")}  # type: ignore[arg-type]
+MARKS = {
+    "sim": Mark("-", True, "sim"),
+    "kernel": Mark((0, (1, 1)), False, "kernel"),
+    "mininet": Mark((0, (4, 1.8)), False, "Mininet"),
+}
 MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<")
 PAPER_MARKERS = ("*", "p", "d", "8")
 

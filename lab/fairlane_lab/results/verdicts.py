@@ -101,7 +101,9 @@ def judge(expectations: Sequence[Expectation], points: Sequence[PointRuns], runt
         claims = [] if groups else [_Claim({}, [], [])]
         for key, group in groups.items():
             per = dict(zip(expectation.per, key, strict=True))
-            claims.append(_judge_picked_point(reference, per, group) if expectation.over else _all(reference, per, group))
+            claims.append(
+                _judge_picked_point(reference, per, group) if expectation.over else _all(reference, per, group)
+            )
         verdicts += _decide(expectation, claims)
     return verdicts
 

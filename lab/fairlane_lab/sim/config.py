@@ -91,7 +91,7 @@ class SimConfig:
                     "ip": addresses[name],
                     "mac": topology.mac(name),
                     "gateway_mac": fl_topology.GATEWAY_MAC,
-                    "linux": None if real is None else real.host(name),
+                    **({} if real is None else {"linux": real.host(name)}),
                 }
                 for name in topology.hosts
             ],
@@ -164,7 +164,9 @@ def resolve(scenario: Scenario, sample_period_ns: int, machine: Machine | None =
         raise RunError(f"{len(flows)} connections; the simulator has source ports for {2**16 - FROM_PORT}")
     managed = tuple(managed_ports(topology))
     changes = tuple(changes_of(scenario, topology))
-    return SimConfig(scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns, changes, machine)
+    return SimConfig(
+        scenario, topology, find_program(scenario.program), flows, managed, sample_period_ns, changes, machine
+    )
 
 
 def host_address(topology: fl_topology.Topology, host: str) -> Address:

@@ -50,7 +50,9 @@ def make_machine(folder: Path) -> Machine:
     machine = Machine(folder, cpu=_own_core())
     for file in (machine.kernel, machine.guest):
         if not file.exists():
-            raise RunError(f"there is no {file.relative_to(REPOSITORY)}: `make kernel` builds the kernel of this runtime")
+            raise RunError(
+                f"there is no {file.relative_to(REPOSITORY)}: `make kernel` builds the kernel of this runtime"
+            )
     return machine
 
 

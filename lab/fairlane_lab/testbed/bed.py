@@ -24,10 +24,10 @@ from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.host_settings import HostSettings
-from fairlane_lab.wishes import wishes
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
 from fairlane_lab.testbed.scripts import fl_net
 from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology, managed_ports
+from fairlane_lab.wishes import wishes
 
 LEAD_S = 0.7
 """From starting the senders' processes to the scenario's zero, beside the round trip in which they connect: for the first …"""

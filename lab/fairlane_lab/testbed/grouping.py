@@ -16,9 +16,9 @@ from fairlane_lab.compiled import find_program
 from fairlane_lab.estimates import expected_s
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
-from fairlane_lab.wishes import wishes
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.topology_scripts import fl_topology, managed_ports
+from fairlane_lab.wishes import wishes
 
 SPLIT_LEAST_S = 40.0
 """A second network for scenarios that take less in all is not worth its start."""

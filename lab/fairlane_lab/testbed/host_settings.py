@@ -19,7 +19,6 @@ from pathlib import Path
 from fairlane_hosts.apply import namespace_of, run_in_namespace, use_on_host, write_sysctls
 from fairlane_hosts.host import Attachment, attach, host_of
 from fairlane_hosts.loader import Lease
-from fairlane_hosts.variants import Variant
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.wishes import Wishes

@@ -15,6 +15,7 @@ from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, TcpOptions, tcp_of
 
 FIRST_SINK_PORT = 5001
 
+
 @dataclass(frozen=True)
 class SinkKey:
     """What flows that share a sink have in common; the weight, because the switch knows flows by port."""
