@@ -276,7 +276,7 @@ fn check_counter(line: &mut Line) -> Result<Command, String> {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Command {
+    fn parse_one(text: &str) -> Command {
         let mut all = parse(text).unwrap();
         assert_eq!(all.len(), 1);
         all.remove(0).command

@@ -88,7 +88,7 @@ impl Filter {
         if *self == anything {
             return true;
         }
-        let Some(packet) = Ip::of(frame) else {
+        let Some(packet) = Ip::parse(frame) else {
             return false;
         };
         self.src.is_none_or(|a| a == packet.src)
@@ -112,7 +112,7 @@ struct Ip {
 }
 
 impl Ip {
-    fn of(frame: &[u8]) -> Option<Ip> {
+    fn parse(frame: &[u8]) -> Option<Ip> {
         let mut at = 12;
         let mut kind = word(frame, at)?;
         while matches!(kind, 0x8100 | 0x88a8) {

@@ -69,7 +69,7 @@ fn keep_log(log: &mut String, effects: &Effects) {
 }
 
 /// What egress sees of a packet that ends on its way to `port`.
-pub(crate) fn prepare_told(
+pub(crate) fn prepare_queue_drop(
     pipeline: &Pipeline,
     packet: &mut Packet,
     queue_drop: FieldRef,
@@ -271,7 +271,7 @@ impl Core {
         reason: DropReason,
     ) {
         if let Some(field) = self.queue_drop {
-            prepare_told(pipeline, &mut packet, field, self.now, port, reason);
+            prepare_queue_drop(pipeline, &mut packet, field, self.now, port, reason);
             self.told_effects.clear();
             pipeline.egress(&mut packet, self.now, &mut self.told_effects);
             self.stats.timeouts += u64::from(self.told_effects.timed_out);

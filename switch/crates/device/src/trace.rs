@@ -13,7 +13,7 @@ use v1model::{CloneRequest, Effects, Packet, Pipeline, Std};
 use crate::config::PORT_MAX;
 use crate::device::{Core, Device};
 use crate::path::{
-    arrive, broken_off, clone_of_egress, clone_of_ingress, leave_queue, micros, prepare_told,
+    arrive, broken_off, clone_of_egress, clone_of_ingress, leave_queue, micros, prepare_queue_drop,
     start_again, NORMAL, RECIRCULATED, REPLICATION, RESUBMITTED,
 };
 use crate::stats::DropReason;
@@ -250,7 +250,7 @@ impl Walk<'_> {
                     (round.fate, round.to) = ("multicast", group);
                     self.multicast(&packet, group as u32, &mut round);
                 } else if spec == pipeline.drop_port() {
-                    let place = Place::of_drop(&round.ingress, pipeline.drop_port());
+                    let place = Place::find_drop(&round.ingress, pipeline.drop_port());
                     round.drop = Some(program(DropReason::Ingress, place));
                 } else {
                     pipeline.std_set(&mut packet, Std::InstanceType, NORMAL);
@@ -355,7 +355,7 @@ impl Walk<'_> {
             .queue_drop
             .and(pipeline.field_by_name("queue_drop"));
         if let Some(field) = field {
-            prepare_told(pipeline, &mut packet, field, now, copy.port, reason);
+            prepare_queue_drop(pipeline, &mut packet, field, now, copy.port, reason);
             self.effects.clear();
             pipeline.egress(&mut packet, now, &mut self.effects);
             copy.egress = pipeline.take_steps().0;
@@ -426,7 +426,7 @@ impl Walk<'_> {
         let mut dropped = self.pipeline.std_get(&packet, Std::EgressSpec) as u32 == drop_port;
         let cloned = clone.map(|request| (self.clone_e2e(&packet, request), request.session));
         if dropped {
-            let place = Place::of_drop(&copy.egress, drop_port);
+            let place = Place::find_drop(&copy.egress, drop_port);
             copy.drop = Some(program(DropReason::Egress, place));
             self.trace.copies.push(copy);
         } else {
@@ -478,7 +478,7 @@ fn empty(why: &'static str, port: u32) -> Copy {
     }
 }
 
-fn by(by: &'static str, reason: DropReason) -> Drop {
+fn drop_by(by: &'static str, reason: DropReason) -> Drop {
     Drop {
         reason: reason.name(),
         by,

@@ -111,7 +111,7 @@ pub fn run(target: &mut dyn Target, options: &Options) -> Result<Report, Box<Inp
     let bases = target.bases().to_vec();
     let places: Vec<Places> = bases
         .iter()
-        .map(|(name, doc)| Places::of(name, doc))
+        .map(|(name, doc)| Places::find(name, doc))
         .collect();
     let mut cover = Cover::default();
     let mut report = Report::default();

@@ -23,7 +23,7 @@ pub struct Places {
 }
 
 impl Places {
-    pub fn of(name: &str, document: &Value) -> Places {
+    pub fn find(name: &str, document: &Value) -> Places {
         let mut places = Places {
             name: name.to_string(),
             all: Vec::new(),
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn one_seed_gives_one_sequence_of_inputs() {
         let document = json!({"a": [1, {"b": "0x0800"}], "frame": "00112233445566778899"});
-        let places = [Places::of("one", &document)];
+        let places = [Places::find("one", &document)];
         let sequence = |seed| -> Vec<Input> {
             let mut random = SmallRng::seed_from_u64(seed);
             let input = Input {

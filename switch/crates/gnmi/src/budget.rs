@@ -43,7 +43,7 @@ pub struct Share {
 }
 
 impl Share {
-    pub fn of(budget: &Arc<Budget>) -> Share {
+    pub fn new(budget: &Arc<Budget>) -> Share {
         Share {
             budget: budget.clone(),
             load: Load::default(),
@@ -121,11 +121,11 @@ mod tests {
     #[test]
     fn the_sum_is_bounded_and_what_ends_is_given_back() {
         let budget = Arc::new(Budget::default());
-        let mut some: Vec<Share> = (0..9).map(|_| Share::of(&budget)).collect();
+        let mut some: Vec<Share> = (0..9).map(|_| Share::new(&budget)).collect();
         for share in &mut some {
             share.set(load(1_000, 10)).unwrap();
         }
-        let mut last = Share::of(&budget);
+        let mut last = Share::new(&budget);
         last.set(load(1_000, 20)).unwrap();
         let error = last.set(load(1_001, 10)).unwrap_err();
         assert_eq!(error.code(), tonic::Code::ResourceExhausted);
@@ -135,7 +135,7 @@ mod tests {
              already: sample more slowly, or fewer leaves"
         );
         // It keeps what it had.
-        let mut other = Share::of(&budget);
+        let mut other = Share::new(&budget);
         other.set(load(500, 10)).unwrap();
         assert!(other.set(load(501, 10)).is_err());
         some.pop();
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_too() {
         let budget = Arc::new(Budget::default());
-        let (mut one, mut other) = (Share::of(&budget), Share::of(&budget));
+        let (mut one, mut other) = (Share::new(&budget), Share::new(&budget));
         one.set(load(3_000_000, 10_000)).unwrap();
         let error = other.set(load(1_000_001, 10_000)).unwrap_err();
         assert_eq!(

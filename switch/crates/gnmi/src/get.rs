@@ -5,7 +5,7 @@ use crate::json;
 use crate::leaf::key_at;
 use crate::path::{path_of, Pattern};
 use crate::schema::Part;
-use crate::select::{of_part, Found, Selection};
+use crate::select::{is_in_part, Found, Selection};
 use crate::value::supported;
 use crate::view::{View, Viewer, Wants};
 use p4rt::proto::gnmi::get_request::DataType;
@@ -49,7 +49,7 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     let mut selections = Vec::with_capacity(paths.len());
     for path in paths {
         let pattern = Pattern::parse(prefix, path)?;
-        selections.push(Selection::new(pattern, |node| of_part(node, part)));
+        selections.push(Selection::new(pattern, |node| is_in_part(node, part)));
     }
     let wants = selections.iter().map(Selection::wants);
     let view = viewer.view(wants.fold(Wants::default(), Wants::or)).await?;

@@ -184,11 +184,11 @@ fn is_at(node: &Node, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::{format, of_text};
+    use crate::path::{format, parse};
     use serde_json::json;
 
     fn texts(at: &str, json: &Json) -> Result<Vec<String>, String> {
-        let found = leaves(&of_text(at), json)?;
+        let found = leaves(&parse(at), json)?;
         Ok(found
             .iter()
             .map(|(path, _, value)| format!("{}={value}", format(path)))

@@ -176,7 +176,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    pub fn of(port: &PortView) -> Candidate {
+    pub fn new(port: &PortView) -> Candidate {
         Candidate {
             config: port.config,
             enabled: port.link.admin_up,

@@ -296,7 +296,7 @@ pub fn format(path: &Path) -> String {
 }
 
 #[cfg(test)]
-pub fn of_text(text: &str) -> Path {
+pub fn parse(text: &str) -> Path {
     let elem = text.split('/').filter(|part| !part.is_empty()).map(|part| {
         let mut pieces = part.split('[');
         let name = pieces.next().unwrap_or_default().to_owned();
@@ -317,12 +317,12 @@ mod tests {
     use super::*;
 
     fn count(text: &str) -> usize {
-        let pattern = Pattern::parse(None, &of_text(text)).unwrap();
+        let pattern = Pattern::parse(None, &parse(text)).unwrap();
         nodes().iter().filter(|n| pattern.may_match(n)).count()
     }
 
     fn why(text: &str) -> String {
-        let error = Pattern::parse(None, &of_text(text)).unwrap_err();
+        let error = Pattern::parse(None, &parse(text)).unwrap_err();
         assert_eq!(error.code(), tonic::Code::InvalidArgument);
         error.message().to_owned()
     }
@@ -381,14 +381,14 @@ mod tests {
     #[test]
     fn keys_are_compared() {
         let pattern =
-            Pattern::parse(None, &of_text("/interfaces/interface[name=s1-eth3]")).unwrap();
+            Pattern::parse(None, &parse("/interfaces/interface[name=s1-eth3]")).unwrap();
         let node = &nodes()[0];
         let key = |name: &'static str| move |_| Some(Cow::Borrowed(name));
         assert!(pattern.matches(node, &key("s1-eth3")));
         assert!(!pattern.matches(node, &key("s1-eth1")));
         assert_eq!(pattern.key(node, Key::Port), Some("s1-eth3"));
         assert!(pattern.is_exact());
-        assert!(!Pattern::parse(None, &of_text("/interfaces/interface"))
+        assert!(!Pattern::parse(None, &parse("/interfaces/interface"))
             .unwrap()
             .is_exact());
     }

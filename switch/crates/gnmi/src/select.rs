@@ -194,7 +194,7 @@ fn is_cpu(view: &View, node: &Node, place: Place) -> bool {
 }
 
 /// Whether a leaf is of the part that a Get names.
-pub fn of_part(node: &Node, part: Option<Part>) -> bool {
+pub fn is_in_part(node: &Node, part: Option<Part>) -> bool {
     match part {
         None => true,
         Some(Part::Applied) => matches!(node.part, Part::Applied | Part::Operational | Part::Key),

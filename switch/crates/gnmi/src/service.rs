@@ -109,7 +109,7 @@ impl GNmi for Gnmi {
     }
 
     async fn set(&self, request: Request<SetRequest>) -> Result<Response<SetResponse>, Status> {
-        if Access::of(&request) == Access::ReadOnly {
+        if Access::from_request(&request) == Access::ReadOnly {
             return Err(Status::permission_denied(
                 "Read-only: the client's certificate has the organizational unit observer",
             ));

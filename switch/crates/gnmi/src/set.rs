@@ -69,7 +69,7 @@ impl Setter {
         let view = viewer.view(Wants::ALL).await?;
         let drafted = view.clone();
         // It may take a while, and others are served meanwhile.
-        let draft = move || Draft::of(&drafted).all(request);
+        let draft = move || Draft::new(&drafted).all(request);
         let drafted = tokio::task::spawn_blocking(draft).await;
         let drafted = drafted.map_err(|e| Status::internal(format!("the Set failed: {e}")))?;
         let (after, response) = drafted?;
@@ -94,7 +94,7 @@ struct Draft<'v> {
 }
 
 impl Draft<'_> {
-    fn of(view: &View) -> Draft<'_> {
+    fn new(view: &View) -> Draft<'_> {
         Draft {
             view,
             after: view.ports.iter().map(Candidate::of).collect(),
@@ -298,7 +298,7 @@ async fn apply(viewer: &Viewer, view: &View, after: Vec<Candidate>) -> Result<()
     let mut changes = Vec::new();
     let mut failed = None;
     for (port, new) in view.ports.iter().zip(after) {
-        let old = Candidate::of(port);
+        let old = Candidate::new(port);
         if old == new {
             continue;
         }

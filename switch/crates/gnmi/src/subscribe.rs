@@ -129,9 +129,9 @@ impl Subscriber {
                 .into())
             }
         };
-        let mut plan = Plan::of(list)?;
+        let mut plan = Plan::from_list(list)?;
         let initial = !plan.updates_only;
-        let mut share = Share::of(&self.budget);
+        let mut share = Share::new(&self.budget);
         self.send_all(&mut plan, &mut share, initial).await?;
         match plan.mode {
             Mode::Once => Ok(()),
@@ -405,7 +405,7 @@ impl Plan {
         load
     }
 
-    fn of(list: SubscriptionList) -> Result<Plan, Status> {
+    fn from_list(list: SubscriptionList) -> Result<Plan, Status> {
         let mode = Mode::try_from(list.mode).map_err(|_| {
             Status::invalid_argument(format!(
                 "mode {} is unknown; STREAM, ONCE and POLL are allowed",
@@ -532,7 +532,7 @@ fn plan_stream(
 mod tests {
     use super::*;
     use crate::bench::{bench, Bench, Told, WAIT};
-    use crate::path::of_text;
+    use crate::path::parse;
 
     /// A stream's answers, up to the sync: how many leaves.
     async fn begin(
@@ -544,7 +544,7 @@ mod tests {
         let list = SubscriptionList {
             encoding: Encoding::Proto.into(),
             subscription: vec![Subscription {
-                path: Some(of_text(path)),
+                path: Some(parse(path)),
                 mode: SubscriptionMode::Sample.into(),
                 sample_interval: sample_interval_ms * 1_000_000,
                 ..Subscription::default()
@@ -613,12 +613,12 @@ mod tests {
             let list = SubscriptionList {
                 encoding: given.into(),
                 subscription: vec![Subscription {
-                    path: Some(of_text("/interfaces/interface/state/oper-status")),
+                    path: Some(parse("/interfaces/interface/state/oper-status")),
                     ..Subscription::default()
                 }],
                 ..SubscriptionList::default()
             };
-            assert_eq!(Plan::of(list).unwrap().encoding, sent);
+            assert_eq!(Plan::from_list(list).unwrap().encoding, sent);
         }
     }
 }

@@ -49,7 +49,7 @@ impl Calendar {
 
     /// The instant of an entity.
     #[inline]
-    pub(crate) fn at(&self, entity: EntityId) -> Option<Nanos> {
+    pub(crate) fn due(&self, entity: EntityId) -> Option<Nanos> {
         match self.place[entity as usize] {
             ABSENT => None,
             place => Some(self.heap[place as usize].at),
@@ -60,7 +60,7 @@ impl Calendar {
     #[inline]
     pub(crate) fn set(&mut self, entity: EntityId, at: Option<Nanos>) {
         match at {
-            Some(at) if self.at(entity) == Some(at) => {}
+            Some(at) if self.due(entity) == Some(at) => {}
             Some(at) => self.schedule(entity, at),
             None => self.cancel(entity),
         }

@@ -219,7 +219,7 @@ impl Hosts {
         let is_closed = connection.is_closed();
         if let Some(due) = endpoint.next_due() {
             // An earlier entry finds out when it is due.
-            if fabric.calendar.at(entity).is_none_or(|at| at > due) {
+            if fabric.calendar.due(entity).is_none_or(|at| at > due) {
                 fabric.calendar.set(entity, Some(due));
             }
         }

@@ -15,7 +15,7 @@ pub enum Access {
 
 impl Access {
     /// Of the client that sent this request.
-    pub fn of<T>(request: &Request<T>) -> Access {
+    pub fn from_request<T>(request: &Request<T>) -> Access {
         request.extensions().get().copied().unwrap_or_default()
     }
 }

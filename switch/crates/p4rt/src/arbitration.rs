@@ -81,7 +81,7 @@ impl Arbiter {
                     return Err(Status::failed_precondition(format!(
                         "this stream has the {}; close it and open another one for the {}",
                         shown(own),
-                        shown(role)
+                        describe(role)
                     )));
                 }
             }
@@ -98,13 +98,13 @@ impl Arbiter {
             return Err(Status::invalid_argument(format!(
                 "Election id already exists: {} is used by another client with the {}",
                 id.unwrap_or_default(),
-                shown(role)
+                describe(role)
             )));
         }
         if !state.members.contains_key(&stream) && state.members.len() >= MAX_STREAMS_PER_ROLE {
             return Err(Status::resource_exhausted(format!(
                 "{MAX_STREAMS_PER_ROLE} streams are open for the {}; no more are taken",
-                shown(role)
+                describe(role)
             )));
         }
         state.members.insert(stream, id);
@@ -187,11 +187,11 @@ impl Arbiter {
             }
             return Err(Status::not_found(format!(
                 "the {} is unknown: no client has opened a stream for it",
-                shown(role)
+                describe(role)
             )));
         };
         let given = election_id.map(to_u128);
-        if given.is_some() && given == state.held() {
+        if given.is_some() && given == state.primary_election_id() {
             return Ok(());
         }
         let given = given.map_or("none".to_owned(), |id| id.to_string());
@@ -235,7 +235,7 @@ impl Arbiter {
 
 impl RoleState {
     /// The primary's election id.
-    fn held(&self) -> Option<u128> {
+    fn primary_election_id(&self) -> Option<u128> {
         self.members.get(&self.primary?).copied().flatten()
     }
 
@@ -287,7 +287,7 @@ impl RoleState {
 }
 
 /// A role in a sentence.
-fn shown(role: &str) -> String {
+fn describe(role: &str) -> String {
     match role.is_empty() {
         true => "default role".to_owned(),
         false => format!("role {}", quote(role)),
@@ -296,18 +296,18 @@ fn shown(role: &str) -> String {
 
 /// Who is primary, and how a client becomes it.
 fn not_primary(role: &str, state: Option<&RoleState>) -> String {
-    let shown = shown(role);
-    match state.map(|state| (state.held(), state.highest)) {
-        Some((Some(held), _)) => format!(
-            "Not primary: the primary of the {shown} is the client with the election id {held}; to take over, send an \
+    let role = describe(role);
+    match state.map(|state| (state.primary_election_id(), state.highest)) {
+        Some((Some(id), _)) => format!(
+            "Not primary: the primary of the {role} is the client with the election id {id}; to take over, send an \
              arbitration with a higher one in a StreamChannel"
         ),
         Some((None, Some(highest))) => format!(
-            "Not primary: the {shown} has no primary now; send an arbitration with the election id {highest} or a \
+            "Not primary: the {role} has no primary now; send an arbitration with the election id {highest} or a \
              higher one in a StreamChannel"
         ),
         _ => format!(
-            "Not primary: the {shown} has no primary yet; open a StreamChannel and send an arbitration with an \
+            "Not primary: the {role} has no primary yet; open a StreamChannel and send an arbitration with an \
              election id"
         ),
     }

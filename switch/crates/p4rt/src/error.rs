@@ -17,24 +17,24 @@ pub struct MetadataRoom(usize);
 
 /// What every client takes: gRPC's default limit is 8 KiB (P4Runtime 1.5 §18.2), and above it some refuse at random. A
 /// client that was not told otherwise says 16 KiB, the size from which on it refuses for certain.
-const DEFAULT_BYTES: usize = 8_000;
-const DEFAULT_SAID: u32 = 16 << 10;
+const ROOM_BYTES_DEFAULT: usize = 8_000;
+const DEFAULT_HEADER_LIST_BYTES: u32 = 16 << 10;
 /// The most that is used.
-const MOST_BYTES: usize = 64 << 10;
+const ROOM_BYTES_MAX: usize = 64 << 10;
 
 impl MetadataRoom {
     /// Of a client that says that it takes so much, if it does.
-    pub fn said(bytes: Option<u32>) -> MetadataRoom {
+    pub fn from_client(bytes: Option<u32>) -> MetadataRoom {
         MetadataRoom(match bytes {
             // One that was told otherwise says a quarter more than it was told.
-            Some(bytes) if bytes > DEFAULT_SAID => (bytes as usize / 5 * 4).min(MOST_BYTES),
-            _ => DEFAULT_BYTES,
+            Some(bytes) if bytes > DEFAULT_HEADER_LIST_BYTES => (bytes as usize / 5 * 4).min(ROOM_BYTES_MAX),
+            _ => ROOM_BYTES_DEFAULT,
         })
     }
 
     /// Of a caller that no header stands before.
-    pub fn most() -> MetadataRoom {
-        MetadataRoom(MOST_BYTES)
+    pub fn max() -> MetadataRoom {
+        MetadataRoom(ROOM_BYTES_MAX)
     }
 }
 
@@ -91,7 +91,7 @@ impl Refusal {
 
     /// The same refusal with the place in front: `table I.t: …`.
     #[must_use]
-    pub fn at(mut self, place: &str) -> Self {
+    pub fn with_place(mut self, place: &str) -> Self {
         self.message = format!("{place}: {}", self.message);
         self
     }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn all_good_is_ok() {
-        assert!(batch_status("Write", &[Ok(()), Ok(())], MetadataRoom::said(None)).is_ok());
+        assert!(batch_status("Write", &[Ok(()), Ok(())], MetadataRoom::from_client(None)).is_ok());
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
             Err(Refusal::not_found("table id 7 is unknown")),
             Ok(()),
         ];
-        let status = batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err();
+        let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
         assert_eq!(status.code(), Code::Unknown);
         assert_eq!(
             status.message(),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     /// (codes, texts) of the details.
-    fn told(status: &Status) -> Vec<(i32, String)> {
+    fn details(status: &Status) -> Vec<(i32, String)> {
         let details = rpc::Status::decode(status.details()).unwrap().details;
         let error = |any: prost_types::Any| {
             assert!(any.type_url.ends_with("/p4.v1.Error"));
@@ -371,10 +371,10 @@ mod tests {
                 for index in &refused {
                     results[*index] = Err(Refusal::invalid(text.clone()));
                 }
-                let status = batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err();
+                let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
                 let bytes = metadata_bytes(&status);
                 assert!(bytes <= 8_192, "{all}: {bytes} bytes");
-                let told = told(&status);
+                let details = details(&status);
                 assert!(told.len() <= all);
                 for (index, (code, _)) in told.iter().enumerate() {
                     assert_eq!(*code == invalid, refused.contains(&index), "[{index}]");
@@ -395,12 +395,12 @@ mod tests {
         for index in [7, 8, 9, 2_000, 3_999] {
             results[index] = Err(Refusal::not_found("no such entry"));
         }
-        let status = batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err();
+        let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
         assert_eq!(
             status.message(),
             "Write: 5 of 4000 refused; first [7]: no such entry; refused are 7-9, 2000, 3999"
         );
-        let told = told(&status);
+        let details = details(&status);
         assert_eq!(told[7], (Code::NotFound as i32, "no such entry".to_owned()));
         assert!(told.len() > 250, "{}", told.len());
     }
@@ -409,10 +409,10 @@ mod tests {
     fn a_client_that_takes_more_gets_more() {
         let results = vec![Err(Refusal::not_found("x".repeat(200))); 1_000];
         for (said, listed) in [(None, 289), (Some(16_384), 289), (Some(81_920), 1_000)] {
-            let room = MetadataRoom::said(said);
+            let room = MetadataRoom::from_client(said);
             let status = batch_status("Write", &results, room).unwrap_err();
             assert!(metadata_bytes(&status) <= room.0 + 192);
-            let told = told(&status).len();
+            let details = details(&status).len();
             assert!(told.abs_diff(listed) < 60, "{said:?}: {told}");
         }
     }
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn texts_are_shortened_before_anything_else() {
         let results = vec![Err(Refusal::invalid("x".repeat(400))); 100];
-        let told = told(&batch_status("Write", &results, MetadataRoom::said(None)).unwrap_err());
+        let details = details(&batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err());
         assert_eq!(told.len(), 100);
         assert_eq!(told[0].1.len(), 400);
         assert_eq!(told[99].1, "");
@@ -435,9 +435,9 @@ mod tests {
 
     #[test]
     fn the_middle_of_a_long_text_is_left_out() {
-        let told = |text: &str| short(Status::not_found(text)).message().to_owned();
+        let details = |text: &str| short(Status::not_found(text)).message().to_owned();
         assert_eq!(told("no such place"), "no such place");
-        let text = told(&format!("/a/{}: it is no number", "€".repeat(1 << 20)));
+        let text = details(&format!("/a/{}: it is no number", "€".repeat(1 << 20)));
         assert!(text.starts_with("/a/€€"), "{text}");
         assert!(text.ends_with("€: it is no number"), "{text}");
         assert!(text.contains(" bytes left out) ... "), "{text}");

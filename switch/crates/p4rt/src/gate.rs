@@ -128,7 +128,7 @@ where
         };
         let connection = connection_of(&request).cloned();
         let call = connection.as_ref().map(Connection::call);
-        let room = MetadataRoom::said(connection.and_then(|c| c.headers()));
+        let room = MetadataRoom::from_client(connection.and_then(|c| c.headers()));
         request.extensions_mut().insert(room);
         let request = request.map(|body| Body::new(incoming(body)));
         let answer = self.inner.call(request);

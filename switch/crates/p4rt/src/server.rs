@@ -249,13 +249,13 @@ struct Service {
 /// What the client takes of metadata, as `gate` found it.
 fn metadata_room<T>(request: &Request<T>) -> MetadataRoom {
     let room = request.extensions().get().copied();
-    room.unwrap_or(MetadataRoom::said(None))
+    room.unwrap_or(MetadataRoom::from_client(None))
 }
 
 /// # Errors
 /// PERMISSION_DENIED for a client whose certificate says that it only observes.
 fn may_write<T>(request: &Request<T>) -> Result<(), Status> {
-    match Access::of(request) {
+    match Access::from_request(request) {
         Access::Full => Ok(()),
         Access::ReadOnly => Err(tls::read_only()),
     }
@@ -292,7 +292,7 @@ impl P4Runtime for Service {
         self.shared.state.read().await.current()?;
         let place = self.shared.reads.place().await?;
         let (out, stream) = mpsc::channel(read::QUEUE);
-        let reader = read::Reader::of_client(self.shared.clone(), &out, room);
+        let reader = read::Reader::for_client(self.shared.clone(), &out, room);
         tokio::spawn(read::read(reader, request, out, place, self.read_limit));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -321,7 +321,7 @@ impl P4Runtime for Service {
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
         let (id, outgoing) = self.shared.clients().open()?;
-        let access = Access::of(&request);
+        let access = Access::from_request(&request);
         tokio::spawn(stream::serve(
             self.shared.clone(),
             id,

@@ -49,7 +49,7 @@ pub async fn write_here(
     request: WriteRequest,
 ) -> Result<WriteResponse, Status> {
     check(&shared, &request)?;
-    apply_batch(shared, request, MetadataRoom::most()).await
+    apply_batch(shared, request, MetadataRoom::max()).await
 }
 
 fn check(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {

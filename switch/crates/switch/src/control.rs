@@ -104,7 +104,7 @@ fn apply(device: &mut Device, now: Nanos, request: Request) -> Reply {
         Request::SetPort(port, change) => set_port(device, now, port, &change),
         Request::Ports => Reply::Switch(Box::new(Ports {
             ok: true,
-            switch: SwitchReport::of(device),
+            switch: SwitchReport::new(device),
         })),
     }
 }
@@ -119,7 +119,7 @@ fn set_port(device: &mut Device, now: Nanos, port: u32, change: &PortChange) -> 
     match device.set_port(now, port, config) {
         Ok(()) => Reply::Port {
             ok: true,
-            port: Box::new(PortReport::of(device, port)),
+            port: Box::new(PortReport::new(device, port)),
         },
         Err(error) => refusal(&error.message),
     }

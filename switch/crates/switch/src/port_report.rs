@@ -77,7 +77,7 @@ fn by_name<S: serde::Serializer>(drops: &[(DropReason, u64)], to: S) -> Result<S
 }
 
 impl Options {
-    fn of(config: &PortConfig) -> Options {
+    fn from_config(config: &PortConfig) -> Options {
         let limit = |value: u64| (value != UNLIMITED).then_some(value);
         let (queue, port) = (&config.queue_limits, &config.port_limits);
         Options {
@@ -107,7 +107,7 @@ impl From<Usage> for Waiting {
 
 impl PortReport {
     /// None when there is no such port.
-    pub fn of(device: &Device, port: u32) -> Option<PortReport> {
+    pub fn new(device: &Device, port: u32) -> Option<PortReport> {
         let (config, stats) = (device.port(port)?, device.port_stats(port)?);
         let waiting = device.port_usage(port)?;
         let queue = |queue: usize| {
@@ -124,7 +124,7 @@ impl PortReport {
         };
         Some(PortReport {
             port,
-            options: Options::of(config),
+            options: Options::from_config(config),
             rx_packets: stats.rx_packets,
             rx_bytes: stats.rx_bytes,
             rx_lost: stats.rx_lost,
@@ -141,13 +141,13 @@ impl PortReport {
 
 impl SwitchReport {
     /// Of the switch as it is now.
-    pub fn of(device: &Device) -> SwitchReport {
+    pub fn new(device: &Device) -> SwitchReport {
         let stats = device.stats();
         let drops = DropReason::ALL.iter().map(|r| (*r, stats.dropped(*r)));
         SwitchReport {
             ports: device
                 .ports()
-                .filter_map(|port| PortReport::of(device, port))
+                .filter_map(|port| PortReport::new(device, port))
                 .collect(),
             packets: device.accounts(),
             drops: drops.collect(),

@@ -29,7 +29,7 @@ impl Memory {
         })
     }
 
-    fn at(&self, offset: usize, len: usize) -> Result<*mut u8, MachineError> {
+    fn pointer_at(&self, offset: usize, len: usize) -> Result<*mut u8, MachineError> {
         match offset.checked_add(len) {
             // SAFETY: the sum lies within the mapping.
             Some(end) if end <= self.len => Ok(unsafe { self.start.add(offset) }),
@@ -42,7 +42,7 @@ impl Memory {
 
     /// Copies bytes out.
     pub(crate) fn read(&self, offset: usize, out: &mut [u8]) -> Result<(), MachineError> {
-        let from = self.at(offset, out.len())?;
+        let from = self.pointer_at(offset, out.len())?;
         // SAFETY: `from` is good for out.len() bytes; the guest waits while we read.
         unsafe { copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
         Ok(())
@@ -50,7 +50,7 @@ impl Memory {
 
     /// Copies bytes in.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), MachineError> {
-        let to = self.at(offset, bytes.len())?;
+        let to = self.pointer_at(offset, bytes.len())?;
         // SAFETY: `to` is good for bytes.len() bytes; the guest waits while we write.
         unsafe { copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())

@@ -169,7 +169,7 @@ impl Pipeline {
     /// registers when they are full.
     pub fn from_json_within(json: &[u8], budget_bytes: u64) -> Result<Pipeline, LoadError> {
         let compiled = compiled(json, budget_bytes)?;
-        Pipeline::of(compiled, budget_bytes)
+        Pipeline::from_compiled(compiled, budget_bytes)
     }
 
     /// The same, with operations as they are written.
@@ -177,10 +177,10 @@ impl Pipeline {
     pub(crate) fn as_written(json: &[u8]) -> Result<Pipeline, LoadError> {
         let program = crate::compile::program_as_written;
         let compiled = crate::compile::recent::compile(json, BUDGET_BYTES, program)?;
-        Pipeline::of(Arc::new(compiled), BUDGET_BYTES)
+        Pipeline::from_compiled(Arc::new(compiled), BUDGET_BYTES)
     }
 
-    fn of(compiled: Arc<Compiled>, budget_bytes: u64) -> Result<Pipeline, LoadError> {
+    fn from_compiled(compiled: Arc<Compiled>, budget_bytes: u64) -> Result<Pipeline, LoadError> {
         let program = &compiled.program;
         let algorithms: Vec<&str> = program
             .calculations
@@ -206,7 +206,7 @@ impl Pipeline {
         // Notes are many, and the program itself runs already.
         let compiled = crate::compile::recent::compile(json, u64::MAX, program)?;
         let compiled = Arc::new(compiled);
-        let mut pipeline = Pipeline::of(compiled, u64::MAX)?;
+        let mut pipeline = Pipeline::from_compiled(compiled, u64::MAX)?;
         let recorder = Recorder::new(&pipeline.compiled.layout);
         pipeline.recorder = Some(Box::new(recorder));
         Ok(pipeline)

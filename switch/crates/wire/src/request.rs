@@ -88,7 +88,7 @@ fn answer(
         "get" => {
             nothing_left(&request, "op, link")?;
             Ok(list(emulator, link, |emulator, i| {
-                shown(now, emulator, i, ports)
+                link_report(now, emulator, i, ports)
             }))
         }
         _ => {
@@ -127,7 +127,7 @@ fn set(
     }
     let mut fields = Map::new();
     for (direction, options) in changed {
-        let shown = Value::Object(settings::shown(&options));
+        let shown = Value::Object(settings::to_json(&options));
         emulator
             .set(now, direction, options)
             .map_err(|e| e.to_string())?;
@@ -209,7 +209,7 @@ fn list(
 }
 
 /// A link's settings, in the form of `links.json`, and what is under way.
-fn shown(now: Nanos, emulator: &Emulator, link: usize, ports: &mut dyn Ports) -> Fields {
+fn link_report(now: Nanos, emulator: &Emulator, link: usize, ports: &mut dyn Ports) -> Fields {
     let mut fields = Map::new();
     for (i, end) in ["a", "b"].into_iter().enumerate() {
         let report = ports.report(2 * link + i);
@@ -219,13 +219,13 @@ fn shown(now: Nanos, emulator: &Emulator, link: usize, ports: &mut dyn Ports) ->
         let direction = &emulator.direction(2 * link + i).link;
         fields.insert(
             name.to_owned(),
-            Value::Object(settings::shown(direction.options())),
+            Value::Object(settings::to_json(direction.options())),
         );
         let rest = |until: Option<Nanos>| microseconds(until.map_or(0, |until| until - now));
         fields.insert(
             format!("{name}_state"),
             json!({
-                "spike_left_us": rest(direction.held_until(now)),
+                "spike_left_us": rest(direction.spike_until(now)),
                 "outage_left_us": rest(direction.outage_until(now)),
             }),
         );

@@ -225,8 +225,8 @@ pub fn microseconds(ns: u64) -> Value {
     }
 }
 
-/// The options as JSON; `changed(default, shown(o)) == o`.
-pub fn shown(options: &LinkOptions) -> Map<String, Value> {
+/// The options as JSON; `changed(default, to_json(o)) == o`.
+pub fn to_json(options: &LinkOptions) -> Map<String, Value> {
     let values = [
         microseconds(options.delay_ns),
         microseconds(options.jitter_ns),
@@ -275,7 +275,7 @@ mod tests {
             trace: None,
         };
         assert_eq!(
-            changed(&LinkOptions::default(), &shown(&options)),
+            changed(&LinkOptions::default(), &to_json(&options)),
             Ok(options)
         );
     }
@@ -292,7 +292,7 @@ mod tests {
         let gone = error(change);
         let options = options.unwrap();
         assert_eq!(options.trace.as_ref().unwrap().opportunities(), 2);
-        assert_eq!(json!(shown(&options))["trace"], path.to_str().unwrap());
+        assert_eq!(json!(to_json(&options))["trace"], path.to_str().unwrap());
         assert!(
             bad.ends_with("line 2: 0 ms is before 1 ms; the times of a trace never go back"),
             "{bad}"

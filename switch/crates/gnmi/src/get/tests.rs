@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::bench::{bench, Bench, Told};
-use crate::path::of_text;
+use crate::path::parse;
 use device::{Device, DropReason};
 use netio::Ethernet;
 use p4rt::proto::gnmi::typed_value::Value as Wire;
@@ -11,7 +11,7 @@ use p4rt::proto::gnmi::typed_value::Value as Wire;
 /// The leaves that a path names, with their values.
 fn get(bench: &Bench, path: &str) -> Result<Vec<(String, Wire)>, Status> {
     let request = GetRequest {
-        path: vec![of_text(path)],
+        path: vec![parse(path)],
         encoding: Encoding::Proto.into(),
         ..GetRequest::default()
     };

@@ -4,7 +4,7 @@
 use super::*;
 use crate::bench::{bench, Bench, Gate, Told, WAIT};
 use crate::links::LinkStatus;
-use crate::path::of_text;
+use crate::path::parse;
 use device::PortConfig;
 use std::sync::atomic::Ordering;
 use std::sync::{mpsc, Mutex as StdMutex};
@@ -30,7 +30,7 @@ fn ports(bench: &Bench) -> Vec<(PortConfig, LinkStatus)> {
 
 fn put(path: &str, json: &str) -> Update {
     Update {
-        path: Some(of_text(path)),
+        path: Some(parse(path)),
         val: Some(TypedValue {
             value: Some(Wire::JsonIetfVal(json.as_bytes().to_vec())),
         }),
@@ -127,7 +127,7 @@ fn deletes_come_before_replaces_before_updates() {
                 shaper,
                 r#"{"cir": "5000", "max-queue-depth-packets": 9}"#,
             )],
-            delete: vec![of_text(shaper)],
+            delete: vec![parse(shaper)],
             ..SetRequest::default()
         },
     )
@@ -209,7 +209,7 @@ fn what_cannot_be_set_names_its_path() {
         assert_eq!(run(&bench, request).unwrap_err().message(), text);
     }
     let request = SetRequest {
-        delete: vec![of_text("/interfaces/interface/port")],
+        delete: vec![parse("/interfaces/interface/port")],
         ..SetRequest::default()
     };
     assert_eq!(
@@ -299,7 +299,7 @@ fn a_queue_that_no_operation_adds_is_refused_by_its_path() {
         assert_eq!(error.code(), tonic::Code::InvalidArgument);
     }
     let request = SetRequest {
-        delete: vec![of_text(&weight(9))],
+        delete: vec![parse(&weight(9))],
         ..SetRequest::default()
     };
     let error = run(&bench, request).unwrap_err();
@@ -364,7 +364,7 @@ fn what_names_no_port_leaves_the_cpu_port_as_it_is() {
     };
     assert_eq!(limits(), [7, device::UNLIMITED, 8]);
     let delete = |path: &str| SetRequest {
-        delete: vec![of_text(path)],
+        delete: vec![parse(path)],
         ..SetRequest::default()
     };
     run(&bench, delete("/interfaces")).unwrap();
@@ -377,7 +377,7 @@ fn what_names_no_port_leaves_the_cpu_port_as_it_is() {
 fn a_set_of_many_deletes_is_bounded_and_done_in_short_calls() {
     let bench = bench(Told::default());
     let delete = |path: &str, count: usize| SetRequest {
-        delete: vec![of_text(path); count],
+        delete: vec![parse(path); count],
         ..SetRequest::default()
     };
     let port = "/interfaces/interface[name=a]/fairlane-port:port";

@@ -138,7 +138,7 @@ fn bind<'a, O, B: super::Named>(
         let place = places.get(preamble.name.as_str());
         let place = *place.ok_or_else(|| absent(kind, &preamble.name, own))?;
         let item = make(object, preamble, place);
-        items.push(item.map_err(|e| e.at(&format!("{kind} {}", preamble.name)))?);
+        items.push(item.map_err(|e| e.with_place(&format!("{kind} {}", preamble.name)))?);
     }
     ById::new(kind, items, left_out)
 }

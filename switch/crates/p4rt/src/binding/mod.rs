@@ -195,7 +195,7 @@ impl<T: Named> ById<T> {
 }
 
 /// Ids and names of fields for an error text.
-pub fn known<'a>(fields: impl Iterator<Item = (u32, &'a str)>) -> String {
+pub fn list_known<'a>(fields: impl Iterator<Item = (u32, &'a str)>) -> String {
     let known: Vec<String> = fields.map(|(id, name)| format!("{id} {name}")).collect();
     match known.is_empty() {
         true => "it has none".to_owned(),
@@ -220,7 +220,7 @@ fn actions_by_id(info: &P4Info) -> Result<HashMap<u32, &Action>, Refusal> {
             )));
         }
         unique(action.params.iter().map(|p| p.id))
-            .map_err(|e| e.at(&format!("action {}: parameters", preamble.name)))?;
+            .map_err(|e| e.with_place(&format!("action {}: parameters", preamble.name)))?;
     }
     Ok(actions)
 }

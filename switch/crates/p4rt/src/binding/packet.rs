@@ -39,7 +39,7 @@ pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<Packet
             .metadata
             .iter()
             .map(|m| (m.id, m.name.as_str(), m.bitwidth));
-        let header = PacketHeader::new(fields).map_err(|e| e.at(&preamble.name))?;
+        let header = PacketHeader::new(fields).map_err(|e| e.with_place(&preamble.name))?;
         let place = match preamble.name.as_str() {
             "packet_in" => &mut packet_in,
             "packet_out" => &mut packet_out,
@@ -103,7 +103,7 @@ impl PacketHeader {
         let mut frame = vec![0; self.len_bytes];
         for (i, given) in metadata.iter().enumerate() {
             let Some(field) = self.fields.iter().find(|f| f.id == given.metadata_id) else {
-                let known = known(self.fields.iter().map(|f| (f.id, f.name.as_str())));
+                let known = list_known(self.fields.iter().map(|f| (f.id, f.name.as_str())));
                 return Err(Refusal::invalid(format!(
                     "metadata id {} is unknown; {known}",
                     given.metadata_id
@@ -119,7 +119,7 @@ impl PacketHeader {
                 )));
             }
             let value = bytestring::decode(&given.value, field.width)
-                .map_err(|e| e.at(&format!("metadata {}", field.name)))?;
+                .map_err(|e| e.with_place(&format!("metadata {}", field.name)))?;
             put_bits(&mut frame, field.offset, &value);
         }
         frame.extend_from_slice(payload);

@@ -155,10 +155,10 @@ fn bind_table(
         Some(_) => u32::MAX,
         None => schema.max_size,
     };
-    let size = number("size", table.size, most).map_err(|e| e.at(&place))?;
+    let size = number("size", table.size, most).map_err(|e| e.with_place(&place))?;
     unique(table.action_refs.iter().map(|a| a.id))
-        .map_err(|e| e.at(&format!("{place}: actions")))?;
-    let fields = bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.at(&place))?;
+        .map_err(|e| e.with_place(&format!("{place}: actions")))?;
+    let fields = bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.with_place(&place))?;
     let mut bound = Vec::with_capacity(table.action_refs.len());
     for reference in &table.action_refs {
         let action = actions.get(&reference.id).ok_or_else(|| {
@@ -168,7 +168,7 @@ fn bind_table(
             ))
         })?;
         bound.push(
-            bind_action(info, action, reference.scope(), id, pipeline).map_err(|e| e.at(&place))?,
+            bind_action(info, action, reference.scope(), id, pipeline).map_err(|e| e.with_place(&place))?,
         );
     }
     let mut resources = table.direct_resource_ids.iter();
@@ -228,10 +228,10 @@ fn bind_fields(
             keys.len()
         )));
     }
-    unique(fields.iter().map(|f| f.id)).map_err(|e| e.at("match fields"))?;
+    unique(fields.iter().map(|f| f.id)).map_err(|e| e.with_place("match fields"))?;
     let mut bound: Vec<FieldBinding> = Vec::with_capacity(fields.len());
     for (field, key) in fields.iter().zip(keys) {
-        let kind = field_kind(field).map_err(|e| e.at(&format!("match field {}", field.name)))?;
+        let kind = field_kind(field).map_err(|e| e.with_place(&format!("match field {}", field.name)))?;
         let optional_as_ternary = kind == MatchKind::Optional && key.kind == MatchKind::Ternary;
         if kind != key.kind && !optional_as_ternary {
             return Err(Refusal::invalid(format!(
@@ -240,7 +240,7 @@ fn bind_fields(
             )));
         }
         check_width(info, field.bitwidth, field.type_name.as_ref(), key.width)
-            .map_err(|e| e.at(&format!("match field {}", field.name)))?;
+            .map_err(|e| e.with_place(&format!("match field {}", field.name)))?;
         bound.push(FieldBinding {
             id: field.id,
             name: field.name.clone(),
@@ -302,7 +302,7 @@ fn bind_action(
     for (param, own) in action.params.iter().zip(&schema.params) {
         let place = format!("{place}: parameter {}", param.name);
         check_width(info, param.bitwidth, param.type_name.as_ref(), own.width)
-            .map_err(|e| e.at(&place))?;
+            .map_err(|e| e.with_place(&place))?;
         params.push(ParamBinding {
             id: param.id,
             name: param.name.clone(),

@@ -37,11 +37,11 @@ pub fn decode(table: &TableBinding, action: &Action, place: Place) -> Result<Act
         }
         _ => {}
     }
-    let at = |e: Refusal, name: &str| e.at(&format!("action {}: parameter {name}", bound.name));
+    let at = |e: Refusal, name: &str| e.with_place(&format!("action {}: parameter {name}", bound.name));
     let mut args = vec![None; bound.params.len()];
     for param in &action.params {
         let Some(index) = bound.params.iter().position(|p| p.id == param.param_id) else {
-            let known = known(bound.params.iter().map(|p| (p.id, p.name.as_str())));
+            let known = list_known(bound.params.iter().map(|p| (p.id, p.name.as_str())));
             return Err(Refusal::invalid(format!(
                 "action {}: parameter id {} is unknown; {known}",
                 bound.name, param.param_id

@@ -122,11 +122,11 @@ pub fn plan_counter(
     modify_only(verb, "counter cell")?;
     let counter = binding.counters.get(entry.counter_id)?;
     let place = format!("counter {}", counter.name);
-    let cells = cells(entry.index.as_ref(), counter.size).map_err(|e| e.at(&place))?;
+    let cells = cells(entry.index.as_ref(), counter.size).map_err(|e| e.with_place(&place))?;
     let change = match &entry.data {
         None => Change::Nothing,
         Some(data) => {
-            let (packets, bytes) = counter_data(data).map_err(|e| e.at(&place))?;
+            let (packets, bytes) = counter_data(data).map_err(|e| e.with_place(&place))?;
             Change::Counter(counter.counter, packets, bytes)
         }
     };
@@ -140,15 +140,15 @@ pub fn plan_meter(binding: &Binding, verb: Verb, entry: &MeterEntry) -> Result<A
     let meter = binding.meters.get(entry.meter_id)?;
     let place = format!("meter {}", meter.name);
     if entry.counter_data.is_some() {
-        return Err(no_meter_counters("counter_data").at(&place));
+        return Err(no_meter_counters("counter_data").with_place(&place));
     }
-    let cells = cells(entry.index.as_ref(), meter.size).map_err(|e| e.at(&place))?;
+    let cells = cells(entry.index.as_ref(), meter.size).map_err(|e| e.with_place(&place))?;
     let config = entry
         .config
         .as_ref()
         .map(|c| meter_config(c, meter.kind))
         .transpose()
-        .map_err(|e| e.at(&place))?;
+        .map_err(|e| e.with_place(&place))?;
     Ok(ArrayOp {
         cells,
         change: Change::Meter(meter.meter, config),
@@ -165,7 +165,7 @@ pub fn plan_register(
     modify_only(verb, "register cell")?;
     let register = binding.registers.get(entry.register_id)?;
     let place = format!("register {}", register.name);
-    let cells = cells(entry.index.as_ref(), register.size).map_err(|e| e.at(&place))?;
+    let cells = cells(entry.index.as_ref(), register.size).map_err(|e| e.with_place(&place))?;
     let data = entry
         .data
         .as_ref()
@@ -173,7 +173,7 @@ pub fn plan_register(
     let value = register
         .shape
         .decode(data, register.width)
-        .map_err(|e| e.at(&place))?;
+        .map_err(|e| e.with_place(&place))?;
     Ok(ArrayOp {
         cells,
         change: Change::Register(register.register, value),

@@ -40,7 +40,7 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &DigestEntry) -> Result<Digest
         ("max_list_size", i64::from(config.max_list_size)),
         ("ack_timeout_ns", config.ack_timeout_ns),
     ] {
-        number(field, value).map_err(|e| e.at(&place))?;
+        number(field, value).map_err(|e| e.with_place(&place))?;
     }
     Ok(DigestOp {
         verb,

@@ -57,7 +57,7 @@ fn key(table: &TableBinding, entry: &TableEntry) -> Result<Option<EntryKey>, Ref
         )),
         false => matches::decode_key(table, &entry.r#match, entry.priority).map(Some),
     };
-    key.map_err(|e| e.at(&format!("table {}", table.name)))
+    key.map_err(|e| e.with_place(&format!("table {}", table.name)))
 }
 
 /// # Errors
@@ -72,7 +72,7 @@ pub fn plan_counter(
     let change = match &entry.data {
         Some(data) => {
             let (packets, bytes) =
-                array::counter_data(data).map_err(|e| e.at(&format!("table {}", table.name)))?;
+                array::counter_data(data).map_err(|e| e.with_place(&format!("table {}", table.name)))?;
             Change::Counter(packets, bytes)
         }
         None => Change::Nothing,
@@ -112,7 +112,7 @@ pub fn plan_meter(
         .as_ref()
         .map(|c| array::meter_config(c, kind))
         .transpose();
-    let config = config.map_err(|e| e.at(&format!("table {}", table.name)))?;
+    let config = config.map_err(|e| e.with_place(&format!("table {}", table.name)))?;
     Ok(DirectOp {
         name: table.name.clone(),
         table: table.table,

@@ -49,7 +49,7 @@ pub fn decode_fields(
             _ => fields.iter().position(|f| f.id == m.field_id),
         };
         let Some(position) = position else {
-            let known = known(fields.iter().map(|f| (f.id, f.name.as_str())));
+            let known = list_known(fields.iter().map(|f| (f.id, f.name.as_str())));
             return Err(Refusal::invalid(format!(
                 "match field id {} is unknown; {known}",
                 m.field_id
@@ -64,7 +64,7 @@ pub fn decode_fields(
         }
         given[position] = Some(
             decode(field, m.field_match_type.as_ref())
-                .map_err(|e| e.at(&format!("match field {}", field.name)))?,
+                .map_err(|e| e.with_place(&format!("match field {}", field.name)))?,
         );
     }
     given

@@ -71,7 +71,7 @@ pub fn plan(
     check_count("actions of an action set", count, ACTIONS_MAX)?;
     let mut calls = Vec::with_capacity(count);
     for (index, item) in set.action_profile_actions.iter().enumerate() {
-        let at = |e: Refusal| e.at(&format!("action set: action {index}"));
+        let at = |e: Refusal| e.with_place(&format!("action set: action {index}"));
         let action = item
             .action
             .as_ref()

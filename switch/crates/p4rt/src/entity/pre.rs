@@ -51,7 +51,7 @@ fn replicas(binding: &Binding, replicas: &[p4rt::Replica]) -> Result<Vec<Replica
         let place = format!("replica {index}");
         let port = match &replica.port_kind {
             Some(PortKind::Port(port)) => {
-                bytestring::decode_port(port).map_err(|e| e.at(&place))?
+                bytestring::decode_port(port).map_err(|e| e.with_place(&place))?
             }
             Some(PortKind::EgressPort(port)) => *port,
             // Clients made from a p4runtime.proto before 1.4 send port 0 as nothing: it was no oneof yet.
@@ -108,7 +108,7 @@ pub fn plan_multicast(
     let replicas = match verb {
         Verb::Delete => Vec::new(),
         _ => replicas(binding, &entry.replicas)
-            .map_err(|e| e.at(&format!("multicast group {id}")))?,
+            .map_err(|e| e.with_place(&format!("multicast group {id}")))?,
     };
     let group = MulticastGroup {
         id,
@@ -135,7 +135,7 @@ pub fn plan_clone(
     let place = format!("clone session {id}");
     let mut own = Vec::new();
     if verb != Verb::Delete {
-        own = replicas(binding, &entry.replicas).map_err(|e| e.at(&place))?;
+        own = replicas(binding, &entry.replicas).map_err(|e| e.with_place(&place))?;
         if entry.class_of_service > 7 {
             return Err(Refusal::invalid(format!(
                 "{place}: class of service {} is not within 0 to 7",

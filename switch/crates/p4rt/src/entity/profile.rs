@@ -126,7 +126,7 @@ pub fn plan_member(
 ) -> Result<MemberOp, Refusal> {
     let profile = binding.profiles.get(entry.action_profile_id)?;
     let place = format!("action profile {}", profile.name);
-    check_id("member", entry.member_id).map_err(|e| e.at(&place))?;
+    check_id("member", entry.member_id).map_err(|e| e.with_place(&place))?;
     let call = match (verb, &entry.action) {
         (Verb::Delete, _) => None,
         (_, None) => {
@@ -137,7 +137,7 @@ pub fn plan_member(
         }
         (_, Some(action)) => {
             let table = binding.tables.get(profile.table_id)?;
-            Some(action::decode(table, action, Place::Entry).map_err(|e| e.at(&place))?)
+            Some(action::decode(table, action, Place::Entry).map_err(|e| e.with_place(&place))?)
         }
     };
     Ok(MemberOp {
@@ -164,7 +164,7 @@ impl MemberOp {
                     "one-shot entries",
                     "a member",
                 )
-                .map_err(|e| e.at(&place))?;
+                .map_err(|e| e.with_place(&place))?;
                 pipeline.profile_member_insert(self.profile, self.member_id, &call)?;
                 *count += 1;
             }
@@ -207,7 +207,7 @@ pub fn plan_group(
 ) -> Result<GroupOp, Refusal> {
     let profile = binding.profiles.get(entry.action_profile_id)?;
     let place = format!("action profile {}", profile.name);
-    plan_group_in(profile, verb, entry).map_err(|e| e.at(&place))
+    plan_group_in(profile, verb, entry).map_err(|e| e.with_place(&place))
 }
 
 #[allow(deprecated)]
@@ -323,7 +323,7 @@ pub(super) fn watch_port(port: &[u8]) -> Result<Option<u32>, Refusal> {
         true => Ok(None),
         false => bytestring::decode_port(port)
             .map(Some)
-            .map_err(|e| Refusal::invalid(e.message).at("watch_port")),
+            .map_err(|e| Refusal::invalid(e.message).with_place("watch_port")),
     }
 }
 
@@ -384,7 +384,7 @@ impl GroupOp {
                     "one-shot entries",
                     "a group",
                 )
-                .map_err(|e| e.at(&place))?;
+                .map_err(|e| e.with_place(&place))?;
                 pipeline.profile_group_insert(
                     profile,
                     group_id,

@@ -71,9 +71,9 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &TableEntry) -> Result<TableOp
     }
     let table = binding.tables.get(entry.table_id)?;
     if verb != Verb::Delete {
-        in_pis_words(table, entry)?;
+        check_as_pi(table, entry)?;
     }
-    plan_in(binding, table, verb, entry).map_err(|e| e.at(&format!("table {}", table.name)))
+    plan_in(binding, table, verb, entry).map_err(|e| e.with_place(&format!("table {}", table.name)))
 }
 
 #[allow(deprecated)]
@@ -232,7 +232,7 @@ fn plan_action(
 }
 
 /// What BMv2's server (PI) says to the letter, without the table's name: its clients compare it (p4-guide's idletimeout).
-fn in_pis_words(table: &TableBinding, entry: &TableEntry) -> Result<(), Refusal> {
+fn check_as_pi(table: &TableBinding, entry: &TableEntry) -> Result<(), Refusal> {
     if entry.time_since_last_hit.is_some() {
         return Err(Refusal::invalid(
             "has_time_since_last_hit must not be set in WriteRequest",
@@ -294,7 +294,7 @@ impl TableOp {
             if e.message.starts_with("table ") {
                 e
             } else {
-                e.at(&format!("table {name}"))
+                e.with_place(&format!("table {name}"))
             }
         };
         self.refuse_mixing(soft).map_err(place)?;

@@ -41,7 +41,7 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &ValueSetEntry) -> Result<Valu
     let mut members: Vec<Vec<KeyMatch>> = Vec::with_capacity(entry.members.len());
     for (index, member) in entry.members.iter().enumerate() {
         let fields = matches::decode_fields(&set.fields, &member.r#match)
-            .map_err(|e| e.at(&format!("{place}: member {index}")))?;
+            .map_err(|e| e.with_place(&format!("{place}: member {index}")))?;
         if !seen.insert(fields.clone()) {
             return Err(Refusal::exists(format!(
                 "{place}: member {index} is given twice"
@@ -49,7 +49,7 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &ValueSetEntry) -> Result<Valu
         }
         members.push(fields);
     }
-    let members = ValueSet::of(&set.schema, members).map_err(|e| Refusal::from(e).at(&place))?;
+    let members = ValueSet::from_members(&set.schema, members).map_err(|e| Refusal::from(e).with_place(&place))?;
     Ok(ValueSetOp {
         id: set.id,
         value_set: set.value_set,

@@ -80,7 +80,7 @@ pub async fn read_here(
     shared: Arc<Shared>,
     request: ReadRequest,
 ) -> Result<Vec<ReadResponse>, Status> {
-    let mut reader = Reader::new(shared, Sink::Caller(Vec::new()), MetadataRoom::most());
+    let mut reader = Reader::new(shared, Sink::Caller(Vec::new()), MetadataRoom::max());
     reader.all(&request).await??;
     match reader.sink {
         Sink::Caller(responses) => Ok(responses),
@@ -145,7 +145,7 @@ pub struct Reader {
 
 impl Reader {
     /// For a client, who takes the messages as fast as it likes.
-    pub fn of_client(
+    pub fn for_client(
         shared: Arc<Shared>,
         out: &Sender<Result<ReadResponse, Status>>,
         metadata: MetadataRoom,

@@ -69,7 +69,7 @@ impl Reader {
         request: &TableEntry,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let place = |e: Refusal| e.at(&format!("table {}", table.name));
+        let place = |e: Refusal| e.with_place(&format!("table {}", table.name));
         let filter = TableFilter::new(request).map_err(place)?;
         if request.is_default_action {
             return self.default_entry(table, &filter, wanted).await;
@@ -82,7 +82,7 @@ impl Reader {
             return self.scan(table, &filter, Some(fields), wanted).await;
         }
         let key = matches::decode_key(table, &request.r#match, request.priority).map_err(place)?;
-        self.one(table, &filter, key, wanted).await
+        self.read_entry(table, &filter, key, wanted).await
     }
 
     async fn default_entry(
@@ -105,7 +105,7 @@ impl Reader {
         Ok(())
     }
 
-    async fn one(
+    async fn read_entry(
         &mut self,
         table: &TableBinding,
         filter: &TableFilter,

@@ -41,7 +41,7 @@ impl Sender {
             self.count_spurious();
             self.undo_reduction(false);
         }
-        if self.held_at_high_seq() {
+        if self.is_at_high_seq() {
             return true;
         }
         self.set_ca_state(CaState::Open);
@@ -72,7 +72,7 @@ impl Sender {
         self.undo_reduction(true);
         self.backoffs = 0;
         self.frto = false;
-        if !self.held_at_high_seq() && (by_frto || self.sack()) {
+        if !self.is_at_high_seq() && (by_frto || self.sack()) {
             self.set_ca_state(CaState::Open);
         }
         true
@@ -86,7 +86,7 @@ impl Sender {
         }
     }
 
-    fn held_at_high_seq(&mut self) -> bool {
+    fn is_at_high_seq(&mut self) -> bool {
         let held = !self.sack() && self.tcp.snd_una == self.tcp.high_seq;
         if held && self.board.retrans_out() == 0 {
             self.retrans_stamp = None;

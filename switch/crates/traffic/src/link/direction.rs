@@ -169,8 +169,8 @@ impl<T> Link<T> {
         self.flight.len()
     }
 
-    /// When a running hold ends, if there is one at `now`.
-    pub fn held_until(&self, now: Nanos) -> Option<Nanos> {
+    /// When a running delay spike ends, if there is one at `now`.
+    pub fn spike_until(&self, now: Nanos) -> Option<Nanos> {
         self.hold.contains(now).then_some(self.hold.until)
     }
 

@@ -139,7 +139,7 @@ impl TraceLine {
 
     /// Carries a frame from `start` on.
     pub(super) fn occupy(&mut self, start: Nanos, len_bytes: u32) {
-        if self.at() < start {
+        if self.opportunity_ns() < start {
             self.skip_to(start);
         }
         let mut bytes = len_bytes.saturating_sub(UNTOUCHED_BYTES as u32).max(1);
@@ -154,10 +154,10 @@ impl TraceLine {
                 break;
             }
         }
-        self.free_ns = self.at();
+        self.free_ns = self.opportunity_ns();
     }
 
-    fn at(&self) -> Nanos {
+    fn opportunity_ns(&self) -> Nanos {
         self.pass_ns + Nanos::from(self.trace.at_ms[self.index]) * NS_PER_MS
     }
 

@@ -184,12 +184,12 @@ fn a_spike_holds_all_and_releases_in_order() {
     link.transmit(0, &mut [0; 64], 1).unwrap(); // due at 10, before the spike
     link.transmit(5 * MS, &mut [0; 64], 2).unwrap(); // due at 15, held
     link.spike(12 * MS, 20 * MS); // until 32
-    assert_eq!(link.held_until(12 * MS), Some(32 * MS));
+    assert_eq!(link.spike_until(12 * MS), Some(32 * MS));
     link.transmit(13 * MS, &mut [0; 64], 3).unwrap(); // due at 23, held
     link.transmit(30 * MS, &mut [0; 64], 4).unwrap(); // due at 40, after
     let expected = [(10 * MS, 1), (32 * MS, 2), (32 * MS, 3), (40 * MS, 4)];
     assert_eq!(deliveries(&drain(&mut link)), expected);
-    assert_eq!(link.held_until(32 * MS), None);
+    assert_eq!(link.spike_until(32 * MS), None);
 }
 
 #[test]

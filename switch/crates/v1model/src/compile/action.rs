@@ -28,7 +28,7 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
     let labels: Vec<Label> = (0..=json.len()).map(|_| e.label()).collect();
     for (index, primitive) in json.iter().enumerate() {
         e.place(labels[index]);
-        e.note(|| Note::Primitive(Spot::of(primitive, "op")));
+        e.note(|| Note::Primitive(Spot::new(primitive, "op")));
         let compiler = Compiler {
             reader,
             primitive,
@@ -131,15 +131,15 @@ impl Compiler<'_> {
             }
             "count" => {
                 count(2)?;
-                let array = self.reader.names.counter(&named(&p[0], "counter_array")?)?;
+                let array = self.reader.names.counter(&typed_value(&p[0], "counter_array")?)?;
                 let (counter, index) = (array.id, self.slot(e, &p[1])?);
                 e.op(Op::Count { counter, index });
             }
             "execute_meter" => {
                 count(3)?;
-                let array = self.reader.names.meter(&named(&p[0], "meter_array")?)?;
+                let array = self.reader.names.meter(&typed_value(&p[0], "meter_array")?)?;
                 let (meter, index) = (array.id, self.slot(e, &p[1])?);
-                let beyond = self.emitted(Skip::beyond(e, index, array.size))?;
+                let beyond = self.emitted(Skip::if_beyond(e, index, array.size))?;
                 self.narrow_result(e, &p[2], Some(beyond), |d, w| Op::Meter {
                     meter,
                     index,
@@ -152,7 +152,7 @@ impl Compiler<'_> {
                 let array = self
                     .reader
                     .names
-                    .register(&named(&p[1], "register_array")?)?;
+                    .register(&typed_value(&p[1], "register_array")?)?;
                 let index = self.slot(e, &p[2])?;
                 let place = self.reader.place(&p[0])?;
                 emitted(register_read(e, &place, array, index))?;
@@ -162,7 +162,7 @@ impl Compiler<'_> {
                 let array = self
                     .reader
                     .names
-                    .register(&named(&p[0], "register_array")?)?;
+                    .register(&typed_value(&p[0], "register_array")?)?;
                 let index = self.slot(e, &p[1])?;
                 let value = self.reader.data(&p[2])?;
                 emitted(register_write(e, array, index, &value))?;
@@ -173,7 +173,7 @@ impl Compiler<'_> {
                 let calculation = self
                     .reader
                     .names
-                    .calculation(&named(&p[2], "calculation")?)?;
+                    .calculation(&typed_value(&p[2], "calculation")?)?;
                 let size = self.slot(e, &p[3])?;
                 self.narrow_result(e, &p[0], None, |d, w| Op::Hash {
                     calculation,
@@ -450,7 +450,7 @@ fn split_format(format: &str) -> Vec<String> {
 }
 
 /// The name in a parameter `{type: what, value: name}`.
-fn named<'a>(json: &Json<'a>, what: &str) -> Load<Json<'a>> {
+fn typed_value<'a>(json: &Json<'a>, what: &str) -> Load<Json<'a>> {
     let ty = json.get("type")?;
     if ty.str()? != what {
         return ty.fail(format!("expected `{what}`, found `{}`", ty.str()?));
@@ -466,7 +466,7 @@ fn mark_to_drop(e: &mut Emitter, [egress_spec, mcast_grp]: [Option<Expr>; 2]) ->
         }
     }
     for (field, value) in [(egress_spec, e.program.drop_port), (mcast_grp, 0)] {
-        if let Some(place) = field.and_then(Place::of) {
+        if let Some(place) = field.and_then(Place::from_expr) {
             e.assign(&place, &Expr::Const(Integer::from_u64(value)))?;
         }
     }

@@ -99,7 +99,7 @@ pub(crate) fn control(
     let mut unique = Unique::new("table, condition or action call");
     let elsewhere: HashSet<String> = schema.tables.iter().map(|t| t.name.clone()).collect();
     for table_json in json.list("tables")? {
-        let name = unique.named(&table_json)?;
+        let name = unique.add_name_of(&table_json)?;
         if elsewhere.contains(name) {
             return table_json.fail(format!("the other pipeline has a table `{name}` too"));
         }
@@ -118,11 +118,11 @@ pub(crate) fn control(
         nodes.insert(name, (Node::Table(table_json.clone(), index), label));
     }
     for condition in json.list("conditionals")? {
-        let (name, label) = (unique.named(&condition)?, e.label());
+        let (name, label) = (unique.add_name_of(&condition)?, e.label());
         nodes.insert(name, (Node::Condition(condition.clone()), label));
     }
     for call in json.list("action_calls")? {
-        let (name, label) = (unique.named(&call)?, e.label());
+        let (name, label) = (unique.add_name_of(&call)?, e.label());
         nodes.insert(name, (Node::Call(call.clone()), label));
     }
     ends(json)?;
@@ -199,7 +199,7 @@ impl Control<'_> {
                 let cond = reader.cond(&cond_json)?;
                 let no = self.next(json, "false_next")?;
                 let yes = self.next(json, "true_next")?;
-                e.note(|| Note::Condition(Spot::of(json, "name")));
+                e.note(|| Note::Condition(Spot::new(json, "name")));
                 let fails = if e.noted { e.label() } else { no };
                 let emitted = e.branch(&cond, false, fails);
                 emitted.map_err(|m| cond_json.error(m))?;
@@ -217,7 +217,7 @@ impl Control<'_> {
             }
             Node::Call(json) => {
                 let action = self.shared.names.action(&json.get("action_id")?)?;
-                e.note(|| Note::Call(action.0, Spot::of(json, "name")));
+                e.note(|| Note::Call(action.0, Spot::new(json, "name")));
                 self.inline(e, action)?;
                 Ok(Some(self.next(json, "next_node")?))
             }
@@ -244,12 +244,12 @@ impl Control<'_> {
                     }
                     let next = code.next_miss[call.action.index()];
                     e.program.tables[usize::from(*index)] = code;
-                    e.note(|| Note::Call(call.action.0, Spot::of(json, "name")));
+                    e.note(|| Note::Call(call.action.0, Spot::new(json, "name")));
                     self.inline(e, call.action)?;
                     return Ok(Some(next));
                 }
                 e.program.tables[usize::from(*index)] = code;
-                e.note(|| Note::Table(*index, Spot::of(json, "name")));
+                e.note(|| Note::Table(*index, Spot::new(json, "name")));
                 e.op(Op::Apply { table: *index });
                 Ok(None)
             }

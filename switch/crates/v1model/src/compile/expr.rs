@@ -381,7 +381,7 @@ impl ExprReader<'_> {
                 Expr::Field(field) if !self.layout.is_writable(field) => {
                     return json.fail("cannot be assigned to: setValid and setInvalid change a validity, and metadata is always valid")
                 }
-                _ => Place::of(expr),
+                _ => Place::from_expr(expr),
             },
             other => {
                 return json.fail(format!(

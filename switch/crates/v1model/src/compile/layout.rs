@@ -146,7 +146,7 @@ impl Layout {
         let mut type_names = HashMap::new();
         let mut unique = Unique::new("header type");
         for json in root.get("header_types")?.items()? {
-            unique.named(&json)?;
+            unique.add_name_of(&json)?;
             let ty = header_type(&json)?;
             if layout.types.len() == usize::from(u16::MAX) {
                 return json.fail(format!("a program has at most {} header types", u16::MAX));
@@ -163,7 +163,7 @@ impl Layout {
             let Some(&ty) = type_names.get(type_name) else {
                 return type_json.fail(format!("there is no header type `{type_name}`"));
             };
-            let name = unique.named(json)?.to_string();
+            let name = unique.add_name_of(json)?.to_string();
             let index = layout.headers.len();
             ids.insert(unique_ids.numbered(json)?, index);
             layout.header_names.insert(name.clone(), index);
@@ -258,17 +258,17 @@ impl Layout {
             let mut names = Vec::new();
             let mut unique_members = Unique::new("union member");
             for member in json.list("headers")? {
-                let name_json = member.at(0)?;
+                let name_json = member.item(0)?;
                 unique_members.add(name_json.str()?, &name_json)?;
                 names.push(name_json.str()?.to_string());
             }
-            member_names.insert(unique.named(&json)?.to_string(), names);
+            member_names.insert(unique.add_name_of(&json)?.to_string(), names);
         }
         let mut union_ids = HashMap::new();
         let (mut unique, mut unique_ids) =
             (Unique::new("header union"), Unique::new("header union id"));
         for json in root.list("header_unions")? {
-            let name = unique.named(&json)?.to_string();
+            let name = unique.add_name_of(&json)?.to_string();
             let mut headers = Vec::new();
             for id in json.list("header_ids")? {
                 let header = self.header_by_id(&id, ids)?;
@@ -291,7 +291,7 @@ impl Layout {
         }
         let mut unique = Unique::new("stack of header unions");
         for json in root.list("header_union_stacks")? {
-            unique.named(&json)?;
+            unique.add_name_of(&json)?;
             let mut unions = Vec::new();
             for id_json in json.list("header_union_ids")? {
                 let id = id_json.i64()?;
@@ -360,7 +360,7 @@ impl Layout {
     fn place_stacks(&mut self, root: &Json, ids: &HashMap<i64, usize>) -> Load<()> {
         let mut unique = Unique::new("header stack");
         for json in root.list("header_stacks")? {
-            if self.stack_names.contains_key(unique.named(&json)?) {
+            if self.stack_names.contains_key(unique.add_name_of(&json)?) {
                 return json.fail("a stack of header unions has the same name");
             }
             let mut headers: Vec<usize> = Vec::new();
@@ -564,13 +564,13 @@ fn header_type(json: &Json) -> Load<HeaderType> {
     let mut varbit = None;
     let mut unique = Unique::new("field");
     for field in json.get("fields")?.items()? {
-        let name_json = field.at(0)?;
+        let name_json = field.item(0)?;
         let field_name = name_json.str()?;
         if field_name == "$valid$" {
             return name_json.fail("`$valid$` is the name of a header's validity");
         }
         unique.add(field_name, &name_json)?;
-        let width_json = field.at(1)?;
+        let width_json = field.item(1)?;
         let is_varbit = width_json.is_str();
         let width = if is_varbit { 0 } else { width_json.u64()? };
         if width > WIDTH_MAX {

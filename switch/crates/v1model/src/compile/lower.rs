@@ -27,7 +27,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// Expressions that are places.
-    pub fn of(expr: Expr) -> Option<Place> {
+    pub fn from_expr(expr: Expr) -> Option<Place> {
         match expr {
             Expr::Field(field) => Some(Place::Slot {
                 slot: field.slot,

@@ -130,7 +130,7 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
     e.noted = form == Form::Noted;
     let mut unique = Unique::new("calculation");
     for json in root.list("calculations")? {
-        let name = unique.named(&json)?.to_string();
+        let name = unique.add_name_of(&json)?.to_string();
         let id = calculation::add(&layout, &json, &mut e.program.calculations)?;
         names.calculations.insert(name, id);
     }
@@ -203,7 +203,7 @@ fn check_shape(root: &Json) -> Load<()> {
     root.members()?;
     let mut unique = Unique::new("pipeline");
     for json in root.get("pipelines")?.items()? {
-        unique.named(&json)?;
+        unique.add_name_of(&json)?;
     }
     for (list, one) in [("parsers", "parser"), ("deparsers", "deparser")] {
         let json = root.get(list)?;
@@ -355,7 +355,7 @@ fn place(program: &Program, element: &code::Element) -> u8 {
 }
 
 fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
-    let json = root.get("deparsers")?.at(0)?;
+    let json = root.get("deparsers")?.item(0)?;
     let mut bytes = 0;
     for header_json in json.get("order")?.items()? {
         let index = reader.layout.header(&header_json)?;

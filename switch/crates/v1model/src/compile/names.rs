@@ -19,7 +19,7 @@ pub(crate) struct Array {
 
 impl Array {
     /// `json` declares it, whose cells take `bytes`; arrays of its kind have the ids from 0 on, `id` the next of them.
-    fn of(
+    fn from_json(
         json: &Json,
         id: usize,
         what: &str,
@@ -94,11 +94,11 @@ impl Names {
     pub fn read_externs(&mut self, root: &Json, schema: &mut Schema) -> Load<()> {
         let mut unique = Unique::new("counter");
         for json in root.list("counter_arrays")? {
-            let name = unique.named(&json)?.to_string();
+            let name = unique.add_name_of(&json)?.to_string();
             if json.bool_or("is_direct", false)? {
                 continue;
             }
-            let array = Array::of(&json, schema.counters.len(), "counter", 0, Counters::bytes)?;
+            let array = Array::from_json(&json, schema.counters.len(), "counter", 0, Counters::bytes)?;
             self.counters.insert(name.clone(), array);
             schema.counters.push(CounterSchema {
                 id: CounterId(array.id.into()),
@@ -108,13 +108,13 @@ impl Names {
         }
         let mut unique = Unique::new("meter");
         for json in root.list("meter_arrays")? {
-            let name = unique.named(&json)?.to_string();
+            let name = unique.add_name_of(&json)?.to_string();
             check_meter(&json)?;
             if json.bool_or("is_direct", false)? {
                 continue;
             }
             let unit = meter_unit(&json)?;
-            let array = Array::of(&json, schema.meters.len(), "meter", 0, Meters::bytes)?;
+            let array = Array::from_json(&json, schema.meters.len(), "meter", 0, Meters::bytes)?;
             self.meters.insert(name.clone(), array);
             schema.meters.push(MeterSchema {
                 id: MeterId(array.id.into()),
@@ -125,7 +125,7 @@ impl Names {
         }
         let mut unique = Unique::new("register");
         for json in root.list("register_arrays")? {
-            let name = unique.named(&json)?.to_string();
+            let name = unique.add_name_of(&json)?.to_string();
             let width = json.u32_at("bitwidth")?;
             if width == 0 || width > 1 << 16 {
                 return json
@@ -133,7 +133,7 @@ impl Names {
                     .fail("a register is 1 to 65536 bits wide");
             }
             let bytes = |size| Registers::bytes(size, width);
-            let array = Array::of(&json, schema.registers.len(), "register", width, bytes)?;
+            let array = Array::from_json(&json, schema.registers.len(), "register", width, bytes)?;
             self.registers.insert(name.clone(), array);
             schema.registers.push(RegisterSchema {
                 id: RegisterId(array.id.into()),
@@ -145,7 +145,7 @@ impl Names {
         let mut unique = Unique::new("parser value set");
         for json in root.list("parse_vsets")? {
             let id = ValueSetId(schema.value_sets.len() as u32);
-            let name = unique.named(&json)?.to_string();
+            let name = unique.add_name_of(&json)?.to_string();
             let max_size = json.opt("max_size").map_or(Ok(u32::MAX), |j| j.u32())?;
             let width_json = json.get("compressed_bitwidth")?;
             let width = width_json.u32()?;

@@ -21,7 +21,7 @@ pub struct Source {
 }
 
 impl Source {
-    fn of(json: &Json) -> Option<Source> {
+    fn from_json(json: &Json) -> Option<Source> {
         let info = json.opt("source_info")?;
         Some(Source {
             file: info.str_at("filename").ok()?.to_string(),
@@ -43,10 +43,10 @@ pub(crate) struct Spot {
 
 impl Spot {
     /// `json` has its name under `key`.
-    pub fn of(json: &Json, key: &'static str) -> Spot {
+    pub fn new(json: &Json, key: &'static str) -> Spot {
         Spot {
             name: json.str_at(key).unwrap_or_default().to_string(),
-            source: Source::of(json),
+            source: Source::from_json(json),
         }
     }
 }

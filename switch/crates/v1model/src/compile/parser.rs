@@ -16,12 +16,12 @@ use crate::json::{Json, Load, Unique};
 
 /// Compiles the parser; returns its start.
 pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<Label> {
-    let json = root.get("parsers")?.at(0)?;
+    let json = root.get("parsers")?.item(0)?;
     let states_json = json.get("parse_states")?.items()?;
     let (mut states, mut indexes) = (HashMap::new(), HashMap::new());
     let mut unique = Unique::new("parser state");
     for (index, state) in states_json.iter().enumerate() {
-        let name = unique.named(state)?;
+        let name = unique.add_name_of(state)?;
         states.insert(name, e.label());
         indexes.insert(name, index);
     }
@@ -41,7 +41,7 @@ pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<
         if comes_back {
             e.op(Op::Step);
         }
-        e.note(|| Note::State(Spot::of(state, "name")));
+        e.note(|| Note::State(Spot::new(state, "name")));
         for op in state.list("parser_ops")? {
             compiler.operation(e, &op)?;
             e.end_statement();

@@ -59,7 +59,7 @@ pub(super) struct Skip {
 
 impl Skip {
     /// `index` is beyond an array of `size`.
-    pub fn beyond(e: &mut Emitter, index: Slot, size: u32) -> Emit<Skip> {
+    pub fn if_beyond(e: &mut Emitter, index: Slot, size: u32) -> Emit<Skip> {
         Ok(Skip {
             a: e.constant(size.into())?,
             b: index,
@@ -101,7 +101,7 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
             return Ok(());
         }
     }
-    let (skip, end) = (Skip::beyond(e, index, array.size)?, e.label());
+    let (skip, end) = (Skip::if_beyond(e, index, array.size)?, e.label());
     let d = zeroed(e, own.max(limbs))?;
     let read = Op::RegisterReadWide {
         register,

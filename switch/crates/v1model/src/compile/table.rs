@@ -310,7 +310,7 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
         let name = match part.opt("name") {
             Some(name) => name.str()?.to_string(),
             None if target.is_array() => {
-                format!("{}.{}", target.at(0)?.str()?, target.at(1)?.str()?)
+                format!("{}.{}", target.item(0)?.str()?, target.item(1)?.str()?)
             }
             None => format!("{}.$valid$", target.str()?),
         };

@@ -70,31 +70,31 @@ pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
         Op::LoadElement {
             d, element, limbs, ..
         } => {
-            of_element(program, element, Reads, f);
+            touch_element(program, element, Reads, f);
             f(Writes, run(d, limbs));
         }
         Op::StoreElement {
             a, element, limbs, ..
         } => {
             f(Reads, run(a, limbs));
-            of_element(program, element, MayWrite, f);
+            touch_element(program, element, MayWrite, f);
         }
         Op::SetValid { header } | Op::SetInvalid { header } => {
-            of_element(program, header, Reads, f);
-            of_element(program, header, MayWrite, f);
+            touch_element(program, header, Reads, f);
+            touch_element(program, header, MayWrite, f);
         }
         Op::CopyHeader { d, a } => {
-            of_element(program, a, Reads, f);
-            of_element(program, d, MayWrite, f);
+            touch_element(program, a, Reads, f);
+            touch_element(program, d, MayWrite, f);
         }
         Op::SetHeadersEqual { d, a, b } => {
-            of_element(program, a, Reads, f);
-            of_element(program, b, Reads, f);
+            touch_element(program, a, Reads, f);
+            touch_element(program, b, Reads, f);
             f(Writes, one(d));
         }
         Op::Push { stack, n } | Op::Pop { stack, n } => {
             f(Reads, one(n));
-            of_stack(program, stack, f);
+            touch_stack(program, stack, f);
         }
         Op::Count { index, .. } => f(Reads, one(index)),
         Op::Meter { index, d, .. } => {
@@ -128,7 +128,7 @@ pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
             size,
             ..
         } => {
-            of_calculation(program, calculation, f);
+            touch_calculation(program, calculation, f);
             f(Reads, one(base));
             f(Reads, one(size));
             f(Writes, one(d));
@@ -140,27 +140,27 @@ pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
         }
         Op::Clone { session, .. } => f(Reads, one(session)),
         Op::Truncate { a } => f(Reads, one(a)),
-        Op::Log { message } => of_message(program, message, f),
+        Op::Log { message } => touch_message(program, message, f),
         Op::Assert { a, message } => {
             f(Reads, one(a));
-            of_message(program, message, f);
+            touch_message(program, message, f);
         }
         Op::Extract { header } => {
-            of_element(program, header, MayWrite, f);
+            touch_element(program, header, MayWrite, f);
             parser_error(program, f);
         }
         Op::ExtractVarbit { header, bits } => {
             f(Reads, one(bits));
-            of_element(program, header, MayWrite, f);
+            touch_element(program, header, MayWrite, f);
             parser_error(program, f);
         }
         Op::ExtractNext { stack, .. } => {
-            of_stack(program, stack, f);
+            touch_stack(program, stack, f);
             parser_error(program, f);
         }
         Op::ExtractNextVarbit { stack, bits, .. } => {
             f(Reads, one(bits));
-            of_stack(program, stack, f);
+            touch_stack(program, stack, f);
             parser_error(program, f);
         }
         Op::Lookahead { d, width, .. } => {
@@ -216,7 +216,7 @@ pub(super) fn lookup(program: &Program, table: &TableCode, f: &mut dyn FnMut(Tou
         f(Touch::Reads, run(slot, limbs));
     }
     if let Some(selector) = table.selector {
-        of_calculation(program, selector, f);
+        touch_calculation(program, selector, f);
     }
     if let Some((slot, _)) = table.meter {
         f(Touch::MayWrite, one(slot));
@@ -225,7 +225,7 @@ pub(super) fn lookup(program: &Program, table: &TableCode, f: &mut dyn FnMut(Tou
 }
 
 /// Inputs of a calculation.
-fn of_calculation(program: &Program, calculation: u16, f: &mut dyn FnMut(Touch, Range<usize>)) {
+fn touch_calculation(program: &Program, calculation: u16, f: &mut dyn FnMut(Touch, Range<usize>)) {
     inputs(program, calculation, &mut |range| f(Touch::Reads, range));
 }
 
@@ -235,14 +235,14 @@ fn parser_error(program: &Program, f: &mut dyn FnMut(Touch, Range<usize>)) {
     }
 }
 
-fn of_message(program: &Program, message: u16, f: &mut dyn FnMut(Touch, Range<usize>)) {
+fn touch_message(program: &Program, message: u16, f: &mut dyn FnMut(Touch, Range<usize>)) {
     for value in &program.messages[usize::from(message)].values {
         f(Touch::Reads, run(value.slot, value.limbs));
     }
 }
 
 /// The block of a header, or the whole stack; when written, the validity of its siblings as well.
-fn of_element(
+fn touch_element(
     program: &Program,
     element: u16,
     touch: Touch,
@@ -270,7 +270,7 @@ fn of_element(
     }
 }
 
-fn of_stack(program: &Program, stack: u16, f: &mut dyn FnMut(Touch, Range<usize>)) {
+fn touch_stack(program: &Program, stack: u16, f: &mut dyn FnMut(Touch, Range<usize>)) {
     let stack = &program.stacks[usize::from(stack)];
     for touch in [Touch::Reads, Touch::MayWrite] {
         let slots = usize::from(stack.stride) * usize::from(stack.count);

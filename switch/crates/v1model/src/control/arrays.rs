@@ -107,7 +107,7 @@ impl Pipeline {
     /// Replaces the members of a value set: each is one match over the whole width, or one for each field.
     pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<KeyMatch>>) -> ControlResult {
         let schema = &self.schema.value_sets[set.index()];
-        self.state.value_sets[set.index()] = ValueSet::of(schema, members)?;
+        self.state.value_sets[set.index()] = ValueSet::from_members(schema, members)?;
         Ok(())
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct WordSum {
 
 impl WordSum {
     /// None when a run of fields has an odd number of bytes: then what follows depends on validity.
-    pub fn of(calculation: &Calculation) -> Option<WordSum> {
+    pub fn from_calculation(calculation: &Calculation) -> Option<WordSum> {
         let mut sum = WordSum {
             runs: Vec::new(),
             fields: Vec::new(),
@@ -208,7 +208,7 @@ mod tests {
             payload: true,
             words: Some(vec![run]),
         };
-        let sum = WordSum::of(&calculation).unwrap();
+        let sum = WordSum::from_calculation(&calculation).unwrap();
         let (a, b) = (0x12_3456_789au64, 0xfedc_ba98_7654u64);
         let mut bytes = a.to_be_bytes()[3..].to_vec();
         bytes.extend_from_slice(&b.to_be_bytes()[2..]);

@@ -76,7 +76,7 @@ impl Scratch {
             digests: vec![false; program.digests.len()],
             any_digest: false,
             sums: direct
-                .map(|(c, h)| calculate::WordSum::of(c).filter(|_| h.is_csum16()))
+                .map(|(c, h)| calculate::WordSum::from_calculation(c).filter(|_| h.is_csum16()))
                 .collect(),
             steps_left: 0,
             pause: None,

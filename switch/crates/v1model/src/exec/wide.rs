@@ -68,7 +68,7 @@ fn less(slots: &[u64], a: Operand, b: Operand) -> bool {
 }
 
 /// True when -2^bits <= a < 2^bits.
-fn within(slots: &[u64], a: Operand, bits: u32) -> bool {
+fn fits_in(slots: &[u64], a: Operand, bits: u32) -> bool {
     let fill = if a.negative(slots) { u64::MAX } else { 0 };
     (0..usize::from(a.limbs)).all(|i| {
         let low = i as u32 * 64;
@@ -82,11 +82,11 @@ fn within(slots: &[u64], a: Operand, bits: u32) -> bool {
 pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
     let (d, limbs, a, b) = (usize::from(op.d), usize::from(op.limbs), op.a, op.b);
     match op.kind {
-        WideKind::Copy => each(slots, d, limbs, |s, i| a.limb(s, i)),
-        WideKind::And => each(slots, d, limbs, |s, i| a.limb(s, i) & b.limb(s, i)),
-        WideKind::Or => each(slots, d, limbs, |s, i| a.limb(s, i) | b.limb(s, i)),
-        WideKind::Xor => each(slots, d, limbs, |s, i| a.limb(s, i) ^ b.limb(s, i)),
-        WideKind::Not => each(slots, d, limbs, |s, i| !a.limb(s, i)),
+        WideKind::Copy => map_limbs(slots, d, limbs, |s, i| a.limb(s, i)),
+        WideKind::And => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) & b.limb(s, i)),
+        WideKind::Or => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) | b.limb(s, i)),
+        WideKind::Xor => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) ^ b.limb(s, i)),
+        WideKind::Not => map_limbs(slots, d, limbs, |s, i| !a.limb(s, i)),
         WideKind::Add => add(slots, d, limbs, a, b, false),
         WideKind::Sub => add(slots, d, limbs, a, b, true),
         WideKind::Mul => multiply(slots, d, limbs, a, b),
@@ -111,7 +111,7 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
         WideKind::Shr => {
             let distance = b.distance(slots).min(1 << 20);
             let (words, bits) = ((distance / 64) as usize, distance % 64);
-            each(slots, d, limbs, |s, i| {
+            map_limbs(slots, d, limbs, |s, i| {
                 let low = a.limb(s, i + words) >> bits;
                 let high = if bits == 0 {
                     0
@@ -124,13 +124,13 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
         WideKind::DivU => divide(slots, d, limbs, a, b, true),
         WideKind::ModU => divide(slots, d, limbs, a, b, false),
         WideKind::Mask(bits) => {
-            each(slots, d, limbs, |s, i| a.limb(s, i));
+            map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
             mask(&mut slots[d..d + limbs], bits);
         }
         WideKind::SignExtend(bits) => {
             let top = bits as usize - 1;
             let negative = a.limb(slots, top / 64) >> (top % 64) & 1 == 1;
-            each(slots, d, limbs, |s, i| a.limb(s, i));
+            map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
             mask(&mut slots[d..d + limbs], bits);
             if negative {
                 fill_from(&mut slots[d..d + limbs], bits);
@@ -139,8 +139,8 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
         WideKind::SatU(bits) => {
             if a.negative(slots) {
                 slots[d..d + limbs].fill(0);
-            } else if within(slots, a, bits) {
-                each(slots, d, limbs, |s, i| a.limb(s, i));
+            } else if fits_in(slots, a, bits) {
+                map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
             } else {
                 slots[d..d + limbs].fill(u64::MAX);
                 mask(&mut slots[d..d + limbs], bits);
@@ -148,8 +148,8 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
         }
         WideKind::SatS(bits) => {
             let negative = a.negative(slots);
-            if within(slots, a, bits - 1) {
-                each(slots, d, limbs, |s, i| a.limb(s, i));
+            if fits_in(slots, a, bits - 1) {
+                map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
             } else if negative {
                 slots[d..d + limbs].fill(0);
                 fill_from(&mut slots[d..d + limbs], bits - 1);
@@ -168,7 +168,7 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
     }
 }
 
-fn each(slots: &mut [u64], d: usize, limbs: usize, f: impl Fn(&[u64], usize) -> u64) {
+fn map_limbs(slots: &mut [u64], d: usize, limbs: usize, f: impl Fn(&[u64], usize) -> u64) {
     for i in 0..limbs {
         slots[d + i] = f(slots, i);
     }

@@ -44,7 +44,7 @@ impl fmt::Display for Way<'_> {
             parent.fmt(f)?;
         }
         match self.step {
-            Step::Key(key) => write!(f, "/{}", shown(key).replace('~', "~0").replace('/', "~1")),
+            Step::Key(key) => write!(f, "/{}", shorten(key).replace('~', "~0").replace('/', "~1")),
             Step::Index(index) => write!(f, "/{index}"),
         }
     }
@@ -100,7 +100,7 @@ impl<'a> Json<'a> {
             Value::Null => "null".into(),
             Value::Bool(_) => "a boolean".into(),
             Value::Number(number) => format!("the number {number}"),
-            Value::String(text) => format!("the text `{}`", shown(text)),
+            Value::String(text) => format!("the text `{}`", shorten(text)),
             Value::Array(_) => "an array".into(),
             Value::Object(_) => "an object".into(),
         };
@@ -147,7 +147,7 @@ impl<'a> Json<'a> {
     }
 
     /// Item `index` of this array.
-    pub fn at(&self, index: usize) -> Load<Json<'a>> {
+    pub fn item(&self, index: usize) -> Load<Json<'a>> {
         match self.value {
             Value::Array(items) => match items.get(index) {
                 Some(value) => Ok(self.step(value, Step::Index(index))),
@@ -250,14 +250,14 @@ impl<'a> Json<'a> {
         Integer::from_hexstr(text).ok_or_else(|| {
             self.error(format!(
                 "`{}` is no hexadecimal value such as 0x0800 or -0x01",
-                shown(text)
+                shorten(text)
             ))
         })
     }
 }
 
 /// The beginning of a text of any length, for an error.
-fn shown(text: &str) -> std::borrow::Cow<'_, str> {
+fn shorten(text: &str) -> std::borrow::Cow<'_, str> {
     const MOST: usize = 200;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),

@@ -41,7 +41,7 @@ impl<'a, K: Eq + Hash + Copy + Display> Unique<'a, K> {
 
 impl<'a> Unique<'a, &'a str> {
     /// Declares the name of the object `json`.
-    pub fn named(&mut self, json: &Json<'a>) -> Load<&'a str> {
+    pub fn add_name_of(&mut self, json: &Json<'a>) -> Load<&'a str> {
         let name_json = json.get("name")?;
         let name = name_json.str()?;
         self.add(name, &name_json)?;

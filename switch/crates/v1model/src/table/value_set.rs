@@ -48,7 +48,7 @@ impl ValueSet {
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED for too many, INVALID_ARGUMENT for one that does not fit, with its number.
-    pub fn of(
+    pub fn from_members(
         schema: &ValueSetSchema,
         members: Vec<Vec<KeyMatch>>,
     ) -> Result<ValueSet, ControlError> {

@@ -212,7 +212,7 @@ pub struct Place {
 
 impl Place {
     /// The last primitive of `steps` that said drop: `mark_to_drop`, or `drop_port` in `egress_spec`.
-    pub fn of_drop(steps: &[Step], drop_port: u32) -> Option<Place> {
+    pub fn find_drop(steps: &[Step], drop_port: u32) -> Option<Place> {
         let drop_port = format!("{drop_port:#x}");
         let drops = |line: &Line| {
             let dropped = |c: &Change| c.name == EGRESS_SPEC && c.to == drop_port;

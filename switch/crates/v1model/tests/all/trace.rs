@@ -243,7 +243,7 @@ fn steps_name_tables_entries_registers_and_source_lines() {
         step.kind == Kind::Condition { result: true }
     };
     assert!(holds("hdr.p.y == 1"));
-    assert_eq!(Place::of_drop(&steps, 511), None);
+    assert_eq!(Place::find_drop(&steps, 511), None);
 }
 
 /// `primitive` with a place in a source of that text.
@@ -279,7 +279,7 @@ fn a_drop_through_a_copy_of_the_metadata_is_told_where_it_was_marked() {
         let mut tracer = Tracer::from_json(&program).unwrap();
         let mut real = Pipeline::from_json(&program).unwrap();
         let (_, steps) = trace(&mut tracer, &mut real, &minimal::frame(1, 2, 3), 0);
-        let place = Place::of_drop(&steps, 511);
+        let place = Place::find_drop(&steps, 511);
         let text = place.map(|p| p.source.unwrap().text);
         assert_eq!(text.as_deref(), told, "{steps:#?}");
     }

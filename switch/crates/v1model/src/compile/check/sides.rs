@@ -20,7 +20,7 @@ fn see(holds: bool, message: &str) -> Check {
     }
 }
 
-fn each<T>(what: &str, all: &[T], check: impl Fn(&T) -> Check) -> Check {
+fn check_each<T>(what: &str, all: &[T], check: impl Fn(&T) -> Check) -> Check {
     let named = |(i, one)| check(one).map_err(|message| format!("{what} {i}: {message}"));
     all.iter().enumerate().try_for_each(named)
 }
@@ -60,14 +60,14 @@ impl Program {
             self.slots(self.args, self.arg_limbs.into()),
             "the arguments have no slots",
         )?;
-        each("header type", &self.headers, |io| self.check_io(io))?;
-        each("element", &self.elements, |e| self.check_element(e))?;
+        check_each("header type", &self.headers, |io| self.check_io(io))?;
+        check_each("element", &self.elements, |e| self.check_element(e))?;
         self.check_stacks()?;
         self.check_deparser()?;
-        each("moves", &self.moves, |&(_, _, w)| {
+        check_each("moves", &self.moves, |&(_, _, w)| {
             see((1..=64).contains(&w), "a width")
         })?;
-        each("wide operation", &self.wide, |wide| {
+        check_each("wide operation", &self.wide, |wide| {
             self.operand(wide.a)?;
             self.operand(wide.b)?;
             see(
@@ -75,7 +75,7 @@ impl Program {
                 "its result",
             )
         })?;
-        each("message", &self.messages, |message| {
+        check_each("message", &self.messages, |message| {
             see(
                 message.texts.len() == message.values.len() + 1,
                 "a text is missing",
@@ -166,7 +166,7 @@ impl Program {
     }
 
     fn check_stacks(&self) -> Check {
-        each("stack", &self.stacks, |stack| {
+        check_each("stack", &self.stacks, |stack| {
             see(self.slots(stack.next, 1), "its next index")?;
             let base = usize::from(stack.base);
             stack.members.iter().try_for_each(|(offset, ty, siblings)| {
@@ -177,7 +177,7 @@ impl Program {
     }
 
     fn check_deparser(&self) -> Check {
-        each("emitted header", &self.deparser, |&(valid, base, ty)| {
+        check_each("emitted header", &self.deparser, |&(valid, base, ty)| {
             let io = self.headers.get(usize::from(ty)).ok_or("its header type")?;
             see(
                 self.slots(valid, 1) && self.slots(base, io.slots.into()),
@@ -225,7 +225,7 @@ impl Program {
             }
             see(inside, "an input of a calculation")?;
         }
-        each("checksum", &self.checksums, |checksum| {
+        check_each("checksum", &self.checksums, |checksum| {
             see(
                 usize::from(checksum.calculation) < self.calculations.len(),
                 "its calculation",
@@ -242,10 +242,10 @@ impl Program {
     }
 
     fn check_lists(&self) -> Check {
-        each("digest", &self.digests, |members| {
+        check_each("digest", &self.digests, |members| {
             see(members.iter().all(|m| self.number(m.0, m.1)), "a member")
         })?;
-        each("field list", &self.field_lists, |fields| {
+        check_each("field list", &self.field_lists, |fields| {
             see(
                 fields.iter().all(|f| self.slots(f.0, f.1.into())),
                 "a field",
@@ -255,11 +255,11 @@ impl Program {
             Some((slot, w)) => see(self.slots(*slot, 1) && (1..=64).contains(w), "its slot"),
             None => Ok(()),
         };
-        each("standard metadata", &self.std, std)
+        check_each("standard metadata", &self.std, std)
     }
 
     fn check_selects(&self, schema: &Schema) -> Check {
-        each("select", &self.selects, |select| {
+        check_each("select", &self.selects, |select| {
             let parts = select.parts.iter();
             let limbs: usize = parts.clone().map(|p| usize::from(p.1)).sum();
             see(parts.clone().all(|p| self.slots(p.0, p.1.into())), "a part")?;
@@ -280,7 +280,7 @@ impl Program {
             self.tables.len() == schema.tables.len(),
             "a table has no schema",
         )?;
-        each("table", &self.tables, |table| {
+        check_each("table", &self.tables, |table| {
             let key = table.key.iter().all(|k| self.slots(k.0, k.1.into()));
             let slots = table.key_slots.iter().all(|slot| self.slots(*slot, 1));
             see(key && slots, "its key")?;

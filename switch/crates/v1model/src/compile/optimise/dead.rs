@@ -12,7 +12,7 @@ pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> S
     let summaries: Vec<Summary> = flow
         .blocks
         .iter()
-        .map(|b| Summary::of(b, effects))
+        .map(|b| Summary::new(b, effects))
         .collect();
     let mut end = visible.clone();
     let live = loop {
@@ -50,7 +50,7 @@ pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> S
 /// True when something that `op` writes is live.
 fn is_read(op: &Op, effects: &Effects, live: &SlotSet) -> bool {
     let mut read = false;
-    effects.of(op, &mut |touch, range| {
+    effects.visit(op, &mut |touch, range| {
         read |= touch != Touch::Reads && range.into_iter().any(|slot| live.contains(slot));
     });
     read
@@ -58,12 +58,12 @@ fn is_read(op: &Op, effects: &Effects, live: &SlotSet) -> bool {
 
 /// From what is live behind `op` to what is live in front of it.
 fn before(op: &Op, effects: &Effects, end: &SlotSet, live: &mut SlotSet) {
-    effects.of(op, &mut |touch, range| {
+    effects.visit(op, &mut |touch, range| {
         if touch == Touch::Writes {
             range.for_each(|slot| live.remove(slot));
         }
     });
-    effects.of(op, &mut |touch, range| {
+    effects.visit(op, &mut |touch, range| {
         if touch == Touch::Reads {
             range.for_each(|slot| live.add(slot));
         }
@@ -121,14 +121,14 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(block: &Block, effects: &Effects) -> Summary {
+    fn new(block: &Block, effects: &Effects) -> Summary {
         let slots = effects.most.len();
         let none = SlotSet::new(slots);
         let mut reads = at_end(block, effects, &none, &[]);
         let mut writes = none.clone();
         for op in block.ops.iter().rev() {
             before(op, effects, &none, &mut reads);
-            effects.of(op, &mut |touch, range| {
+            effects.visit(op, &mut |touch, range| {
                 if touch == Touch::Writes {
                     range.for_each(|slot| writes.add(slot));
                 }

@@ -23,7 +23,7 @@ pub(super) struct Effects {
 
 impl Effects {
     /// Calls `f` with every range of slots that `op` touches.
-    pub fn of(&self, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
+    pub fn visit(&self, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
         match *op {
             Op::RegisterRead {
                 register, index, d, ..

@@ -107,7 +107,7 @@ fn starts(program: &mut Program) -> Vec<&mut Pc> {
 
 impl Flow {
     /// Blocks of a program whose tables may run `table_actions`. None when it would become too large.
-    pub fn of(program: &mut Program, table_actions: &[Vec<u32>], most: usize) -> Option<Flow> {
+    pub fn new(program: &mut Program, table_actions: &[Vec<u32>], most: usize) -> Option<Flow> {
         let roots: Vec<Pc> = starts(program).into_iter().map(|pc| *pc).collect();
         let mut reader = Reader {
             program,

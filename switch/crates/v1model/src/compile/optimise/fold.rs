@@ -129,7 +129,7 @@ pub(super) fn compute(op: &Op, a: u64, b: u64) -> Option<u64> {
 }
 
 /// The largest result of `op` for operands of at most `a` and `b`; `shift` is the second one where it is a constant.
-pub(super) fn most(op: &Op, a: u64, b: u64, shift: Option<u64>) -> u64 {
+pub(super) fn upper_bound(op: &Op, a: u64, b: u64, shift: Option<u64>) -> u64 {
     let Some(Alu { w, bits, .. }) = alu(op) else {
         return u64::MAX;
     };

@@ -55,7 +55,7 @@ pub(super) fn optimise(
 ) -> Program {
     let of = |table| super::table::actions(table, schema);
     let tables: Vec<Vec<u32>> = schema.tables.iter().map(of).collect();
-    let Some(flow) = Flow::of(&mut program, &tables, MOST_OPS) else {
+    let Some(flow) = Flow::new(&mut program, &tables, MOST_OPS) else {
         return program;
     };
     let mut pool = Pool::new(constants, std::mem::take(&mut program.template).into_vec());
@@ -66,7 +66,7 @@ pub(super) fn optimise(
             .iter()
             .map(|r| (r.size.into(), r.width))
             .collect(),
-        most: most(&pool, layout),
+        most: upper_bounds(&pool, layout),
         copies: HashMap::new(),
         program,
     };
@@ -94,7 +94,7 @@ pub(super) fn optimise(
 }
 
 /// The largest value of each slot.
-fn most(pool: &Pool, layout: &Layout) -> Vec<u64> {
+fn upper_bounds(pool: &Pool, layout: &Layout) -> Vec<u64> {
     let mut most = vec![u64::MAX; pool.template.len()];
     for (slot, width, _) in layout.slots() {
         most[usize::from(slot)] = low_mask(width);

@@ -393,8 +393,8 @@ proptest! {
     #[test]
     fn no_result_exceeds_its_bound(op in arb_op(), a in arb_value(), b in arb_value(), a_less in arb_value(), b_less in arb_value()) {
         let result = fold::compute(&op, a - a_less.min(a), b - b_less.min(b)).unwrap();
-        prop_assert!(result <= fold::most(&op, a, b, None));
+        prop_assert!(result <= fold::upper_bound(&op, a, b, None));
         let result = fold::compute(&op, a - a_less.min(a), b).unwrap();
-        prop_assert!(result <= fold::most(&op, a, b, Some(b)));
+        prop_assert!(result <= fold::upper_bound(&op, a, b, Some(b)));
     }
 }

@@ -39,7 +39,7 @@ fn written(flow: &Flow, effects: &Effects) -> SlotSet {
             match op {
                 // What is extracted is what the frame says; what becomes invalid is not emitted.
                 Op::Extract { .. } | Op::SetInvalid { .. } => {}
-                op => effects.of(op, &mut add),
+                op => effects.visit(op, &mut add),
             }
         }
         if let Exit::Lookup { table, .. } = block.exit {

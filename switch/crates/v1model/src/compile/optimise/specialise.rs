@@ -51,7 +51,7 @@ pub(super) fn specialise(
         flow,
         effects,
         constants,
-        asked: asked(flow, effects, constants),
+        asked: compared_later(flow, effects, constants),
         ids: HashMap::new(),
         pending: Vec::new(),
         generous: true,
@@ -73,7 +73,7 @@ pub(super) fn specialise(
 }
 
 /// For each block, the slots that a branch at its end or later compares with a constant before they are written.
-fn asked(flow: &Flow, effects: &Effects, constants: &Constants) -> Vec<SlotSet> {
+fn compared_later(flow: &Flow, effects: &Effects, constants: &Constants) -> Vec<SlotSet> {
     let slots = effects.most.len();
     let mut asked = vec![SlotSet::new(slots); flow.blocks.len()];
     let mut changed = true;
@@ -100,7 +100,7 @@ fn asked(flow: &Flow, effects: &Effects, constants: &Constants) -> Vec<SlotSet> 
                     }
                     continue;
                 }
-                effects.of(op, &mut |touch, range| {
+                effects.visit(op, &mut |touch, range| {
                     if touch == Touch::Writes {
                         range.for_each(|slot| set.remove(slot));
                     }
@@ -188,7 +188,7 @@ impl Pass<'_> {
                 };
                 set(facts, d, fact);
             }
-            _ => self.effects.of(op, &mut forget(facts)),
+            _ => self.effects.visit(op, &mut forget(facts)),
         }
     }
 

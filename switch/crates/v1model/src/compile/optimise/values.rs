@@ -156,7 +156,7 @@ impl Pass<'_> {
             *calculation = self.calculation(*calculation);
         }
         let values = &mut self.values;
-        self.effects.of(&op, &mut |touch, range| {
+        self.effects.visit(&op, &mut |touch, range| {
             if touch != Touch::Reads {
                 range.for_each(|slot| {
                     values.of.remove(&(slot as Slot));
@@ -217,7 +217,7 @@ impl Pass<'_> {
         }
         let most_a = a_known.most;
         let shift = b_known.and_then(|b| b.constant);
-        let most = fold::most(op, most_a, b_known.map_or(0, |b| b.most), shift);
+        let most = fold::upper_bound(op, most_a, b_known.map_or(0, |b| b.most), shift);
         let copies = match op {
             Op::Move { w, .. } => most_a <= low_mask((*w).into()),
             Op::SatU { bits, w, .. } => most_a <= low_mask((*bits.min(w)).into()),
