@@ -333,7 +333,7 @@ mod tests {
         let text =
             r#"add "a table (v2): # 1" 5 "hdr.x[0].y, z":0b1* "do \ it = now"("arg:1":0x2) # end"#;
         assert_eq!(
-            one(text),
+            parse_one(text),
             Command::Add {
                 table: "a table (v2): # 1".into(),
                 priority: Some(5),
@@ -346,7 +346,7 @@ mod tests {
             }
         );
         assert_eq!(
-            one(r#"setdefault "t" . "x" "a()"()"#),
+            parse_one(r#"setdefault "t" . "x" "a()"()"#),
             Command::SetDefault {
                 table: "t.x".into(),
                 call: Call {
@@ -359,12 +359,12 @@ mod tests {
 
     #[test]
     fn an_entry_has_a_handle_that_a_counter_check_names() {
-        let Command::Add { handle, .. } = one("add t k:0x1 a(port:2) = A") else {
+        let Command::Add { handle, .. } = parse_one("add t k:0x1 a(port:2) = A") else {
             panic!()
         };
         assert_eq!(handle.as_deref(), Some("A"));
         assert_eq!(
-            one("check_counter cnt($A) packets >= 3"),
+            parse_one("check_counter cnt($A) packets >= 3"),
             Command::CheckCounter {
                 name: "cnt".into(),
                 index: "$A".into(),
@@ -376,7 +376,7 @@ mod tests {
             }
         );
         assert!(matches!(
-            one("check_counter cnt($A)"),
+            parse_one("check_counter cnt($A)"),
             Command::CheckCounter { check: None, .. }
         ));
     }

@@ -361,7 +361,7 @@ impl Walk<'_> {
             copy.egress = pipeline.take_steps().0;
             copy.log = self.log();
         }
-        copy.drop = Some(by(who, reason));
+        copy.drop = Some(drop_by(who, reason));
         self.trace.copies.push(copy);
     }
 
@@ -489,7 +489,7 @@ fn drop_by(by: &'static str, reason: DropReason) -> Drop {
 fn program(reason: DropReason, place: Option<Place>) -> Drop {
     Drop {
         place,
-        ..by("program", reason)
+        ..drop_by("program", reason)
     }
 }
 

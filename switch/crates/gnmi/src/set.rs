@@ -97,7 +97,7 @@ impl Draft<'_> {
     fn new(view: &View) -> Draft<'_> {
         Draft {
             view,
-            after: view.ports.iter().map(Candidate::of).collect(),
+            after: view.ports.iter().map(Candidate::new).collect(),
             named: BTreeMap::new(),
             leaves: 0,
         }

@@ -80,7 +80,7 @@ impl Arbiter {
                 if own != role {
                     return Err(Status::failed_precondition(format!(
                         "this stream has the {}; close it and open another one for the {}",
-                        shown(own),
+                        describe(own),
                         describe(role)
                     )));
                 }

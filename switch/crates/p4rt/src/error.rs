@@ -375,11 +375,11 @@ mod tests {
                 let bytes = metadata_bytes(&status);
                 assert!(bytes <= 8_192, "{all}: {bytes} bytes");
                 let details = details(&status);
-                assert!(told.len() <= all);
-                for (index, (code, _)) in told.iter().enumerate() {
+                assert!(details.len() <= all);
+                for (index, (code, _)) in details.iter().enumerate() {
                     assert_eq!(*code == invalid, refused.contains(&index), "[{index}]");
                 }
-                let whole = told.len() > refused[refused.len() - 1];
+                let whole = details.len() > refused[refused.len() - 1];
                 assert!(
                     whole || status.message().contains("; refused are "),
                     "{status:?}"
@@ -401,8 +401,8 @@ mod tests {
             "Write: 5 of 4000 refused; first [7]: no such entry; refused are 7-9, 2000, 3999"
         );
         let details = details(&status);
-        assert_eq!(told[7], (Code::NotFound as i32, "no such entry".to_owned()));
-        assert!(told.len() > 250, "{}", told.len());
+        assert_eq!(details[7], (Code::NotFound as i32, "no such entry".to_owned()));
+        assert!(details.len() > 250, "{}", details.len());
     }
 
     #[test]
@@ -413,7 +413,7 @@ mod tests {
             let status = batch_status("Write", &results, room).unwrap_err();
             assert!(metadata_bytes(&status) <= room.0 + 192);
             let details = details(&status).len();
-            assert!(told.abs_diff(listed) < 60, "{said:?}: {told}");
+            assert!(details.abs_diff(listed) < 60, "{said:?}: {details}");
         }
     }
 
@@ -421,9 +421,9 @@ mod tests {
     fn texts_are_shortened_before_anything_else() {
         let results = vec![Err(Refusal::invalid("x".repeat(400))); 100];
         let details = details(&batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err());
-        assert_eq!(told.len(), 100);
-        assert_eq!(told[0].1.len(), 400);
-        assert_eq!(told[99].1, "");
+        assert_eq!(details.len(), 100);
+        assert_eq!(details[0].1.len(), 400);
+        assert_eq!(details[99].1, "");
     }
 
     #[test]
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn the_middle_of_a_long_text_is_left_out() {
         let details = |text: &str| short(Status::not_found(text)).message().to_owned();
-        assert_eq!(told("no such place"), "no such place");
+        assert_eq!(details("no such place"), "no such place");
         let text = details(&format!("/a/{}: it is no number", "€".repeat(1 << 20)));
         assert!(text.starts_with("/a/€€"), "{text}");
         assert!(text.ends_with("€: it is no number"), "{text}");

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use v1model::Bits;
 
-use super::{known, preamble};
+use super::{list_known, preamble};
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4info::P4Info;

@@ -3,7 +3,7 @@
 
 use v1model::ActionCall;
 
-use crate::binding::{known, TableBinding};
+use crate::binding::{list_known, TableBinding};
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4info::action_ref::Scope;

@@ -3,7 +3,7 @@
 
 use v1model::{Bits, EntryKey, KeyMatch, MatchKind};
 
-use crate::binding::{known, FieldBinding, TableBinding};
+use crate::binding::{list_known, FieldBinding, TableBinding};
 use crate::bytestring;
 use crate::error::Refusal;
 use crate::proto::p4rt::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};

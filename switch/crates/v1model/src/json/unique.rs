@@ -5,7 +5,7 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fmt::Display;
 use std::hash::Hash;
 
-use super::{shown, Json, Load};
+use super::{shorten, Json, Load};
 
 /// The names or ids of one kind of objects.
 pub(crate) struct Unique<'a, K> {
@@ -32,7 +32,7 @@ impl<'a, K: Eq + Hash + Copy + Display> Unique<'a, K> {
             Entry::Occupied(first) => json.fail(format!(
                 "{} {} is declared a second time; the first is {}",
                 self.what,
-                shown(&key.to_string()),
+                shorten(&key.to_string()),
                 first.get().path()
             )),
         }
