@@ -12,6 +12,7 @@ from typing import Any
 
 import differences
 import forwarding
+import kernel_time
 import netsim
 import p4runtime
 import pipeline
@@ -38,6 +39,7 @@ def main() -> None:
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "pipeline alone": pipeline.bench,
         "virtual time": netsim.bench,
+        "Linux in virtual time": kernel_time.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
         "P4Runtime": lambda: p4runtime.bench(arguments.rounds),
         "links": lambda: wire.bench(arguments.seconds),

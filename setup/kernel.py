@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlane_hosts.variants import Variant, bpf_variants
+from fairlane_hosts.variants import bpf_variants
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ROOT / "hosts" / "kernel"
@@ -39,6 +39,7 @@ SAME_EVERYWHERE = {  # what a build writes into the kernel, which mixes it into 
     "KBUILD_BUILD_VERSION": "1",
     "LC_ALL": "C",
 }
+LIBBPF_HEADERS = ("bpf_core_read.h", "bpf_endian.h", "bpf_helpers.h")
 REGISTER = """
 static int __init fl_register(void) { return tcp_register_congestion_control(&FL_NAME); }
 late_initcall(fl_register);
@@ -124,21 +125,21 @@ def fetch_source() -> str:
     return f"{name} {version}"
 
 
-def senders() -> list[Variant]:
-    """The rows that are built in. ENA keeps what its receiver names in BPF maps, which no built-in sender can read."""
-    return [variant for variant in bpf_variants() if "ena" not in variant.programs]
-
-
 def sender_files() -> Iterator[tuple[str, str]]:
-    """Path under net/ipv4/fairlane and text of all that the senders are made of."""
+    """Path under net/ipv4/fairlane and text of all that the senders and host programs are made of."""
     hosts = ROOT / "hosts"
     for path in sorted((hosts / "cc").glob("*.h")):
         yield f"cc/{path.name}", path.read_text()
-    yield "bpf/sender.bpf.c", (hosts / "bpf" / "sender.bpf.c").read_text()
-    yield "bpf/tcp_core.bpf.h", (hosts / "bpf" / "tcp_core.bpf.h").read_text()
-    yield "bpf/kernel.bpf.h", (OURS / "kernel.bpf.h").read_text()
+    for path in sorted((hosts / "bpf").rglob("*.[ch]")):
+        if path.name != "kernel.bpf.h":
+            yield str(path.relative_to(hosts)), path.read_text()
+    for path, name in (("bpf/kernel.bpf.h", "kernel.bpf.h"), ("programs.h", "programs.h"), ("programs.c", "programs.c")):
+        yield path, (OURS / name).read_text()
+    for header in LIBBPF_HEADERS:
+        yield f"include/bpf/{header}", '#include "programs.h"\n'
+    yield "include/stddef.h", "#include <linux/stddef.h>\n"
     names = list[str]()
-    for variant in senders():
+    for variant in bpf_variants():
         name = variant.congestion_control
         definitions = {"FL_NAME": name, **variant.definitions}
         if variant.folder:
@@ -148,8 +149,8 @@ def sender_files() -> Iterator[tuple[str, str]]:
         lines = [f"#define {key} {value}" for key, value in definitions.items()]
         yield f"{name}.c", "\n".join([*lines, '#include "bpf/sender.bpf.c"', REGISTER])
         names.append(f"{name}.o")
-    includes = "ccflags-y := -I$(src)/cc -Wno-unused"  # a header of the user's own includes "tcp.h"
-    yield "Makefile", f"{includes}\nobj-y := {' '.join(names)}\n"
+    includes = "ccflags-y := -I$(src) -I$(src)/bpf -I$(src)/cc -I$(src)/include -Wno-unused"  # a header of the user's own includes "tcp.h"
+    yield "Makefile", f"{includes}\nobj-y := programs.o {' '.join(names)}\n"
 
 
 def write_senders() -> None:
@@ -219,7 +220,7 @@ def build_kernel() -> None:
         run("strip", "-o", partial, BUILD / "linux", log=log)
         partial.replace(kernel)
     seconds = round(time.monotonic() - started)
-    names = [variant.congestion_control for variant in senders()]
+    names = [variant.congestion_control for variant in bpf_variants()]
     about = {
         "tag": tag,
         "package": package,

@@ -41,6 +41,7 @@ struct inet_connection_sock {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	__u32 segs_in;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 data_segs_out;
@@ -63,6 +64,9 @@ struct tcp_sock {
 	__u32 srtt_us; // times 8
 	__u64 tcp_mstamp; // µs, of the newest event
 	__u32 rcv_nxt;
+	__u32 rcv_wup;
+	__u32 rcv_wnd;
+	__u32 write_seq;
 	__u8 ecn_flags;
 	__u32 mss_cache;
 	__u32 snd_wnd;

@@ -11,7 +11,7 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 
 from fairlane_lab.run_result import RunError
 
-AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"]
+AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp", "command"]
 Threshold = int | Literal["model", "auto"]
 FRAME_OVERHEAD_BYTES = 54
 """Ethernet, IPv4 and TCP headers without options."""
@@ -39,6 +39,10 @@ class App:
     shape: float = 1.2
     rate_bps: int = 0
     payload_bytes: int = 0
+    command: tuple[str, ...] = ()
+    """`command`: a static program and its arguments; `{sender}` and `{receiver}` are addresses, `{port}` the receiver's, `{seconds}` the flow's time."""
+    receiver_command: tuple[str, ...] = ()
+    """`command`: what the receiver runs, from before the run on."""
 
 
 @dataclass(frozen=True)

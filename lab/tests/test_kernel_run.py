@@ -3,18 +3,63 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, replace
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import kernel, sim
-from fairlane_lab.scenario import App, Flow
+from fairlane_lab.scenario import App, Change, Flow
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
-from sim_scenarios import RENO, VEGAS, scenario
+from sim_scenarios import RENO, VEGAS, cbr, scenario
 
 built = pytest.mark.skipif(not (BUILT / "linux").exists(), reason="no kernel is built: make kernel")
 RUN = scenario(RENO, VEGAS, duration_s=20.0, warmup_s=5.0, series=True)
+
+PROGRAM = r"""
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) { // PORT: receives; ADDRESS PORT: sends
+	struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[argc - 1]))};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	static char buffer[65536];
+
+	while (!strcmp(argv[1], "spin"))
+		;
+	while (!strcmp(argv[1], "eat"))
+		memset(malloc(1 << 20), 1, 1 << 20);
+	if (argc == 3) {
+		if (!inet_aton(argv[1], &peer.sin_addr) || connect(fd, (void *)&peer, sizeof(peer))) {
+			puts("no address");
+			return 3;
+		}
+		while (write(fd, buffer, sizeof(buffer)) > 0)
+			;
+		return 0;
+	}
+	if (bind(fd, (void *)&peer, sizeof(peer)) || listen(fd, 1))
+		return 4;
+	fd = accept(fd, 0, 0);
+	while (read(fd, buffer, sizeof(buffer)) > 0)
+		;
+	return 0;
+}
+"""
 
 
 def goodput_bps(result: RunResult) -> dict[str, float]:
@@ -34,25 +79,152 @@ def test_a_run_on_linux_is_the_same_twice_and_like_the_simulator_s() -> None:
     assert goodput_bps(another) != on_linux
 
 
+def digest(result: RunResult) -> str:
+    """Of all but wall time and the machine; nine digits, since the last ones of a mean are the processor's."""
+
+    def rounded(value: Any) -> Any:
+        if isinstance(value, float):
+            return float(f"{value:.9g}")
+        if isinstance(value, dict):
+            return {str(key): rounded(part) for key, part in value.items()}
+        return [rounded(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+    text = json.dumps(rounded(asdict(replace(result, wall_s=0.0, about={}))), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @built
-def test_what_this_runtime_has_not_is_said(tmp_path: Path) -> None:
-    web = Flow("w", "g", "h1", "h3", app=App("web", arrivals_per_s=1.0, mean_bytes=1000))
-    for flow, message in [
-        (web, "flow w: --runtime kernel has no application 'web' yet; it has greedy"),
-        (replace(RENO, variant="erto"), "loads no host programs yet (erto)"),
-        (replace(RENO, window_packets=20), "has no window_packets yet"),
-    ]:
-        with pytest.raises(RunError) as raised:
-            kernel.run(scenario(flow))
-        assert message in str(raised.value)
+@pytest.mark.timeout(100)
+def test_seed_and_scenario_decide_every_byte() -> None:
+    """Alone, in two processes, beside a busy process, and on the machine of whoever committed the reference."""
+    alone = digest(kernel.run(RUN))
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+                assert {digest(result) for result in pool.map(kernel.run, [RUN] * 4)} == {alone}
+        finally:
+            busy.kill()
+    reference = json.loads((REPOSITORY / "hosts" / "kernel" / "reference.json").read_text())
+    here = json.loads((BUILT / "linux.json").read_text())["sha256"]
+    if here != reference["kernel_sha256"]:
+        pytest.skip(f"another kernel than the reference's ({reference['package']}): this one is {here[:16]}")
+    assert alone == reference["result_sha256"]
+
+
+@built
+@pytest.mark.timeout(100)
+def test_applications_ask_for_the_same_on_linux_as_in_the_simulator() -> None:
+    web = App("web", arrivals_per_s=2.0, mean_bytes=8_000, distribution="pareto", max_bytes=100_000)
+    files = App("bytes", bytes=20_000, times=3, interval_s=4.0)
+    run = scenario(
+        Flow("bulk", "bulk", "h1", "h3", app=App("on_off", on_mean_s=1.0, off_mean_s=1.0)),
+        Flow("web", "web", "h2", "h3", app=web),
+        Flow("files", "files", "h2", "h3", app=files, start_s=2.0),
+        Flow("keys", "keys", "h2", "h3", app=App("interactive", bytes=200, interval_s=0.5)),
+        cbr("udp", "h1", 200_000),
+    )
+    on_linux, simulated = kernel.run(run), sim.run(run)
+
+    def asked(result: RunResult, flow: str) -> list[tuple[float, int]]:
+        in_time = [transfer for transfer in result.transfers if transfer.start_s < 15]  # the others may not have ended
+        return sorted((round(transfer.start_s, 6), transfer.bytes) for transfer in in_time if transfer.flow == flow)
+
+    for flow in ("web", "files", "keys"):
+        assert asked(on_linux, flow) == asked(simulated, flow), flow
+    rates, expected = goodput_bps(on_linux), goodput_bps(simulated)
+    assert rates["udp"] == pytest.approx(expected["udp"], rel=0.02)
+    assert 0.9 < rates["bulk"] / expected["bulk"] < 1.6  # Linux sends the 128 KiB that wait in the socket as well
+    assert all(transfer.completion_s > 0 for transfer in on_linux.transfers)
+    assert [t.packets for t in on_linux.transfers if t.flow == "files"] == [21, 21, 21]  # 20 of 1000 bytes, and the FIN
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "send.c").write_text(PROGRAM)
+    subprocess.run(["gcc", "-O0", "-static", "-o", "send", "send.c"], cwd=folder, check=True, timeout=60)
+    return folder / "send"
+
+
+@built
+@pytest.mark.timeout(100)
+def test_a_program_of_the_user_s_is_an_application(program: Path) -> None:
+    app = App("command", command=(str(program), "{receiver}", "{port}"), receiver_command=(str(program), "{port}"))
+    flow = Flow("own", "own", "h1", "h3", variant="reno", app=app)
+    result = kernel.run(scenario(flow))
+    assert goodput_bps(result)["own"] > 1_500_000
+    assert replace(kernel.run(scenario(flow)), wall_s=0.0) == replace(result, wall_s=0.0)
+    broken = replace(flow, app=replace(app, command=(str(program), "nowhere", "x")))
+    with pytest.raises(RunError, match="flow own: its command ended with exit code 3: no address"):
+        kernel.run(scenario(broken))
+    with pytest.raises(RunError, match="flow own: a command needs Linux hosts: --runtime kernel"):
+        sim.run(scenario(flow))
+
+
+@built
+@pytest.mark.timeout(100)
+def test_a_program_that_hangs_or_eats_ends_the_run(program: Path, tmp_path: Path) -> None:
+    flow = Flow("own", "own", "h1", "h3", variant="reno", app=App("command", command=(str(program), "eat")))
+    with pytest.raises(RunError, match="flow own: its command ended with signal"):
+        kernel.run(scenario(flow))
+    with pytest.raises(RunError, match="the machine of the hosts: .*2 s"):
+        spin(program, tmp_path, patience_s=2)
+    assert processes_in(tmp_path) == []
+
+
+@built
+@pytest.mark.timeout(100)
+def test_a_killed_run_leaves_no_machine(program: Path, tmp_path: Path) -> None:
+    run = get_context("spawn").Process(target=spin, args=(program, tmp_path))
+    run.start()
+    wait_until(lambda: len(processes_in(tmp_path)) > 1)
+    run.kill()
+    run.join(10)
+    wait_until(lambda: not processes_in(tmp_path))
+
+
+def spin(program: Path, folder: Path, patience_s: int = 60) -> None:
+    app = App("command", command=(str(program), "spin"))
+    run = scenario(Flow("own", "own", "h1", "h3", variant="reno", app=app))
+    sim.run(run, machine=replace(make_machine(folder), patience_s=patience_s))
+
+
+def processes_in(folder: Path) -> list[str]:
+    """What works in a machine's folder."""
+    found = list[str]()
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):
+            if link.readlink() == folder:
+                found.append(link.parent.name)
+    return found
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@built
+def test_host_programs_are_the_kernel_s() -> None:
+    """E-RTO answers a delay spike with new data; ENA names segments that a link corrupts."""
+    spike = scenario(replace(RENO, variant="erto"), changes=(Change(at_s=10.0, link="s1-s2", spike_s=2.0),))
+    assert kernel.run(spike).flows[0].counters["erto_probes"] > 0
+    noise = scenario(replace(RENO, variant="ena-reno"), changes=(Change(at_s=1.0, link="s1-s2", ber=1e-6),))
+    counters = kernel.run(noise).flows[0].counters
+    assert counters["ena_corrupted"] > 5
+    assert counters["ena_notified"] > 0
+
+
+def test_a_machine_without_a_folder_is_refused(tmp_path: Path) -> None:
     broken = Machine(tmp_path / "nowhere", cpu=None)
     with pytest.raises(RunError, match="the simulator refuses the configuration: machine"):
         sim.run(RUN, machine=broken)
 
 
 def test_without_a_kernel_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    monkeypatch.setattr(Machine.__init__, "__defaults__", (BUILT / "none", BUILT / "none", None))
+    monkeypatch.setattr(Machine.__init__, "__defaults__", (BUILT / "none", BUILT / "none", None, 60))
     with pytest.raises(
         RunError, match=r"there is no \.setup/kernel/none: `make kernel` builds the kernel of this runtime"
     ):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,16 @@ def test_a_topology_that_runs_is_passed_over(tmp_path: Path, monkeypatch: pytest
     fl_state.write("20", {"pids": [me.as_json()]})
     with claimed_instances(2, 20, 25) as found:
         assert found == [21, 22]
+
+
+def test_a_number_whose_interfaces_are_there_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with another state folder, or what was left of it: its network cannot be known from our run states."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "run"))
+    subprocess.run(
+        ["ip", "link", "add", "n52w0a", "type", "veth", "peer", "name", "n52s1-eth1"], check=True, timeout=10
+    )
+    try:
+        with claimed_instances(2, 52, 55) as found:
+            assert found == [53, 54]
+    finally:
+        subprocess.run(["ip", "link", "delete", "n52w0a"], check=True, timeout=10)

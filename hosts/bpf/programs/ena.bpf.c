@@ -7,24 +7,15 @@
 //   ena (sockops)      writes the option into ACKs while rcv_nxt <= the number; takes it from ACKs for senders
 //   ena_egress (tc)    where timestamps and SACK blocks fill the options, the last block gives its room
 // IPv4. Checksums on the wire must be real (offloads off). Not answered: fragments, IP options, segments without payload.
+#include "../kernel.bpf.h"
+
 #include "ena_checksum.bpf.h"
 #include "ena_socket.bpf.h"
 #include "ena_strays.bpf.h"
 
 #include <linux/pkt_cls.h>
 
-#include <bpf/bpf_core_read.h>
-
-char _license[] SEC("license") = "Dual MIT/GPL";
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct tcp_sock {
-	__u32 rcv_nxt;
-	__u32 rcv_wup;
-	__u32 rcv_wnd;
-	__u32 snd_una;
-};
-#pragma clang attribute pop
+SEC("license") char _license[] = "Dual MIT/GPL";
 
 #define OPTIONS_MAX 40
 #define OPTION_KIND 253 // RFC 6994

@@ -16,7 +16,9 @@
 #define CHUNK_BYTES 256u // bpf_csum_diff() takes 512 before 6.13
 #define SEGMENT_BYTES_MAX 9216u
 #define IP_FRAGMENT 0x3fff // more fragments, or an offset
+#ifndef GSO_IS_ON // built into a kernel
 #define GSO_IS_ON(skb) ((skb)->gso_size != 0)
+#endif
 
 struct segment {
 	__be32 saddr, daddr;
@@ -30,12 +32,12 @@ struct segment {
 struct chunk_buffer {
 	__u8 bytes[CHUNK_BYTES];
 };
-struct {
+SEC(".maps") struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct chunk_buffer);
-} chunks SEC(".maps");
+} chunks;
 
 static __always_inline __u16 checksum_fold(__s64 sum) {
 	__u64 folded = (__u32)sum;

@@ -32,12 +32,12 @@ struct ena_socket {
 	__u32 is_sender;
 };
 
-struct {
+SEC(".maps") struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct ena_socket);
-} shared_ena SEC(".maps");
+} shared_ena;
 
 static __always_inline void ena_count(const struct ena_socket *socket, enum ena_counter counter) {
 	if (socket->slot)

@@ -20,12 +20,12 @@ struct strays {
 	__u32 pending;
 };
 
-struct {
+SEC(".maps") struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct strays);
-} strays SEC(".maps");
+} strays;
 
 static __always_inline void stray_add(__u32 frame_bytes) {
 	__u32 zero = 0, place;

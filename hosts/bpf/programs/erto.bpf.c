@@ -11,11 +11,9 @@
 //
 // Only for sockets whose congestion control is E-RTO's or BCR's (its name ends in "erto" or "bcr"). An ordinary timeout
 // without new data, with a window that takes none, within a recovery (F-RTO would not judge), and from the fourth on.
-#include <linux/bpf.h>
+#include "../kernel.bpf.h"
 
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
 
 #include "host_slot.bpf.h"
 
@@ -25,30 +23,12 @@
 #define NAME_BYTES 16
 #define ERTO_TIMEOUTS 3
 #define CA_RECOVERY 3
-#define IPPROTO_TCP 6
+#define PROTOCOL_TCP 6
 #define IPV6_HEADER_BYTES 40
 
 enum { ERTO_PROBES, ERTO_ORDINARY };
 
-char _license[] SEC("license") = "Dual MIT/GPL";
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct inet_connection_sock {
-	__u8 icsk_ca_state : 5;
-};
-
-struct tcp_sock {
-	struct inet_connection_sock inet_conn;
-	__u32 segs_in;
-	__u32 snd_una;
-	__u32 snd_nxt;
-	__u32 snd_wnd;
-	__u32 write_seq;
-	__u32 mss_cache;
-};
-
-#pragma clang attribute pop
+SEC("license") char _license[] = "Dual MIT/GPL";
 
 struct timeout {
 	__u32 armed;   // the head's retransmission is to be dropped
@@ -57,12 +37,12 @@ struct timeout {
 	__u32 segs_in; // segments received until then: the retransmission is the timer's, not an ACK's
 };
 
-struct {
+SEC(".maps") struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct timeout);
-} timeouts SEC(".maps");
+} timeouts;
 
 static __always_inline int is_erto(struct bpf_sock_ops *skops) {
 	char name[NAME_BYTES] = {};
@@ -174,7 +154,7 @@ static __always_inline int read_seq(struct __sk_buff *skb, __u32 *seq) {
 		if (bpf_skb_load_bytes(skb, 6, &protocol, 1))
 			return 0;
 	}
-	if (protocol != IPPROTO_TCP || bpf_skb_load_bytes(skb, transport + 4, &raw, sizeof(raw)))
+	if (protocol != PROTOCOL_TCP || bpf_skb_load_bytes(skb, transport + 4, &raw, sizeof(raw)))
 		return 0;
 	*seq = bpf_ntohl(raw);
 	return 1;

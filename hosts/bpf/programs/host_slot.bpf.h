@@ -13,12 +13,12 @@
 #define HOST_SLOTS 256 // SLOTS of fairlane_hosts/host.py
 #define HOST_COUNTERS 16
 
-struct {
+SEC(".maps") struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, HOST_SLOTS * HOST_COUNTERS);
 	__type(key, __u32);
 	__type(value, __u64);
-} shared_count SEC(".maps");
+} shared_count;
 
 static __always_inline void host_count(__u32 slot, __u32 counter) {
 	__u32 key = slot * HOST_COUNTERS + counter;
@@ -29,12 +29,12 @@ static __always_inline void host_count(__u32 slot, __u32 counter) {
 }
 
 #ifndef HOST_SLOT_OF_SOCKET_ONLY // a congestion control has no host of its own
-struct {
+SEC(".maps") struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} host_slot SEC(".maps");
+} host_slot;
 
 static __always_inline __u32 host_slot_number(void) {
 	__u32 zero = 0, *slot = bpf_map_lookup_elem(&host_slot, &zero);

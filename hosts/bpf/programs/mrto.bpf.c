@@ -18,7 +18,7 @@
 
 enum { MRTO_SOCKETS };
 
-char _license[] SEC("license") = "Dual MIT/GPL";
+SEC("license") char _license[] = "Dual MIT/GPL";
 
 static __always_inline int ends_in_mrto(const char name[NAME_BYTES]) {
 #pragma unroll

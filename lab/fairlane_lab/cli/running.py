@@ -73,7 +73,7 @@ def run(
     with ExitStack() as stack:
         stop = stack.enter_context(stoppable())
         bar = stack.enter_context(_Bar())
-        virtual = RUNNERS["kernel" if selection.runtime == "kernel" else "sim"]
+        virtual = RUNNERS["sim" if selection.runtime == "mininet" else selection.runtime]
         pool = stack.enter_context(process_pool(virtual, jobs))
         for definition in definitions:
             folder = new_folder(definition.experiment.name, results)
@@ -98,6 +98,7 @@ def sweep(
     name: Annotated[str, typer.Argument(help="An experiment, or a file (.toml).")],
     scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler, such as tcp://host:8786.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes of this machine; default: the cores.", min=1)] = None,
+    runtime: RuntimeOption = "sim",
     seed: SeedOption = 1,
     repeats: RepeatsOption = None,
     values: SetOption = None,
@@ -108,20 +109,22 @@ def sweep(
     check: CheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run simulations on dask.distributed into one data set; goes on where it stopped, a failed run stops no other."""
+    """Run in virtual time on dask.distributed into one data set; goes on where it stopped, a failed run stops no other."""
     if scheduler is not None and workers is not None:
         fail("--workers is for a cluster of this machine; the one at --scheduler has its own")
     if scheduler is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", scheduler):
         fail(f"--scheduler {scheduler!r}: must be the address of a dask scheduler, such as tcp://host:8786")
-    selection = make_selection("sim", "embedded", seed, repeats, values, quick)
-    definition = find_experiments([name])[0]
+    selection = make_selection(runtime, "embedded", seed, repeats, values, quick)
+    if selection.runtime == "mininet":
+        fail("--runtime mininet has one machine to itself: `fairlane lab run`; a sweep runs in virtual time: sim or kernel")
+    definition = find_experiments([name], runtime)[0]
     _check_selections([definition], selection)
     where = folder or results_root() / definition.experiment.name / "sweep"
     if fresh and (aside := set_aside(where)):
         errors.print(f"set aside {aside}", style="dim", soft_wrap=True)
     campaign = Campaign(definition, selection, where)
     with stoppable() as stop, _Bar() as bar:
-        executor = dask_cluster(RUNNERS["sim"], scheduler, workers or (None if scheduler else cores()))
+        executor = dask_cluster(RUNNERS[selection.runtime], scheduler, workers or (None if scheduler else cores()))
         done = _run(campaign, executor, bar, stop)
         code = _finish(campaign, done, bar, plots, check, as_json)
     code = stop.exit_code if done.interrupted else code

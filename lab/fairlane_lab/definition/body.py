@@ -21,18 +21,20 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "web": ("arrivals_per_s", "mean_bytes"),
     "interactive": ("bytes", "interval_s"),
     "cbr_udp": ("rate_bps", "payload_bytes"),
+    "command": ("command",),
 }
 _MAY: dict[str, tuple[str, ...]] = {
     "bytes": ("times", "interval_s", "nodelay"),
     "on_off": ("distribution", "shape"),
     "web": ("distribution", "shape", "max_bytes"),
+    "command": ("receiver_command",),
 }
 
 
 class AppSpec(Strict):
     """`scenario.App`: what a flow's application does."""
 
-    kind: Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp"] = "greedy"
+    kind: Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp", "command"] = "greedy"
     bytes: Annotated[int, Field(gt=0)] | None = None
     times: Annotated[int, Field(ge=1, le=100_000)] | None = None
     nodelay: bool | None = None
@@ -46,6 +48,8 @@ class AppSpec(Strict):
     shape: Annotated[float, Field(gt=1)] | None = None
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     payload_bytes: Annotated[int, Field(ge=18, le=1472)] | None = None
+    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    receiver_command: tuple[str, ...] | None = None
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> AppSpec:

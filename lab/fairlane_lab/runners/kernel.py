@@ -18,6 +18,9 @@ def run(scenario: Scenario, progress: sim.Progress | None = None) -> RunResult:
     cores = os.sched_getaffinity(0)  # the simulation shares a core with the machine
     try:
         with tempfile.TemporaryDirectory(prefix="fairlane-kernel-") as folder:
-            return sim.run(scenario, progress, make_machine(Path(folder)))
+            machine = make_machine(Path(folder))
+            result = sim.run(scenario, progress, machine)
+            machine.check_programs()
+            return result
     finally:
         os.sched_setaffinity(0, cores)

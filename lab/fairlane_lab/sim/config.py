@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -127,15 +128,34 @@ class SimConfig:
             "stop_ns": None if flow.stop_s is None else _ns(flow.stop_s),
             "from_port": each.key.src_port,
             "to_port": each.key.dst_port,
-            "app": _app(flow.app),
+            "app": self._command(each) if flow.app.kind == "command" else _app(flow.app),
         }
         if real is not None:
             document["linux"] = real.flow(flow)
         elif each.key.protocol == TCP:
             document["tcp"] = tcp_object(flow, self.scenario.tcp)
+        if each.key.protocol == TCP:
             if read_interval_s := flow.tcp.get("read_interval_s", self.scenario.tcp.read_interval_s):
                 document["read_interval_ns"] = _ns(read_interval_s)
         return document
+
+    def _command(self, each: SimFlow) -> dict[str, Any]:
+        """A program of the user's. Raises RunError where there is none, or no Linux to run it."""
+        flow, key = each.flow, each.key
+        if self.machine is None:
+            raise RunError(f"flow {each.name}: a command needs Linux hosts: --runtime kernel")
+        seconds = (self.scenario.duration_s if flow.stop_s is None else flow.stop_s) - flow.start_s
+        words = {"sender": key.src, "receiver": key.dst, "port": key.dst_port, "seconds": f"{seconds:g}"}
+
+        def fill(command: tuple[str, ...]) -> list[str]:
+            if not command:
+                return []
+            program = shutil.which(command[0])
+            if program is None:
+                raise RunError(f"flow {each.name}: there is no program {command[0]!r}")
+            return [program, *(_filled(word, words) for word in command[1:])]
+
+        return {"kind": "command", "sender": fill(flow.app.command), "receiver": fill(flow.app.receiver_command)}
 
     def _sample(self) -> dict[str, Any]:
         ports = [{"switch": switch, "port": port} for switch, port in self.managed]
@@ -194,6 +214,12 @@ def _flows(scenario: Scenario, topology: fl_topology.Topology) -> Iterable[SimFl
             key = FiveTuple(source, target, protocol, FROM_PORT + index, TO_PORT)
             yield SimFlow(name, replace(flow, connections=1), key)
             index += 1
+
+
+def _filled(word: str, words: Mapping[str, Any]) -> str:
+    for name, value in words.items():
+        word = word.replace(f"{{{name}}}", str(value))
+    return word
 
 
 def _app(app: App) -> dict[str, Any]:

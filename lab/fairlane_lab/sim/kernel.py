@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairlane_hosts.programs import find_program
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Flow, Scenario, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
 from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, HostWish, RouteWish, Wishes, wishes
 
+PROGRAM_BITS = ("mrto", "erto", "ena")
+"""Host programs of the kernel in the order of `fairlane_programs` (hosts/kernel/programs.c)."""
+COUNTERS_OF_A_PROGRAM = 16
 BUILT = REPOSITORY / ".setup" / "kernel"
-APPLICATIONS = ("greedy",)
-"""Kinds that the guest has so far."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Machine:
     guest: Path = BUILT / "guest"
     cpu: int | None = None
     "The core that it shares with the simulation."
+    patience_s: int = 60
+    "Wall time within which it has to answer: a program that waits for nothing would hold virtual time for ever."
 
     def document(self, scenario: Scenario, sample_period_ns: int) -> dict[str, Any]:
         """The simulator's `machine` object."""
@@ -42,7 +47,32 @@ class Machine:
             "end_ns": round(scenario.duration_s * 1e9),
             "sample_ns": sample_period_ns,
             "cpu": self.cpu,
+            "patience_s": self.patience_s,
         }
+
+    def check_programs(self) -> None:
+        """Raises RunError with what a `command` application said that ended with a failure."""
+        for line in (self.folder / "events").read_text().splitlines():
+            _, flow, what, code = line.rsplit(" ", 3)
+            if what != "exit" or int(code) in (0, 256 + signal.SIGTERM):
+                continue
+            said = [file.read_text(errors="replace").strip() for file in sorted(self.folder.glob(f"{flow}-*.out"))]
+            how = f"exit code {code}" if int(code) < 256 else f"signal {int(code) - 256}"
+            raise RunError(f"flow {flow}: its command ended with {how}: {' '.join(filter(None, said))[-500:] or 'no output'}")
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """What the host programs of each host have counted until the last sample, by name."""
+        file = self.folder / "counters"
+        lines = file.read_text().splitlines() if file.exists() else []
+        found: dict[str, dict[str, int]] = {}
+        for host, bits, *numbers in map(str.split, lines):
+            found[host] = {
+                name: int(numbers[place * COUNTERS_OF_A_PROGRAM + index])
+                for place, program in enumerate(PROGRAM_BITS)
+                if int(bits) >> place & 1
+                for index, name in enumerate(find_program(program).counters)
+            }
+        return found
 
 
 def make_machine(folder: Path) -> Machine:
@@ -68,16 +98,8 @@ class KernelHosts:
 
     def __init__(self, scenario: Scenario, addresses: Mapping[str, str]) -> None:
         """`addresses` of the hosts, by name."""
-        for flow in scenario.flows:
-            if flow.app.kind not in APPLICATIONS:
-                raise RunError(
-                    f"flow {flow.name}: --runtime kernel has no application {flow.app.kind!r} yet; it has {', '.join(APPLICATIONS)}"
-                )
         self._scenario = scenario
         self._wishes: Wishes = wishes(scenario)
-        for (host, peer), route in self._wishes.routes.items():
-            if route.window_packets:
-                raise RunError(f"{host} to {peer}: --runtime kernel has no window_packets yet")
         self._addresses = addresses
 
     def host(self, name: str) -> dict[str, Any]:
@@ -85,16 +107,26 @@ class KernelHosts:
         wish = self._wishes.hosts.get(name)
         if wish is None:
             return {}
-        if wish.programs:
-            raise RunError(f"host {name}: --runtime kernel loads no host programs yet ({', '.join(wish.programs)})")
         routes = {peer: route for (host, peer), route in self._wishes.routes.items() if host == name}
         return {
-            "sysctls": [[f"net.ipv4.{key}", str(value)] for key, value in _sysctls(wish).items()],
+            "sysctls": [[f"net.ipv4.{key}", str(value)] for key, value in self._sysctls(name, wish).items()],
             "routes": [_route(self._addresses[peer], route) for peer, route in routes.items() if route != RouteWish()],
         }
 
+    def _sysctls(self, name: str, wish: HostWish) -> dict[str, Any]:
+        values: dict[str, Any] = {**wish.variant.sysctls, **wish.variant.optional_sysctls, **wish.sysctls}
+        for program in wish.programs:
+            values |= find_program(program).sysctls
+        if wish.programs:
+            values["fairlane_programs"] = sum(1 << PROGRAM_BITS.index(program) for program in wish.programs)
+        if any(flow.app.kind == "command" and flow.sender == name for flow in self._scenario.flows):
+            values["tcp_congestion_control"] = wish.variant.congestion_control
+        return values
+
     def flow(self, flow: Flow) -> dict[str, Any]:
         """The `linux` object of a flow."""
+        if flow.app.kind in UDP_KINDS:
+            return {}
         tcp = tcp_of(self._scenario, flow)
         return {
             "congestion_control": find_variant(flow.variant).congestion_control,
@@ -103,14 +135,11 @@ class KernelHosts:
         }
 
 
-def _sysctls(wish: HostWish) -> dict[str, int]:
-    return {**wish.variant.sysctls, **wish.variant.optional_sysctls, **wish.sysctls}
-
-
 def _route(address: str, route: RouteWish) -> dict[str, Any]:
     return {
         "to": address,
         "initcwnd": route.initial_window or None,
+        "cwnd": route.window_packets or None,
         "rto_min_ms": None if route.rto_min_s == DEFAULT_RTO_MIN_S else round(route.rto_min_s * 1000),
         "quickack": route.quick_ack,
     }

@@ -13,6 +13,7 @@ from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
 
+from fairlane_lab.host_counters import counters_of
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.measures import carried_bps, mean_between, recovery_s
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
@@ -83,9 +84,17 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
         greedy=flow.app.kind == "greedy",
         segments_sent=after["sent_segments"] - before["sent_segments"],
         window_reductions=after["window_reductions"] - before["window_reductions"] if is_tcp and not is_real else None,
-        counters={} if is_real else {name: after[name] - before[name] for name in COUNTERS if name in after},
+        counters=_counters(seen, each),
         **_after_spike(seen, columns, each),
     )
+
+
+def _counters(seen: Observed, each: SimFlow) -> dict[str, int]:
+    """Of the measured window; of real hosts, which count from their beginning, all."""
+    if (machine := seen.world.config.machine) is not None:
+        return counters_of(each.flow, seen.world.config.scenario.flows, machine.counters())
+    before, after = seen.before.flows[each.name], seen.after.flows[each.name]
+    return {name: after[name] - before[name] for name in COUNTERS if name in after}
 
 
 def _after_spike(seen: Observed, columns: Columns, each: SimFlow) -> dict[str, Any]:

@@ -7,8 +7,10 @@ A claim is a lock on a file beside the run states; it ends with its process, how
 from __future__ import annotations
 
 import fcntl
+import re
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.topology_scripts import fl_state
@@ -16,7 +18,7 @@ from fairlane_lab.topology_scripts import fl_state
 
 @contextmanager
 def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]:
-    """The lowest `count` numbers of `first`..`last` that no other process has claimed and no topology runs at. Raises RunError when there are too few."""
+    """The lowest `count` numbers of `first`..`last` that no other process has claimed and no topology runs at, by the run states or by its interfaces. Raises RunError when there are too few."""
     root = fl_state.state_root()
     root.mkdir(parents=True, exist_ok=True)
     found: list[int] = []
@@ -31,6 +33,8 @@ def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]
             stack.enter_context(file)
             if fl_state.running(str(number)):  # somebody's `make run`, or what a killed run left for `make stop`
                 continue
+            if fl_state.read(str(number)) is None and _has_interfaces(number):  # of a run with another state folder
+                continue
             found.append(number)
             if len(found) == count:
                 yield found
@@ -38,3 +42,8 @@ def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]
         raise RunError(
             f"only {len(found)} of {count} networks can be numbered: other runs have the rest of {first} to {last}"
         )
+
+
+def _has_interfaces(number: int) -> bool:
+    """Whether this machine has an interface of a topology with that number (docs/design.md, naming law)."""
+    return any(re.match(rf"n{number}\D", path.name) for path in Path("/sys/class/net").iterdir())

@@ -37,7 +37,7 @@ from fairlane_lab.run_result import (
 )
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, tcp_of
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
-from fairlane_lab.testbed.counters import counters_of
+from fairlane_lab.host_counters import counters_of
 from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 

@@ -5,9 +5,17 @@
 //! | module | idea |
 //! |---|---|
 //! | `network` | namespaces and interfaces |
-//! | `traffic` | sockets and their events |
+//! | `traffic` | the applications of the flows and their sockets, in one loop |
+//! | `connection` | the sending end of a connection |
+//! | `programs` | programs of the user's as applications |
+//! | `diag` | TCP_INFO of their connections |
+//! | `sockets` | what Linux alone says of a socket |
 
+mod connection;
+mod diag;
 mod network;
+mod programs;
+mod sockets;
 mod traffic;
 
 use network::Namespace;

@@ -236,10 +236,14 @@ fn add_route(name: &str, route: &Route) -> io::Result<()> {
     const RTA_DST: u16 = 1;
     const RTA_OIF: u16 = 4;
     const RTA_METRICS: u16 = 8;
+    const RTAX_LOCK: u16 = 1;
+    const RTAX_CWND: u16 = 7;
     const RTAX_INITCWND: u16 = 11;
     const RTAX_RTO_MIN: u16 = 13;
     const RTAX_QUICKACK: u16 = 15;
     let metrics = [
+        (RTAX_LOCK, route.cwnd.map(|_| 1 << RTAX_CWND)),
+        (RTAX_CWND, route.cwnd),
         (RTAX_INITCWND, route.initcwnd),
         (RTAX_RTO_MIN, route.rto_min_ms),
         (RTAX_QUICKACK, route.quickack.then_some(1)),

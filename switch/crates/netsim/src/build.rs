@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a checked configuration to the network.
 
-use crate::app::AppState;
 use crate::config::{Config, End, HostConfig, LinkSettings, SwitchConfig};
 use crate::error::ConfigError;
 use crate::fabric::{Actor, Fabric, Sink};
@@ -12,6 +11,7 @@ use crate::machine::{self, RealHosts};
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use crate::switch::Switch;
+use apps::AppState;
 use device::{Device, DeviceConfig};
 use std::collections::BTreeMap;
 use tcp::Addr;

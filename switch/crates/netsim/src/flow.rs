@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A flow: who sends to whom, its application and chance, the connection in use and what closed ones counted.
 
-use crate::app::AppState;
 use crate::calendar::EntityId;
-use crate::chance::Chance;
 use crate::results::FlowReport;
 use crate::sockets::Endpoint;
+use apps::{AppState, Chance, LaterPorts};
 use device::Nanos;
 use tcp::{Addr, TcpConfig};
-
-/// Ports of connections after the first: from here to the last one, then here again.
-const LATER_PORTS: std::ops::RangeInclusive<u16> = 20_000..=65_535;
-/// Between the first ports of two neighbours.
-const LATER_PORTS_STEP: usize = 100;
 
 pub(crate) struct Flow {
     /// The sending host.
@@ -30,7 +24,7 @@ pub(crate) struct Flow {
     pub(crate) entity: EntityId,
     /// Sender's end of the connection in use (of the latest one, for web).
     pub(crate) current: Option<u32>,
-    later_port: u16,
+    later_ports: LaterPorts,
     /// Of connections that are closed, and all that is not a connection's.
     pub(crate) counts: FlowReport,
 }
@@ -59,8 +53,6 @@ impl Flow {
             true => "udp",
             false => options.tcp.cc.as_str(),
         };
-        let ports = LATER_PORTS.len();
-        let later_port = LATER_PORTS.start() + (options.index * LATER_PORTS_STEP % ports) as u16;
         Flow {
             from: options.from,
             sender: options.sender,
@@ -71,7 +63,7 @@ impl Flow {
             sequence_numbers,
             entity,
             current: None,
-            later_port,
+            later_ports: LaterPorts::new(options.index),
             counts: FlowReport {
                 flow: options.name.to_owned(),
                 cc: cc.to_owned(),
@@ -82,23 +74,18 @@ impl Flow {
         }
     }
 
-    /// The port of the next connection to try; they come round after 45,536.
+    /// The port of the next connection to try.
     pub(crate) fn next_port(&mut self) -> u16 {
-        if !self.app.is_web() {
-            return self.sender.port;
+        match self.app.is_web() {
+            true => self.later_ports.take(),
+            false => self.sender.port,
         }
-        let port = self.later_port;
-        self.later_port = match port == *LATER_PORTS.end() {
-            true => *LATER_PORTS.start(),
-            false => port + 1,
-        };
-        port
     }
 
     /// How many ports there are to try.
     pub(crate) fn ports(&self) -> usize {
         match self.app.is_web() {
-            true => LATER_PORTS.len(),
+            true => LaterPorts::COUNT,
             false => 1,
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts with their sockets and flows: frames in, applications' steps and timers out.
 
-use crate::app::{Close, Step, Work};
 use crate::fabric::Fabric;
 use crate::flow::Flow;
 use crate::frame::{emit_udp, parse_udp, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
@@ -9,6 +8,7 @@ use crate::frames::FrameId;
 use crate::host::{Host, Taken, To};
 use crate::results::{FlowReport, HostReport, Transfer};
 use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
+use apps::{Close, Step, Work};
 use device::Nanos;
 use tcp::segment::Ecn;
 use tcp::{Addr, Connection, Damaged, ParseError, Segment, State};
@@ -298,7 +298,7 @@ impl Hosts {
         };
         fabric.calendar.set_after_action(state.entity, next);
         match step {
-            Step::Nothing => {}
+            Step::Nothing | Step::Run => {} // simulated hosts run no programs (config/check.rs)
             Step::Datagram(payload) => self.send_datagram(now, flow, payload, fabric),
             Step::Open { work, then_close } => self.open(now, flow, work, then_close, fabric),
             Step::Write(work) => {

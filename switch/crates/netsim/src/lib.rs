@@ -20,17 +20,13 @@
 //! | `hosts` | frames in, applications' steps and timers out |
 //! | `host`, `sockets`, `flow` | a host; the connections' ends and who takes what; a flow |
 //! | `machine` | real hosts: a User-mode Linux in the same calendar |
-//! | `app` | applications as state machines |
-//! | `chance` | the seeded generators of a flow |
 //! | `series` | samples in columns |
 //! | `results` | reports: flows, ports, links, hosts, switches, transfers |
 
 #![forbid(unsafe_code)]
 
-mod app;
 mod build;
 mod calendar;
-mod chance;
 pub mod config;
 mod error;
 mod fabric;

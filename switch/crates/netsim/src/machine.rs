@@ -8,8 +8,10 @@ use crate::config::{App, Config, FlowConfig, MachineConfig};
 use crate::error::ConfigError;
 use crate::fabric::Fabric;
 use crate::host::Host;
+use crate::results::Transfer;
 use crate::samples::{self, RealFlow, Samples};
 use device::Nanos;
+use std::path::Path;
 use std::time::Duration;
 use uml::plan::{self, Plan};
 use uml::{Machine, MachineError, Network, Options};
@@ -89,8 +91,10 @@ impl RealHosts {
     ) -> Result<RealHosts, ConfigError> {
         let hosts = real_hosts(config);
         let fault = |error: &dyn std::fmt::Display| ConfigError::new("machine", error.to_string());
-        let plan = serde_json::to_vec(&plan_of(config, settings, &hosts)).map_err(|e| fault(&e))?;
         let folder = settings.folder.clone();
+        let mut plan = plan_of(config, settings, &hosts);
+        copy_programs(&mut plan, &folder)?;
+        let plan = serde_json::to_vec(&plan).map_err(|e| fault(&e))?;
         std::fs::write(folder.join(PLAN), plan).map_err(|e| fault(&e))?;
         std::fs::copy(&settings.guest, folder.join(FIRST_PROGRAM)).map_err(|error| {
             let message = format!(
@@ -193,6 +197,16 @@ impl RealHosts {
         self.samples.flow(place)
     }
 
+    /// Transfers that have ended since the last call.
+    pub(crate) fn take_finished(&mut self) -> Vec<Transfer> {
+        self.samples.take_finished()
+    }
+
+    /// What was under way at the end.
+    pub(crate) fn unfinished_transfers(&self) -> &[Transfer] {
+        self.samples.unfinished()
+    }
+
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -213,6 +227,27 @@ impl RealHosts {
     fn reason(&self, otherwise: &str) -> String {
         std::fs::read_to_string(self.folder.join(FAILURE)).unwrap_or_else(|_| otherwise.to_owned())
     }
+}
+
+/// The programs of `command` applications into the machine's folder, and that into the plan.
+fn copy_programs(plan: &mut Plan, folder: &Path) -> Result<(), ConfigError> {
+    for flow in &mut plan.flows {
+        let App::Command(app) = &mut flow.app else {
+            continue;
+        };
+        for (role, words) in [("sender", &mut app.sender), ("receiver", &mut app.receiver)] {
+            let Some(program) = words.first_mut() else {
+                continue;
+            };
+            let copy = format!("{}-{role}", flow.name);
+            std::fs::copy(&*program, folder.join(&copy)).map_err(|error| {
+                let path = format!("flows[{}].app.{role}", flow.place);
+                ConfigError::new(path, format!("{program}: {error}"))
+            })?;
+            *program = format!("/{copy}");
+        }
+    }
+    Ok(())
 }
 
 /// Until the machine has nothing to do before instant 0.
@@ -257,15 +292,15 @@ fn plan_of(config: &Config, settings: &MachineConfig, hosts: &[usize]) -> Plan {
         receive_window_bytes: flow.linux.receive_window_bytes,
         start_ns: flow.start_ns,
         stop_ns: flow.stop_ns,
-        bytes: match &flow.app {
-            App::Bytes(app) => Some(app.bytes),
-            _ => None,
-        },
+        app: flow.app.clone(),
+        place: index,
+        read_interval_ns: flow.read_interval_ns,
     };
     Plan {
         start_ns: BOOT_NS,
         end_ns: settings.end_ns,
         sample_ns: settings.sample_ns,
+        seed: config.seed,
         hosts: hosts.iter().map(host).collect(),
         flows: flows
             .filter(|(place, _)| is_real(config, *place))

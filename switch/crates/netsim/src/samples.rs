@@ -1,76 +1,169 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the kernel says of flows between real hosts: the file of samples that the guest writes, read as it grows.
+//! What the guest reports of flows between real hosts: its files of samples and transfers, read as they grow.
 
 use crate::config::Config;
-use crate::results::FlowReport;
+use crate::results::{FlowReport, Transfer};
 use device::Nanos;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use uml::plan::SAMPLE_NUMBERS;
+use uml::plan::{self, SAMPLE_NUMBERS};
+use uml::tcp_info::TcpInfo;
 
 /// In the machine's folder.
 pub(crate) const FILE: &str = "samples";
 const NUMBER_BYTES: usize = 8;
+const TRANSFERS: &str = "transfers";
 /// `tcpi_bytes_acked` counts the SYN.
 const SYN_BYTES: u64 = 1;
 
-/// Offsets in `struct tcp_info` (include/uapi/linux/tcp.h); members are only ever added at its end.
-mod offset {
-    pub(super) const UNACKED: usize = 24;
-    pub(super) const SACKED: usize = 28;
-    pub(super) const LOST: usize = 32;
-    pub(super) const RETRANS: usize = 36;
-    pub(super) const RTT_US: usize = 68;
-    pub(super) const SND_SSTHRESH: usize = 76;
-    pub(super) const SND_CWND: usize = 80;
-    pub(super) const TOTAL_RETRANS: usize = 100;
-    pub(super) const BYTES_ACKED: usize = 120;
-    pub(super) const DATA_SEGS_OUT: usize = 156;
-    pub(super) const TOTAL_RTO: usize = 240;
-    /// Behind the last of these.
-    pub(super) const END: usize = 242;
+/// What connections have counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    acked_bytes: u64,
+    sent_segments: u64,
+    retransmits: u64,
+    timeouts: u64,
 }
 
-/// The last sample of a flow between real hosts; zeros before the first.
+impl Counts {
+    fn add(&mut self, other: Counts) {
+        self.acked_bytes += other.acked_bytes;
+        self.sent_segments += other.sent_segments;
+        self.retransmits += other.retransmits;
+        self.timeouts += other.timeouts;
+    }
+}
+
+/// What the last samples say of a flow between real hosts; zeros before the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RealFlow {
-    pub(crate) acked_bytes: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) sent_segments: u64,
-    pub(crate) retransmits: u64,
-    pub(crate) timeouts: u64,
+    /// Of connections that are closed.
+    closed: Counts,
+    open: BTreeMap<u64, Counts>,
+    connections: u64,
+    completed: u64,
+    received_bytes: u64,
+    datagrams: u64,
+    congestion_control: String,
+    /// Of the latest connection.
     pub(crate) srtt_ns: Nanos,
     pub(crate) cwnd_packets: u32,
     pub(crate) ssthresh_packets: u32,
     pub(crate) in_flight: u32,
-    congestion_control: String,
-    connections: u64,
 }
 
 impl RealFlow {
+    /// Of all connections so far.
+    fn counts(&self) -> Counts {
+        let mut counts = self.closed;
+        self.open.values().for_each(|open| counts.add(*open));
+        counts
+    }
+
+    pub(crate) fn acked_bytes(&self) -> u64 {
+        self.counts().acked_bytes
+    }
+
     /// Puts what is known into a flow's report.
     pub(crate) fn show_in(&self, report: &mut FlowReport) {
-        report.acked_bytes = self.acked_bytes;
+        let counts = self.counts();
+        report.acked_bytes = counts.acked_bytes;
         report.received_bytes = self.received_bytes;
-        report.sent_segments = self.sent_segments;
-        report.retransmits = self.retransmits;
-        report.timeouts = self.timeouts;
+        report.sent_segments = counts.sent_segments + self.datagrams;
+        report.retransmits = counts.retransmits;
+        report.timeouts = counts.timeouts;
         report.srtt_ns = self.srtt_ns;
         report.cwnd_packets = self.cwnd_packets;
         report.connections = self.connections;
-        report.cc.clone_from(&self.congestion_control);
+        report.completed = self.completed;
+        if !self.congestion_control.is_empty() {
+            report.cc.clone_from(&self.congestion_control);
+        }
+    }
+
+    /// `numbers` of a sample, and TCP_INFO.
+    fn take(&mut self, numbers: [u64; SAMPLE_NUMBERS], info: Option<TcpInfo<'_>>) {
+        let [_, _, connection, received, datagrams, is_last, _] = numbers;
+        self.received_bytes = received;
+        self.datagrams = datagrams;
+        let Some(info) = info else {
+            return;
+        };
+        let counts = Counts {
+            acked_bytes: info.bytes_acked().saturating_sub(SYN_BYTES),
+            sent_segments: info.data_segments_out().into(),
+            retransmits: info.retransmits().into(),
+            timeouts: info.timeouts().into(),
+        };
+        match is_last {
+            0 => {
+                self.open.insert(connection, counts);
+            }
+            _ => {
+                self.open.remove(&connection);
+                self.closed.add(counts);
+            }
+        }
+        if connection + 1 >= self.connections {
+            self.connections = connection + 1;
+            self.srtt_ns = Nanos::from(info.srtt_us()) * 1000;
+            self.cwnd_packets = info.cwnd_packets();
+            self.ssthresh_packets = info.ssthresh_packets();
+            self.in_flight = info.in_flight();
+        }
+    }
+}
+
+/// A file that the guest writes, read as it grows.
+struct Growing {
+    name: &'static str,
+    file: Option<File>,
+    /// What has come and was not taken yet.
+    unread: Vec<u8>,
+}
+
+impl Growing {
+    fn new(name: &'static str) -> Growing {
+        Growing {
+            name,
+            file: None,
+            unread: Vec::new(),
+        }
+    }
+
+    /// All that has come; `take` gives what it leaves.
+    fn read(
+        &mut self,
+        folder: &Path,
+        take: impl FnOnce(&[u8]) -> io::Result<usize>,
+    ) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => match File::open(folder.join(self.name)) {
+                Ok(file) => self.file.insert(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            },
+        };
+        file.read_to_end(&mut self.unread)?;
+        let left = take(&self.unread)?;
+        self.unread.drain(..self.unread.len() - left);
+        Ok(())
     }
 }
 
 pub(crate) struct Samples {
-    file: Option<File>,
-    /// Bytes of a sample of which the end is missing.
-    unread: Vec<u8>,
+    samples: Growing,
+    transfer_lines: Growing,
     /// By the guest's number of a flow: its place in the configuration.
     places: Vec<usize>,
     /// By place in the configuration; None: it is simulated.
     flows: Vec<Option<RealFlow>>,
+    names: Vec<String>,
+    finished: Vec<Transfer>,
+    unfinished: Vec<Transfer>,
 }
 
 impl Samples {
@@ -86,78 +179,104 @@ impl Samples {
             });
         }
         Samples {
-            file: None,
-            unread: Vec::new(),
+            samples: Growing::new(FILE),
+            transfer_lines: Growing::new(TRANSFERS),
             places,
             flows,
+            names: config.flows.iter().map(|flow| flow.name.clone()).collect(),
+            finished: Vec::new(),
+            unfinished: Vec::new(),
         }
     }
 
-    /// The last sample of a flow, by its place in the configuration; None: it is simulated.
+    /// A flow, by its place in the configuration; None: it is simulated.
     pub(crate) fn flow(&self, place: usize) -> Option<&RealFlow> {
         self.flows.get(place)?.as_ref()
+    }
+
+    /// Transfers that have ended since the last call.
+    pub(crate) fn take_finished(&mut self) -> Vec<Transfer> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// What was under way at the end.
+    pub(crate) fn unfinished(&self) -> &[Transfer] {
+        &self.unfinished
     }
 
     /// Takes in what the guest has written since.
     ///
     /// # Errors
-    /// The file cannot be read, or holds something else.
+    /// A file cannot be read, or holds something else.
     pub(crate) fn read(&mut self, folder: &Path) -> io::Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => match File::open(folder.join(FILE)) {
-                Ok(file) => self.file.insert(file),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(error),
-            },
-        };
-        file.read_to_end(&mut self.unread)?;
-        let mut rest = self.unread.as_slice();
-        while let Some((numbers, later)) = rest.split_at_checked(SAMPLE_NUMBERS * NUMBER_BYTES) {
-            let number = |index: usize| u64_at(numbers, index * NUMBER_BYTES);
-            let Some((info, later)) = later.split_at_checked(number(3) as usize) else {
-                break;
-            };
-            let place = self.places.get(number(1) as usize);
-            let flow = place.and_then(|place| self.flows[*place].as_mut());
-            match flow {
-                Some(flow) if info.len() >= offset::END => take(flow, number(2), info),
-                _ => return Err(io::Error::other("no sample of a flow")),
+        let (places, flows) = (&self.places, &mut self.flows);
+        self.samples.read(folder, |mut rest| {
+            while let Some((head, later)) = rest.split_at_checked(SAMPLE_NUMBERS * NUMBER_BYTES) {
+                let numbers: [u64; SAMPLE_NUMBERS] =
+                    std::array::from_fn(|index| u64_at(head, index * NUMBER_BYTES));
+                let info_bytes = numbers[SAMPLE_NUMBERS - 1] as usize;
+                let Some((info, later)) = later.split_at_checked(info_bytes) else {
+                    break;
+                };
+                let place = places.get(numbers[1] as usize);
+                match (
+                    place.and_then(|place| flows[*place].as_mut()),
+                    TcpInfo::new(info),
+                ) {
+                    (Some(flow), info) if info.is_some() || info_bytes == 0 => {
+                        flow.take(numbers, info)
+                    }
+                    _ => return Err(io::Error::other("no sample of a flow")),
+                }
+                rest = later;
             }
-            rest = later;
+            Ok(rest.len())
+        })?;
+        let mut lines = Vec::new();
+        self.transfer_lines.read(folder, |rest| {
+            let whole = rest
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |end| end + 1);
+            for line in rest[..whole].split_inclusive(|byte| *byte == b'\n') {
+                lines.push(serde_json::from_slice::<plan::Transfer>(line)?);
+            }
+            Ok(rest.len() - whole)
+        })?;
+        lines.iter().try_for_each(|line| self.take_transfer(line))
+    }
+
+    fn take_transfer(&mut self, line: &plan::Transfer) -> io::Result<()> {
+        let place = self.places.get(line.flow).copied();
+        let Some((place, flow)) =
+            place.and_then(|place| Some((place, self.flows[place].as_mut()?)))
+        else {
+            return Err(io::Error::other("no transfer of a flow"));
+        };
+        let transfer = Transfer {
+            flow: self.names[place].clone(),
+            start_ns: line.start_ns,
+            end_ns: line.end_ns,
+            bytes: line.bytes,
+            retransmits: line.retransmits,
+            first_sent_ns: line.first_sent_ns,
+            segments: line.segments,
+        };
+        match line.is_finished {
+            true => {
+                flow.completed += 1;
+                self.finished.push(transfer);
+            }
+            false => self.unfinished.push(transfer),
         }
-        let left = rest.len();
-        self.unread.drain(..self.unread.len() - left);
         Ok(())
     }
-}
-
-fn take(flow: &mut RealFlow, received_bytes: u64, info: &[u8]) {
-    let number = |offset: usize| u32_at(info, offset);
-    flow.connections = 1;
-    flow.received_bytes = received_bytes;
-    flow.acked_bytes = u64_at(info, offset::BYTES_ACKED).saturating_sub(SYN_BYTES);
-    flow.sent_segments = number(offset::DATA_SEGS_OUT).into();
-    flow.retransmits = number(offset::TOTAL_RETRANS).into();
-    flow.timeouts =
-        u16::from_le_bytes([info[offset::TOTAL_RTO], info[offset::TOTAL_RTO + 1]]).into();
-    flow.srtt_ns = Nanos::from(number(offset::RTT_US)) * 1000;
-    flow.cwnd_packets = number(offset::SND_CWND);
-    flow.ssthresh_packets = number(offset::SND_SSTHRESH);
-    let left_out = number(offset::SACKED) + number(offset::LOST);
-    flow.in_flight = (number(offset::UNACKED) + number(offset::RETRANS)).saturating_sub(left_out);
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(number)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(number)
+    u64::from_ne_bytes(number)
 }
 
 #[cfg(test)]
@@ -165,15 +284,22 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn sample(flow: u64, received: u64, cwnd: u32) -> Vec<u8> {
-        let mut info = vec![0u8; offset::END + 6];
-        info[offset::SND_CWND..offset::SND_CWND + 4].copy_from_slice(&cwnd.to_le_bytes());
-        info[offset::BYTES_ACKED..offset::BYTES_ACKED + 8].copy_from_slice(&1001u64.to_le_bytes());
-        info[offset::TOTAL_RTO] = 3;
-        let numbers = [7, flow, received, info.len() as u64];
-        let mut bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    fn sample(flow: u64, connection: u64, is_last: u64, received: u64, cwnd: u32) -> Vec<u8> {
+        let mut info = vec![0u8; 248];
+        info[80..84].copy_from_slice(&cwnd.to_le_bytes());
+        info[120..128].copy_from_slice(&1001u64.to_le_bytes());
+        info[240] = 3;
+        let numbers: [u64; SAMPLE_NUMBERS] =
+            [7, flow, connection, received, 0, is_last, info.len() as u64];
+        let mut bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_ne_bytes()).collect();
         bytes.extend(info);
         bytes
+    }
+
+    fn report(samples: &Samples, place: usize) -> FlowReport {
+        let mut report = FlowReport::default();
+        samples.flow(place).unwrap().show_in(&mut report);
+        report
     }
 
     #[test]
@@ -190,17 +316,30 @@ mod tests {
         assert!(samples.flow(0).is_none());
         assert_eq!(samples.flow(1).unwrap().cwnd_packets, 0);
         let mut file = File::create(folder.join(FILE)).unwrap();
-        let second = sample(0, 500, 20);
-        file.write_all(&sample(0, 100, 10)).unwrap();
+        let second = sample(0, 0, 1, 500, 20);
+        file.write_all(&sample(0, 0, 0, 100, 10)).unwrap();
         file.write_all(&second[..40]).unwrap();
         samples.read(&folder).unwrap();
         assert_eq!(samples.flow(1).unwrap().cwnd_packets, 10);
         file.write_all(&second[40..]).unwrap();
         samples.read(&folder).unwrap();
-        let real = samples.flow(1).unwrap();
+        let real = report(&samples, 1);
         assert_eq!((real.cwnd_packets, real.received_bytes), (20, 500));
         assert_eq!((real.acked_bytes, real.timeouts), (1000, 3));
-        file.write_all(&sample(5, 0, 0)).unwrap();
+        file.write_all(&sample(0, 1, 0, 600, 5)).unwrap();
+        samples.read(&folder).unwrap();
+        let real = report(&samples, 1);
+        assert_eq!(
+            (real.acked_bytes, real.connections, real.cwnd_packets),
+            (2000, 2, 5)
+        );
+        let mut transfers = File::create(folder.join(TRANSFERS)).unwrap();
+        let line = r#"{"flow": 0, "start_ns": 1, "first_sent_ns": 2, "end_ns": 3, "bytes": 1000, "retransmits": 0, "segments": 2, "is_finished": true}"#;
+        write!(transfers, "{line}\n{}", &line[..30]).unwrap();
+        samples.read(&folder).unwrap();
+        assert_eq!(report(&samples, 1).completed, 1);
+        assert_eq!(samples.take_finished()[0].flow, "real");
+        file.write_all(&sample(5, 0, 0, 0, 0)).unwrap();
         assert!(samples.read(&folder).is_err(), "there is no such flow");
         std::fs::remove_dir_all(&folder).unwrap();
     }

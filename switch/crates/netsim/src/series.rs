@@ -138,7 +138,7 @@ impl Sampler {
                 push(real.cwnd_packets.into());
                 push(real.ssthresh_packets.into());
                 push(real.srtt_ns);
-                push(real.acked_bytes);
+                push(real.acked_bytes());
                 push(real.in_flight.into());
                 continue;
             }

@@ -103,10 +103,16 @@ impl Simulation {
             }
         }
         self.now = self.now.max(t);
+        self.read_machine();
+        self.now
+    }
+
+    /// Takes in what the real hosts have reported.
+    fn read_machine(&mut self) {
         if let Some(machine) = &mut self.machine {
             machine.read_samples();
+            self.hosts.transfers.extend(machine.take_finished());
         }
-        self.now
     }
 
     /// One event; the switch that it touched.
@@ -128,10 +134,8 @@ impl Simulation {
             }
             Actor::Changes => self.change(),
             Actor::Sampler => {
+                self.read_machine();
                 if let Some(sampler) = &mut self.sampler {
-                    if let Some(machine) = &mut self.machine {
-                        machine.read_samples();
-                    }
                     let machine = self.machine.as_deref();
                     sampler.sample(self.now, &self.switches, &self.hosts, machine);
                     let next = sampler.next(self.now);
@@ -420,7 +424,11 @@ impl Simulation {
 
     /// Files (`bytes` applications) that are under way now.
     pub fn unfinished_transfers(&self) -> Vec<Transfer> {
-        self.hosts.unfinished_transfers(self.now())
+        let mut found = self.hosts.unfinished_transfers(self.now());
+        if let Some(machine) = &self.machine {
+            found.extend_from_slice(machine.unfinished_transfers());
+        }
+        found
     }
 
     /// Columns of samples by name, all of the same length; the first is `t_ns`. None without `sample`.

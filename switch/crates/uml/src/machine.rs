@@ -79,9 +79,12 @@ impl Machine {
         let listener = listen(&folder, NETWORK_SOCKET)?;
         let console = File::create(folder.join(CONSOLE)).map_err(system("making the console"))?;
         let errors = console.try_clone().map_err(system("making the console"))?;
-        let mut command = Command::new("setarch");
+        // It ends with this thread, however that ends, and its processes with it.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
         // Without randomised addresses: they change the size of its memory by a page.
-        command.args(["x86_64", "-R"]).arg(kernel).args([
+        command.args(["setarch", "x86_64", "-R"]);
+        command.arg(kernel).args([
             &format!("mem={}M", options.memory_mb),
             "root=fairlane",
             "rootfstype=hostfs",
@@ -107,7 +110,7 @@ impl Machine {
             .stdin(Stdio::null())
             .stdout(console)
             .stderr(errors);
-        let mut child = command.spawn().map_err(system("starting setarch"))?;
+        let mut child = command.spawn().map_err(system("starting setpriv"))?;
         let mut events = [PollFd::new(&time, PollFlags::IN)];
         let timeout = timespec(options.patience);
         let ready = poll(&mut events, Some(&timeout)).map_err(system("poll"))?;
@@ -234,11 +237,12 @@ impl Machine {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(system("poll")(error)),
                 Ok(0) => {
+                    self.exit = end(&mut self.child);
                     return Err(MachineError::Hangs {
                         waited_s: self.patience.as_secs(),
                         at_s: self.calendar.now()? as f64 / 1e9,
                         console: console_tail(&self.folder),
-                    })
+                    });
                 }
                 Ok(_) => {}
             }
@@ -312,12 +316,12 @@ impl Drop for Machine {
 }
 
 /// Ends the kernel with the processes that it made; their group is its own.
-fn end(child: &mut Child) {
+fn end(child: &mut Child) -> Option<ExitStatus> {
     if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
         // An error means that they have ended.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
-    let _ = child.wait();
+    child.wait().ok()
 }
 
 /// A socket in the folder, however long the folder's path is.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the guest is to do: `plan.json` in its root directory. Both sides know it.
 
+use apps::App;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
@@ -12,9 +13,12 @@ pub const SAMPLE_EARLY_NS: u64 = 10_000;
 /// |---|---|
 /// | 0 | instant of the experiment, ns |
 /// | 1 | flow, by its place in the plan |
-/// | 2 | bytes that the receiving application has read |
-/// | 3 | bytes of TCP_INFO |
-pub const SAMPLE_NUMBERS: usize = 4;
+/// | 2 | connection of that flow, from 0 |
+/// | 3 | bytes that the flow's receiving application has read, over all connections |
+/// | 4 | datagrams that the flow has sent |
+/// | 5 | 1: the connection is closed |
+/// | 6 | bytes of TCP_INFO; 0 of UDP |
+pub const SAMPLE_NUMBERS: usize = 7;
 
 /// The whole run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -26,6 +30,8 @@ pub struct Plan {
     pub end_ns: u64,
     /// TCP_INFO of every flow each so often, `SAMPLE_EARLY_NS` before; null: never.
     pub sample_ns: Option<u64>,
+    /// Of all chance of the applications.
+    pub seed: u64,
     /// In the order of the interfaces.
     pub hosts: Vec<Host>,
     pub flows: Vec<Flow>,
@@ -51,6 +57,8 @@ pub struct Route {
     pub to: Ipv4Addr,
     /// First congestion window, packets.
     pub initcwnd: Option<u32>,
+    /// Largest congestion window (`cwnd lock`), packets.
+    pub cwnd: Option<u32>,
     pub rto_min_ms: Option<u32>,
     /// Every segment is acknowledged at once.
     #[serde(default)]
@@ -74,8 +82,32 @@ pub struct Flow {
     /// The receiver's window at most; null: the kernel tunes it.
     pub receive_window_bytes: Option<u32>,
     pub start_ns: u64,
-    /// Nothing is written any more from then on; null: until the end.
+    /// When the application stops; null: never.
     pub stop_ns: Option<u64>,
-    /// Then it closes; null: greedy.
-    pub bytes: Option<u64>,
+    pub app: App,
+    /// In the experiment: ports of its transfers follow from it.
+    pub place: usize,
+    /// The receiving application reads so long after the first byte that it has not read yet; 0: at once.
+    pub read_interval_ns: u64,
+}
+
+/// A line of the file `transfers`, JSON: one of a `bytes`, `web` or `interactive` application that has ended, or what was under way
+/// at the end.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// By its place in the plan.
+    pub flow: usize,
+    /// When the application asked, before the handshake.
+    pub start_ns: u64,
+    /// When its first byte was written, after the handshake; `start_ns` before that.
+    pub first_sent_ns: u64,
+    /// When its last byte was acknowledged.
+    pub end_ns: u64,
+    /// Of one that is not finished: those that are acknowledged.
+    pub bytes: u64,
+    pub retransmits: u64,
+    /// Segments with data or FIN that left for it, retransmissions too.
+    pub segments: u64,
+    pub is_finished: bool,
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Linux hosts and a FIFO: 2 Mbit/s and 50 packets towards the last host, 2 ms to every host. Skipped without `make kernel`.
 
+use apps::App;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -168,12 +169,15 @@ fn plan(senders: &[&str], seconds: u64) -> Plan {
         receive_window_bytes: None,
         start_ns: 0,
         stop_ns: None,
-        bytes: None,
+        app: App::Greedy,
+        place: index,
+        read_interval_ns: 0,
     };
     Plan {
         start_ns: START_NS,
         end_ns: seconds * 1_000_000_000,
         sample_ns: Some(1_000_000_000),
+        seed: 1,
         hosts: (0..=last).map(host).collect(),
         flows: senders.iter().enumerate().map(flow).collect(),
     }

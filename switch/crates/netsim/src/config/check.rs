@@ -167,7 +167,7 @@ impl Config {
         Ok(())
     }
 
-    /// Real hosts need a machine, and each of their flows another real host and an application that the guest has.
+    /// Real hosts need a machine, and each of their flows another real host.
     fn check_machine(&self) -> Checked {
         let is_linux = |name: &str| {
             let mut hosts = self.hosts.iter();
@@ -188,14 +188,9 @@ impl Config {
                 );
                 return Err(ConfigError::new(format!("{here}.to"), message));
             }
-            let once = |app: &super::Bytes| app.times == 1 && !app.nodelay;
-            let runs = match &flow.app {
-                App::Greedy => true,
-                App::Bytes(app) => once(app),
-                _ => false,
-            };
-            if ends[0] && !runs {
-                let message = "real hosts run greedy, and bytes once without nodelay".to_owned();
+            if !ends[0] && matches!(flow.app, App::Command(_)) {
+                let message =
+                    "is a program, and the hosts are simulated: give them `linux`".to_owned();
                 return Err(ConfigError::new(format!("{here}.app"), message));
             }
             if !ends[0] && flow.linux != LinuxFlow::default() {
@@ -367,6 +362,13 @@ fn check_app(here: &str, app: &App) -> Checked {
     };
     match app {
         App::Greedy => Ok(()),
+        App::Command(app) => match app.sender.first() {
+            Some(_) => Ok(()),
+            None => {
+                let allowed = "the file of a static program, then its arguments";
+                Err(ConfigError::value(format!("{here}.sender"), "[]", allowed))
+            }
+        },
         App::Bytes(app) => {
             positive("bytes", app.bytes)?;
             positive("times", app.times)?;

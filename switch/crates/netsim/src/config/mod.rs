@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What there is and what happens: the JSON of docs/design-lab.md, read and checked as a whole before anything is built.
 
-mod app;
 mod change;
 mod check;
 mod link;
 mod node;
 
-pub use app::{App, Bytes, CbrUdp, Distribution, Interactive, OnOff, Web};
+pub use apps::{App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Web};
 pub use change::{Change, PortSample, RegisterSample, Sample};
 pub use link::{Direction, End, LinkConfig, LinkSettings};
 pub use node::{
@@ -111,7 +110,7 @@ impl Config {
 
 fn at_its_path(error: &serde_path_to_error::Error<serde_json::Error>) -> ConfigError {
     let (path, message) = (error.path().to_string(), error.inner().to_string());
-    let inner = message.strip_prefix(app::WITHIN);
+    let inner = message.strip_prefix(apps::PATH_GOES_ON);
     match inner.and_then(|inner| inner.split_once(": ")) {
         Some((key, message)) => ConfigError::new(format!("{path}.{key}"), message),
         None => ConfigError::new(path, message),

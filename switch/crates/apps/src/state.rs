@@ -3,13 +3,13 @@
 
 use crate::chance::Chance;
 use crate::config::{App, Distribution};
-use device::Nanos;
+use crate::Nanos;
 
 const NS_PER_S: f64 = 1e9;
 
 /// What an application wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub enum Work {
     /// As much as the connection takes, until told to be quiet.
     Greedy,
     /// Bytes whose time until the last is acknowledged counts.
@@ -18,7 +18,7 @@ pub(crate) enum Work {
 
 /// When an application closes a connection that it opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Close {
+pub enum Close {
     Never,
     /// With the last byte that it writes.
     Written,
@@ -28,7 +28,7 @@ pub(crate) enum Close {
 
 /// What an application does at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     Nothing,
     /// Opens a connection and writes.
     Open {
@@ -41,11 +41,13 @@ pub(crate) enum Step {
     Quiet,
     /// Sends a datagram with this payload.
     Datagram(usize),
+    /// Starts its program.
+    Run,
 }
 
 /// An application at work.
 #[derive(Clone, Debug)]
-pub(crate) struct AppState {
+pub struct AppState {
     app: App,
     /// When it started, and steps since.
     started: Nanos,
@@ -53,7 +55,7 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
-    pub(crate) fn new(app: App, start: Nanos) -> AppState {
+    pub fn new(app: App, start: Nanos) -> AppState {
         AppState {
             app,
             started: start,
@@ -61,12 +63,12 @@ impl AppState {
         }
     }
 
-    pub(crate) fn is_udp(&self) -> bool {
+    pub fn is_udp(&self) -> bool {
         matches!(self.app, App::CbrUdp(_))
     }
 
     /// True when each of many transfers has a connection of its own.
-    pub(crate) fn is_web(&self) -> bool {
+    pub fn is_web(&self) -> bool {
         match &self.app {
             App::Web(_) => true,
             App::Bytes(app) => app.times > 1,
@@ -75,12 +77,12 @@ impl AppState {
     }
 
     /// True when what is not finished at the end is told of.
-    pub(crate) fn is_file(&self) -> bool {
+    pub fn is_file(&self) -> bool {
         matches!(self.app, App::Bytes(_))
     }
 
     /// Does the step that is due at `now`; returns it and the instant of the next one.
-    pub(crate) fn step(&mut self, now: Nanos, chance: &mut Chance) -> (Step, Option<Nanos>) {
+    pub fn step(&mut self, now: Nanos, chance: &mut Chance) -> (Step, Option<Nanos>) {
         let step = self.steps;
         self.steps += 1;
         let first = step == 0;
@@ -100,6 +102,7 @@ impl AppState {
                 let next = more.then(|| now.saturating_add(app.interval_ns));
                 (Step::Open { work, then_close }, next)
             }
+            App::Command(_) => (Step::Run, None),
             App::OnOff(app) => {
                 let on = step.is_multiple_of(2);
                 let mean = if on { app.on_mean_ns } else { app.off_mean_ns };

@@ -7,12 +7,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A sub-stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(Xoshiro256PlusPlus);
+pub struct Chance(Xoshiro256PlusPlus);
 
 impl Chance {
     /// The application's and the initial sequence numbers' streams of the flow `name`: they depend on the run's seed and
     /// this name only, so a flow that is added changes nothing for the others.
-    pub(crate) fn of_flow(seed: u64, name: &str) -> (Chance, Chance) {
+    pub fn of_flow(seed: u64, name: &str) -> (Chance, Chance) {
         let seed = traffic::derived_seed(seed, &format!("flow/{name}"));
         let app = Xoshiro256PlusPlus::seed_from_u64(seed);
         // A jump is 2^128 draws: the sub-streams never meet.
@@ -22,7 +22,7 @@ impl Chance {
     }
 
     /// 32 random bits.
-    pub(crate) fn bits32(&mut self) -> u32 {
+    pub fn bits32(&mut self) -> u32 {
         (self.0.next_u64() >> 32) as u32
     }
 
@@ -32,7 +32,7 @@ impl Chance {
     }
 
     /// A positive number with this mean: one draw, whatever the distribution. `shape` is Pareto's.
-    pub(crate) fn draw(&mut self, distribution: Distribution, mean: f64, shape: f64) -> f64 {
+    pub fn draw(&mut self, distribution: Distribution, mean: f64, shape: f64) -> f64 {
         let u = self.unit_above_zero();
         match distribution {
             Distribution::Fixed => mean,

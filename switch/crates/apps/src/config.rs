@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a flow's application does: one kind, with the settings of that kind only.
 
-use device::Nanos;
+use crate::Nanos;
 use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Display;
 
 /// How a random size or time is distributed around its mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
     /// Always the mean.
@@ -20,7 +20,8 @@ pub enum Distribution {
 }
 
 /// An application.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum App {
     /// Always has something to send.
     Greedy,
@@ -29,10 +30,11 @@ pub enum App {
     Web(Web),
     Interactive(Interactive),
     CbrUdp(CbrUdp),
+    Command(Command),
 }
 
 /// A file of `bytes`, then FIN; `times` of them, each on a connection of its own, one asked for each `interval_ns`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bytes {
     pub bytes: u64,
@@ -46,7 +48,7 @@ pub struct Bytes {
 }
 
 /// Greedy while on, silent while off.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
     pub on_mean_ns: Nanos,
@@ -58,7 +60,7 @@ pub struct OnOff {
 }
 
 /// Poisson arrivals of transfers, each on a connection of its own.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
     pub arrivals_per_s: f64,
@@ -73,7 +75,7 @@ pub struct Web {
 }
 
 /// A message of `bytes` each `interval_ns` on one connection.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interactive {
     pub bytes: u64,
@@ -81,12 +83,22 @@ pub struct Interactive {
 }
 
 /// UDP datagrams at a constant rate.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CbrUdp {
     /// Of payload.
     pub rate_bps: u64,
     pub payload_bytes: u64,
+}
+
+/// Programs of the user's, of real hosts: the first word is a static program's file, the others are its arguments.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    pub sender: Vec<String>,
+    /// Started before the experiment; empty: none.
+    #[serde(default)]
+    pub receiver: Vec<String>,
 }
 
 fn default_shape() -> f64 {
@@ -97,7 +109,7 @@ fn once() -> u64 {
     1
 }
 
-const KINDS: &str = "greedy, bytes, on_off, web, interactive, cbr_udp";
+const KINDS: &str = "greedy, bytes, on_off, web, interactive, cbr_udp, command";
 
 // By hand, so that an error within names its key: an internally tagged enum would lose the path.
 impl<'de> Deserialize<'de> for App {
@@ -113,6 +125,7 @@ impl<'de> Deserialize<'de> for App {
             Some("web") => settings_of(settings).map(App::Web),
             Some("interactive") => settings_of(settings).map(App::Interactive),
             Some("cbr_udp") => settings_of(settings).map(App::CbrUdp),
+            Some("command") => settings_of(settings).map(App::Command),
             _ => Err(within(
                 "kind",
                 format_args!("{kind} is not allowed; allowed: {KINDS}"),
@@ -134,9 +147,9 @@ fn settings_of<T: DeserializeOwned, E: Error>(settings: Map<String, Value>) -> R
     })
 }
 
-/// Begins the message of an error whose path goes on: `Config::from_json` joins both.
-pub(super) const WITHIN: char = '\u{1}';
+/// Begins the message of an error whose path goes on within the application: `PATH: MESSAGE` follows.
+pub const PATH_GOES_ON: char = '\u{1}';
 
 fn within<E: Error>(path: &str, message: impl Display) -> E {
-    E::custom(format!("{WITHIN}{path}: {message}"))
+    E::custom(format!("{PATH_GOES_ON}{path}: {message}"))
 }

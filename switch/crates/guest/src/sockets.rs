@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sockets and what Linux alone says of them: TCP_INFO, and which byte was acknowledged when.
+
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// More than any kernel's struct tcp_info.
+const TCP_INFO_BYTES_MAX: usize = 512;
+pub const TCP_NOTSENT_LOWAT: libc::c_int = 25;
+const ERROR_QUEUE_BYTES: usize = 512;
+/// Where `ee_origin`, `ee_info` and `ee_data` are in struct sock_extended_err.
+const EE_ORIGIN: usize = 4;
+const EE_INFO: usize = 8;
+const EE_DATA: usize = 12;
+
+pub fn tcp_socket() -> io::Result<OwnedFd> {
+    socket(SocketType::STREAM)
+}
+
+/// A UDP socket at an address of its host.
+pub fn udp_socket(at: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = socket(SocketType::DGRAM)?;
+    net::bind(&socket, &at)?;
+    Ok(socket)
+}
+
+fn socket(kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(net::socket_with(AddressFamily::INET, kind, flags, None)?)
+}
+
+/// A socket that takes connections of a port.
+pub fn listen(port: u16, options: impl FnOnce(&OwnedFd) -> io::Result<()>) -> io::Result<OwnedFd> {
+    const BACKLOG: i32 = 1024;
+    let listener = tcp_socket()?;
+    sockopt::set_socket_reuseaddr(&listener, true)?;
+    options(&listener)?;
+    net::bind(&listener, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+    net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// The next `close` sends a reset: what is not sent yet is not sent.
+pub fn reset_on_close(socket: &OwnedFd) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(
+        socket,
+        Some(std::time::Duration::ZERO),
+    )?)
+}
+
+/// An option of IPPROTO_TCP that is a number.
+pub fn set_tcp_option(socket: &OwnedFd, option: libc::c_int, value: u32) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, option, value)
+}
+
+fn set_option(
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: u32,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads the four bytes of `value`.
+    let code = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_ref(&value).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    match code {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// TCP_INFO of a connection.
+pub fn tcp_info(socket: &OwnedFd) -> io::Result<Vec<u8>> {
+    let mut info = vec![0u8; TCP_INFO_BYTES_MAX];
+    let mut len = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes into `info`.
+    let code = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &mut len,
+        )
+    };
+    if code != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    info.truncate(len as usize);
+    Ok(info)
+}
+
+/// From now on the error queue says when each write was acknowledged (Documentation/networking/timestamping.rst). Bytes count from
+/// here, so `connect` was called already.
+pub fn report_acknowledgments(socket: &OwnedFd) -> io::Result<()> {
+    const OPT_ID_TCP: u32 = 1 << 16;
+    let flags = libc::SOF_TIMESTAMPING_TX_ACK
+        | libc::SOF_TIMESTAMPING_SOFTWARE
+        | libc::SOF_TIMESTAMPING_OPT_ID
+        | libc::SOF_TIMESTAMPING_OPT_TSONLY
+        | OPT_ID_TCP;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
+}
+
+/// How many bytes of the stream the oldest report on the error queue says were acknowledged; None: it is empty.
+pub fn next_acknowledged(socket: &OwnedFd) -> Option<u64> {
+    loop {
+        let mut control = [0u64; ERROR_QUEUE_BYTES / size_of::<u64>()]; // aligned as cmsghdr is
+                                                                        // SAFETY: a msghdr of zeros is one without buffers.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = ERROR_QUEUE_BYTES as _;
+        // SAFETY: `message` points to `control`, which lives on; the kernel writes at most its length.
+        let code =
+            unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &mut message, libc::MSG_ERRQUEUE) };
+        if code < 0 {
+            return None;
+        }
+        // SAFETY: the kernel has written whole control messages, and their length.
+        unsafe {
+            let mut next = libc::CMSG_FIRSTHDR(&message);
+            while let Some(header) = next.as_ref() {
+                if (header.cmsg_level, header.cmsg_type) == (libc::IPPROTO_IP, libc::IP_RECVERR) {
+                    let error = std::slice::from_raw_parts(
+                        libc::CMSG_DATA(next),
+                        EE_DATA + size_of::<u32>(),
+                    );
+                    if let Some(bytes) = acknowledged(error) {
+                        return Some(bytes);
+                    }
+                }
+                next = libc::CMSG_NXTHDR(&message, next);
+            }
+        }
+    }
+}
+
+/// What a sock_extended_err says; None: something else.
+fn acknowledged(error: &[u8]) -> Option<u64> {
+    const ORIGIN_TIMESTAMPING: u8 = 4;
+    const SCM_TSTAMP_ACK: u32 = 2;
+    let number = |at: usize| Some(u32::from_ne_bytes(error.get(at..at + 4)?.try_into().ok()?));
+    let is_ack =
+        *error.get(EE_ORIGIN)? == ORIGIN_TIMESTAMPING && number(EE_INFO)? == SCM_TSTAMP_ACK;
+    Some(u64::from(number(EE_DATA)?) + 1).filter(|_| is_ack)
+}
