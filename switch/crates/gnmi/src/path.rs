@@ -380,8 +380,7 @@ mod tests {
 
     #[test]
     fn keys_are_compared() {
-        let pattern =
-            Pattern::parse(None, &parse("/interfaces/interface[name=s1-eth3]")).unwrap();
+        let pattern = Pattern::parse(None, &parse("/interfaces/interface[name=s1-eth3]")).unwrap();
         let node = &nodes()[0];
         let key = |name: &'static str| move |_| Some(Cow::Borrowed(name));
         assert!(pattern.matches(node, &key("s1-eth3")));

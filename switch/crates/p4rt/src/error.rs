@@ -27,7 +27,9 @@ impl MetadataRoom {
     pub fn from_client(bytes: Option<u32>) -> MetadataRoom {
         MetadataRoom(match bytes {
             // One that was told otherwise says a quarter more than it was told.
-            Some(bytes) if bytes > DEFAULT_HEADER_LIST_BYTES => (bytes as usize / 5 * 4).min(ROOM_BYTES_MAX),
+            Some(bytes) if bytes > DEFAULT_HEADER_LIST_BYTES => {
+                (bytes as usize / 5 * 4).min(ROOM_BYTES_MAX)
+            }
             _ => ROOM_BYTES_DEFAULT,
         })
     }
@@ -371,7 +373,8 @@ mod tests {
                 for index in &refused {
                     results[*index] = Err(Refusal::invalid(text.clone()));
                 }
-                let status = batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
+                let status =
+                    batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err();
                 let bytes = metadata_bytes(&status);
                 assert!(bytes <= 8_192, "{all}: {bytes} bytes");
                 let details = details(&status);
@@ -401,7 +404,10 @@ mod tests {
             "Write: 5 of 4000 refused; first [7]: no such entry; refused are 7-9, 2000, 3999"
         );
         let details = details(&status);
-        assert_eq!(details[7], (Code::NotFound as i32, "no such entry".to_owned()));
+        assert_eq!(
+            details[7],
+            (Code::NotFound as i32, "no such entry".to_owned())
+        );
         assert!(details.len() > 250, "{}", details.len());
     }
 
@@ -420,7 +426,8 @@ mod tests {
     #[test]
     fn texts_are_shortened_before_anything_else() {
         let results = vec![Err(Refusal::invalid("x".repeat(400))); 100];
-        let details = details(&batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err());
+        let details =
+            details(&batch_status("Write", &results, MetadataRoom::from_client(None)).unwrap_err());
         assert_eq!(details.len(), 100);
         assert_eq!(details[0].1.len(), 400);
         assert_eq!(details[99].1, "");

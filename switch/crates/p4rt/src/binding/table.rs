@@ -158,7 +158,8 @@ fn bind_table(
     let size = number("size", table.size, most).map_err(|e| e.with_place(&place))?;
     unique(table.action_refs.iter().map(|a| a.id))
         .map_err(|e| e.with_place(&format!("{place}: actions")))?;
-    let fields = bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.with_place(&place))?;
+    let fields =
+        bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.with_place(&place))?;
     let mut bound = Vec::with_capacity(table.action_refs.len());
     for reference in &table.action_refs {
         let action = actions.get(&reference.id).ok_or_else(|| {
@@ -168,7 +169,8 @@ fn bind_table(
             ))
         })?;
         bound.push(
-            bind_action(info, action, reference.scope(), id, pipeline).map_err(|e| e.with_place(&place))?,
+            bind_action(info, action, reference.scope(), id, pipeline)
+                .map_err(|e| e.with_place(&place))?,
         );
     }
     let mut resources = table.direct_resource_ids.iter();
@@ -231,7 +233,8 @@ fn bind_fields(
     unique(fields.iter().map(|f| f.id)).map_err(|e| e.with_place("match fields"))?;
     let mut bound: Vec<FieldBinding> = Vec::with_capacity(fields.len());
     for (field, key) in fields.iter().zip(keys) {
-        let kind = field_kind(field).map_err(|e| e.with_place(&format!("match field {}", field.name)))?;
+        let kind =
+            field_kind(field).map_err(|e| e.with_place(&format!("match field {}", field.name)))?;
         let optional_as_ternary = kind == MatchKind::Optional && key.kind == MatchKind::Ternary;
         if kind != key.kind && !optional_as_ternary {
             return Err(Refusal::invalid(format!(

@@ -37,7 +37,8 @@ pub fn decode(table: &TableBinding, action: &Action, place: Place) -> Result<Act
         }
         _ => {}
     }
-    let at = |e: Refusal, name: &str| e.with_place(&format!("action {}: parameter {name}", bound.name));
+    let at =
+        |e: Refusal, name: &str| e.with_place(&format!("action {}: parameter {name}", bound.name));
     let mut args = vec![None; bound.params.len()];
     for param in &action.params {
         let Some(index) = bound.params.iter().position(|p| p.id == param.param_id) else {

@@ -71,8 +71,8 @@ pub fn plan_counter(
     let (table, target) = table_of(binding, entry.table_entry.as_ref(), true)?;
     let change = match &entry.data {
         Some(data) => {
-            let (packets, bytes) =
-                array::counter_data(data).map_err(|e| e.with_place(&format!("table {}", table.name)))?;
+            let (packets, bytes) = array::counter_data(data)
+                .map_err(|e| e.with_place(&format!("table {}", table.name)))?;
             Change::Counter(packets, bytes)
         }
         None => Change::Nothing,

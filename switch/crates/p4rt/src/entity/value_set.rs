@@ -49,7 +49,8 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &ValueSetEntry) -> Result<Valu
         }
         members.push(fields);
     }
-    let members = ValueSet::from_members(&set.schema, members).map_err(|e| Refusal::from(e).with_place(&place))?;
+    let members = ValueSet::from_members(&set.schema, members)
+        .map_err(|e| Refusal::from(e).with_place(&place))?;
     Ok(ValueSetOp {
         id: set.id,
         value_set: set.value_set,

@@ -105,7 +105,8 @@ impl Reader {
     {
         for array in arrays.wanted(id)? {
             let index = index.filter(|_| id != 0);
-            let cells = array::cells(index, size(array)).map_err(|e| e.with_place(&arrays.place(array)))?;
+            let cells =
+                array::cells(index, size(array)).map_err(|e| e.with_place(&arrays.place(array)))?;
             for cells in pieces(cells) {
                 let (first, read) = (cells.start, read(array));
                 let values = self

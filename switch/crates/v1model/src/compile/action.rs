@@ -131,13 +131,19 @@ impl Compiler<'_> {
             }
             "count" => {
                 count(2)?;
-                let array = self.reader.names.counter(&typed_value(&p[0], "counter_array")?)?;
+                let array = self
+                    .reader
+                    .names
+                    .counter(&typed_value(&p[0], "counter_array")?)?;
                 let (counter, index) = (array.id, self.slot(e, &p[1])?);
                 e.op(Op::Count { counter, index });
             }
             "execute_meter" => {
                 count(3)?;
-                let array = self.reader.names.meter(&typed_value(&p[0], "meter_array")?)?;
+                let array = self
+                    .reader
+                    .names
+                    .meter(&typed_value(&p[0], "meter_array")?)?;
                 let (meter, index) = (array.id, self.slot(e, &p[1])?);
                 let beyond = self.emitted(Skip::if_beyond(e, index, array.size))?;
                 self.narrow_result(e, &p[2], Some(beyond), |d, w| Op::Meter {

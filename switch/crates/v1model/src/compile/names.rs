@@ -98,7 +98,8 @@ impl Names {
             if json.bool_or("is_direct", false)? {
                 continue;
             }
-            let array = Array::from_json(&json, schema.counters.len(), "counter", 0, Counters::bytes)?;
+            let array =
+                Array::from_json(&json, schema.counters.len(), "counter", 0, Counters::bytes)?;
             self.counters.insert(name.clone(), array);
             schema.counters.push(CounterSchema {
                 id: CounterId(array.id.into()),
