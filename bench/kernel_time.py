@@ -32,7 +32,7 @@ FAST_S = 10.0
 def two_flows() -> Scenario:
     """Reno and Vegas at 2 Mbit/s behind Qthresh, four real hosts."""
     points = expand(load("qthresh-table1"), Selection(runtime="kernel"))
-    chosen = next(point for point in points if "2M" in point.point and point.control.kind == "qthresh")
+    chosen = next(point for point in points if "2M" in point.point and point.control.scheme == "qthresh")
     return replace(chosen, duration_s=LONG_S, warmup_s=10.0, series=False)
 
 
@@ -78,11 +78,35 @@ def bench() -> dict[str, Any]:
     loss = mean(together) / mean(run["wall_s"] for run in alone)
     memory_mb = max(run["kernel_mb"] + run["grown_mb"] for run in [*alone, *fast])
     rows = [
-        _row("Linux in virtual time, 2 flows at 2 Mbit/s through P4, virtual to wall", speed, "x", f">= {TWO_FLOWS_AIM:.0f}", mean(speed) >= TWO_FLOWS_AIM),
+        _row(
+            "Linux in virtual time, 2 flows at 2 Mbit/s through P4, virtual to wall",
+            speed,
+            "x",
+            f">= {TWO_FLOWS_AIM:.0f}",
+            mean(speed) >= TWO_FLOWS_AIM,
+        ),
         _row("Linux in virtual time, a frame", frame_ms, "ms", f"<= {FRAME_AIM_MS}", mean(frame_ms) <= FRAME_AIM_MS),
-        _row("Linux in virtual time, 17 flows at 100 Mbit/s, virtual to wall", fast_speed, "x", f">= {GIGABIT_TENTH_AIM:.0f}", mean(fast_speed) >= GIGABIT_TENTH_AIM),
-        _row("Linux in virtual time, a run beside another on the other core", [loss], "x", f"<= {LOSS_AIM}", loss <= LOSS_AIM),
-        _row("Linux in virtual time, memory of a run", [memory_mb], "MB", f"< {MEMORY_AIM_MB:.0f}", memory_mb < MEMORY_AIM_MB),
+        _row(
+            "Linux in virtual time, 17 flows at 100 Mbit/s, virtual to wall",
+            fast_speed,
+            "x",
+            f">= {GIGABIT_TENTH_AIM:.0f}",
+            mean(fast_speed) >= GIGABIT_TENTH_AIM,
+        ),
+        _row(
+            "Linux in virtual time, a run beside another on the other core",
+            [loss],
+            "x",
+            f"<= {LOSS_AIM}",
+            loss <= LOSS_AIM,
+        ),
+        _row(
+            "Linux in virtual time, memory of a run",
+            [memory_mb],
+            "MB",
+            f"< {MEMORY_AIM_MB:.0f}",
+            memory_mb < MEMORY_AIM_MB,
+        ),
     ]
     return {"rows": rows, "raw": {"kernel_time": {"alone": alone, "together_wall_s": together, "many_flows": fast}}}
 

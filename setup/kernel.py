@@ -133,7 +133,11 @@ def sender_files() -> Iterator[tuple[str, str]]:
     for path in sorted((hosts / "bpf").rglob("*.[ch]")):
         if path.name != "kernel.bpf.h":
             yield str(path.relative_to(hosts)), path.read_text()
-    for path, name in (("bpf/kernel.bpf.h", "kernel.bpf.h"), ("programs.h", "programs.h"), ("programs.c", "programs.c")):
+    for path, name in (
+        ("bpf/kernel.bpf.h", "kernel.bpf.h"),
+        ("programs.h", "programs.h"),
+        ("programs.c", "programs.c"),
+    ):
         yield path, (OURS / name).read_text()
     for header in LIBBPF_HEADERS:
         yield f"include/bpf/{header}", '#include "programs.h"\n'

@@ -10,6 +10,9 @@ from types import MappingProxyType
 from .bpf import Hook
 from .errors import HostsError
 
+COUNTERS_MAX = 16
+"""Of one program (HOST_COUNTERS in bpf/programs/host_slot.bpf.h)."""
+
 
 @dataclass(frozen=True)
 class Counter:
@@ -31,10 +34,12 @@ class HostProgram:
     """File in `bpf/programs/`."""
     what: str
     """One sentence."""
+    bit: int
+    """Of `net.ipv4.fairlane_programs` in `--runtime kernel`, where it is built in (hosts/kernel/programs.c)."""
     parts: Mapping[str, Hook]
     """Where each BPF program of the object runs, by its name; at least one at the cgroup."""
     counters: Mapping[str, Counter] = field(default_factory=lambda: MappingProxyType({}))
-    """Its counters by name, in the order of `shared_count` (bpf/programs/host_slot.bpf.h); at most 16."""
+    """Its counters by name, in the order of `shared_count` (bpf/programs/host_slot.bpf.h); at most `COUNTERS_MAX`."""
     sysctls: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """`net.ipv4.*` of the host's namespace that it needs; put back when it goes."""
     kernel: tuple[int, int] = (5, 15)
@@ -55,6 +60,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="ena",
         source="ena.bpf.c",
         what="Error Notification ACK: finds and names corrupted segments as a receiver, takes the names as a sender",
+        bit=2,
         parts=MappingProxyType(
             {"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS}
         ),
@@ -75,6 +81,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="erto",
         source="erto.bpf.c",
         what="E-RTO: the first three timeouts in a row of an E-RTO or BCR socket send new data instead of the head",
+        bit=1,
         parts=MappingProxyType({"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS}),
         counters=MappingProxyType(
             {
@@ -88,6 +95,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         name="mrto",
         source="mrto.bpf.c",
         what="sets the RTO floor of sockets whose congestion control is an MRTO one as low as the kernel goes",
+        bit=0,
         parts=MappingProxyType({"mrto": Hook.SOCKET}),
         counters=MappingProxyType({"mrto_sockets": Counter("sockets with the short timer")}),
     ),

@@ -116,7 +116,9 @@ def sweep(
         fail(f"--scheduler {scheduler!r}: must be the address of a dask scheduler, such as tcp://host:8786")
     selection = make_selection(runtime, "embedded", seed, repeats, values, quick)
     if selection.runtime == "mininet":
-        fail("--runtime mininet has one machine to itself: `fairlane lab run`; a sweep runs in virtual time: sim or kernel")
+        fail(
+            "--runtime mininet has one machine to itself: `fairlane lab run`; a sweep runs in virtual time: sim or kernel"
+        )
     definition = find_experiments([name], runtime)[0]
     _check_selections([definition], selection)
     where = folder or results_root() / definition.experiment.name / "sweep"

@@ -134,9 +134,9 @@ class SimConfig:
             document["linux"] = real.flow(flow)
         elif each.key.protocol == TCP:
             document["tcp"] = tcp_object(flow, self.scenario.tcp)
-        if each.key.protocol == TCP:
-            if read_interval_s := flow.tcp.get("read_interval_s", self.scenario.tcp.read_interval_s):
-                document["read_interval_ns"] = _ns(read_interval_s)
+        read_interval_s = flow.tcp.get("read_interval_s", self.scenario.tcp.read_interval_s)
+        if read_interval_s and each.key.protocol == TCP:
+            document["read_interval_ns"] = _ns(read_interval_s)
         return document
 
     def _command(self, each: SimFlow) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _app(app: App) -> dict[str, Any]:
     random_size = {"distribution": app.distribution, "shape": app.shape}
     own: dict[str, Any] = {}
     match app.kind:
-        case "greedy":
+        case "greedy" | "command":  # a command's fields need the addresses: SimConfig
             pass
         case "bytes":
             own = {"bytes": app.bytes}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_hosts.programs import find_program
+from fairlane_hosts.programs import COUNTERS_MAX, PROGRAMS, find_program
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.paths import REPOSITORY
@@ -19,9 +19,6 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
 from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, HostWish, RouteWish, Wishes, wishes
 
-PROGRAM_BITS = ("mrto", "erto", "ena")
-"""Host programs of the kernel in the order of `fairlane_programs` (hosts/kernel/programs.c)."""
-COUNTERS_OF_A_PROGRAM = 16
 BUILT = REPOSITORY / ".setup" / "kernel"
 
 
@@ -58,7 +55,9 @@ class Machine:
                 continue
             said = [file.read_text(errors="replace").strip() for file in sorted(self.folder.glob(f"{flow}-*.out"))]
             how = f"exit code {code}" if int(code) < 256 else f"signal {int(code) - 256}"
-            raise RunError(f"flow {flow}: its command ended with {how}: {' '.join(filter(None, said))[-500:] or 'no output'}")
+            raise RunError(
+                f"flow {flow}: its command ended with {how}: {' '.join(filter(None, said))[-500:] or 'no output'}"
+            )
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What the host programs of each host have counted until the last sample, by name."""
@@ -67,10 +66,10 @@ class Machine:
         found: dict[str, dict[str, int]] = {}
         for host, bits, *numbers in map(str.split, lines):
             found[host] = {
-                name: int(numbers[place * COUNTERS_OF_A_PROGRAM + index])
-                for place, program in enumerate(PROGRAM_BITS)
-                if int(bits) >> place & 1
-                for index, name in enumerate(find_program(program).counters)
+                name: int(numbers[program.bit * COUNTERS_MAX + index])
+                for program in PROGRAMS.values()
+                if int(bits) >> program.bit & 1
+                for index, name in enumerate(program.counters)
             }
         return found
 
@@ -118,7 +117,7 @@ class KernelHosts:
         for program in wish.programs:
             values |= find_program(program).sysctls
         if wish.programs:
-            values["fairlane_programs"] = sum(1 << PROGRAM_BITS.index(program) for program in wish.programs)
+            values["fairlane_programs"] = sum(1 << find_program(program).bit for program in wish.programs)
         if any(flow.app.kind == "command" and flow.sender == name for flow in self._scenario.flows):
             values["tcp_congestion_control"] = wish.variant.congestion_control
         return values

@@ -13,8 +13,8 @@ from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
 
-from fairlane_lab.host_counters import counters_of
 from fairlane_lab.atm import atm_line_bytes
+from fairlane_lab.host_counters import counters_of
 from fairlane_lab.measures import carried_bps, mean_between, recovery_s
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps

@@ -16,6 +16,7 @@ from typing import Any
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.atm import atm_line_bytes
+from fairlane_lab.host_counters import counters_of
 from fairlane_lab.known import known_sum
 from fairlane_lab.measures import (
     carried_bps,
@@ -37,7 +38,6 @@ from fairlane_lab.run_result import (
 )
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, tcp_of
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
-from fairlane_lab.host_counters import counters_of
 from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
