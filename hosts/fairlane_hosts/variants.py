@@ -353,6 +353,14 @@ _VARIANTS = _table(
         sysctls=MODERN_SYSCTLS,
     ),
     Variant(
+        name="dctcp-linux",
+        header="dctcp",
+        builtin="dctcp",
+        paper="RFC 8257; Linux tcp_dctcp, where the kernel has it",
+        is_not="RFC 8257's alpha in bytes: it counts packets; its receivers need it too. SACK, RACK, timestamps and F-RTO are on",
+        sysctls=MODERN_SYSCTLS,
+    ),
+    Variant(
         name="bbr",
         header="bbr",
         paper="Cardwell et al. 2016; draft-cardwell-iccrg-bbr-congestion-control-00 (version 1)",
