@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-import resource
+import os
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
@@ -30,9 +34,9 @@ FAST_S = 10.0
 
 
 def two_flows() -> Scenario:
-    """Reno and Vegas at 2 Mbit/s behind Qthresh, four real hosts."""
-    points = expand(load("qthresh-table1"), Selection(runtime="kernel"))
-    chosen = next(point for point in points if "2M" in point.point and point.control.scheme == "qthresh")
+    """Reno and Vegas at 2 Mbit/s behind Qthresh, real hosts."""
+    points = expand(load("qthresh-table2"), Selection(runtime="kernel"))
+    chosen = next(point for point in points if point.point == "2M-2ms/threshold=9")
     return replace(chosen, duration_s=LONG_S, warmup_s=10.0, series=False)
 
 
@@ -45,17 +49,49 @@ def many_flows() -> Scenario:
 
 
 def measure(scenario: Scenario) -> dict[str, float]:
-    """One run: wall time, frames through the first switch, and the largest memory of the kernel and of this process."""
-    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """One run: wall time, and frames through the first switch."""
     started = time.perf_counter()
     result = kernel.run(scenario)
-    return {
-        "wall_s": time.perf_counter() - started,
-        "virtual_s": result.virtual_s,
-        "frames": result.packets / SWITCHES,
-        "kernel_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
-        "grown_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) / 1024,
-    }
+    wall_s = time.perf_counter() - started
+    return {"wall_s": wall_s, "virtual_s": result.virtual_s, "frames": result.packets / SWITCHES}
+
+
+def measure_memory_mb(scenario: Scenario) -> float:
+    """What a run takes at most (PSS): the kernel's processes, and what this one grows by."""
+    sizes = [pss_mb(os.getpid())]
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            me = os.getpid()
+            sizes.append(sum(pss_mb(pid) for pid in [me, *descendants(me)]))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        kernel.run(scenario)
+    finally:
+        done.set()
+        watcher.join()
+    return max(sizes) - sizes[0]
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Processes that a process has made, and theirs."""
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                yield child
+                yield from descendants(child)
+
+
+def pss_mb(pid: int) -> float:
+    """A process's own memory and its part of what it shares (proc_pid_smaps(5)); 0 when it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def bench() -> dict[str, Any]:
@@ -66,17 +102,18 @@ def bench() -> dict[str, Any]:
     alone: list[dict[str, float]] = []
     together: list[float] = []
     fast: list[dict[str, float]] = []
+    memory_mb: list[float] = []
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         list(pool.map(measure, [pair, pair]))  # both have loaded what they need
         for _ in range(RUNS):
             alone += pool.map(measure, [pair])
             together += [run["wall_s"] for run in pool.map(measure, [pair, pair])]
             fast += pool.map(measure, [many])
+        memory_mb += pool.map(measure_memory_mb, [replace(pair, duration_s=20.0), many])
     speed = [run["virtual_s"] / run["wall_s"] for run in alone]
     frame_ms = [run["wall_s"] * 1e3 / run["frames"] for run in alone]
     fast_speed = [run["virtual_s"] / run["wall_s"] for run in fast]
     loss = mean(together) / mean(run["wall_s"] for run in alone)
-    memory_mb = max(run["kernel_mb"] + run["grown_mb"] for run in [*alone, *fast])
     rows = [
         _row(
             "Linux in virtual time, 2 flows at 2 Mbit/s through P4, virtual to wall",
@@ -101,14 +138,19 @@ def bench() -> dict[str, Any]:
             loss <= LOSS_AIM,
         ),
         _row(
-            "Linux in virtual time, memory of a run",
-            [memory_mb],
+            "Linux in virtual time, memory of the larger run",
+            [max(memory_mb)],
             "MB",
             f"< {MEMORY_AIM_MB:.0f}",
-            memory_mb < MEMORY_AIM_MB,
+            max(memory_mb) < MEMORY_AIM_MB,
         ),
     ]
-    return {"rows": rows, "raw": {"kernel_time": {"alone": alone, "together_wall_s": together, "many_flows": fast}}}
+    return {
+        "rows": rows,
+        "raw": {
+            "kernel_time": {"alone": alone, "together_wall_s": together, "many_flows": fast, "memory_mb": memory_mb}
+        },
+    }
 
 
 def _row(name: str, values: list[float], unit: str, aim: str, ok: bool) -> dict[str, Any]:

@@ -137,6 +137,7 @@ def sender_files() -> Iterator[tuple[str, str]]:
         ("bpf/kernel.bpf.h", "kernel.bpf.h"),
         ("programs.h", "programs.h"),
         ("programs.c", "programs.c"),
+        ("sink.c", "sink.c"),
     ):
         yield path, (OURS / name).read_text()
     for header in LIBBPF_HEADERS:
@@ -154,7 +155,7 @@ def sender_files() -> Iterator[tuple[str, str]]:
         yield f"{name}.c", "\n".join([*lines, '#include "bpf/sender.bpf.c"', REGISTER])
         names.append(f"{name}.o")
     includes = "ccflags-y := -I$(src) -I$(src)/bpf -I$(src)/cc -I$(src)/include -Wno-unused"  # a header of the user's own includes "tcp.h"
-    yield "Makefile", f"{includes}\nobj-y := programs.o {' '.join(names)}\n"
+    yield "Makefile", f"{includes}\nobj-y := programs.o sink.o {' '.join(names)}\n"
 
 
 def write_senders() -> None:

@@ -163,7 +163,7 @@ def test_a_program_that_hangs_or_eats_ends_the_run(program: Path, tmp_path: Path
         kernel.run(scenario(flow))
     with pytest.raises(RunError, match=r"the machine of the hosts: .*2 s"):
         spin(program, tmp_path, patience_s=2)
-    assert processes_in(tmp_path) == []
+    wait_until(lambda: not processes_in(tmp_path))
 
 
 @built

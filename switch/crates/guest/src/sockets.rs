@@ -53,23 +53,29 @@ pub fn reset_on_close(socket: &OwnedFd) -> io::Result<()> {
 
 /// An option of IPPROTO_TCP that is a number.
 pub fn set_tcp_option(socket: &OwnedFd, option: libc::c_int, value: u32) -> io::Result<()> {
-    set_option(socket, libc::IPPROTO_TCP, option, value)
+    set_option(socket, libc::IPPROTO_TCP, option, &value.to_ne_bytes())
+}
+
+/// What comes is thrown away by a thread of the kernel (hosts/kernel/sink.c).
+pub fn throw_away(socket: &OwnedFd) -> io::Result<()> {
+    const TCP_ULP: libc::c_int = 31;
+    set_option(socket, libc::IPPROTO_TCP, TCP_ULP, b"fl_sink")
 }
 
 fn set_option(
     socket: &OwnedFd,
     level: libc::c_int,
     option: libc::c_int,
-    value: u32,
+    value: &[u8],
 ) -> io::Result<()> {
-    // SAFETY: the kernel reads the four bytes of `value`.
+    // SAFETY: the kernel reads the bytes of `value`.
     let code = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
             level,
             option,
-            std::ptr::from_ref(&value).cast(),
-            size_of::<u32>() as libc::socklen_t,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
         )
     };
     match code {
@@ -108,7 +114,12 @@ pub fn report_acknowledgments(socket: &OwnedFd) -> io::Result<()> {
         | libc::SOF_TIMESTAMPING_OPT_ID
         | libc::SOF_TIMESTAMPING_OPT_TSONLY
         | OPT_ID_TCP;
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
+    set_option(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_TIMESTAMPING,
+        &flags.to_ne_bytes(),
+    )
 }
 
 /// How many bytes of the stream the oldest report on the error queue says were acknowledged; None: it is empty.

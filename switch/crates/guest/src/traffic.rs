@@ -6,7 +6,7 @@ use crate::network::Namespace;
 use crate::programs::Programs;
 use crate::sockets::{
     listen, next_acknowledged, report_acknowledgments, reset_on_close, set_tcp_option, tcp_info,
-    tcp_socket, udp_socket, TCP_NOTSENT_LOWAT,
+    tcp_socket, throw_away, udp_socket, TCP_NOTSENT_LOWAT,
 };
 use apps::{App, AppState, Chance, Close, LaterPorts, Step, Work};
 use rustix::event::epoll;
@@ -101,6 +101,21 @@ struct State {
 struct Receiver {
     flow: usize,
     socket: OwnedFd,
+    /// The kernel throws away what comes.
+    is_sink: bool,
+    read: u64,
+}
+
+impl Receiver {
+    /// What a sink has read is what has come.
+    fn count(&mut self) -> io::Result<()> {
+        if self.is_sink {
+            let info = tcp_info(&self.socket)?;
+            let info = TcpInfo::new(&info).ok_or(Errno::INVAL)?;
+            self.read = info.bytes_received();
+        }
+        Ok(())
+    }
 }
 
 /// All flows of a plan.
@@ -276,14 +291,15 @@ impl<'a> Traffic<'a> {
                 Err(Errno::INTR) => continue,
                 other => other?,
             };
-            let now = self.now();
             let mut is_due = false;
             for event in ready {
-                match Source::new(event.data) {
-                    Source::Timer => {
-                        let _ = rustix::io::read(&self.timer, &mut [0u8; 8])?;
-                        is_due = true;
-                    }
+                let source = Source::new(event.data);
+                let now = match source {
+                    Source::Timer => at,
+                    _ => self.now(),
+                };
+                match source {
+                    Source::Timer => is_due = true, // what sets it anew clears it
                     Source::Listener(id) => self.accept(id)?,
                     Source::Sender(id) => self.serve_sender(now, id, event.flags)?,
                     Source::Receiver(id) => self.serve_receiver(now, id, event.flags)?,
@@ -547,9 +563,23 @@ impl<'a> Traffic<'a> {
             return Ok(()); // of nobody's
         };
         let id = self.new_id();
-        self.watch(&accepted, Source::Receiver(id), RECEIVES)?;
-        let socket = accepted;
-        self.receivers.insert(id, Receiver { flow, socket });
+        let is_sink = self.plan.flows[flow].read_interval_ns == 0;
+        if is_sink {
+            throw_away(&accepted)?;
+        }
+        let wakes = if is_sink {
+            epoll::EventFlags::RDHUP
+        } else {
+            RECEIVES
+        };
+        self.watch(&accepted, Source::Receiver(id), wakes)?;
+        let receiver = Receiver {
+            flow,
+            socket: accepted,
+            is_sink,
+            read: 0,
+        };
+        self.receivers.insert(id, receiver);
         Ok(())
     }
 
@@ -557,11 +587,11 @@ impl<'a> Traffic<'a> {
         let Some(receiver) = self.receivers.get(&id) else {
             return Ok(());
         };
-        let read_interval_ns = self.plan.flows[receiver.flow].read_interval_ns;
         // What has come when the sender closes it reads at once.
-        if read_interval_ns == 0 || flags.contains(epoll::EventFlags::RDHUP) {
+        if receiver.is_sink || flags.contains(epoll::EventFlags::RDHUP) {
             return self.read(now, id);
         }
+        let read_interval_ns = self.plan.flows[receiver.flow].read_interval_ns;
         let only_the_end = epoll::EventFlags::RDHUP;
         epoll::modify(
             &self.epoll,
@@ -587,19 +617,24 @@ impl<'a> Traffic<'a> {
     }
 
     fn read(&mut self, now: u64, id: u64) -> io::Result<()> {
-        let Some(receiver) = self.receivers.get(&id) else {
+        let Some(receiver) = self.receivers.get_mut(&id) else {
             return Ok(());
         };
-        loop {
+        let is_at_end = loop {
             match rustix::io::read(&receiver.socket, &mut self.buffer) {
-                Ok(0) | Err(Errno::CONNRESET) => break,
-                Ok(read) => self.states[receiver.flow].read += read as u64,
-                Err(Errno::AGAIN) => return Ok(()),
+                Ok(0) | Err(Errno::CONNRESET) => break true,
+                Ok(read) => receiver.read += read as u64,
+                Err(Errno::AGAIN) => break false,
                 Err(error) => return Err(error.into()),
             }
+        };
+        receiver.count()?;
+        if !is_at_end {
+            return Ok(());
         }
-        let flow = receiver.flow;
+        let (flow, read) = (receiver.flow, receiver.read);
         self.receivers.remove(&id);
+        self.states[flow].read += read;
         let read = self.states[flow].read;
         self.log(now, flow, "received", read)
     }
@@ -671,7 +706,17 @@ impl<'a> Traffic<'a> {
         self.events.flush()
     }
 
+    /// What a flow's receiver has read.
+    fn read_of(&self, flow: usize) -> u64 {
+        let open = self
+            .receivers
+            .values()
+            .filter(|receiver| receiver.flow == flow);
+        self.states[flow].read + open.map(|receiver| receiver.read).sum::<u64>()
+    }
+
     fn sample_all(&mut self, now: u64) -> io::Result<()> {
+        self.receivers.values_mut().try_for_each(Receiver::count)?;
         let connections = std::mem::take(&mut self.connections);
         let done = connections
             .values()
@@ -709,13 +754,12 @@ impl<'a> Traffic<'a> {
         is_last: bool,
         info: &[u8],
     ) -> io::Result<()> {
-        let state = &self.states[whose.0];
         let numbers: [u64; SAMPLE_NUMBERS] = [
             now,
             whose.0 as u64,
             whose.1,
-            state.read,
-            state.sent_datagrams,
+            self.read_of(whose.0),
+            self.states[whose.0].sent_datagrams,
             is_last.into(),
             info.len() as u64,
         ];
@@ -726,14 +770,11 @@ impl<'a> Traffic<'a> {
     }
 
     fn finish(mut self, at: u64) -> io::Result<()> {
-        let open: Vec<usize> = self
-            .receivers
-            .values()
-            .map(|receiver| receiver.flow)
-            .collect();
+        self.receivers.values_mut().try_for_each(Receiver::count)?;
+        let open = self.receivers.values().map(|receiver| receiver.flow);
+        let open: BTreeSet<usize> = open.collect();
         for flow in open {
-            let read = self.states[flow].read;
-            self.log(at, flow, "received", read)?;
+            self.log(at, flow, "received", self.read_of(flow))?;
         }
         self.flush()
     }

@@ -41,9 +41,14 @@ impl<'a> TcpInfo<'a> {
 
     /// Acknowledged bytes, the SYN among them.
     pub fn bytes_acked(self) -> u64 {
-        let mut number = [0; 8];
-        number.copy_from_slice(&self.0[120..128]);
-        u64::from_le_bytes(number)
+        self.u64(120)
+    }
+
+    /// Bytes that have come in order.
+    pub fn bytes_received(self) -> u64 {
+        const CLOSE_WAIT: u8 = 8;
+        let fin = u64::from(self.0[0] == CLOSE_WAIT); // the kernel counts it
+        self.u64(128).saturating_sub(fin)
     }
 
     /// Segments that left, of any kind.
@@ -58,6 +63,12 @@ impl<'a> TcpInfo<'a> {
 
     pub fn timeouts(self) -> u16 {
         u16::from_le_bytes([self.0[240], self.0[241]])
+    }
+
+    fn u64(self, at: usize) -> u64 {
+        let mut number = [0; 8];
+        number.copy_from_slice(&self.0[at..at + 8]);
+        u64::from_le_bytes(number)
     }
 
     fn u32(self, at: usize) -> u32 {
