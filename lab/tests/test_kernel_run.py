@@ -211,6 +211,16 @@ def test_host_programs_are_the_kernel_s() -> None:
     assert counters["ena_notified"] > 0
 
 
+@built
+@pytest.mark.timeout(100)
+def test_memory_is_as_the_flows_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = scenario(replace(RENO, connections=100), duration_s=2.0, warmup_s=0.5)
+    assert sum(goodput_bps(kernel.run(many)).values()) > 1_000_000
+    monkeypatch.setattr("fairlane_lab.sim.kernel.MEMORY_MB", 4)
+    with pytest.raises(RunError, match="Too few physical memory"):
+        kernel.run(RUN)
+
+
 def test_a_machine_without_a_folder_is_refused(tmp_path: Path) -> None:
     broken = Machine(tmp_path / "nowhere", cpu=None)
     with pytest.raises(RunError, match="the simulator refuses the configuration: machine"):

@@ -19,6 +19,8 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
 from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, HostWish, RouteWish, Wishes, wishes
 
+MEMORY_MB = 64
+"""Of the machine, and 1 MB a connection more: taken only when it is used."""
 BUILT = REPOSITORY / ".setup" / "kernel"
 
 
@@ -45,6 +47,7 @@ class Machine:
             "sample_ns": sample_period_ns,
             "cpu": self.cpu,
             "patience_s": self.patience_s,
+            "memory_mb": MEMORY_MB + sum(flow.connections for flow in scenario.flows),
         }
 
     def check_programs(self) -> None:
@@ -86,9 +89,9 @@ def make_machine(folder: Path) -> Machine:
 
 
 def _own_core() -> int:
-    """A core for this process: workers of a pool are numbered from 1."""
+    """A core for this process: workers of a pool are numbered from 1, others have the core of their pid."""
     cores = sorted(os.sched_getaffinity(0))
-    number = next(iter(multiprocessing.current_process()._identity), 1)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+    number = next(iter(multiprocessing.current_process()._identity), os.getpid())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
     return cores[(int(number) - 1) % len(cores)]
 
 

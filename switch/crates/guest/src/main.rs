@@ -20,14 +20,24 @@ mod traffic;
 
 use network::Namespace;
 use rustix::mount::{mount, MountFlags};
+use rustix::process::{setrlimit, Resource, Rlimit};
 use rustix::system::{reboot, RebootCommand};
 use std::io;
 use traffic::Traffic;
 use uml::plan::Plan;
 
+/// Of its sockets: two a connection.
+const OPEN_FILES_MAX: u64 = 1 << 17;
+
 fn run() -> io::Result<()> {
     std::fs::create_dir_all("/proc")?;
     mount("proc", "/proc", "proc", MountFlags::empty(), None)?;
+    let files = Some(OPEN_FILES_MAX);
+    let limit = Rlimit {
+        current: files,
+        maximum: files,
+    };
+    setrlimit(Resource::Nofile, limit)?;
     let plan: Plan = serde_json::from_slice(&std::fs::read("/plan.json")?)
         .map_err(|error| io::Error::other(format!("plan.json: {error}")))?;
     let machine = Namespace::current()?;
