@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -177,6 +179,25 @@ def test_a_killed_run_leaves_no_machine(program: Path, tmp_path: Path) -> None:
     wait_until(lambda: not processes_in(tmp_path))
 
 
+@built
+@pytest.mark.timeout(100)
+def test_a_run_that_is_over_leaves_no_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gc.disable()
+    try:
+        kernel.run(RUN)
+        left = [working_folder(path.parent) for path in Path("/proc").glob("[0-9]*/cwd")]
+        assert [folder for folder in left if str(folder).startswith(str(tmp_path))] == []
+    finally:
+        gc.enable()
+
+
+def working_folder(process: Path) -> Path | None:
+    with suppress(OSError):
+        return (process / "cwd").readlink()
+    return None
+
+
 def spin(program: Path, folder: Path, patience_s: int = 60) -> None:
     app = App("command", command=(str(program), "spin"))
     run = scenario(Flow("own", "own", "h1", "h3", variant="reno", app=app))
@@ -185,12 +206,8 @@ def spin(program: Path, folder: Path, patience_s: int = 60) -> None:
 
 def processes_in(folder: Path) -> list[str]:
     """What works in a machine's folder."""
-    found = list[str]()
-    for link in Path("/proc").glob("[0-9]*/cwd"):
-        with suppress(OSError):
-            if link.readlink() == folder:
-                found.append(link.parent.name)
-    return found
+    processes = [path.parent for path in Path("/proc").glob("[0-9]*/cwd")]
+    return [process.name for process in processes if working_folder(process) == folder]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

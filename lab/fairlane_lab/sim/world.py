@@ -39,6 +39,7 @@ class Simulation(Protocol):
     def series(self) -> dict[str, bytes]: ...
     def p4rt(self, switch: str) -> Any: ...
     def machine_failure(self) -> str | None: ...
+    def end_machine(self) -> None: ...
 
 
 class SimWorld:
@@ -65,13 +66,14 @@ class SimWorld:
         self.part = find_part(config.scenario.program).in_sim(self)
 
     def close(self) -> None:
-        """Cancel what still runs and end the loop."""
+        """Cancel what still runs, and end the loop and the machine of real hosts."""
         left = asyncio.all_tasks(self.loop)
         for task in left:
             task.cancel()
         self.loop.run_until_complete(_ended(left))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
+        self.simulation.end_machine()
 
     def deliver(self) -> None:
         """Hand every switch's messages to whoever waits for them."""

@@ -127,6 +127,11 @@ impl Simulation {
         self.with(|world| world.network.machine_failure().map(str::to_owned))
     }
 
+    /// Ends the machine of the real hosts, if there is one; nothing is asked of the simulation afterwards.
+    fn end_machine(&self) -> PyResult<()> {
+        self.with(|world| world.network.end_machine())
+    }
+
     /// Counts of all flows, JSON.
     fn flows(&self) -> PyResult<String> {
         self.report(netsim::Simulation::flows)

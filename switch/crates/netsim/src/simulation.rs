@@ -197,6 +197,11 @@ impl Simulation {
         self.machine.as_ref()?.failure()
     }
 
+    /// Ends the machine of the real hosts, if there is one; nothing is asked of the simulation afterwards.
+    pub fn end_machine(&mut self) {
+        self.machine = None;
+    }
+
     // ---- switches -----------------------------------------------------------------------------------------
 
     /// Names of the switches, in the order of the configuration.

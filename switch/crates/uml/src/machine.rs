@@ -13,7 +13,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lines of the console that an error shows.
 const CONSOLE_LINES: usize = 12;
@@ -111,16 +111,17 @@ impl Machine {
             .stdout(console)
             .stderr(errors);
         let mut child = command.spawn().map_err(system("starting setpriv"))?;
-        let mut events = [PollFd::new(&time, PollFlags::IN)];
-        let timeout = timespec(options.patience);
-        let ready = poll(&mut events, Some(&timeout)).map_err(system("poll"))?;
-        if ready == 0 {
-            end(&mut child);
-            return Err(MachineError::Stopped {
-                at_s: 0.0,
-                how: "it never connected".to_owned(),
-                console: console_tail(&folder),
-            });
+        let started = Instant::now();
+        while !is_readable(&time)? {
+            let exit = child.try_wait().map_err(system("waiting for the kernel"))?;
+            if exit.is_some() || started.elapsed() > options.patience {
+                let exit = exit.or_else(|| end(&mut child));
+                return Err(MachineError::Stopped {
+                    at_s: 0.0,
+                    how: exit.map_or_else(String::new, |status| status.to_string()),
+                    console: console_tail(&folder),
+                });
+            }
         }
         let (socket, _) = time.accept().map_err(system("accepting the kernel"))?;
         let machine = Machine {
@@ -312,6 +313,16 @@ impl Drop for Machine {
         if self.exit.is_none() {
             end(&mut self.child);
         }
+    }
+}
+
+/// Whether something connects within a moment.
+fn is_readable(socket: &UnixListener) -> Result<bool, MachineError> {
+    let mut events = [PollFd::new(socket, PollFlags::IN)];
+    let moment = timespec(Duration::from_millis(50));
+    match poll(&mut events, Some(&moment)) {
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        other => Ok(other.map_err(system("poll"))? > 0),
     }
 }
 
