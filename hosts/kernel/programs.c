@@ -29,7 +29,7 @@ enum { FL_MRTO, FL_ERTO, FL_ENA, FL_PROGRAMS };
 
 struct fl_host {
 	unsigned int programs;
-	u32 number;
+	u32 slot; // the first of its programs' slots, which it has from when it gets programs on
 	struct ctl_table table[2];
 	struct ctl_table_header *header;
 };
@@ -42,7 +42,7 @@ static struct fl_host *fl_host_of(const struct sock *sk) { return net_generic(so
 
 static void fl_enter(const struct net *net, int program) {
 	fl_net = net;
-	fl_slot = ((struct fl_host *)net_generic(net, fl_host_id))->number * FL_PROGRAMS + program;
+	fl_slot = ((struct fl_host *)net_generic(net, fl_host_id))->slot + program;
 }
 
 // ---- maps ------------------------------------------------------------------------------------------------------------
@@ -214,12 +214,34 @@ static rx_handler_result_t fl_ingress(struct sk_buff **pskb) {
 
 // ---- a namespace's programs ------------------------------------------------------------------------------------------
 
+static unsigned long fl_no_counters[FL_PROGRAMS * HOST_COUNTERS]; // of a host without programs
+
+static int fl_take_slots(struct fl_host *host) {
+	struct ctl_table *counters = &host->table[1];
+	static u32 taken;
+	u64 *all;
+
+	if (counters->data != fl_no_counters)
+		return 0;
+	all = fl_element("&shared_count", sizeof(*all), HOST_SLOTS * HOST_COUNTERS, 0);
+	if (!all)
+		return -ENOMEM;
+	if (taken + FL_PROGRAMS > HOST_SLOTS)
+		return -ENOSPC;
+	host->slot = taken;
+	taken += FL_PROGRAMS;
+	counters->data = all + host->slot * HOST_COUNTERS;
+	return 0;
+}
+
 static int fl_set_programs(const struct ctl_table *table, int write, void *buffer, size_t *len, loff_t *at) {
 	struct net *net = table->extra1;
 	struct fl_host *host = net_generic(net, fl_host_id);
 	int result = proc_douintvec(table, write, buffer, len, at);
 	struct net_device *device;
 
+	if (!result && write && host->programs)
+		result = fl_take_slots(host);
 	if (result || !write || !(host->programs & BIT(FL_ENA)))
 		return result;
 	rtnl_lock();
@@ -232,18 +254,11 @@ static int fl_set_programs(const struct ctl_table *table, int write, void *buffe
 
 static int __net_init fl_begin(struct net *net) {
 	struct fl_host *host = net_generic(net, fl_host_id);
-	static u32 hosts;
-	u64 *counters = fl_element("&shared_count", sizeof(u64), HOST_SLOTS * HOST_COUNTERS, 0);
 
-	host->number = hosts++;
-	if (!counters || (host->number + 1) * FL_PROGRAMS > HOST_SLOTS)
-		return -ENOMEM;
 	host->table[0] = (struct ctl_table){.procname = "fairlane_programs", .data = &host->programs, .maxlen = sizeof(host->programs),
 					    .mode = 0644, .proc_handler = fl_set_programs, .extra1 = net};
-	host->table[1] = (struct ctl_table){.procname = "fairlane_counters",
-					    .data = counters + host->number * FL_PROGRAMS * HOST_COUNTERS,
-					    .maxlen = FL_PROGRAMS * HOST_COUNTERS * sizeof(unsigned long), .mode = 0444,
-					    .proc_handler = proc_doulongvec_minmax};
+	host->table[1] = (struct ctl_table){.procname = "fairlane_counters", .data = fl_no_counters, .maxlen = sizeof(fl_no_counters),
+					    .mode = 0444, .proc_handler = proc_doulongvec_minmax};
 	host->header = register_net_sysctl_sz(net, "net/ipv4", host->table, ARRAY_SIZE(host->table));
 	return host->header ? 0 : -ENOMEM;
 }

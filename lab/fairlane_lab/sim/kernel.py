@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -49,6 +50,11 @@ class Machine:
             "patience_s": self.patience_s,
             "memory_mb": MEMORY_MB + sum(flow.connections for flow in scenario.flows),
         }
+
+    def build(self) -> dict[str, str]:
+        """Which kernel it is: the source package, and the SHA-256 of its file."""
+        record = json.loads((self.kernel.parent / "linux.json").read_text())
+        return {"package": record["package"], "sha256": record["sha256"]}
 
     def check_programs(self) -> None:
         """Raises RunError with what a `command` application said that ended with a failure."""

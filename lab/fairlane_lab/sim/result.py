@@ -211,21 +211,19 @@ def _points(t_s: Values, flow: str, metric: str, values: Values, chosen: Any = N
 
 
 def _about(world: SimWorld) -> dict[str, Any]:
-    scenario = world.config.scenario
-    return {
-        "runtime": "sim" if world.config.machine is None else "kernel",
-        "program": world.config.program.name,
-        "seed": scenario.seed,
-        "variants": {
-            each.name: each.flow.variant if each.key.protocol == TCP else "udp" for each in world.config.flows
-        },
-        "tcp": {
-            each.flow.name: tcp_object(each.flow, scenario.tcp)
-            for each in world.config.flows
-            if each.key.protocol == TCP
-        },
-        "addresses": {each.name: str(each.key) for each in world.config.flows},
+    config = world.config
+    about: dict[str, Any] = {
+        "program": config.program.name,
+        "seed": config.scenario.seed,
+        "variants": {each.name: each.flow.variant if each.key.protocol == TCP else "udp" for each in config.flows},
+        "addresses": {each.name: str(each.key) for each in config.flows},
     }
+    if config.machine is None:
+        flows = [each.flow for each in config.flows if each.key.protocol == TCP]
+        return about | {"runtime": "sim", "tcp": {flow.name: tcp_object(flow, config.scenario.tcp) for flow in flows}}
+    document = config.document()
+    settings = {part: {each["name"]: each["linux"] for each in document[part]} for part in ("hosts", "flows")}
+    return about | {"runtime": "kernel", "linux": config.machine.build() | settings}
 
 
 def _seconds(seen: Observed) -> float:
