@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import re
+import socket
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.topology_scripts import fl_state
@@ -46,4 +46,4 @@ def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]
 
 def _has_interfaces(number: int) -> bool:
     """Whether this machine has an interface of a topology with that number (docs/design.md, naming law)."""
-    return any(re.match(rf"n{number}\D", path.name) for path in Path("/sys/class/net").iterdir())
+    return any(re.match(rf"n{number}\D", name) for _, name in socket.if_nameindex())
