@@ -48,14 +48,22 @@ CC_INLINE cc_u32 westwood_rate(cc_u32 packets, cc_u64 elapsed_ns) {
 	return rate < 0xffffffffull ? (cc_u32)rate : 0xffffffffu;
 }
 
-// BW_est * RTT_base in packets, to the nearest one; 0 while one of them is not known.
-CC_INLINE cc_u32 westwood_bdp(const struct westwood *st) {
+// Bandwidth times RTT in packets, to the nearest one; 0 while one of them is not known.
+CC_INLINE cc_u32 westwood_packets(cc_u32 bw, cc_u32 rtt_us) {
 	const cc_u64 unit = WESTWOOD_BW_SCALE * 1000000ull;
 	cc_u64 packets;
-	if (!st->bw_est || st->rtt_base_us == CC_NO_RTT)
+	if (!bw || rtt_us == CC_NO_RTT)
 		return 0;
-	packets = ((cc_u64)st->bw_est * st->rtt_base_us + unit / 2) / unit;
+	packets = ((cc_u64)bw * rtt_us + unit / 2) / unit;
 	return packets < WESTWOOD_BDP_MAX ? (cc_u32)packets : WESTWOOD_BDP_MAX;
+}
+
+CC_INLINE cc_u32 westwood_bdp(const struct westwood *st) { return westwood_packets(st->bw_est, st->rtt_base_us); }
+
+// The same as a window: at least 2. 0: no estimate yet.
+CC_INLINE cc_u32 westwood_target(cc_u32 bw, cc_u32 rtt_us) {
+	cc_u32 packets = westwood_packets(bw, rtt_us);
+	return packets ? cc_max(packets, 2) : 0;
 }
 
 CC_INLINE void westwood_begin_sample(struct westwood *st, const struct cc_tcp *tcp, cc_u64 now_ns) {

@@ -100,7 +100,7 @@ class Variant:
     @property
     def congestion_control(self) -> str:
         """The kernel's name (global to the machine, at most 15 characters)."""
-        return self.builtin or NAME_PREFIX + self.name.replace("-", "_")
+        return self.builtin or NAME_PREFIX + self.name.replace("-", "_").replace("+", "_p")
 
     @property
     def object_name(self) -> str | None:
@@ -197,6 +197,20 @@ _NCA = Variant(
 )
 
 
+_BCR = Variant(
+    name="bcr",
+    header="bcr",
+    paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
+    is_not="active for a timeout within a recovery, nor without unsent data; bandwidth and window are counted in packets",
+    defines=_INITIAL_WINDOW,
+    sysctls=ERTO_SYSCTLS,
+    programs=("erto",),
+    kernel=(6, 1),
+    features=_ERTO_FEATURES,
+    per_socket=_ERTO_PER_SOCKET,
+)
+
+
 def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "") -> Variant:
     """The ENA paper over `base`; `is_not` and `per_socket` add to what holds for all of them."""
     return replace(
@@ -273,18 +287,14 @@ _VARIANTS = _table(
         features=_ERTO_FEATURES,
         per_socket=_ERTO_PER_SOCKET,
     ),
-    Variant(
-        name="bcr",
-        header="bcr",
-        paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
-        is_not="done at the undo: the window then follows what the network delivers, up or down; RTT_base is learned anew "
-        "after a spike (cc/bcr.h)",
-        defines=_INITIAL_WINDOW,
-        sysctls=ERTO_SYSCTLS,
-        programs=("erto",),
-        kernel=(6, 1),
-        features=_ERTO_FEATURES,
-        per_socket=_ERTO_PER_SOCKET,
+    _BCR,
+    replace(
+        _BCR,
+        name="bcr+",
+        header="bcr_plus",
+        paper="ours, from BCR: after the undo the window follows what the network delivers, up or down",
+        is_not="the paper's: samples of the rate last a round trip and a timeout freezes them; a train of packets after the "
+        "spike is measured, and RTT_base is learned anew (cc/bcr_plus.h)",
     ),
     _with_ena(_TAHOE, "Tahoe"),
     _with_ena(_RENO, "Reno"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // The algorithms of ../cc behind plain C functions, for the unit tests to load as a shared library.
 #include "../cc/bcr.h"
+#include "../cc/bcr_plus.h"
 #include "../cc/guard.h"
 #include "../cc/nca.h"
 #include "../cc/nss.h"
@@ -60,6 +61,7 @@ EXPORT void t_vegas_linux_set_state(struct vegas_linux *st, struct cc_tcp *tcp, 
 
 EXPORT unsigned long size_of_westwood(void) { return sizeof(struct westwood); }
 EXPORT unsigned long size_of_bcr(void) { return sizeof(struct bcr); }
+EXPORT unsigned long size_of_bcr_plus(void) { return sizeof(struct bcr_plus); }
 
 EXPORT void t_westwood_init(struct westwood *st, struct cc_tcp *tcp) { westwood_init(st, tcp); }
 EXPORT int t_westwood_pkts_acked(struct westwood *st, struct cc_tcp *tcp, int rtt_us, unsigned long long now_ns) {
@@ -83,3 +85,13 @@ EXPORT void t_bcr_cong_avoid(struct bcr *st, struct cc_tcp *tcp, unsigned acked)
 }
 EXPORT void t_bcr_set_state(struct bcr *st, struct cc_tcp *tcp, unsigned state) { bcr_set_state(st, tcp, state); }
 EXPORT unsigned t_bcr_undo_cwnd(struct bcr *st, struct cc_tcp *tcp) { return bcr_undo_cwnd(st, tcp); }
+
+EXPORT void t_bcr_plus_init(struct bcr_plus_plus *st, struct cc_tcp *tcp) { bcr_plus_init(st, tcp); }
+EXPORT void t_bcr_plus_pkts_acked(struct bcr_plus_plus *st, struct cc_tcp *tcp, int rtt_us, unsigned long long now_ns) {
+	bcr_plus_pkts_acked(st, tcp, rtt_us, now_ns);
+}
+EXPORT void t_bcr_plus_cong_avoid(struct bcr_plus_plus *st, struct cc_tcp *tcp, unsigned acked) {
+	erto_cong_avoid(&st->erto, tcp, acked);
+}
+EXPORT void t_bcr_plus_set_state(struct bcr_plus_plus *st, struct cc_tcp *tcp, unsigned state) { bcr_plus_set_state(st, tcp, state); }
+EXPORT unsigned t_bcr_plus_undo_cwnd(struct bcr_plus_plus *st, struct cc_tcp *tcp) { return bcr_plus_undo_cwnd(st, tcp); }

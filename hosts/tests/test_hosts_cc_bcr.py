@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Westwood, E-RTO and BCR in C: the estimate, its freezing by a timeout, the hold, and the window after a spurious timeout."""
+"""Westwood, E-RTO, BCR and BCR+ in C: the estimate, its freezing by a timeout, the hold, and the window after a spurious timeout."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Erto(ctypes.Structure):
     _fields_ = [(n, c_uint32) for n in ("snd_una", "open", "hold")]
 
 
-class Bcr(ctypes.Structure):
-    """struct bcr."""
+class BcrPlus(ctypes.Structure):
+    """struct bcr_plus."""
 
     _fields_ = [
         ("bw", Westwood),
@@ -50,18 +50,18 @@ class Bcr(ctypes.Structure):
 @pytest.fixture(scope="module")
 def cc(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = compile_library(tmp_path_factory.mktemp("cc"))
-    assert (library.size_of_westwood(), library.size_of_bcr()) == (ctypes.sizeof(Westwood), ctypes.sizeof(Bcr))
+    assert (library.size_of_westwood(), library.size_of_bcr_plus()) == (ctypes.sizeof(Westwood), ctypes.sizeof(BcrPlus))
     library.t_westwood_pkts_acked.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, c_uint64]
-    library.t_bcr_pkts_acked.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, c_uint64]
+    library.t_bcr_plus_pkts_acked.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, c_uint64]
     return library
 
 
 class Sender:
-    """A sender with BCR, its clock, and what the kernel does around the calls; sequence numbers in packets of MSS bytes."""
+    """A sender with BCR+, its clock, and what the kernel does around the calls; sequence numbers in packets of MSS bytes."""
 
     def __init__(self, cc: ctypes.CDLL, cwnd: int = 20) -> None:
-        self.cc, self.st, self.tcp, self.now_ns = cc, Bcr(), make_tcp(cwnd, ssthresh=cwnd), 0
-        cc.t_bcr_init(ctypes.byref(self.st), ctypes.byref(self.tcp))
+        self.cc, self.st, self.tcp, self.now_ns = cc, BcrPlus(), make_tcp(cwnd, ssthresh=cwnd), 0
+        cc.t_bcr_plus_init(ctypes.byref(self.st), ctypes.byref(self.tcp))
         self.tcp.snd_nxt = cwnd * MSS
         self.tcp.in_flight = cwnd
 
@@ -71,9 +71,9 @@ class Sender:
         self.tcp.snd_una += packets * MSS
         self.tcp.delivered += packets
         self.tcp.in_flight = (self.tcp.snd_nxt - self.tcp.snd_una) // MSS
-        self.cc.t_bcr_pkts_acked(ctypes.byref(self.st), ctypes.byref(self.tcp), rtt_us, self.now_ns)
+        self.cc.t_bcr_plus_pkts_acked(ctypes.byref(self.st), ctypes.byref(self.tcp), rtt_us, self.now_ns)
         if self.tcp.ca_state == OPEN or packets:
-            self.cc.t_bcr_cong_avoid(ctypes.byref(self.st), ctypes.byref(self.tcp), packets)
+            self.cc.t_bcr_plus_cong_avoid(ctypes.byref(self.st), ctypes.byref(self.tcp), packets)
         if fill:
             self.fill()
 
@@ -86,7 +86,7 @@ class Sender:
             self.ack(1, gap_ns, rtt_us)
 
     def set_state(self, state: int) -> None:
-        self.cc.t_bcr_set_state(ctypes.byref(self.st), ctypes.byref(self.tcp), state)
+        self.cc.t_bcr_plus_set_state(ctypes.byref(self.st), ctypes.byref(self.tcp), state)
         self.tcp.ca_state = state
 
     def timeout(self) -> None:
@@ -102,7 +102,7 @@ class Sender:
     def undo(self) -> None:
         """The kernel's tcp_undo_cwnd_reduction by F-RTO."""
         prior_ssthresh = 1000
-        self.tcp.snd_cwnd = self.cc.t_bcr_undo_cwnd(ctypes.byref(self.st), ctypes.byref(self.tcp))
+        self.tcp.snd_cwnd = self.cc.t_bcr_plus_undo_cwnd(ctypes.byref(self.st), ctypes.byref(self.tcp))
         self.tcp.snd_ssthresh = max(self.tcp.snd_ssthresh, prior_ssthresh)
         self.set_state(OPEN)
 
@@ -115,7 +115,7 @@ class Sender:
         self.now_ns += 10_000
         self.tcp.snd_una += MSS
         self.tcp.delivered += 1
-        self.cc.t_bcr_pkts_acked(ctypes.byref(self.st), ctypes.byref(self.tcp), 5_000_000, self.now_ns)
+        self.cc.t_bcr_plus_pkts_acked(ctypes.byref(self.st), ctypes.byref(self.tcp), 5_000_000, self.now_ns)
         self.undo()
         end = self.tcp.snd_nxt
         while self.tcp.snd_una < end:  # the burst
@@ -199,7 +199,7 @@ def settled(cc: ctypes.CDLL, gap_ns: int = 5 * MS, cwnd: int = 20) -> Sender:
     return sender
 
 
-def test_a_spike_leaves_the_estimate_as_it_was_and_bcr_restores_to_it(cc: ctypes.CDLL) -> None:
+def test_a_spike_leaves_the_estimate_as_it_was_and_bcr_plus_restores_to_it(cc: ctypes.CDLL) -> None:
     sender = settled(cc)
     assert sender.st.bw.bw_est == 200 * 256
     sender.spike()
@@ -281,7 +281,7 @@ def test_a_recovery_that_is_undone_goes_back_to_the_old_window(cc: ctypes.CDLL) 
     sender = settled(cc)
     sender.tcp.prior_cwnd, sender.tcp.snd_cwnd = 20, 10
     sender.set_state(RECOVERY)
-    assert cc.t_bcr_undo_cwnd(ctypes.byref(sender.st), ctypes.byref(sender.tcp)) == 20
+    assert cc.t_bcr_plus_undo_cwnd(ctypes.byref(sender.st), ctypes.byref(sender.tcp)) == 20
 
 
 def test_a_loss_ends_the_following(cc: ctypes.CDLL) -> None:
@@ -290,3 +290,45 @@ def test_a_loss_ends_the_following(cc: ctypes.CDLL) -> None:
     sender.set_state(RECOVERY)
     sender.ack(1, 20 * MS, 70_000)
     assert sender.st.phase == NONE
+
+
+class Bcr(ctypes.Structure):
+    """struct bcr."""
+
+    _fields_ = [
+        ("erto", Erto),
+        ("ack_ns", c_uint64),
+        *((n, c_uint32) for n in ("delivered", "bw_est", "rtt_base_us", "restored")),
+    ]
+    bw_est: int
+
+
+def test_bcr_as_written_restores_to_the_estimate_of_that_moment(cc: ctypes.CDLL) -> None:
+    assert cc.size_of_bcr() == ctypes.sizeof(Bcr)
+    cc.t_bcr_pkts_acked.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, c_uint64]
+    st, tcp, now_ns, rate = Bcr(), make_tcp(20, ssthresh=20), 1 * MS, 0.0
+    cc.t_bcr_init(ctypes.byref(st), ctypes.byref(tcp))
+
+    def ack(after_ns: int, rtt_us: int) -> None:
+        nonlocal now_ns, rate
+        now_ns += after_ns
+        tcp.delivered += 1
+        tcp.snd_una += MSS
+        cc.t_bcr_pkts_acked(ctypes.byref(st), ctypes.byref(tcp), rtt_us, now_ns)
+
+    ack(0, 60_000)
+    for gap_ms in (5, 5, 10):  # a sample each ACK
+        ack(gap_ms * MS, 60_000)
+        rate = rate / 5 + 4 * (1000 / gap_ms) / 5 if rate else 1000 / gap_ms
+    assert st.bw_est == pytest.approx(rate * 256, abs=1)
+    tcp.prior_cwnd, tcp.ca_state = 20, LOSS
+    ack(5000 * MS, -1)  # the spike, and the two ACKs that judge it 3 ms apart
+    ack(3 * MS, -1)
+    rate = (rate / 5 + 4 * 0.2 / 5) / 5 + 4 * (1000 / 3) / 5
+    window = round(rate * 0.06)
+    assert cc.t_bcr_undo_cwnd(ctypes.byref(st), ctypes.byref(tcp)) == window == 16
+    tcp.snd_ssthresh = 1000
+    cc.t_bcr_set_state(ctypes.byref(st), ctypes.byref(tcp), OPEN)
+    assert tcp.snd_ssthresh == window
+    tcp.prior_cwnd = 7  # below: as it was
+    assert cc.t_bcr_undo_cwnd(ctypes.byref(st), ctypes.byref(tcp)) == 7

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BCR beside E-RTO on the wire when the network behind a delay spike is another one: slower, or faster.
+"""BCR+ beside E-RTO on the wire when the network behind a delay spike is another one: slower, or faster.
 
 3 Mbit/s (19 segments in 53 ms) --spike--> 500 kbit/s (3): the old window of 31 does not fit into 3 + a queue of 24
 750 kbit/s (5)                  --spike--> 6 Mbit/s (38):  the old window of 12 is a third of it
@@ -79,13 +79,13 @@ def hand_over(bed: PacketBed, variant: str, old_bps: int, new_bps: int, first_lo
 
 
 def best_of(tries: int, pair: Callable[[], bool]) -> bool:
-    """The bed's forwarder is late on a busy machine, which blurs the rate that BCR measures: one clear pair is enough."""
+    """The bed's forwarder is late on a busy machine, which blurs the rate that BCR+ measures: one clear pair is enough."""
     return any(pair() for _ in range(tries))
 
 
 def test_to_a_slower_network_bcr_loses_nothing_where_erto_overflows_the_queue(bed: PacketBed) -> None:
     def pair() -> bool:
-        bcr, erto = (hand_over(bed, name, 3_000_000, 500_000, first_loss=45, at=400) for name in ("bcr", "erto"))
+        bcr, erto = (hand_over(bed, name, 3_000_000, 500_000, first_loss=45, at=400) for name in ("bcr+", "erto"))
         fewer_drops = len(bcr.queue_drops) < len(erto.queue_drops)
         return fewer_drops and len(bcr.retransmissions) < len(erto.retransmissions)
 
@@ -94,7 +94,7 @@ def test_to_a_slower_network_bcr_loses_nothing_where_erto_overflows_the_queue(be
 
 def test_to_a_faster_network_bcr_takes_it_where_erto_grows_by_one_a_round_trip(bed: PacketBed) -> None:
     def pair() -> bool:
-        bcr, erto = (hand_over(bed, name, 750_000, 6_000_000, first_loss=6, at=100) for name in ("bcr", "erto"))
+        bcr, erto = (hand_over(bed, name, 750_000, 6_000_000, first_loss=6, at=100) for name in ("bcr+", "erto"))
         return bcr.acked(0.8) > 1.2 * erto.acked(0.8)
 
     assert best_of(3, pair)

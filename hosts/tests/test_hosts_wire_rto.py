@@ -95,7 +95,7 @@ def test_erto_sends_one_new_segment_a_timeout_nothing_twice_and_has_its_window_b
 
 
 def test_bcr_sends_nothing_twice_and_comes_back_to_what_the_path_holds(bed: PacketBed) -> None:
-    spike = Spike(bed, "bcr")
+    spike = Spike(bed, "bcr+")
     assert_new_data_only(spike)
     assert spike.old_window >= PATH_PACKETS + 6
     assert PATH_PACKETS - 5 <= spike.new_window <= PATH_PACKETS + 4

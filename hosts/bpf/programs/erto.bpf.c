@@ -9,7 +9,7 @@
 // after the kernel has entered Loss: before, it would lie below high_seq and its ACK would pass for the old data's.
 // This order of calls is no promise of the kernel: `fairlane hosts check` tries it on the running one.
 //
-// Only for sockets whose congestion control is E-RTO's or BCR's (its name ends in "erto" or "bcr"). An ordinary timeout
+// Only for sockets whose congestion control is E-RTO's or BCR's (its name has "erto" or "bcr" in it). An ordinary timeout
 // without new data, with a window that takes none, within a recovery (F-RTO would not judge), and from the fourth on.
 #include "../kernel.bpf.h"
 
@@ -52,9 +52,9 @@ static __always_inline int is_erto(struct bpf_sock_ops *skops) {
 	name[NAME_BYTES - 1] = '\0';
 #pragma unroll
 	for (int i = 0; i + 4 < NAME_BYTES; i++) {
-		if (name[i] == 'e' && name[i + 1] == 'r' && name[i + 2] == 't' && name[i + 3] == 'o' && !name[i + 4])
+		if (name[i] == 'e' && name[i + 1] == 'r' && name[i + 2] == 't' && name[i + 3] == 'o')
 			return 1;
-		if (name[i] == 'b' && name[i + 1] == 'c' && name[i + 2] == 'r' && !name[i + 3])
+		if (name[i] == 'b' && name[i + 1] == 'c' && name[i + 2] == 'r')
 			return 1;
 	}
 	return 0;

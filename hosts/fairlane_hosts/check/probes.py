@@ -223,6 +223,7 @@ _TRIALS: Mapping[str, tuple[Probe, ...]] = MappingProxyType(
         "frto": (frto_spurious,),
         "erto": (erto_spurious, erto_real),
         "bcr": (erto_spurious, erto_real),
+        "bcr+": (erto_spurious, erto_real),
         "ena-tahoe": (error_notification,),
         "ena-reno": (error_notification,),
         "ena-sack": (error_notification,),

@@ -21,6 +21,7 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
     {
         "erto": "frto",
         "bcr": "frto",
+        "bcr+": "frto",
         "frto": "newreno",
         "westwood": "newreno",
         "ena-tahoe": "tahoe",

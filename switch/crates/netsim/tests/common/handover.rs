@@ -21,7 +21,7 @@ const MSS_BYTES: u64 = 722;
 /// 762-byte packets, counted as Ethernet frames.
 const FRAME_BYTES: u64 = 776;
 
-/// By name: the simulator's options, as the lab's rows; the last two are no rows: E-RTO and BCR over NewReno.
+/// By name: the simulator's options, as the lab's rows; the last two are no rows: E-RTO and BCR+ over NewReno.
 pub const SENDERS: [(&str, &str); 8] = [
     (
         "erto",
@@ -35,16 +35,16 @@ pub const SENDERS: [(&str, &str); 8] = [
     ("westwood", r#"{"cc": "westwood", "prr": true}"#),
     ("frto", r#"{"cc": "reno", "prr": true, "frto": true}"#),
     (
-        "bcr",
-        r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true, "recovery": "sack", "rack": true}"#,
+        "bcr+",
+        r#"{"cc": "bcr_plus", "prr": true, "frto": true, "erto": true, "recovery": "sack", "rack": true}"#,
     ),
     (
         "erto-newreno",
         r#"{"cc": "erto", "prr": true, "frto": true, "erto": true}"#,
     ),
     (
-        "bcr-newreno",
-        r#"{"cc": "bcr", "prr": true, "frto": true, "erto": true}"#,
+        "bcr+-newreno",
+        r#"{"cc": "bcr_plus", "prr": true, "frto": true, "erto": true}"#,
     ),
 ];
 

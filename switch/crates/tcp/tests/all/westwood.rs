@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Windows from the estimated bandwidth: Westwood after a loss, BCR after a spurious timeout, E-RTO beside it.
+//! Windows from the estimated bandwidth: Westwood after a loss, BCR+ after a spurious timeout, E-RTO beside it.
 
 use super::harness::script;
 
@@ -80,10 +80,10 @@ fn erto_takes_back_the_old_window() {
 }
 
 #[test]
-fn bcr_takes_what_the_path_holds() {
+fn bcr_plus_takes_what_the_path_holds() {
     steady_sender(
         20,
-        "cc=bcr erto=true frto=true",
+        "cc=bcr_plus erto=true frto=true",
         &format!(
             "{SPIKE}
              expect none                        # 10 may be in flight, and 19 are
@@ -98,8 +98,8 @@ fn bcr_takes_what_the_path_holds() {
 }
 
 #[test]
-fn bcr_keeps_a_window_below_what_the_path_holds() {
-    let config = "initial_window_packets=4 initial_ssthresh_packets=4 cwnd_clamp_packets=4 cc=bcr erto=true frto=true";
+fn bcr_plus_keeps_a_window_below_what_the_path_holds() {
+    let config = "initial_window_packets=4 initial_ssthresh_packets=4 cwnd_clamp_packets=4 cc=bcr_plus erto=true frto=true";
     let mut text =
         "open\n write greedy\n expect data 1:1001 1001:2001 2001:3001 3001:4001\n".to_string();
     for n in 0..32 {
