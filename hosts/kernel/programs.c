@@ -124,6 +124,15 @@ u64 fl_call(enum bpf_func_id id, u64 a, u64 b, u64 c, u64 d, u64 e) {
 
 // ---- where the kernel calls ------------------------------------------------------------------------------------------
 
+// `ip route … cwnd lock`: TCP reads it from the peer's metrics, which there are once a connection has ended
+// (tcp_init_metrics()). A run has none before those that it measures.
+static void fl_clamp_window(struct sock *sk) {
+	const struct dst_entry *dst = __sk_dst_get(sk);
+
+	if (dst && dst_metric_locked(dst, RTAX_CWND))
+		tcp_sk(sk)->snd_cwnd_clamp = dst_metric(dst, RTAX_CWND);
+}
+
 int fairlane_sock_ops(struct bpf_sock_ops_kern *kernel) {
 	struct sock *sk = kernel->sk ? sk_to_full_sk(kernel->sk) : NULL;
 	const struct net *net = fl_net;
@@ -133,6 +142,8 @@ int fairlane_sock_ops(struct bpf_sock_ops_kern *kernel) {
 
 	if (!sk || !sk_fullsock(sk))
 		return 0;
+	if (kernel->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB)
+		fl_clamp_window(sk);
 	host = fl_host_of(sk);
 	if (!host->programs)
 		return 0;

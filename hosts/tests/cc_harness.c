@@ -86,12 +86,12 @@ EXPORT void t_bcr_cong_avoid(struct bcr *st, struct cc_tcp *tcp, unsigned acked)
 EXPORT void t_bcr_set_state(struct bcr *st, struct cc_tcp *tcp, unsigned state) { bcr_set_state(st, tcp, state); }
 EXPORT unsigned t_bcr_undo_cwnd(struct bcr *st, struct cc_tcp *tcp) { return bcr_undo_cwnd(st, tcp); }
 
-EXPORT void t_bcr_plus_init(struct bcr_plus_plus *st, struct cc_tcp *tcp) { bcr_plus_init(st, tcp); }
-EXPORT void t_bcr_plus_pkts_acked(struct bcr_plus_plus *st, struct cc_tcp *tcp, int rtt_us, unsigned long long now_ns) {
+EXPORT void t_bcr_plus_init(struct bcr_plus *st, struct cc_tcp *tcp) { bcr_plus_init(st, tcp); }
+EXPORT void t_bcr_plus_pkts_acked(struct bcr_plus *st, struct cc_tcp *tcp, int rtt_us, unsigned long long now_ns) {
 	bcr_plus_pkts_acked(st, tcp, rtt_us, now_ns);
 }
-EXPORT void t_bcr_plus_cong_avoid(struct bcr_plus_plus *st, struct cc_tcp *tcp, unsigned acked) {
+EXPORT void t_bcr_plus_cong_avoid(struct bcr_plus *st, struct cc_tcp *tcp, unsigned acked) {
 	erto_cong_avoid(&st->erto, tcp, acked);
 }
-EXPORT void t_bcr_plus_set_state(struct bcr_plus_plus *st, struct cc_tcp *tcp, unsigned state) { bcr_plus_set_state(st, tcp, state); }
-EXPORT unsigned t_bcr_plus_undo_cwnd(struct bcr_plus_plus *st, struct cc_tcp *tcp) { return bcr_plus_undo_cwnd(st, tcp); }
+EXPORT void t_bcr_plus_set_state(struct bcr_plus *st, struct cc_tcp *tcp, unsigned state) { bcr_plus_set_state(st, tcp, state); }
+EXPORT unsigned t_bcr_plus_undo_cwnd(struct bcr_plus *st, struct cc_tcp *tcp) { return bcr_plus_undo_cwnd(st, tcp); }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = REPOSITORY / "lab" / "experiments"
+RESULTS_PAGES = REPOSITORY / "docs" / "results"
 
 
 def results_root() -> Path:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any, Literal
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from pydantic import BaseModel
 
 from fairlane_lab.run_result import RunError
 
@@ -190,6 +193,13 @@ class Scenario:
     """Whether the series (cwnd, queue per flow, thresholds) are wanted in the result."""
 
     @property
+    def configuration(self) -> str:
+        """Of all that is run, without experiment, point and seed: 12 hexadecimal digits. With the same seed it gives the same numbers, in whatever experiment."""
+        run = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in _NAMES}
+        text = json.dumps(run, sort_keys=True, separators=(",", ":"), default=_plain)
+        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+    @property
     def spike_s(self) -> tuple[float, float] | None:
         """From when to when its first delay spike (not one that comes again and again) holds everything, seconds; None without one."""
         for change in sorted(self.changes, key=lambda change: change.at_s):
@@ -201,6 +211,17 @@ class Scenario:
     def ends_with_its_files(self) -> bool:
         """Whether it ends as soon as all files are finished."""
         return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)
+
+
+_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series"})
+"""Fields of a scenario that say which run it is, not what is run."""
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON takes it."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return dict(value) if isinstance(value, Mapping) else asdict(value) if is_dataclass(value) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportArgumentType, reportUnknownVariableType]
 
 
 def flows_of(scenario: Scenario, vc: Vc) -> list[Flow]:

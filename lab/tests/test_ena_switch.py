@@ -25,10 +25,10 @@ Points = dict[tuple[str, str], dict[str, float]]
 
 @pytest.fixture(scope="module")
 def points(tmp_path_factory: pytest.TempPathFactory) -> Points:
-    """{(sender, who notifies): metrics} of one short run each."""
+    """{(sender, who notifies): metrics} over five short runs each."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     folder = tmp_path_factory.mktemp("ena-switch")
-    selection = Selection(repeats=1, values=SHORT)
+    selection = Selection(repeats=5, values=SHORT)
     done = run_campaign(Campaign(load("ena-switch"), selection, folder / "run"), local_executor(SIM))
     if any("unknown field" in str(failure) for failure in done.failures):
         pytest.skip("the native module is older than its senders: make setup builds it anew")

@@ -29,7 +29,7 @@ KEY = ("s1", 6)
 
 def scenario() -> Scenario:
     """VC 1 and 2 of Table 2 with one TCP, VC 5 as UDP; 12 s, of which 2 s do not count."""
-    (one,) = expand(load("gfr-table2"), Selection(values={"control": ["proposed WRR"]}, repeats=1))
+    (one,) = expand(load("gfr-table2"), Selection(values={"control": ["proposed+ WRR"]}, repeats=1))
     vcs = (one.vcs[0], one.vcs[1], one.vcs[4])
     flows = {flow.vc: replace(flow, name=flow.vc, start_s=0.0) for flow in one.flows}
     udp = replace(flows["vc5"], app=App("cbr_udp", rate_bps=4_000_000, payload_bytes=972))

@@ -44,7 +44,7 @@ def ratios(result: RunResult) -> list[float]:
 
 
 def test_wrr_gives_every_overloaded_vc_its_share() -> None:
-    result = run(scenario("proposed WRR", flows=udp([30] * 5)))
+    result = run(scenario("proposed+ WRR", flows=udp([30] * 5)))
     assert ratios(result) == pytest.approx([1.0] * 5, abs=0.005)
     assert result.ports[0].utilisation == pytest.approx(1.0, abs=0.002)
     drops = result.vcs[0].drops
@@ -56,26 +56,26 @@ def test_wrr_gives_every_overloaded_vc_its_share() -> None:
 
 def test_one_fifo_gives_no_more_than_admission_does() -> None:
     fifo = ratios(run(scenario("drop-tail", flows=udp([40, 10, 10, 10, 10]))))
-    proposed = ratios(run(scenario("proposed FIFO", flows=udp([40, 10, 10, 10, 10]))))
+    proposed = ratios(run(scenario("proposed+ FIFO", flows=udp([40, 10, 10, 10, 10]))))
     assert fifo[0] > proposed[0] + 0.5
     assert min(proposed[1:]) > min(fifo[1:])
 
 
 def test_tcps_get_their_fair_shares_and_a_seed_the_same_bytes() -> None:
-    one = run(scenario("proposed WRR"))
+    one = run(scenario("proposed+ WRR"))
     metrics = vc_metrics(one.vcs)
     assert metrics["jain"] > 0.99
     assert metrics["goodput_share"] > 0.97
     assert metrics["mcr_met"] > 1.0
     assert metrics["mcr_met_5s"] is None  # nothing counts for 5 s
     assert sum(flow.goodput_bps for flow in one.flows) == pytest.approx(sum(vc.goodput_bps for vc in one.vcs), rel=0.01)
-    again = run(scenario("proposed WRR"))
+    again = run(scenario("proposed+ WRR"))
     assert (again.vcs, again.flows, again.ports) == (one.vcs, one.flows, one.ports)
 
 
 def test_n_and_shares_follow_vcs_that_come_and_go() -> None:
     flows = udp([60] * 2) + tuple(replace(flow, start_s=4.0, stop_s=10.0) for flow in udp([60] * 5)[2:])
-    result = run(scenario("proposed WRR", flows=flows, duration_s=16.0))
+    result = run(scenario("proposed+ WRR", flows=flows, duration_s=16.0))
     active = [event for event in result.events if event["event"] == "gfr_active"]
     assert [event["n"] for event in active] == [5, 2, 5, 2]  # all at first, for T_active; then who sends
     last = active[-1]
@@ -88,14 +88,14 @@ def test_n_and_shares_follow_vcs_that_come_and_go() -> None:
 
 
 def test_what_the_controller_refuses_is_a_run_error() -> None:
-    one = scenario("proposed WRR")
+    one = scenario("proposed+ WRR")
     too_much = tuple(replace(vc, mcr_bps=20_000_000) for vc in one.vcs)
     with pytest.raises(RunError, match="MCR"):
         run(replace(one, vcs=too_much))
 
 
 def test_the_watch_of_mininet_reads_what_the_simulator_counts() -> None:
-    one = scenario("proposed WRR", flows=udp([12] * 5))
+    one = scenario("proposed+ WRR", flows=udp([12] * 5))
     world = SimWorld(resolve(one, 10**9))
 
     async def observe() -> Samples:
@@ -126,7 +126,7 @@ def test_the_watch_of_mininet_reads_what_the_simulator_counts() -> None:
 def test_the_loop_measures_the_line_its_link_and_the_vcs_and_tells_of_a_capacity_that_is_not_the_configured_one() -> (
     None
 ):
-    base = scenario("proposed WRR", flows=udp([30] * 5))
+    base = scenario("proposed+ WRR", flows=udp([30] * 5))
     change = Change(2.0, "s1-s2", "a_to_b", rate_bps=30_000_000)
     control = replace(base.control, probes=True)
     result = run(replace(base, control=control, changes=(change,)))

@@ -77,8 +77,8 @@ def test_a_run_on_linux_is_the_same_twice_and_like_the_simulator_s() -> None:
     assert sum(on_linux.values()) == pytest.approx(sum(simulated.values()), rel=0.03)
     assert first.about["runtime"] == "kernel"
     assert {point.metric for point in first.series} >= {"cwnd_packets", "goodput_bps", "srtt_ms", "queue_packets"}
-    another = kernel.run(replace(RUN, seed=RUN.seed + 1))
-    assert goodput_bps(another) != on_linux
+    chance = scenario(Flow("bulk", "bulk", "h1", "h3", app=App("on_off", on_mean_s=1.0, off_mean_s=1.0)))
+    assert goodput_bps(kernel.run(chance)) != goodput_bps(kernel.run(replace(chance, seed=chance.seed + 1)))
 
 
 def digest(result: RunResult) -> str:
@@ -105,6 +105,16 @@ def test_seed_and_scenario_decide_every_byte() -> None:
     if here != reference["kernel_sha256"]:
         pytest.skip(f"another kernel than the reference's ({reference['package']}): this one is {here[:16]}")
     assert alone == reference["result_sha256"]
+
+
+@built
+@pytest.mark.timeout(100)
+def test_a_largest_window_holds_on_linux_as_in_the_simulator() -> None:
+    run = replace(scenario(Flow("clamped", "clamped", "h1", "h3", window_packets=5)), series=True)
+    on_linux, simulated = kernel.run(run), sim.run(run)
+    windows = [point.value for point in on_linux.series if point.metric == "cwnd_packets" and point.t_s > 1]
+    assert max(windows) == 5
+    assert goodput_bps(on_linux)["clamped"] == pytest.approx(goodput_bps(simulated)["clamped"], rel=0.03)
 
 
 @built

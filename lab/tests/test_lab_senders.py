@@ -139,7 +139,7 @@ def test_senders_of_a_pair_meet_the_same_world() -> None:
     for run in runs:
         seeds[run.params["case"], run.repeat].add(run.seed)
     assert all(len(found) == 1 for found in seeds.values())
-    assert len({seed for found in seeds.values() for seed in found}) == 4
+    assert len({seed for found in seeds.values() for seed in found}) == 2  # one a repeat
 
 
 def test_several_files_need_an_interval() -> None:

@@ -30,12 +30,12 @@ TABLES: dict[str, dict[str, Sequence[Any]]] = {
     "tcp-truth": SHORT,
     "senders-truth": {**SHORT, "variant": ("cubic", "bbr")},
     "senders-shares": {**SHORT, "case": ("cubic-kernel", "cubic-bbr")},
-    "gfr-table2": {**GFR, "control": ("Double-EPD", "DFBA", "proposed FIFO", "proposed WRR")},
+    "gfr-table2": {**GFR, "control": ("Double-EPD", "DFBA", "proposed+ FIFO", "proposed+ WRR")},
     "ena-fig10": {"file_bytes": (316_000,)},
     "bcr-fig4": {"loss": (0.001,), "sender": ("newreno", "erto", "bcr")},
     "fasttcp-fig3": {"file_bytes": (5120, 10_240), "sender": ("org", "nss", "mrto")},
     "police-greedy": {**SHORT, "sender": ("org", "nss-32KB"), "control": ("drop-tail", "auto")},
-    "gfr-table6": {**GFR, "control": ("WFBA", "threshold WRR", "proposed WRR")},
+    "gfr-table6": {**GFR, "control": ("WFBA", "threshold WRR", "proposed+ WRR")},
 }
 SENDERS = ("ena-fig10", "bcr-fig4", "fasttcp-fig3", "police-greedy")
 METRICS = (
@@ -48,6 +48,7 @@ METRICS = (
     "queue_packets",
     "qthresh_packets",
     "goodput_share",
+    "least_ratio",
     "mcr_met",
     "mcr_met_5s",
 )

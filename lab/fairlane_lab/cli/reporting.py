@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab plot`, `report` and `compare`: what becomes of run folders, later and again."""
+"""`fairlane lab plot`, `report`, `compare` and `publish`: what becomes of run folders, later and again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from fairlane_lab.cli.options import JsonOption
-from fairlane_lab.cli.output import console, fail, print_json
+from fairlane_lab.cli.output import console, errors, fail, print_json
 from fairlane_lab.definition import ExperimentError, experiment_names, load
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
-from fairlane_lab.paths import results_root
+from fairlane_lab.paths import RESULTS_PAGES, results_root
 from fairlane_lab.results.folder import newest_folder
 from fairlane_lab.results.summary_file import RunFolderError
 
@@ -62,6 +62,35 @@ def _notes_of(name: str) -> tuple[Note, ...] | None:
         return load(name).experiment.notes
     except ExperimentError:
         return None
+
+
+def publish(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders that go into the archive; default: none, the pages only.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")] = RESULTS_PAGES,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 where a page differs.")] = False,
+) -> None:
+    """The pages of docs/results: tables and pictures from archived runs, and what is met, undecided and not met."""
+    from fairlane_lab.report.archive import archive_run
+    from fairlane_lab.report.publish import DATA, find_differing_pages, write_pages
+
+    try:
+        for folder in folders or ():
+            console.print(f"archived {archive_run(folder, out / DATA)}", soft_wrap=True)
+        with errors.status("publish") as status:
+
+            def say(name: str) -> None:
+                status.update(f"publish: {name}")
+
+            differing = find_differing_pages(out, say) if check else []
+            pages = [] if check else write_pages(out, say)
+    except (RunFolderError, ExperimentError, OSError) as error:
+        fail(str(error))
+    if differing:
+        fail(f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish")
+    if pages:
+        console.print(f"{len(pages)} pages in {out}", soft_wrap=True)
 
 
 def compare(

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a definition to scenarios: points and their repeats, in a fixed order, each with its own seed and start.
 
-A scenario's seed is a hash of (experiment, base seed, repeat, the point's parameters without what the switch does: what
-`[control]` may say; and, where it has a parameter `sender`, without what senders are). So schemes, thresholds and
-senders meet the same world in the same repeat, and may be compared in pairs.
+A scenario's seed is a hash of (base seed, repeat): whatever is compared meets the same chance in the same repeat and may be
+compared in pairs, and one configuration gives the same runs in whatever experiment it stands.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from pydantic import ValidationError
 
 from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, explicit_values
-from fairlane_lab.definition.names import PARAMETERS, SENDER_PARAMETERS, SWITCH_PARAMETERS, part_of, variants
+from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides
@@ -264,9 +263,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
 
 def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
     body, point, name = resolution.body, resolution.point, definition.experiment.name
-    world = world_of(point.params)
-    seed = fixed_hash(name, base_seed, repeat, world)
-    flows, offset_s = _start(body, repeat, fixed_hash(name, base_seed, repeat, "starts"))
+    flows, offset_s = _start(body, repeat, fixed_hash(base_seed, repeat, "starts"))
     params = {
         **resolution.columns(),
         "offset_s": offset_s,
@@ -287,17 +284,11 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         changes=tuple(Change(**change.model_dump()) for change in body.changes),
         vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
         repeat=repeat,
-        seed=seed,
+        seed=fixed_hash(base_seed, repeat),
         sample_s=body.run.sample_s,
         series=repeat < body.run.series_repeats,
         until_done=body.run.until_done,
     )
-
-
-def world_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that say which world a run meets: without what the switch does, and what a `sender` is."""
-    own = SWITCH_PARAMETERS | SENDER_PARAMETERS if "sender" in params else SWITCH_PARAMETERS
-    return {key: value for key, value in sorted(params.items()) if key not in own}
 
 
 def fixed_hash(*parts: Any) -> int:

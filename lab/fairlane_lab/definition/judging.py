@@ -46,6 +46,8 @@ class Expectation(Strict):
     relative_to: dict[str, Scalar] = Field(default_factory=dict)
     """What is bounded is the metric divided by itself at the point with these values of the switch's parameters."""
     runtimes: tuple[Runtime, ...] = ("sim", "kernel", "mininet")
+    why: str = ""
+    """Why it is not met, where it is not: a sentence for the page of results."""
 
     @model_validator(mode="after")
     def _bounded(self) -> Expectation:

@@ -65,6 +65,7 @@ RUN_METRICS: dict[str, Name] = {
     "utilisation": Name("utilisation", "%", 100, head="util."),
     "fairness": Name("fairness (min/max)", "%", 100),
     "jain": Name("Jain index"),
+    "least_share": Name("smallest flow, of its fair share", "%", 100),
     "retransmits": Name("retransmits", kind=int),
     "timeouts": Name("timeouts", kind=int),
     "drops": Name("drops", kind=int),
@@ -137,9 +138,8 @@ TRANSFER_METRICS: dict[str, Name] = {
 }
 
 OTHER_COLUMNS: dict[str, type] = {
-    **dict.fromkeys(
-        ("experiment", "point", "runtime", "target", "flow", "group", "metric", "switch", "about", "vc"), str
-    ),
+    **dict.fromkeys(("experiment", "point", "runtime", "target", "configuration"), str),
+    **dict.fromkeys(("flow", "group", "metric", "switch", "about", "vc"), str),
     **dict.fromkeys(("repeat", "seed", "port", "port_rate_bps"), int),
     **dict.fromkeys(("greedy", "complete"), bool),
 }

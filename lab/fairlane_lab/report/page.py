@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.report import labels
@@ -32,7 +34,8 @@ class Picture:
 
     title: str
     meaning: str
-    svg: Markup
+    shown: Markup
+    """The figure, or a link to it."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def make_report(folders: Sequence[Path], out: Path, notes_of: NotesOf = lambda _
     than the runs. Raises RunFolderError for a folder that is no run
     folder of the lab, or when there are none.
     """
-    sections = [make_section(pair, f"x{index}") for index, pair in enumerate(pair_up(folders, notes_of))]
+    pairs = pair_up(folders, notes_of)
+    sections = [make_section(pair, partial(_inline, f"x{index}")) for index, pair in enumerate(pairs)]
     environment = Environment(
         loader=PackageLoader("fairlane_lab.report", "templates"),
         autoescape=True,
@@ -152,37 +156,38 @@ def _total(tallies: Sequence[Tally]) -> Tally:
     return Tally(*(sum(getattr(each, name) for each in tallies) for name in ("met", "judged", "open")))
 
 
-def make_section(pair: Pair, prefix: str) -> Section:
-    """Everything that the page says of one experiment; `prefix` begins the ids of its pictures."""
+ShowFigure = Callable[[str, str, Callable[[], Figure]], Markup]
+"""Name, title and how to draw a figure → what stands for it in the page."""
+
+
+def _inline(prefix: str, name: str, title: str, make: Callable[[], Figure]) -> Markup:
+    return Markup(to_inline_svg(make(), f"{prefix}-{name}", title))
+
+
+def make_section(pair: Pair, show: ShowFigure) -> Section:
+    """Everything that a page says of one experiment."""
     verdicts = verdict_table(pair)
     traces = [trace for run in pair.runs for trace in read_traces(run)]
     lines = find_differences(pair, shown_metrics(pair))
     events_of, events = event_rows(pair)
+    pictures = [
+        Picture(plot.title, plot.meaning, show(plot.name, plot.title, partial(draw, plot, pair.runs)))
+        for plot in pair.newest.plots
+    ]
     return Section(
         pair=pair,
         table=side_by_side(pair),
         verdicts=verdicts,
         tallies={run.runtime: tally(verdicts, run.runtime) for run in pair.runs},
-        pictures=_pictures(pair, prefix),
+        pictures=pictures,
         differences=[_line(line) for line in lines],
         remarks=[note.text for note in pair.notes if note.is_remark],
         traces=_trace_rows(pair, traces),
-        overlay=_overlay(pair, traces, prefix),
+        overlay=_overlay(pair, traces, show),
         events=events,
         events_of=events_of,
         about=about_rows(pair),
     )
-
-
-def _pictures(pair: Pair, prefix: str) -> list[Picture]:
-    return [
-        Picture(
-            plot.title,
-            plot.meaning,
-            Markup(to_inline_svg(draw(plot, pair.runs), f"{prefix}-{plot.name}", plot.title)),
-        )
-        for plot in pair.newest.plots
-    ]
 
 
 def _line(line: Line) -> DifferenceLine:
@@ -224,7 +229,7 @@ def _trace_cells(trace: Trace) -> tuple[str, ...]:
     return tuple("-" if math.isnan(value) else labels.number(value, 3) for value in values)
 
 
-def _overlay(pair: Pair, traces: Sequence[Trace], prefix: str) -> Picture | None:
+def _overlay(pair: Pair, traces: Sequence[Trace], show: ShowFigure) -> Picture | None:
     """The traces of both runtimes over each other, where each point's flow is alone and both were sampled."""
     alone = {run.runtime: _flows_of_points(run) for run in pair.runs}
     both = [
@@ -237,7 +242,7 @@ def _overlay(pair: Pair, traces: Sequence[Trace], prefix: str) -> Picture | None
         return None
     title = "Congestion window: simulated sender and the kernel's"
     meaning = "The same sender alone on the same link. Losses fall on other instants, so the saw-teeth drift apart; their height, period and slope are what has to agree: the numbers are in the table."
-    return Picture(title, meaning, Markup(to_inline_svg(draw_traces(both), f"{prefix}-overlay", title)))
+    return Picture(title, meaning, show("overlay", title, partial(draw_traces, both)))
 
 
 def _flows_of_points(run: RunFolder) -> Mapping[str, set[str]]:

@@ -89,6 +89,8 @@ class RunFolder:
 
     path: Path
     summary: Mapping[str, Any]
+    prefix: str = ""
+    """Of its tables' files, where several runs are in one folder: an archive."""
 
     @property
     def experiment(self) -> str:
@@ -204,7 +206,7 @@ class RunFolder:
     @cached_property
     def events(self) -> list[dict[str, Any]]:
         """The controller's events of all runs."""
-        return read_lines(self.path / "events.jsonl")
+        return read_lines(self.path / f"{self.prefix}events.jsonl")
 
     def select(self, where: Where) -> list[Point]:
         """Points whose parameters satisfy `where` (which may also name the runtime)."""
@@ -229,7 +231,7 @@ class RunFolder:
             raise RunFolderError(f"{self.path}/summary.json: not of `fairlane lab run`: {short(text, 400)}") from None
 
     def _table(self, stem: str) -> pd.DataFrame:
-        path = self.path / f"{stem}.parquet"
+        path = self.path / f"{self.prefix}{stem}.parquet"
         return pd.read_parquet(path) if path.exists() else pd.DataFrame()
 
 

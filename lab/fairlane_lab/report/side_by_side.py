@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fairlane_lab.definition.names import Name
 from fairlane_lab.report import labels
 from fairlane_lab.report.pairing import Pair
-from fairlane_lab.report.run_folder import Point
+from fairlane_lab.report.run_folder import Point, Spread
 from fairlane_lab.report.style import mark
-from fairlane_lab.report.terminal import main_metrics, spread_text
+from fairlane_lab.report.terminal import main_metrics
 
 LONG = 16
 """Rows from which on a table shows the paper's points only, the rest on demand."""
@@ -19,7 +19,7 @@ LONG = 16
 
 @dataclass(frozen=True)
 class Cell:
-    """A number with the range of its repeats; both empty when it was not measured."""
+    """A number with the 95 % interval of the repeats' middle; both empty when it was not measured."""
 
     text: str = ""
     spread: str = ""
@@ -123,12 +123,18 @@ def _cell(pair: Pair, points: dict[str, Point], metric: str, source: str, name: 
     if source in points:
         spread = points[source].get(metric)
         return (
-            Cell(labels.format_metric(metric, spread.value, name), spread_text(metric, spread, name))
+            Cell(labels.format_metric(metric, spread.value, name), _interval(metric, spread, name))
             if spread
             else Cell()
         )
     value = pair.paper_values(points, metric).get("" if source == "paper" else source)
     return Cell() if value is None else Cell(labels.format_metric(metric, value, name))
+
+
+def _interval(metric: str, spread: Spread, name: Name) -> str:
+    """`8.9..9.6`; empty with one run or where both ends read alike."""
+    low, high = (labels.format_metric(metric, value, name) for value in (spread.lo, spread.hi))
+    return f"{low}..{high}" if spread.runs > 1 and low != high else ""
 
 
 def _largest(points: Iterable[tuple[str, dict[str, Point]]], metric: str) -> float:

@@ -25,6 +25,11 @@ class Outcome:
     """The picked point's parameter, such as `delay 5 ms`."""
     margin: float = 0.0
     """How far inside its bound, in the metric's unit; negative outside."""
+    interval: str = ""
+    """95 % interval of the value; empty without one."""
+    runs: int = 0
+    needed: int | None = None
+    """About so many runs would decide an undecided one; None: no number would."""
 
 
 @dataclass
@@ -102,7 +107,15 @@ def verdict_table(pair: Pair) -> list[ExpectedBound]:
             at = labels.setting_label(over, params[over]) if over and over in params else ""
             key = (str(verdict["text"]), bound_text(verdict), per)
             asked = found.setdefault(key, ExpectedBound(*key))
-            asked.outcomes[run.runtime] = Outcome(_state(verdict), _value(verdict), at, _margin(verdict))
+            asked.outcomes[run.runtime] = Outcome(
+                _state(verdict),
+                _value(verdict),
+                at,
+                _margin(verdict),
+                _interval(verdict),
+                int(verdict.get("runs", 0)),
+                verdict.get("runs_needed"),
+            )
     for asked in found.values():
         for run in pair.runs:
             asked.outcomes.setdefault(run.runtime, Outcome("not asked"))
@@ -145,6 +158,16 @@ def _value(verdict: Mapping[str, Any]) -> str:
     metric = str(verdict["metric"])
     unit = _unit(metric)
     return _text(metric, float(value)) + (f" {unit}" if unit else "")
+
+
+def _interval(verdict: Mapping[str, Any]) -> str:
+    """`7.1 to 7.9`, in the unit of the value."""
+    ends = [verdict.get("lo"), verdict.get("hi")]
+    if verdict.get("value") is None or None in ends or verdict.get("runs", 0) < 2:
+        return ""
+    relative, metric = bool(verdict.get("relative_to")), str(verdict["metric"])
+    texts = [labels.number(float(end) * 100, 3) if relative else _text(metric, float(end)) for end in ends if end is not None]  # fmt: skip
+    return " to ".join(texts)
 
 
 def _margin(verdict: Mapping[str, Any]) -> float:

@@ -60,7 +60,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
         run["ceiling_bps"] = ceiling
     part = find_part(scenario.program)
     run |= part.metrics(result)
-    run |= {"virtual_s": result.virtual_s, "packets": result.packets}
+    run |= {"configuration": scenario.configuration, "virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],
         flows=[{**key, **params, **_flow(flow, total, peaks)} for flow in flows],
@@ -121,6 +121,7 @@ def run_metrics(
         "goodput_bps": sum(flow.goodput_bps for flow in flows),
         "fairness": min(greedy) / max(greedy) if len(greedy) > 1 and max(greedy) > 0 else _zero_or_none(greedy),
         "jain": _jain(greedy) if len(greedy) > 1 else None,
+        "least_share": _least_share(greedy),
         "retransmits": sum(flow.retransmits for flow in flows),
         "timeouts": known_sum(flow.timeouts for flow in flows),
         **_bottleneck(ports),
@@ -142,6 +143,11 @@ def _jain(rates: Sequence[float]) -> float:
     """The Jain index (Σ x)²/(N·Σ x²); 0 when nothing moved."""
     squares = math.fsum(rate * rate for rate in rates)
     return math.fsum(rates) ** 2 / (len(rates) * squares) if squares > 0 else 0.0
+
+
+def _least_share(greedy: Sequence[float]) -> float | None:
+    """The smallest over the mean: 1 is an equal split, 0 a flow that starves."""
+    return min(greedy) * len(greedy) / sum(greedy) if len(greedy) > 1 and sum(greedy) > 0 else _zero_or_none(greedy)
 
 
 def _zero_or_none(greedy: Sequence[float]) -> float | None:

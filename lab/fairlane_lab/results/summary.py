@@ -25,33 +25,37 @@ PER_RUN_PARAMETERS = frozenset({"offset_s"})
 
 def summarise(folder: Path, definition: Definition, about: Mapping[str, Any]) -> dict[str, Any]:
     """The summary of a folder with merged tables. `about` is what the caller knows: selection, metadata, completeness, failures."""
-    rows = _rows(folder / "runs.parquet")
-    timing = _rows(folder / "timing.parquet")
-    experiment = definition.experiment
-    points = group_points(rows)
-    add_relative(points, experiment.relative)
-    runtime = str(about["runtime"])
+    rows, timing = read_rows(folder / "runs.parquet"), read_rows(folder / "timing.parquet")
     wall_s = sum(row["wall_s"] or 0.0 for row in timing)
     virtual_s = sum(row.get("virtual_s") or 0.0 for row in rows)
     packets = sum(row.get("packets") or 0 for row in rows)
+    speed = {
+        "wall_s_of_runs": wall_s,
+        "virtual_s": virtual_s,
+        "packets": packets,
+        "virtual_per_wall": virtual_s / wall_s if wall_s > 0 else None,
+        "packets_per_wall_s": packets / wall_s if wall_s > 0 else None,
+    }
+    machines = merged_about(json.loads(row["about"]) for row in timing if row["about"])
+    return summary_of(rows, definition, {**about, "speed": speed, "about": machines})
+
+
+def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The summary of runs, as the definition judges them."""
+    experiment = definition.experiment
+    points = group_points(rows)
+    add_relative(points, experiment.relative)
+    verdicts = judge(experiment.expect, points, str(about["runtime"]))
     return {
         "experiment": experiment.name,
         "title": experiment.title,
-        **about,
         "definition_sha256": definition.sha256,
+        **about,
         "runs": len(rows),
         "statistic": experiment.statistic,
         "confidence": CONFIDENCE,
         "points": [_point(point, experiment.statistic) for point in points],
-        "verdicts": [verdict.as_json() for verdict in judge(experiment.expect, points, runtime)],
-        "speed": {
-            "wall_s_of_runs": wall_s,
-            "virtual_s": virtual_s,
-            "packets": packets,
-            "virtual_per_wall": virtual_s / wall_s if wall_s > 0 else None,
-            "packets_per_wall_s": packets / wall_s if wall_s > 0 else None,
-        },
-        "about": merged_about(json.loads(row["about"]) for row in timing if row["about"]),
+        "verdicts": [verdict.as_json() for verdict in verdicts],
         "definition": definition.as_json(),
     }
 
@@ -88,7 +92,7 @@ def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
     metrics: dict[str, float] = {}
     ranges: dict[str, list[float]] = {}
     names = [
-        name for name in point.rows[0] if name not in KEY and name not in PARAMETERS
+        name for name in point.rows[0] if name not in (*KEY, "configuration") and name not in PARAMETERS
     ]  # a table's rows have the same columns
     for name in names:
         values = [float(row[name]) for row in point.rows if row[name] is not None]
@@ -107,7 +111,8 @@ def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
     }
 
 
-def _rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
+    """A table's rows, what is not finite as None; none when there is no file."""
     table = tables.read(path)
     return (
         []

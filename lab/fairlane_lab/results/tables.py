@@ -19,7 +19,7 @@ from fairlane_lab.known import finite_or_none
 from fairlane_lab.results.rows import KEY, Row
 
 TABLES: Mapping[str, tuple[str, ...]] = {
-    "runs": (*KEY, "virtual_s", "packets"),
+    "runs": (*KEY, "configuration", "virtual_s", "packets"),
     "flows": (*KEY, "flow", "group", "variant", "weight", "greedy", "goodput_bps", "share", "retransmits", "timeouts", "cwnd_packets", "srtt_ms"),
     "ports": (*KEY, "switch", "port", "port_rate_bps", "throughput_bps", "utilisation", "drops", "queue_packets"),
     "vcs": (*KEY, "vc", "mcr_bps", "w_bps", "ideal_bps", "goodput_bps", "ratio", "mcr_met", "mcr_met_5s", "active_s"),

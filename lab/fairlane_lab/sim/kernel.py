@@ -21,7 +21,8 @@ from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
 from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, HostWish, RouteWish, Wishes, wishes
 
 MEMORY_MB = 64
-"""Of the machine, and 1 MB a connection more: taken only when it is used."""
+CONNECTION_MB = 4
+"""Of the machine, and of each connection: taken only when it is used."""
 BUILT = REPOSITORY / ".setup" / "kernel"
 
 
@@ -48,7 +49,7 @@ class Machine:
             "sample_ns": sample_period_ns,
             "cpu": self.cpu,
             "patience_s": self.patience_s,
-            "memory_mb": MEMORY_MB + sum(flow.connections for flow in scenario.flows),
+            "memory_mb": MEMORY_MB + CONNECTION_MB * sum(flow.connections for flow in scenario.flows),
         }
 
     def build(self) -> dict[str, str]:

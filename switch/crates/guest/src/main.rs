@@ -26,6 +26,13 @@ use std::io;
 use traffic::Traffic;
 use uml::plan::Plan;
 
+/// What TCP may buffer, as a machine of 8 GiB sets it at boot (pages; then bytes: least, at first, most). The kernel goes by its
+/// memory, which is little here, and would shut windows that no ordinary machine shuts.
+const BUFFERS: [(&str, &str); 3] = [
+    ("tcp_mem", "93000 124000 186000"),
+    ("tcp_rmem", "4096 131072 6291456"),
+    ("tcp_wmem", "4096 16384 4194304"),
+];
 /// Of its sockets: two a connection.
 const OPEN_FILES_MAX: u64 = 1 << 17;
 
@@ -38,6 +45,9 @@ fn run() -> io::Result<()> {
         maximum: files,
     };
     setrlimit(Resource::Nofile, limit)?;
+    for (name, value) in BUFFERS {
+        std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value)?; // namespaces made later begin with them
+    }
     let plan: Plan = serde_json::from_slice(&std::fs::read("/plan.json")?)
         .map_err(|error| io::Error::other(format!("plan.json: {error}")))?;
     let machine = Namespace::current()?;

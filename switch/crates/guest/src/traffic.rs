@@ -234,7 +234,10 @@ impl<'a> Traffic<'a> {
             }
             if let Some(bytes) = flow.receive_window_bytes {
                 set_tcp_option(listener, libc::TCP_WINDOW_CLAMP, bytes)?;
-                sockopt::set_socket_recv_buffer_size(listener, bytes as usize)?;
+                if flow.read_interval_ns > 0 {
+                    // else what waits would not shut the window: the buffer is larger than the clamp
+                    sockopt::set_socket_recv_buffer_size(listener, bytes as usize)?;
+                }
             }
             Ok(())
         })?;

@@ -73,7 +73,11 @@ class Part(LabPart):
         "tcps": Name("TCPs a VC", kind=int),
         "udp_bps": Name("UDP rate", "Mbit/s", 1e-6),
     }
-    run_metrics: ClassVar[Mapping[str, Name]] = {"goodput_share": Name("of the ideal", "%", 100), **_VC_METRICS}
+    run_metrics: ClassVar[Mapping[str, Name]] = {
+        "goodput_share": Name("of the ideal", "%", 100),
+        "least_ratio": Name("smallest VC, of its ideal", "%", 100),
+        **_VC_METRICS,
+    }
     object_metrics: ClassVar[Mapping[str, Name]] = {
         **_GOODPUT,
         "vc_ratio": Name("of its ideal", "%", 100),

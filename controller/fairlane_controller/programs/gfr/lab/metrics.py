@@ -22,6 +22,7 @@ def vc_metrics(vcs: Sequence[VcResult]) -> dict[str, Any]:
         "jain": jain_index([vc.goodput_bps for vc in vcs], [vc.ideal_bps for vc in vcs]) if len(vcs) > 1 else None,
         "fairness": min(ratios) / max(ratios) if len(vcs) > 1 and max(ratios) > 0 else None,
         "goodput_share": sum(vc.goodput_bps * vc.active_s for vc in vcs) / ideal if ideal > 0 else None,
+        "least_ratio": min(ratios),
         "mcr_met": min(vc.mcr_met for vc in vcs),
         "mcr_met_5s": min(worst, default=None),
     }

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false
+"""Archived runs: the data of the pages in docs/results, small enough to be kept in the repository.
+
+    NAME.RUNTIME.runs.parquet     a row a run; in its schema's metadata, under `fairlane`, what was run, when and with what
+    NAME.RUNTIME.series.parquet   only what the experiment's plots draw; so are `flows` and `transfers`
+
+Points and verdicts are not kept: they come from the rows and from the experiment's file as it is now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fairlane_lab.definition.load import Definition
+from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
+from fairlane_lab.definition.plots import Cdf, Series
+from fairlane_lab.report.run_folder import RunFolder, open_run
+from fairlane_lab.results import tables
+from fairlane_lab.results.summary import read_rows, summary_of
+from fairlane_lab.results.summary_file import RunFolderError
+
+KEPT = ("runtime", "target", "seed", "quick", "complete", "asked_runs", "definition_sha256", "metadata", "speed", "about")  # fmt: skip
+"""Of a summary: what the rows do not say."""
+_METADATA = b"fairlane"
+
+
+def archive_run(folder: Path, data: Path) -> Path:
+    """Put a run folder into the archive `data`, in the place of what it has of this experiment and runtime. Returns the file of the runs.
+
+    Raises RunFolderError for a folder that is none, or whose runs are not all there.
+    """
+    run = open_run(folder)
+    if not run.complete or run.summary.get("quick"):
+        raise RunFolderError(f"{folder}: only complete runs are archived, and none of --quick")
+    runs = tables.read(folder / "runs.parquet")
+    if runs is None:
+        raise RunFolderError(f"{folder}: has no runs.parquet")
+    about = {name: run.summary[name] for name in KEPT if name in run.summary}
+    data.mkdir(parents=True, exist_ok=True)
+    stem = f"{run.experiment}.{run.runtime}"
+    for older in archive_files(data, stem):
+        older.unlink()
+    for name, table in _drawn(run).items():
+        tables.write(data / f"{stem}.{name}.parquet", table)
+    path = data / f"{stem}.runs.parquet"
+    kept = runs.select([name for name in runs.column_names if runs[name].null_count < len(runs)])
+    tables.write(path, kept.replace_schema_metadata({_METADATA: json.dumps(about, sort_keys=True)}))
+    return path
+
+
+def open_archived(data: Path, definition: Definition, runtime: str) -> RunFolder | None:
+    """The archived runs of an experiment in a runtime, judged by its file as it is now; None without any."""
+    prefix = f"{definition.experiment.name}.{runtime}."
+    path = data / f"{prefix}runs.parquet"
+    if not path.exists():
+        return None
+    about: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {}).get(_METADATA, b"{}"))
+    if about.get("runtime") != runtime:
+        raise RunFolderError(f"{path}: not of `fairlane lab publish`: it does not say what was run")
+    return RunFolder(data, summary_of(read_rows(path), definition, about), prefix)
+
+
+def archived_runtimes(data: Path, name: str) -> list[str]:
+    """The runtimes of which an archive has runs of an experiment."""
+    return [runtime for runtime in RUNTIMES if (data / f"{name}.{runtime}.runs.parquet").exists()]
+
+
+def archive_files(data: Path, stem: str) -> list[Path]:
+    """The files of `NAME.RUNTIME`, or of `NAME`, sorted."""
+    return sorted(data.glob(f"{stem}.*.parquet"))
+
+
+def digest(data: Path, name: str) -> str:
+    """Of all that an archive has of an experiment: 16 hexadecimal digits."""
+    found = hashlib.blake2b(digest_size=8)
+    for path in archive_files(data, name):
+        found.update(path.name.encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _drawn(run: RunFolder) -> dict[str, pa.Table]:
+    """Of the larger tables, what the plots need."""
+    wanted: dict[str, list[pa.Table]] = {}
+    for plot in run.plots:
+        if not isinstance(plot, Series | Cdf):
+            continue
+        points = [point.name for point in run.select(plot.where)]
+        here = pc.field("point").isin(points)
+        if isinstance(plot, Series):
+            metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
+            here &= pc.field("repeat") == plot.repeat
+            needs = {"flows": here, "series": here & pc.field("metric").isin([*metrics, *LIMIT_SERIES])}
+        else:
+            needs = {"transfers" if plot.metric in TRANSFER_METRICS else "flows": here}
+        for name, rows in needs.items():
+            if (table := tables.read(run.path / f"{name}.parquet")) is not None:
+                wanted.setdefault(name, []).append(table.filter(rows))
+    return {name: _distinct(found) for name, found in wanted.items()}
+
+
+def _distinct(found: list[pa.Table]) -> pa.Table:
+    """Rows that several plots draw are kept once."""
+    whole = tables.concatenate(found)
+    return whole.group_by(whole.column_names, use_threads=False).aggregate([])
