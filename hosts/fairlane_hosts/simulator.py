@@ -50,7 +50,7 @@ def simulated(variant: Variant) -> Mapping[str, Any]:
     if "erto" in variant.programs:
         tcp["erto"] = True
     if "ena" in variant.receiver_programs:
-        tcp |= {"ena": True, "receiver_program": True}
+        tcp |= {"cc": f"ena_{variant.header}{'_plus' if 'FL_ENA_PLUS' in variant.defines else ''}", "ena": True}
     if "FL_ALPHA" in variant.defines:
         tcp |= {name: variant.defines[f"FL_{name.upper()}"] for name in ("alpha", "beta", "gamma")}
     if variant.builtin or variant.defines.get("FL_INITIAL_WINDOW") == LINUX_INITIAL_WINDOW:
@@ -79,5 +79,4 @@ def congestion_control(name: str) -> str:
     """What the simulator calls the congestion control of sender `name`. Raises HostsError `unknown-variant`."""
     if name in TEXTBOOK_VARIANTS:
         return str(TEXTBOOK_VARIANTS[name]["cc"])
-    variant = find_variant(name)
-    return str(variant.simulator.get("cc", variant.header))
+    return str(simulated(find_variant(name))["cc"])

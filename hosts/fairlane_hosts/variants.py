@@ -110,7 +110,7 @@ class Variant:
     @property
     def definitions(self) -> Mapping[str, str | int]:
         """What `bpf/sender.bpf.c` is compiled with, but for its name."""
-        ena = {"FL_ENA": self.sysctls["tcp_sack"]} if "ena" in self.programs else {}
+        ena = {"FL_ENA": 1} if "ena" in self.programs else {}
         return {"CC_HEADER": f'"{self.header_file}"', f"CC_SENDER_{self.header}": 1, **ena, **self.defines}
 
     @property
@@ -142,8 +142,12 @@ PACING_KERNEL = (6, 4)
 ENA_KERNEL = (6, 0)
 """A BPF congestion control may write sk_pacing_rate; its host program needs bpf_loop (5.17)."""
 _ENA_IS_NOT = (
-    "the paper's sender in one place: a named segment goes out with the kernel's recovery (the third duplicate ACK, or "
-    "SACK), not at the first notification"
+    "the paper's on the kernel in when it repairs: a named segment goes out with the kernel's recovery (the third duplicate "
+    "ACK, or SACK), not at the first notification as in the simulator"
+)
+_ENA_PLUS_IS_NOT = (
+    "the paper's: heads without a name are allowed for, reductions are taken back, packets are paced (cc/ena.h); a named "
+    "segment goes out with the recovery, in both runtimes"
 )
 _ENA_FEATURES = "BPF struct_ops, BTF, sockops header options, cgroup v2, tc"
 _ENA_PER_SOCKET = "on a host that has the program; the receiver's host needs it too"
@@ -211,19 +215,29 @@ _BCR = Variant(
 )
 
 
-def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "") -> Variant:
-    """The ENA paper over `base`; `is_not` and `per_socket` add to what holds for all of them."""
-    return replace(
+def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "") -> tuple[Variant, Variant]:
+    """The ENA paper over `base`, and ENA+; `is_not` and `per_socket` add to what holds for all of them."""
+    paper = replace(
         base,
         name=f"ena-{base.name}",
         paper=f"the ENA paper over {title}",
         is_not=_ENA_IS_NOT + is_not,
+        simulator=MappingProxyType({"repairs_named": True}),
         programs=("ena",),
         receiver_programs=("ena",),
         kernel=ENA_KERNEL,
         features=_ENA_FEATURES,
         per_socket=_ENA_PER_SOCKET + per_socket,
     )
+    ours = replace(
+        paper,
+        name=f"{paper.name}+",
+        paper=f"ours, from ENA, over {title}",
+        is_not=_ENA_PLUS_IS_NOT + is_not,
+        simulator=MappingProxyType({}),
+        defines=MappingProxyType({**base.defines, "FL_ENA_PLUS": 1}),
+    )
+    return paper, ours
 
 
 def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
@@ -296,17 +310,13 @@ _VARIANTS = _table(
         is_not="the paper's: samples of the rate last a round trip and a timeout freezes them; a train of packets after the "
         "spike is measured, and RTT_base is learned anew (cc/bcr_plus.h)",
     ),
-    _with_ena(_TAHOE, "Tahoe"),
-    _with_ena(_RENO, "Reno"),
-    replace(
-        _with_ena(
-            _SACK,
-            "SACK",
-            "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
-            ", with tcp_sack=1",
-        ),
-        header="ena_sack",
-        simulator=MappingProxyType({"cc": "reno"}),  # its sender has ENA itself
+    *_with_ena(_TAHOE, "Tahoe"),
+    *_with_ena(_RENO, "Reno"),
+    *_with_ena(
+        replace(_SACK, header="rfc6675"),
+        "SACK",
+        "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
+        ", with tcp_sack=1",
     ),
     Variant(
         name="org",

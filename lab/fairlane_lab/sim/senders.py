@@ -58,8 +58,8 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         tcp["mss_bytes"] -= TIMESTAMP_BYTES  # the kernel takes the option from the segment (RFC 6691)
     if "initial_window_packets" in flow.tcp:
         tcp["initial_window_packets"] = options.initial_window_packets
-    if "receiver_program" in tcp:
-        tcp["receiver_program"] = options.receiver_program
+    if "ena" in tcp:
+        tcp["ena"] = options.receiver_program
     if "rto_min_s" in flow.tcp:
         tcp["rto_min_ns"] = round(options.rto_min_s * 1e9)
     if options.sack is not None and (options.sack or tcp["recovery"] == "sack"):

@@ -4,23 +4,23 @@
 // The window goes to ssthresh at once, and sending waits until what is in flight has fallen below it; the kernel's
 // scoreboard says what is lost. NOT the variant `sack`, where PRR (RFC 6937) brings the window down packet by packet: a
 // congestion control that owns its window in recovery, as ENA's does, has no PRR.
-#ifndef FAIRLANE_CC_ENA_SACK_H
-#define FAIRLANE_CC_ENA_SACK_H
+#ifndef FAIRLANE_CC_RFC6675_H
+#define FAIRLANE_CC_RFC6675_H
 
-#include "ena.h"
+#include "reno.h"
 
-struct ena_sack {
+struct rfc6675 {
 	cc_u32 snd_una;	    // as of the last ACK
 	cc_u32 in_recovery; // its first ACK was seen
 };
 
-CC_INLINE void ena_sack_init(struct ena_sack *st, const struct cc_tcp *tcp) {
+CC_INLINE void rfc6675_init(struct rfc6675 *st, const struct cc_tcp *tcp) {
 	st->snd_una = tcp->snd_una;
 	st->in_recovery = 0;
 }
 
 // Every ACK (Linux: cong_control).
-CC_INLINE void ena_sack_on_ack(struct ena_sack *st, struct cc_tcp *tcp) {
+CC_INLINE void rfc6675_on_ack(struct rfc6675 *st, struct cc_tcp *tcp) {
 	int new_data_acked = st->snd_una != tcp->snd_una;
 
 	st->snd_una = tcp->snd_una;
@@ -43,10 +43,11 @@ CC_INLINE void ena_sack_on_ack(struct ena_sack *st, struct cc_tcp *tcp) {
 	reno_cong_avoid(tcp, new_data_acked);
 }
 
-#ifdef CC_SENDER_ena_sack
-#define CC_STATE struct ena_sack
-#define CC_INIT(st, tcp) ena_sack_init(st, tcp)
-#define CC_CONG_CONTROL(st, tcp) ena_sack_on_ack(st, tcp)
+#ifdef CC_SENDER_rfc6675
+#define CC_STATE struct rfc6675
+#define CC_INIT(st, tcp) rfc6675_init(st, tcp)
+#define CC_CONG_CONTROL(st, tcp) rfc6675_on_ack(st, tcp)
+#define CC_ENA 1
 #endif
 
 #endif
