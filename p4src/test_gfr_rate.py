@@ -151,7 +151,6 @@ def test_a_refused_frame_changes_nothing() -> None:
     assert (world.register("vc_rate", VC), world.register("vc_last", VC)) == (rate, last)
 
 
-
 def test_at_arrival_a_refused_frame_counts_too() -> None:
     """Section 3.2: r_i of all that arrives, whatever becomes of it."""
     flow = regular(10**6)

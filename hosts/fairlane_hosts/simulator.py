@@ -75,8 +75,14 @@ def find_simulated(name: str) -> Mapping[str, Any]:
     return TEXTBOOK_VARIANTS[name] if name in TEXTBOOK_VARIANTS else simulated(find_variant(name))
 
 
+def without_receiver_programs(tcp: Mapping[str, Any]) -> dict[str, Any]:
+    """A `tcp` object whose receiver has none of the host programs that its sender asks for."""
+    return {**tcp, "ena": False} if "ena" in tcp else dict(tcp)
+
+
 def congestion_control(name: str) -> str:
     """What the simulator calls the congestion control of sender `name`. Raises HostsError `unknown-variant`."""
     if name in TEXTBOOK_VARIANTS:
         return str(TEXTBOOK_VARIANTS[name]["cc"])
-    return str(simulated(find_variant(name))["cc"])
+    variant = find_variant(name)
+    return variant.header if variant.folder else str(simulated(variant)["cc"])

@@ -159,6 +159,7 @@ def test_workers_that_come_later_get_work(tmp_path: Path) -> None:
     processes: set[int] = set()
     cluster: Any
     with LocalCluster(n_workers=1, **options) as cluster:
+        address = f"{cluster.scheduler_address}"
 
         def note(outcome: Outcome) -> None:
             if not processes:
@@ -167,7 +168,7 @@ def test_workers_that_come_later_get_work(tmp_path: Path) -> None:
             processes.add(outcome.result.about["pid"])
 
         campaign = Campaign(definition(), Selection(repeats=8), tmp_path / "new")
-        done = run_campaign(campaign, dask_cluster(SLOW, cluster.scheduler_address, batch=1), note)
+        done = run_campaign(campaign, dask_cluster(SLOW, address, batch=1), note)
     assert (done.complete, len(processes)) == (True, 2)
 
 

@@ -117,27 +117,6 @@ def runs_needed(values: Sequence[float], bound: float, statistic: Statistic, lev
     return max(least, len(values) + 1, math.ceil(wanted))
 
 
-MSER_BATCH = 5
-
-
-def mser5(values: Sequence[float]) -> int | None:
-    """How many values at the beginning are not of the steady state: MSER-5 (White, Cobb, Spratt 2000).
-
-    Batches of five; what is cut is what makes the standard error of the rest the smallest. None: that is more than half, so
-    there is no steady state to be seen.
-    """
-    batches = [fmean(values[at : at + MSER_BATCH]) for at in range(0, len(values) - MSER_BATCH + 1, MSER_BATCH)]
-    total = squares = 0.0
-    best, cut = math.inf, 0
-    for count, value in enumerate(reversed(batches), start=1):
-        total += value
-        squares += value * value
-        error = max(squares - total * total / count, 0.0) / count**2
-        if count > MSER_BATCH and error < best * (1 - 1e-12):
-            best, cut = error, len(batches) - count
-    return None if cut > len(batches) / 2 else cut * MSER_BATCH
-
-
 @lru_cache(maxsize=4096)
 def _t_factor(count: int) -> float:
     from scipy import stats  # here: importing it takes longer than all the rest

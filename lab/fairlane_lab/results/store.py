@@ -54,7 +54,9 @@ class Store:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         place = self._order({str(run.runs[0]["point"]) for run in self._waiting})
-        self._waiting.sort(key=lambda run: (place[run.runs[0]["point"]], run.runs[0]["repeat"]))  # as `merge` wants them
+        self._waiting.sort(
+            key=lambda run: (place[run.runs[0]["point"]], run.runs[0]["repeat"])
+        )  # as `merge` wants them
         for name in tables.TABLES:
             rows = [row for run in self._waiting for row in getattr(run, name)]
             if rows:

@@ -96,7 +96,9 @@ def _keys_in(path: Path) -> list[RunKey]:
     return list(dict.fromkeys(run_keys(pq.read_table(path, columns=["point", "repeat"]))))
 
 
-def merge_runs(name: str, sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path, params: Sequence[str]) -> None:
+def merge_runs(
+    name: str, sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path, params: Sequence[str]
+) -> None:
     """Write the wanted runs of several files, each sorted by `order` and repeat, as one file that is sorted so too.
 
     Of each file some thousand rows are in memory at a time, so there may be any number of runs. The bytes depend on the rows alone.
@@ -122,7 +124,7 @@ def merge_runs(name: str, sources: Sequence[tuple[Path, set[RunKey]]], order: Ma
             if sum(len(each) for each in waiting) >= ROW_GROUP:
                 writer.write_table(_as_schema(waiting, schema), ROW_GROUP * 2)
                 waiting = []
-        if waiting or not streams:
+        if waiting:
             writer.write_table(_as_schema(waiting, schema), ROW_GROUP * 2)
     draft.replace(out)
 
@@ -148,7 +150,7 @@ def _runs_in(path: Path) -> Iterator[tuple[RunKey, pa.Table]]:
 
 
 def _as_schema(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    return concatenate([schema.empty_table(), *pieces]).select(schema.names).cast(schema)
+    return concatenate([schema.empty_table(), *pieces]).select(schema.names).cast(schema).combine_chunks()
 
 
 def sorted_columns(name: str, table: pa.Table, params: Sequence[str]) -> pa.Table:

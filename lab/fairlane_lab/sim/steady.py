@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlane_lab.results.statistics import mser5
+from fairlane_lab.measures import mser5
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.columns import Columns
 from fairlane_lab.sim.config import TCP, SimConfig

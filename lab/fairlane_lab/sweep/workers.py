@@ -117,7 +117,7 @@ class Workers:
 def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> Workers:
     """`jobs` processes of this machine."""
 
-    def start(stack: ExitStack) -> tuple[Executor, int]:
+    def start(stack: ExitStack) -> tuple[Executor, Callable[[], int]]:
         others = {child.pid for child in multiprocessing.active_children()}
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_worker)
         stack.callback(_end_pool, pool, others)
@@ -138,7 +138,7 @@ def dask_cluster(
     A task whose worker dies is made again elsewhere by dask, three times; then its runs are failures.
     """
 
-    def start(stack: ExitStack) -> tuple[Executor, int]:
+    def start(stack: ExitStack) -> tuple[Executor, Callable[[], int]]:
         from distributed import Client, LocalCluster
 
         address: Any = scheduler
@@ -154,7 +154,7 @@ def dask_cluster(
             raise RunError(
                 f"the dask scheduler {scheduler or 'of this machine'} has no workers for us: {error}"
             ) from error
-        _check_builds(client.run(build_hashes))
+        _check_builds(client.run(_hashes_there))
         return client.get_executor(pure=False, retries=0), lambda: len(client.nthreads())
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
@@ -164,11 +164,18 @@ def dask_cluster(
     return execute
 
 
+def _hashes_there() -> dict[str, str]:
+    """In a worker."""
+    return dict(build_hashes())
+
+
 def _check_builds(builds: Mapping[str, Mapping[str, str]]) -> None:
     """Raises RunError for workers that have not what this machine has: their runs would be of something else."""
     for worker, theirs in sorted(builds.items()):
         if different := differences(build_hashes(), theirs):
-            raise RunError(f"worker {worker} has another fairlane: {'; '.join(different)}: install the same on every machine")
+            raise RunError(
+                f"worker {worker} has another fairlane: {'; '.join(different)}: install the same on every machine"
+            )
 
 
 def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, build: Mapping[str, str]) -> list[Outcome]:

@@ -25,7 +25,9 @@ fn main() -> io::Result<()> {
             .define("CC_HEADER", format!("\"{header}.h\"").as_str())
             .define(&format!("CC_SENDER_{header}"), "1");
         if let Some(plus) = ena {
-            build.define("CC_WITH_ENA", "1").define("FL_ENA_PLUS", *plus);
+            build
+                .define("CC_WITH_ENA", "1")
+                .define("FL_ENA_PLUS", *plus);
         }
         build.compile(&format!("fairlane_cc_{name}"));
         let _ = writeln!(table, "extern const struct cc_ops cc_sender_{name};");

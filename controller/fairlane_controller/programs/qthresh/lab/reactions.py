@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 SETTLED_SHARE = 0.1
@@ -20,7 +21,7 @@ def reaction_s(samples: Samples, changes_s: Sequence[float], end_s: float) -> fl
     until `end_s`. A change that moves it by less than a tenth does not count; None when none does, or no sample settles.
     """
     slowest = None
-    for change_s, next_s in zip(changes_s, [*changes_s[1:], end_s], strict=True):
+    for change_s, next_s in pairwise([*changes_s, end_s]):
         before = [value for t, value in samples if t <= change_s]
         after = [(t, value) for t, value in samples if change_s < t <= next_s]
         late = [value for t, value in after if t > (change_s + next_s) / 2]

@@ -117,7 +117,8 @@ class QthreshInSim(SimPart):
             for port in self.world.config.managed[:1]
             for metric, measured in REACTIONS.items()
         }
-        return {metric: taken for metric, taken in found.items() if taken is not None}
+        known = {metric: taken for metric, taken in found.items() if taken is not None}
+        return super().values(seen) | known
 
     def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
         start_s, end_s = seen.before.t_s, seen.after.t_s

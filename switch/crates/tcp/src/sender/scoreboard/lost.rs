@@ -30,7 +30,9 @@ impl Scoreboard {
 
     /// The receiver got the segment at `seq` corrupted: it is lost, unless it was sent again already. Whether that is news.
     pub fn mark_named_lost(&mut self, seq: u32) -> bool {
-        let index = self.ring.partition_point(|segment| before(segment.seq, seq));
+        let index = self
+            .ring
+            .partition_point(|segment| before(segment.seq, seq));
         let Some(segment) = self.ring.get(index) else {
             return false;
         };
