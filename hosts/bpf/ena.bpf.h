@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // ENA around a base sender (the one that is compiled): the programs of sender.bpf.c ask ../cc/ena.h first.
 //
-// CC_ENA is 1 where the connection has SACK, else 0. FL_ENA_PLUS: ENA+ instead of the paper's. What the receiver named comes from the host program `ena` through
-// the socket's storage. A host without the program has no names: then this is the base sender.
+// CC_ENA is 1 where the connection has SACK, else 0. FL_ENA_PLUS: ENA+ instead of the paper's. What the receiver named
+// comes from the host program `ena` through the socket's storage. A host without the program has no names: then this is
+// the base sender.
 #ifndef FAIRLANE_BPF_ENA_H
 #define FAIRLANE_BPF_ENA_H
 
@@ -75,23 +76,23 @@ static __always_inline void ena_hook_after_base(struct sock *sk, struct cc_tcp *
 #define FL_INIT(st, tcp)                                                                                               \
 	do {                                                                                                           \
 		ena_begin(sk);                                                                                         \
-		ena_init(&(st)->ena, tcp, CC_ENA);                                                                             \
-		CC_INIT(&(st)->base, tcp);                                                                                \
+		ena_init(&(st)->ena, tcp, CC_ENA);                                                                     \
+		CC_INIT(&(st)->base, tcp);                                                                             \
 	} while (0)
 #define FL_SSTHRESH(st, tcp) ena_hook_ssthresh(sk, &(st)->ena, tcp)
 #define FL_CONG_CONTROL(st, tcp)                                                                                       \
 	do {                                                                                                           \
 		if (!ena_hook_on_ack(sk, &(st)->ena, tcp)) {                                                           \
 			__u32 before = (tcp)->snd_ssthresh;                                                            \
-			CC_CONG_CONTROL(&(st)->base, tcp);                                                                      \
+			CC_CONG_CONTROL(&(st)->base, tcp);                                                             \
 			ena_hook_after_base(sk, tcp, before);                                                          \
 		}                                                                                                      \
-		ena_pace(&(st)->ena, tcp);                                                                         \
+		ena_pace(&(st)->ena, tcp);                                                                             \
 	} while (0)
 #define FL_SET_STATE(st, tcp, state)                                                                                   \
 	do {                                                                                                           \
 		__u32 before = (tcp)->snd_ssthresh;                                                                    \
-		CC_SET_STATE(&(st)->base, tcp, state);                                                                    \
+		CC_SET_STATE(&(st)->base, tcp, state);                                                                 \
 		ena_hook_after_base(sk, tcp, before);                                                                  \
 	} while (0)
 

@@ -134,9 +134,6 @@ _MRTO_IS_NOT = (
 _MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_us (6.11) where it is there"
 _MRTO_PER_SOCKET = "on a host with the host program"
 
-_ERTO_FEATURES = "BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2"
-_ERTO_PER_SOCKET = "on a host with tcp_frto=2, tcp_sack=1 and the host program"
-
 PACING_KERNEL = (6, 4)
 """A BPF congestion control may write sk_pacing_rate (6.0) and app_limited."""
 ENA_KERNEL = (6, 0)
@@ -199,19 +196,24 @@ _NCA = Variant(
     is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
     defines=_INITIAL_WINDOW,
 )
-
-
-_BCR = Variant(
-    name="bcr",
-    header="bcr",
-    paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
-    is_not="active for a timeout within a recovery, nor without unsent data; bandwidth and window are counted in packets",
+_ERTO = Variant(
+    name="erto",
+    header="erto",
+    paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
+    is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
     defines=_INITIAL_WINDOW,
     sysctls=ERTO_SYSCTLS,
     programs=("erto",),
     kernel=(6, 1),
-    features=_ERTO_FEATURES,
-    per_socket=_ERTO_PER_SOCKET,
+    features="BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2",
+    per_socket="on a host with tcp_frto=2, tcp_sack=1 and the host program",
+)
+_BCR = replace(
+    _ERTO,
+    name="bcr",
+    header="bcr",
+    paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
+    is_not="active for a timeout within a recovery, nor without unsent data; bandwidth and window are counted in packets",
 )
 
 
@@ -289,18 +291,7 @@ _VARIANTS = _table(
         is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
         defines=_INITIAL_WINDOW,
     ),
-    Variant(
-        name="erto",
-        header="erto",
-        paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
-        is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
-        defines=_INITIAL_WINDOW,
-        sysctls=ERTO_SYSCTLS,
-        programs=("erto",),
-        kernel=(6, 1),
-        features=_ERTO_FEATURES,
-        per_socket=_ERTO_PER_SOCKET,
-    ),
+    _ERTO,
     _BCR,
     replace(
         _BCR,

@@ -118,15 +118,23 @@ def merge_runs(
     streams = [stream(path, wanted) for path, wanted in there]
     draft = out.with_name(f".{out.name}.new")
     with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-        waiting: list[pa.Table] = []
-        for _, rows in heapq.merge(*streams, key=place):
-            waiting.append(rows)
-            if sum(len(each) for each in waiting) >= ROW_GROUP:
-                writer.write_table(_as_schema(waiting, schema), ROW_GROUP * 2)
-                waiting = []
-        if waiting:
-            writer.write_table(_as_schema(waiting, schema), ROW_GROUP * 2)
+        for group in _row_groups(rows for _, rows in heapq.merge(*streams, key=place)):
+            writer.write_table(_as_schema(group, schema), ROW_GROUP * 2)
     draft.replace(out)
+
+
+def _row_groups(pieces: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
+    """The pieces in groups of at least ROW_GROUP rows, but for the last."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for rows in pieces:
+        waiting.append(rows)
+        count += len(rows)
+        if count >= ROW_GROUP:
+            yield waiting
+            waiting, count = [], 0
+    if waiting:
+        yield waiting
 
 
 def _runs_in(path: Path) -> Iterator[tuple[RunKey, pa.Table]]:

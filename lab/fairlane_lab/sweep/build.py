@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.paths import REPOSITORY, digest_files
 
 PYTHON = ("fairlane_lab", "fairlane_controller", "fairlane_hosts")
 """Packages whose code decides what a run gives."""
@@ -37,10 +36,5 @@ def _native() -> list[Path]:
     return sorted(_folder_of("fairlane_switch").glob("native*.so"))
 
 
-def _hash(paths: Iterable[Path]) -> str:
-    found = hashlib.blake2b(digest_size=6)
-    names = list(paths)
-    for path in names:
-        found.update(path.name.encode())
-        found.update(path.read_bytes())
-    return found.hexdigest() if names else ""
+def _hash(paths: Sequence[Path]) -> str:
+    return digest_files(paths, 12) if paths else ""

@@ -154,7 +154,8 @@ def dask_cluster(
             raise RunError(
                 f"the dask scheduler {scheduler or 'of this machine'} has no workers for us: {error}"
             ) from error
-        _check_builds(client.run(_hashes_there))
+        for worker, theirs in sorted(client.run(_hashes_there).items()):
+            _check_build(f"worker {worker}", theirs, build_hashes())
         return client.get_executor(pure=False, retries=0), lambda: len(client.nthreads())
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
@@ -169,22 +170,18 @@ def _hashes_there() -> dict[str, str]:
     return dict(build_hashes())
 
 
-def _check_builds(builds: Mapping[str, Mapping[str, str]]) -> None:
-    """Raises RunError for workers that have not what this machine has: their runs would be of something else."""
-    for worker, theirs in sorted(builds.items()):
-        if different := differences(build_hashes(), theirs):
-            raise RunError(
-                f"worker {worker} has another fairlane: {'; '.join(different)}: install the same on every machine"
-            )
+def _check_build(worker: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    """Raises RunError for a worker that has not what the campaign was started with: its runs would be of something else."""
+    if different := differences(ours, theirs):
+        raise RunError(f"{worker} has another fairlane: {'; '.join(different)}: install the same on every machine")
 
 
-def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, build: Mapping[str, str]) -> list[Outcome]:
+def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, ours: Mapping[str, str]) -> list[Outcome]:
     """`scenarios` are pickled: their settings may be of classes of a folder's program, which has to be loaded first.
 
-    Raises RunError where this process, which may have come later, has not the `build` of the campaign.
+    Raises RunError where this process, which may have come later, is of another build.
     """
-    if different := differences(build, build_hashes()):
-        raise RunError(f"worker {socket.gethostname()}, which came later, has another fairlane: {'; '.join(different)}")
+    _check_build(f"worker {socket.gethostname()}, which came later,", build_hashes(), ours)
     for program in programs:
         load_program(program)
     return [run_one(runner, scenario) for scenario in pickle.loads(scenarios)]

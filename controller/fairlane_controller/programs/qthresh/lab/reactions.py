@@ -8,17 +8,17 @@ from itertools import pairwise
 from statistics import median
 
 SETTLED_SHARE = 0.1
-"""A measurement has settled when it stays this near to what it comes to before the next change."""
+"""A measurement has followed a change with the first sample this near to what it comes to before the next one."""
 
 Samples = Sequence[tuple[float, float]]
 """(t_s, value), in order of time."""
 
 
 def reaction_s(samples: Samples, changes_s: Sequence[float], end_s: float) -> float | None:
-    """The longest time from a change to the first sample that has settled, seconds.
+    """The longest time from a change to the first sample within a tenth of what the samples come to, seconds.
 
     `changes_s`: instants of changes in order; what the samples come to is the median of the second half of the time until the next one, or
-    until `end_s`. A change that moves it by less than a tenth does not count; None when none does, or no sample settles.
+    until `end_s`. Where none is so near, that whole time counts. A change that moves it by less than a tenth does not count; None when none does.
     """
     slowest = None
     for change_s, next_s in pairwise([*changes_s, end_s]):
