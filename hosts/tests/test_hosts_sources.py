@@ -40,13 +40,15 @@ def test_chance_has_the_mean_and_repeats_by_seed_and_name() -> None:
         chance = Chance(seed, name)
         return [chance.draw(distribution, 100.0, 3.0) for _ in range(20_000)]
 
-    for distribution in ("exponential", "pareto"):
+    for distribution in ("exponential", "pareto", "web_search"):
         values = draws(1, "web", distribution)
         assert values == draws(1, "web", distribution)
         assert sum(values) / len(values) == pytest.approx(100.0, rel=0.05)
         assert values[:5] not in (draws(2, "web", distribution)[:5], draws(1, "wob", distribution)[:5])
     assert min(draws(1, "web", "pareto")) >= 100.0 * 2 / 3  # x_min
     assert set(draws(1, "web", "fixed")) == {100.0}
+    assert max(draws(1, "web", "data_mining")) < 100.0 * 666_667 / 5_116
+    assert min(draws(1, "web", "data_mining")) == pytest.approx(100.0 / 5_117, rel=0.001)  # half of the flows
 
 
 @void_when_stalled

@@ -112,6 +112,8 @@ class Transfer:
     packets: int | None = None
     """Segments with data or FIN that its sender sent, retransmissions too."""
     complete: bool = True
+    slowdown: float | None = None
+    """`completion_s` over the least that any TCP could take there (`satellite.least_s`); None where that is not known."""
 
 
 @dataclass

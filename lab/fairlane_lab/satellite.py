@@ -106,6 +106,15 @@ def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> P
     return Path(rate_bps, rtt_s, ber) if rate_bps and rtt_s else None
 
 
+def least_s(path: Path, tcp: TcpOptions, size_bytes: int) -> float:
+    """The least time in which a transfer may be done: the handshake, a round trip, and its frames on the bottleneck.
+
+    pFabric (SIGCOMM 2013) divides completion times by such a time; its connections are open already.
+    """
+    frames = size_bytes * (1 + overhead_bytes(tcp) / tcp.mss_bytes)
+    return 2 * path.rtt_s + 8 * frames / path.rate_bps
+
+
 def offered_window_bytes(tcp: TcpOptions, flow: Flow) -> float:
     """The largest window that a flow may have in flight; infinite where nothing bounds it."""
     windows = [float(tcp.receive_window_bytes or math.inf)]

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from fairlane_lab.run_result import RunError
 
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp", "command"]
+Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
 Threshold = int | Literal["model", "auto"]
 FRAME_OVERHEAD_BYTES = 54
 """Ethernet, IPv4 and TCP headers without options."""
@@ -38,7 +39,7 @@ class App:
     arrivals_per_s: float = 0.0
     mean_bytes: int = 0
     max_bytes: int = 0
-    distribution: Literal["fixed", "exponential", "pareto"] = "exponential"
+    distribution: Distribution = "exponential"
     shape: float = 1.2
     rate_bps: int = 0
     payload_bytes: int = 0

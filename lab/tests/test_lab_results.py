@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.strict import Between
+from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics
+from fairlane_lab.results.slowdown import slowdown_metrics, with_slowdowns
 from fairlane_lab.results.statistics import aggregate, coverage, holm
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
-from fairlane_lab.scenario import Control, Flow, Scenario
+from fairlane_lab.scenario import App, Control, Flow, Scenario
 
 PORT = PortResult("s1", 3, 2_000_000, 1.98e6, 0.99, 7, 12.5, values={"qthresh_packets": None})
 
@@ -63,6 +67,37 @@ def test_completion_times_are_of_the_group_and_of_all() -> None:
     metrics = run_metrics([flow("w", 1e3, greedy=False, group="web")], [PORT], transfers)
     assert (metrics["completion_s"], metrics["completion_s[web]"], metrics["transfers[web]"]) == (2.0, 2.0, 3)
     assert metrics["completion_p95_s"] == pytest.approx(8.3)
+
+
+def test_the_slowdown_is_over_the_least_time_of_the_flow_s_path() -> None:
+    """2 Mbit/s, 2 ms and twice 1 ms: a packet of 1014 bytes and its ACK of 64 take 4.31 ms there, 0.86 ms on each access link."""
+    web = replace(
+        scenario().flows[0], name="web", app=App(kind="web", arrivals_per_s=1, mean_bytes=5_000), connections=2
+    )
+    topology = json.loads((REPOSITORY / "mininet" / "topologies" / "dumbbell.json").read_text())
+    changed = replace(scenario(), topology=topology, flows=(web, *scenario().flows))
+    rtt_s = 2 * (0.002 + 2 * 0.001) + 8 * (1_014 + 64) * (1 / 2e6 + 2 / 10e6)
+    least_s = 2 * rtt_s + 8 * 96_000 * 1_014 / 960 / 2e6
+    given = [
+        Transfer("web-2", "web", 0.0, 96_000, 3 * least_s),
+        Transfer("reno", "reno", 0.0, 96_000, least_s),
+        Transfer("web-1", "web", 0.0, 96_000, least_s, complete=False),
+    ]
+    assert [each.slowdown for each in with_slowdowns(changed, given)] == [pytest.approx(3), None, None]
+    metrics = slowdown_metrics(
+        [
+            replace(each, bytes=size, slowdown=slow)
+            for each, size, slow in zip(given, (1_000, 500_000, 2_000_000), (2.0, 3.0, 7.0), strict=True)
+        ]
+    )
+    assert metrics == {
+        "slowdown": 4,
+        "slowdown_p99": pytest.approx(6.92),
+        "slowdown_short": 2,
+        "slowdown_short_p99": 2,
+        "slowdown_long": 7,
+        "slowdown_long_p99": 7,
+    }
 
 
 def test_rows_begin_with_the_key_and_flows_are_in_order_of_their_names() -> None:

@@ -7,8 +7,22 @@ xoshiro256++ (Blackman & Vigna), its state filled by SplitMix64 from a hash of t
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
 
 _MASK = (1 << 64) - 1
+_SIZES = {
+    "web_search": (
+        (0.0, 0.15, 0.2, 0.3, 0.4, 0.53, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0),
+        (6.0, 6.0, 13.0, 19.0, 33.0, 53.0, 133.0, 667.0, 1_333.0, 3_333.0, 6_667.0, 20_000.0),
+    ),
+    "data_mining": (
+        (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0),
+        (1.0, 1.0, 2.0, 3.0, 7.0, 267.0, 2_107.0, 66_667.0, 666_667.0),
+    ),
+}
+"""Shares of flows, and the sizes (packets) that they are no larger than; sources: chance.rs."""
 
 
 class Chance:
@@ -43,8 +57,18 @@ class Chance:
             return mean
         if distribution == "exponential":
             return -mean * math.log(unit)
+        if distribution in _SIZES:
+            return mean * _quantile(*_SIZES[distribution], unit)
         # P(X > x) = (x_min / x)^shape; the mean is shape · x_min / (shape - 1).
         return mean * (shape - 1) / shape / unit ** (1 / shape)
+
+
+def _quantile(shares: Sequence[float], sizes: Sequence[float], u: float) -> float:
+    """The size below which a share `u` of the flows is, straight lines between the points, where their mean is 1."""
+    parts = [(b - a) * (x + y) / 2 for (a, b), (x, y) in zip(pairwise(shares), pairwise(sizes), strict=True)]
+    above = max(1, bisect_left(shares, u))
+    (u0, u1), (x0, x1) = shares[above - 1 : above + 1], sizes[above - 1 : above + 1]
+    return (x0 + (x1 - x0) * (u - u0) / (u1 - u0)) / sum(parts)
 
 
 def _rotate(value: int, by: int) -> int:

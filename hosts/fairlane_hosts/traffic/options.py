@@ -13,7 +13,7 @@ MSS_RANGE = (88, 65483)
 FLOWS_RANGE = (1, 1000)
 SAMPLE_MS_RANGE = (1, 60_000)
 WINDOW_RANGE = (1152, 2**30)  # below, the kernel takes its own least receive buffer
-DISTRIBUTIONS = ("fixed", "exponential", "pareto")
+DISTRIBUTIONS = ("fixed", "exponential", "pareto", "web_search", "data_mining")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
+from fairlane_lab.scenario import Distribution
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -44,7 +45,7 @@ class AppSpec(Strict):
     arrivals_per_s: Positive | None = None
     mean_bytes: Annotated[int, Field(gt=0)] | None = None
     max_bytes: Annotated[int, Field(gt=0)] | None = None
-    distribution: Literal["fixed", "exponential", "pareto"] | None = None
+    distribution: Distribution | None = None
     shape: Annotated[float, Field(gt=1)] | None = None
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     payload_bytes: Annotated[int, Field(ge=18, le=1472)] | None = None
@@ -64,7 +65,7 @@ class AppSpec(Strict):
             raise ValueError(f"kind {self.kind!r} has no {', '.join(useless)}; it has: {allowed}")
         if self.kind == "bytes" and (self.times or 1) > 1 and self.interval_s is None:
             raise ValueError("times above 1 also need interval_s: from asking for one file to asking for the next")
-        if self.kind == "on_off" and self.distribution == "fixed":
+        if self.kind == "on_off" and self.distribution not in (None, "exponential", "pareto"):
             raise ValueError("kind 'on_off' is exponential or pareto")
         return self
 

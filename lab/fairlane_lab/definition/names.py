@@ -26,6 +26,10 @@ PARAMETERS: dict[str, Name] = {
     "rate_after_bps": Name("rate after the spike", "Mbit/s", 1e-6, kind=int),
     "delay_ms": Name("one-way delay", "ms"),
     "buffer_packets": Name("buffer", "packets", kind=int),
+    "workload": Name("workload", kind=str),
+    "distribution": Name("distribution of the sizes", kind=str),
+    "mean_bytes": Name("mean size", "KB", 1e-3, kind=int),
+    "load": Name("load"),
     "ber": Name("bit error rate"),
     "loss": Name("packet loss rate"),
     "preset": Name("link", kind=str),
@@ -74,6 +78,12 @@ RUN_METRICS: dict[str, Name] = {
     "queue_packets": Name("mean queue", "packets"),
     "completion_s": Name("completion time (median)", "s", head="compl."),
     "completion_p95_s": Name("completion time (95 %)", "s"),
+    "slowdown": Name("slowdown of a transfer (mean)"),
+    "slowdown_p99": Name("slowdown of a transfer (99 %)"),
+    "slowdown_short": Name("slowdown up to 100 kB (mean)"),
+    "slowdown_short_p99": Name("slowdown up to 100 kB (99 %)"),
+    "slowdown_long": Name("slowdown above 1 MB (mean)"),
+    "slowdown_long_p99": Name("slowdown above 1 MB (99 %)"),
     "transfers": Name("finished transfers", kind=int),
     "unfinished": Name("transfers cut", kind=int),
     "transfer_s": Name("transfer time, first data to last ACK (mean)", "s"),
@@ -114,7 +124,14 @@ FLOW_METRICS: dict[str, Name] = {
 OBJECT_METRICS: dict[str, Name] = {name: about for part in known_parts() for name, about in part.object_metrics.items()}
 """Of an object of a program, such as a VC: `vc_ratio[vc1]`."""
 
-GROUP_METRICS = frozenset({*FLOW_METRICS, *OBJECT_METRICS, "completion_s", "completion_p95_s", "transfers"})
+GROUP_METRICS = frozenset(
+    {
+        *FLOW_METRICS,
+        *OBJECT_METRICS,
+        "transfers",
+        *(name for name in RUN_METRICS if name.startswith(("completion_", "slowdown"))),
+    }
+)
 """`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`, `segments_sent`, `window_reductions`: their sum,
 and `cwnd_peak_packets`: the largest. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""
 
@@ -137,6 +154,7 @@ TRANSFER_METRICS: dict[str, Name] = {
     "retransmits": Name("retransmits", kind=int),
     "ran_s": Name("transfer time, first data to last ACK", "s"),
     "packets": Name("packets sent", kind=int),
+    "slowdown": Name("slowdown"),
 }
 
 OTHER_COLUMNS: dict[str, type] = {

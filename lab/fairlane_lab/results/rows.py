@@ -22,6 +22,7 @@ from fairlane_lab.results.senders import (
     sender_metrics,
     spike_metrics,
 )
+from fairlane_lab.results.slowdown import slowdown_metrics, with_slowdowns
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
@@ -53,7 +54,10 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     params = {name: column_value(name, value) for name, value in scenario.params.items()}
     peaks = cwnd_peaks(replace(scenario, warmup_s=cut_s), result)
     flows = sorted(result.flows, key=lambda flow: natural(flow.flow))
-    transfers = sorted(result.transfers, key=lambda each: (each.start_s, natural(each.flow), each.completion_s))
+    transfers = sorted(
+        with_slowdowns(scenario, result.transfers),
+        key=lambda each: (each.start_s, natural(each.flow), each.completion_s),
+    )
     total = sum(flow.goodput_bps for flow in flows)
     run = {**key, **params, **run_metrics(flows, result.ports, transfers, peaks)}
     run |= file_metrics(transfers) | sender_metrics(flows) | spike_metrics(flows, result.ports)
@@ -179,6 +183,7 @@ def _completion(transfers: Sequence[Transfer]) -> Row:
         "transfers": len(finished),
         "completion_s": float(np.median(times)),
         "completion_p95_s": float(np.quantile(times, 0.95)),
+        **slowdown_metrics(finished),
     }
 
 
@@ -243,6 +248,7 @@ def _transfer(transfer: Transfer) -> Row:
         "retransmits": transfer.retransmits,
         **({} if transfer.ran_s is None else {"ran_s": transfer.ran_s, "packets": transfer.packets}),
         **({} if transfer.complete else {"complete": False}),
+        **({} if transfer.slowdown is None else {"slowdown": transfer.slowdown}),
     }
 
 

@@ -17,6 +17,10 @@ pub enum Distribution {
     Exponential,
     /// With `shape` (above 1, so that it has a mean): P(X > x) = (x_min / x)^shape.
     Pareto,
+    /// Flow sizes of a data centre's web search (Alizadeh et al., DCTCP, SIGCOMM 2010), scaled to the mean.
+    WebSearch,
+    /// Flow sizes of a data centre's data mining (Greenberg et al., VL2, SIGCOMM 2009), scaled to the mean.
+    DataMining,
 }
 
 /// An application.
