@@ -49,7 +49,7 @@ stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
-	@setup/test_groups.sh lint+typecheck ptf+fuzz-short test-python test-kernel+test-timed+test-rust
+	@setup/test_groups.sh lint+typecheck test-kernel+ptf+test-rust test-timed+fuzz-short test-python
 
 # PTF and the tests in real time leave most of the machine idle: those in Rust, which are the longest to build, take what is left.
 test-rust: setup ## unit and integration tests of the Rust workspace
