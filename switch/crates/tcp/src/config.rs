@@ -109,6 +109,8 @@ pub struct TcpConfig {
     pub slow_start_after_idle: bool,
     /// Offer ECN, and grant it (RFC 3168); a control that needs it does without being told.
     pub ecn: bool,
+    /// Data is ECT(1), as of an L4S sender (RFC 9331 §4.1): with ECN instead of ECT(0), datagrams in any case.
+    pub ect1: bool,
     /// Error notification, both roles: name corrupted segments to the peer, and take its names (docs/design-senders.md).
     pub ena: bool,
     /// With `ena`: this end names what it gets corrupted; false: a receiver that knows nothing of it.
@@ -151,6 +153,7 @@ impl Default for TcpConfig {
             dupack_threshold: 3,
             slow_start_after_idle: false,
             ecn: false,
+            ect1: false,
             ena: false,
             receiver_program: true,
             ena_presumes: true,
