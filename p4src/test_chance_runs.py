@@ -148,7 +148,11 @@ class Counts:
     @classmethod
     def of(cls, world: World) -> Counts:
         """As they are now."""
-        cells = ("drops", SINK_PORT << 4 | REASON_AQM), ("drops", SINK_PORT << 4 | REASON_OVERLOAD), ("marked", SINK_PORT)
+        cells = (
+            ("drops", SINK_PORT << 4 | REASON_AQM),
+            ("drops", SINK_PORT << 4 | REASON_OVERLOAD),
+            ("marked", SINK_PORT),
+        )
         return cls(*(world.counter(name, index)[0] for name, index in cells))
 
 
