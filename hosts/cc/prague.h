@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // TCP Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for the Internet, with rates that do not go by the RTT.
 //
-//   RTT_virt = max(SRTT, 25 ms): what DCTCP does once a round trip is done once in it                          §2.4.4
-//   alpha += g (F - alpha),  F = packets acknowledged with ECE / all of them, g = 1/16                         §2.3.2
-//   an ACK with ECE:             cwnd -= cwnd alpha / 2                                                        §2.4.2
-//   a packet acknowledged without: cwnd += (SRTT / RTT_virt)^2 / cwnd, after a mark too; not in a recovery     §2.4.3
-//   a loss: half the window (Reno's answer)                                                                    §2.4.1
-//   packets are paced at cwnd / SRTT, at twice of it in the first half of slow start                           §2.5.1
+//   RTT_virt = max(SRTT, 25 ms): what DCTCP does once a round trip is done once in it
+//   alpha += g (F - alpha),  F = packets acknowledged with ECE / all of them, g = 1/16
+//   an ACK with ECE:          cwnd -= cwnd alpha / 2
+//   each packet without one:  cwnd += (SRTT / RTT_virt)^2 / cwnd, right after a mark too; not in a recovery
+//   a loss:                   half the window
+//   packets are paced at cwnd / SRTT, at twice of it in the first half of slow start
 //   receiver: DCTCP's echo
 //
-// NOT the draft in: no accurate ECN (draft-ietf-tcpm-accurate-ecn): marks are counted as DCTCP's receiver tells of them, by ECE; a loss after a mark in
-// the same round trip takes half of what the mark left; no fall-back for a Classic ECN queue; rates are independent of the RTT
-// from the end of slow start on, not some round trips later; no window below 2 packets. alpha is 1 until the first mark, which halves.
+// NOT the draft in: no accurate ECN: marks are counted as DCTCP's receiver tells of them, by ECE; no fall-back for a Classic ECN
+// queue; a loss takes half of what a mark in the same round trip left; rates are independent of the RTT from the end of slow start
+// on, not some round trips later; no window below 2 packets. alpha is 1 until the first mark, which halves, as DCTCP's.
 // Data is ECT(1) by the simulator's `ect1`: no kernel lets BPF choose that, so there Prague would be in the Classic queue.
 #ifndef FAIRLANE_CC_PRAGUE_H
 #define FAIRLANE_CC_PRAGUE_H
