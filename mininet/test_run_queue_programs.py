@@ -25,6 +25,7 @@ CASES = [
     ("embedded", "codel", "dumbbell", 3, "target=10ms"),
     ("embedded", "fq_codel", "fq", 5, "salt=7"),
     ("embedded", "pie", "dumbbell", 3, "target=20ms"),
+    ("embedded", "dualpi2", "dumbbell", 3, "target=20ms"),
     ("embedded", "red", "dumbbell", 3, "max_th=20"),
     ("bmv2", "codel", "dumbbell", 3, "target=10ms"),
     ("bmv2", "pie", "dumbbell", 3, "target=20ms"),

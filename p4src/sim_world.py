@@ -37,6 +37,8 @@ class Cbr:
     payload_bytes: int
     start_ns: int
     stop_ns: int
+    ect1: bool = False
+    "Its datagrams say ECT(1), else not-ECT."
 
     def times_ns(self) -> Iterator[int]:
         """When each frame leaves the host, as netsim's cbr_udp has it, and with no delay reaches the switch."""
@@ -87,6 +89,7 @@ class World:
                             "start_ns": flow.start_ns,
                             "stop_ns": flow.stop_ns,
                             "app": {"kind": "cbr_udp", "rate_bps": flow.rate_bps, "payload_bytes": flow.payload_bytes},
+                            "tcp": {"ect1": flow.ect1},
                         }
                         for index, flow in enumerate(flows)
                     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pie.p4 and red.p4 in virtual time beside models of RFC 8033 and of Floyd and Jacobson's paper, packet by packet.
+"""pie.p4, dualpi2.p4 and red.p4 in virtual time beside models of RFC 8033, RFC 9332 and Floyd and Jacobson's paper, packet by packet.
 
 What is a matter of chance is told to the model (which packets were dropped); what is not must be the same: the delay, the average, the
 probability. Of the drops their number must be what the model's probabilities add up to.
@@ -10,9 +10,11 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import pytest
+from dualpi2_oracle import DualPi2
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import PortState
 from pie_oracle import Pie
@@ -21,7 +23,7 @@ from sim_world import NS_PER_S, SINK_PORT, Cbr, World
 
 RATE_BPS = 8_000_000
 """A byte takes 1 us."""
-REASON_AQM = 11
+REASON_AQM, REASON_OVERLOAD = 11, 13
 FRAME = Cbr(1, 1, 960, 0, 0).frame_bytes
 
 
@@ -133,3 +135,111 @@ def test_red_is_the_paper_s(seed: int) -> None:
         meet,
         lambda chance: model.record_choice(chance == 1 and model.avg >= 2 * model.max_th),
     )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What dualpi2.p4 has counted at the port: drops of both queues, and marks."""
+
+    dropped: int = 0
+    overload: int = 0
+    marked: int = 0
+
+    @classmethod
+    def of(cls, world: World) -> Counts:
+        """As they are now."""
+        cells = (
+            ("drops", SINK_PORT << 4 | REASON_AQM),
+            ("drops", SINK_PORT << 4 | REASON_OVERLOAD),
+            ("marked", SINK_PORT),
+        )
+        return cls(*(world.counter(name, index)[0] for name, index in cells))
+
+
+class TwoQueues:
+    """The queues of a line that serves L4S packets first. The frame on the line does not wait."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[bool, deque[tuple[int, int]]] = {True: deque(), False: deque()}
+        self.delay_us = {True: 0, False: 0}
+        "Of each queue's packet that was served last."
+        self.free_ns = Fraction(0)
+
+    def next_ns(self) -> int | None:
+        """When the next packet is served; None: nothing waits."""
+        return -(-self.free_ns.numerator // self.free_ns.denominator) if any(self.waiting.values()) else None
+
+    def take(self, now_ns: int, length: int, l4s: bool) -> None:
+        """A packet came."""
+        if not any(self.waiting.values()):
+            self.free_ns = max(self.free_ns, Fraction(now_ns))
+        self.waiting[l4s].append((now_ns // 1_000, length))
+
+    def serve(self, now_us: int) -> tuple[bool, int]:
+        """Take the next packet out: (whether it is an L4S packet, its length)."""
+        l4s = bool(self.waiting[True])
+        came_us, length = self.waiting[l4s].popleft()
+        self.delay_us[l4s] = now_us - came_us
+        return l4s, length
+
+    def curq_us(self, l4s: bool) -> int:
+        """max(cq.time(), lq.time()) as a packet of this queue is served."""
+        return max(self.delay_us[l4s], self.delay_us[not l4s] if self.waiting[not l4s] else 0)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_dualpi2_is_the_rfc_s(seed: int) -> None:
+    """recur() leaves nothing to chance: what was chosen of a queue is never a packet away from what the likelihoods add up to."""
+    end_ns, l4s_times = 6 * NS_PER_S, 1 + seed % 3  # up to three times what the line takes: overload
+    sent = [
+        replace(flow, ect1=flow.port == 1, rate_bps=flow.rate_bps * (l4s_times if flow.port == 1 else 1))
+        for flow in flows(seed, end_ns)
+    ]
+    contract = load_program("dualpi2")
+    world, port, model, last_us = World("dualpi2", sent, sink_rate_bps=RATE_BPS, seed=seed), TwoQueues(), DualPi2(), 0
+    (entry,) = contract.entries(PortState(port=SINK_PORT, rate_bps=RATE_BPS), contract.Settings())
+    world.write(+entry)
+    step_us = round(model.t_update * 1e6)
+    totals = {True: [0.0, 0], False: [0.0, 0]}  # of each queue: likelihoods, packets chosen
+    seen = Counts()
+    overloads = natives = 0
+
+    def serve_until(until_ns: int) -> None:
+        nonlocal last_us, seen, overloads, natives
+        while (now_ns := port.next_ns()) is not None and now_ns <= until_ns:
+            world.run_until(now_ns)
+            now = Counts.of(world)
+            dropped = {True: now.overload - seen.overload, False: now.dropped - seen.dropped}
+            marked, seen = now.marked - seen.marked, now
+            while any(port.waiting.values()):
+                l4s, length = port.serve(now_ns // 1_000)
+                while now_ns // 1_000 >= last_us + step_us:
+                    model.update(port.curq_us(l4s) / 1e6)
+                    last_us += step_us
+                likelihood = model.likelihood(l4s, port.delay_us[l4s] / 1e6, len(port.waiting[l4s]))
+                overloads += l4s and model.overload
+                natives += likelihood > model.k * model.p
+                drops = dropped[l4s] > 0
+                chosen = drops or (l4s and not model.overload and marked == 1)
+                totals[l4s][0] += likelihood
+                totals[l4s][1] += chosen
+                assert -0.01 < totals[l4s][0] - totals[l4s][1] < 1.01, (now_ns, l4s, totals)
+                assert not (l4s and drops and not model.overload), now_ns
+                if not drops:
+                    assert not (l4s and model.overload and marked == 0), now_ns
+                    assert marked == 0 or l4s, now_ns
+                    port.free_ns += Fraction(length * 8 * NS_PER_S, RATE_BPS)
+                    break
+                dropped[l4s] -= 1
+            assert dropped == {True: 0, False: 0}, now_ns
+            found = world.register("base_probability", SINK_PORT) / 2**40
+            assert abs(found - model.p) < 1e-5, now_ns  # alpha is rounded to 2^-40 a us, 2e-6 of it
+
+    for at, length, l4s in sorted((at, flow.frame_bytes, flow.ect1) for flow in sent for at in flow.times_ns()):
+        serve_until(at)
+        port.take(at, length, l4s)
+    serve_until(end_ns)
+    assert totals[True][1] > 20
+    assert totals[False][1] > 5
+    assert natives > 20
+    assert overloads > 20 or l4s_times == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CoDel, FQ-CoDel, PIE and RED as programs: settings to entries and back, columns that the core computes, changes of a running port."""
+"""CoDel, FQ-CoDel, PIE, DualPI2 and RED as programs: settings to entries and back, columns that the core computes, changes of a running port."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ SETTINGS = {
     "codel": {"target": "12.5ms", "interval": "250ms", "ecn": False},
     "fq_codel": {"target": "2ms", "interval": "40ms", "ecn": False, "salt": 77},
     "pie": {"target": "20ms", "update": "30ms", "max_burst": "100ms", "ecn": False},
+    "dualpi2": {
+        "target": "20ms",
+        "rtt_max": "123.45ms",
+        "l4s_min_th": "1ms",
+        "l4s_range": "1us",
+        "coupling": 3,
+        "l4s_weight": 9,
+    },
     "red": {"min_th": 10, "max_th": 30, "max_p": 0.02, "weight": 8, "gentle": False, "ecn": False},
 }
 PORT = PortState(port=3, rate_bps=2e6, mtu=1000, queues=16)
@@ -46,16 +54,24 @@ def test_settings_become_an_entry_and_come_back(name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_bottleneck_without_settings_has_the_defaults(name: str) -> None:
     program = program_of(name)
-    ports = (PortState(port=1), PortState(port=3, bottleneck=True), PortState.model_validate({"port": 4, "ecn": False}))
+    extra = dict([next(iter(SETTINGS[name].items()))])
+    ports = (PortState(port=1), PortState(port=3, bottleneck=True), PortState.model_validate({"port": 4, **extra}))
     run = RunState(name="t", program=name, switches=(SwitchState(name="s1", grpc="x:1", ports=ports),))
     config = program.initial_config(run)
-    assert config.ports == {("s1", 3): program.Settings(), ("s1", 4): program.Settings.model_validate({"ecn": False})}
+    assert config.ports == {("s1", 3): program.Settings(), ("s1", 4): program.Settings.model_validate(extra)}
 
 
 def test_the_arguments_are_the_rfc_s_and_the_paper_s() -> None:
     codel = program_of("codel").arguments(PORT, program_of("codel").Settings())
     assert codel == {"target_us": 5_000, "interval_us": 100_000, "max_packet_bytes": 1_014, "ecn": 1}
     assert program_of("fq_codel").arguments(PORT, program_of("fq_codel").Settings())["queues_count"] == 16
+    # RFC 9332 A.1: Tupdate 15 ms, alpha 0.15 and beta 3 Hz, a ramp from 0.8 to 1.2 ms; in 2^-40 for each us
+    dualpi2 = program_of("dualpi2").arguments(PORT, program_of("dualpi2").Settings())
+    assert (dualpi2["update_us"], dualpi2["min_th_us"], dualpi2["max_th_us"], dualpi2["k"]) == (15_000, 800, 1_200, 2)
+    assert (dualpi2["alpha"], dualpi2["beta"]) == (round(0.15e-6 * 2**40), round(3e-6 * 2**40))
+    assert dualpi2["ramp"] * 400 == pytest.approx(2**40)
+    one_queue = program_of("dualpi2").arguments(PortState(port=3, queues=1), program_of("dualpi2").Settings())
+    assert (dualpi2["l4s_queue"], one_queue["l4s_queue"]) == (1, 0)
     red = program_of("red").arguments(PORT, program_of("red").Settings())
     # C1 = max_p / (max_th - min_th), 2^24; a packet of 1000 bytes takes 4 ms at 2 Mbit/s: 2^32 log2(e) / (512 * 4000)
     assert (red["slope"], red["decay"]) == (167_772, 3_026)

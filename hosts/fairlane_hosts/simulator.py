@@ -3,7 +3,8 @@
 
 A name means what it means on a Linux host with the sysctls of its row: the same C header of `hosts/cc`, the kernel's recovery
 (NewReno, or SACK with RACK; with PRR unless the congestion control owns the window) and its timers.
-`reno-classic`, `tahoe-classic` and `sack-classic` are the textbook's senders, which no kernel has.
+`reno-classic`, `tahoe-classic` and `sack-classic` are the textbook's senders, which no kernel has; `prague` (cc/prague.h) and `dctcp-l4s`
+(DCTCP with ECT(1)) send what no kernel lets BPF send.
 """
 
 from __future__ import annotations
@@ -69,10 +70,16 @@ TEXTBOOK_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """The textbook's senders. RFC 6675 instead of the kernel's RACK, with SACK."""
 
+_L4S: Mapping[str, Any] = MappingProxyType({**simulated(VARIANTS["dctcp"]), "ect1": True})
+SIMULATOR_VARIANTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {**TEXTBOOK_VARIANTS, "prague": {**_L4S, "cc": "prague"}, "dctcp-l4s": _L4S}
+)
+"""Senders that only the simulator has: the textbook's, and those of L4S, whose data is ECT(1) (RFC 9331)."""
+
 
 def find_simulated(name: str) -> Mapping[str, Any]:
     """The `tcp` object of a sender by its name. Raises HostsError `unknown-variant`, `not-built`."""
-    return TEXTBOOK_VARIANTS[name] if name in TEXTBOOK_VARIANTS else simulated(find_variant(name))
+    return SIMULATOR_VARIANTS[name] if name in SIMULATOR_VARIANTS else simulated(find_variant(name))
 
 
 def without_receiver_programs(tcp: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +89,7 @@ def without_receiver_programs(tcp: Mapping[str, Any]) -> dict[str, Any]:
 
 def congestion_control(name: str) -> str:
     """What the simulator calls the congestion control of sender `name`. Raises HostsError `unknown-variant`."""
-    if name in TEXTBOOK_VARIANTS:
-        return str(TEXTBOOK_VARIANTS[name]["cc"])
+    if name in SIMULATOR_VARIANTS:
+        return str(SIMULATOR_VARIANTS[name]["cc"])
     variant = find_variant(name)
     return variant.header if variant.folder else str(simulated(variant)["cc"])

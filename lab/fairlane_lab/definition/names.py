@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fairlane_hosts.programs import COUNTERS
-from fairlane_hosts.simulator import TEXTBOOK_VARIANTS
+from fairlane_hosts.simulator import SIMULATOR_VARIANTS
 from fairlane_hosts.variants import VARIANTS
 
 from fairlane_lab.programs import find_part, known_parts
@@ -206,5 +206,5 @@ RUNTIMES = ("sim", "kernel", "mininet")
 
 
 def variants(runtimes: Collection[str]) -> list[str]:
-    """The senders that every one of `runtimes` knows: no kernel has the textbook's."""
-    return [*VARIANTS, *([] if {"kernel", "mininet"} & set(runtimes) else TEXTBOOK_VARIANTS)]
+    """The senders that every one of `runtimes` knows: no kernel has the textbook's, nor those of L4S."""
+    return [*VARIANTS, *([] if {"kernel", "mininet"} & set(runtimes) else SIMULATOR_VARIANTS)]

@@ -401,7 +401,11 @@ impl Hosts {
         let to = To {
             dst,
             protocol: PROTOCOL_UDP,
-            ecn: Ecn::NotEct,
+            ecn: if flow.tcp.ect1 {
+                Ecn::Ect1
+            } else {
+                Ecn::NotEct
+            },
         };
         host.send(now, to, UDP_LEN + payload, fabric, |out| {
             emit_udp(src, dst, ports, out);

@@ -109,6 +109,8 @@ pub struct TcpConfig {
     pub slow_start_after_idle: bool,
     /// Offer ECN, and grant it (RFC 3168); a control that needs it does without being told.
     pub ecn: bool,
+    /// Data is ECT(1), as of an L4S sender (RFC 9331 §4.1): with ECN instead of ECT(0), datagrams in any case.
+    pub ect1: bool,
     /// Error notification: this end names to the peer what it gets corrupted (docs/design-senders.md). What a sender makes of
     /// names is its control's.
     pub ena: bool,
@@ -150,6 +152,7 @@ impl Default for TcpConfig {
             dupack_threshold: 3,
             slow_start_after_idle: false,
             ecn: false,
+            ect1: false,
             ena: false,
             repairs_named: false,
         }

@@ -4,7 +4,7 @@
 use super::{Connection, State};
 use crate::segment::flags::Flags;
 use crate::segment::options::{Options, SackBlocks};
-use crate::segment::{Ecn, Segment};
+use crate::segment::Segment;
 use crate::sender::ack::timestamp;
 use crate::Nanos;
 
@@ -85,9 +85,7 @@ impl Connection {
 
     /// New data is ECN-capable, and says that the window was reduced (RFC 3168 §6.1.2, §6.1.5).
     fn mark_capable(&mut self, segment: &mut Segment, again: bool) {
-        if self.sender.is_ecn_capable(again) {
-            segment.ecn = Ecn::Ect0;
-        }
+        segment.ecn = self.sender.ecn_of_data(again);
         if !again && self.sender.take_cwr() {
             segment.flags = segment.flags | Flags::CWR;
         }

@@ -35,6 +35,7 @@ pub mod undo;
 
 use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH, UNPACED};
 use crate::config::{Recovery, SackLimit, TcpConfig};
+use crate::segment::Ecn;
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
 use erto::Erto;
@@ -110,6 +111,8 @@ pub struct Sender {
     repairs_named: bool,
     dupack_threshold: u32,
     slow_start_after_idle: bool,
+    /// Of data where ECN was agreed on.
+    ect: Ecn,
     initial_window: u32,
 
     /// Bytes that the peer takes from snd_una on, and the segment that said so (RFC 9293 §3.10.7.4: SND.WL1).
@@ -207,6 +210,7 @@ impl Sender {
             repairs_named: config.repairs_named,
             dupack_threshold: config.dupack_threshold,
             slow_start_after_idle: config.slow_start_after_idle,
+            ect: if config.ect1 { Ecn::Ect1 } else { Ecn::Ect0 },
             initial_window: config.initial_window_packets,
             snd_wnd: 0,
             snd_wl1: 0,
@@ -409,10 +413,14 @@ impl Sender {
         self.negotiated.ecn
     }
 
-    /// Whether data may be marked on its way. RFC 3168 §6.1.5: `again`, a retransmission, not; a control that needs ECN has
-    /// these marked as well (Linux: tcp_ecn_send).
-    pub fn is_ecn_capable(&self, again: bool) -> bool {
-        self.negotiated.ecn && (!again || self.cc.needs_ecn())
+    /// The ECN field of data: whether it may be marked on its way. RFC 3168 §6.1.5: `again`, a retransmission, not; a control
+    /// that needs ECN has these marked as well (Linux: tcp_ecn_send).
+    pub fn ecn_of_data(&self, again: bool) -> Ecn {
+        if self.negotiated.ecn && (!again || self.cc.needs_ecn()) {
+            self.ect
+        } else {
+            Ecn::NotEct
+        }
     }
 
     pub fn take_cwr(&mut self) -> bool {

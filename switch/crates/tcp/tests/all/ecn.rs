@@ -131,3 +131,28 @@ fn a_retransmission_is_not_to_be_marked() {
     );
     script("cc=dctcp initial_window_packets=4", &lost("… ect"));
 }
+
+#[test]
+fn l4s_data_is_ect1_and_marks_of_it_count() {
+    script(
+        "cc=prague ect1=true prr=true initial_window_packets=4 initial_ssthresh_packets=4",
+        &format!(
+            "open ece
+             {}
+             +100 inject ack 1001 ece
+             state ca Cwr cwnd 2 ssthresh 2 delivered_ce 1
+             +500 expect data 1001:2001 … ect1",
+            FOUR.replace("… ect", "… ect1")
+        ),
+    );
+    script(
+        "cc=prague ect1=true",
+        "accept ece cwr
+         expect synack … ece
+         inject ack 1
+         inject data 1:1001 ect1
+         inject data 1001:2001 ce
+         expect ack 1001 win 65535
+         expect ack 2001 … ece",
+    );
+}

@@ -8,7 +8,7 @@
 //!       state cwnd 5 ssthresh 5 ca Recovery
 //! ```
 //! Sequence numbers are relative, both streams begin with 1. Whatever the endpoint sends must be expected before the next
-//! `inject`. `ect`, `ce`: the IP header's mark; `ece`, `cwr`: the flags; they stand last in an `expect`. `corrupt` is an `inject` whose checksum is wrong; `ena N` names a corrupted segment. `#` begins a comment.
+//! `inject`. `ect`, `ect1`, `ce`: the IP header's mark; `ece`, `cwr`: the flags; they stand last in an `expect`. `corrupt` is an `inject` whose checksum is wrong; `ena N` names a corrupted segment. `#` begins a comment.
 //! Lines: config, connect, accept, open, write, close, reading, inject, corrupt, expect, state.
 
 use std::collections::VecDeque;
@@ -302,6 +302,7 @@ impl Script {
                 "ece" => segment.flags = segment.flags | Flags::ECE,
                 "cwr" => segment.flags = segment.flags | Flags::CWR,
                 "ect" => segment.ecn = Ecn::Ect0,
+                "ect1" => segment.ecn = Ecn::Ect1,
                 "ce" => segment.ecn = Ecn::Ce,
                 "sackok" => segment.options.sack_permitted = true,
                 "ts" => segment.options.timestamps = Some((number(), number())),
@@ -400,7 +401,11 @@ impl Script {
                 ""
             };
         }
-        marks += if segment.ecn == Ecn::Ect0 { " ect" } else { "" };
+        marks += match segment.ecn {
+            Ecn::Ect0 => " ect",
+            Ecn::Ect1 => " ect1",
+            _ => "",
+        };
         head + &self.describe_options(&segment.options) + &marks
     }
 
