@@ -62,7 +62,7 @@ test-python: setup ## tests of the Python packages, side by side
 test-kernel: setup ## tests of senders and topologies in the machine's one kernel (Mininet)
 test-timed: setup ## tests that assert what holds in real time
 test-kernel test-timed: test-%:
-	@$(ROOT) env -u MAKEFLAGS -u MFLAGS $(PY) -m pytest -q -m $* $(TESTS)
+	@$(ROOT) env -u MAKEFLAGS -u MFLAGS setup/in_real_time.sh .setup/pytest-$* $(PY) -m pytest -q -m $* $(TESTS)
 
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)

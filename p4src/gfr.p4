@@ -97,7 +97,7 @@ control GfrIngress(inout headers_t hdr,
                 if (meta.reason == REASON_NONE) {
                     if (meta.scheme == SCHEME_PROPOSED) {
                         proposed.apply(meta);
-                        if (meta.reason == REASON_NONE) {
+                        if (meta.reason == REASON_NONE || meta.at_arrival == 1) {
                             rate.apply(meta);
                         }
                     } else if (meta.scheme == SCHEME_PERVC_THRESHOLD) {

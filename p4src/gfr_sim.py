@@ -23,10 +23,18 @@ class GfrWorld(World):
 
     # ---- GFR ----------------------------------------------------------------------------------------
 
-    def proposed(self, *, rate_form: int = 0, alpha: int = 0, qmax: int = 60_000) -> None:
+    def proposed(self, *, rate_form: int = 0, alpha: int = 0, at_arrival: int = 0, qmax: int = 60_000) -> None:
         """Port 9 by the proposed scheme, with limits that no frame of CLP 0 meets."""
         args = {"qmax": qmax, "lbo": qmax - 2, "hbo": qmax - 1, "per_vc_queue": 0, "n": 1}
-        self.insert("port_scheme", {"egress_port": SINK_PORT}, "proposed", rate_form=rate_form, alpha=alpha, **args)
+        self.insert(
+            "port_scheme",
+            {"egress_port": SINK_PORT},
+            "proposed",
+            rate_form=rate_form,
+            alpha=alpha,
+            at_arrival=at_arrival,
+            **args,
+        )
 
     def add_vc(self, vc: int, ingress_port: int, **share: Any) -> None:
         """All of one port is a VC, its slot that of its number; `share` are parameters of set_share."""

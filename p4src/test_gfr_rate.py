@@ -149,3 +149,15 @@ def test_a_refused_frame_changes_nothing() -> None:
     world.run_until(flow.start_ns + 2 * NS_PER_S)
     assert world.verdicts(VC)[0, gfr_oracle.Verdict.QMAX] > 200
     assert (world.register("vc_rate", VC), world.register("vc_last", VC)) == (rate, last)
+
+
+def test_at_arrival_a_refused_frame_counts_too() -> None:
+    """Section 3.2: r_i of all that arrives, whatever becomes of it."""
+    flow = regular(10**6)
+    world = GfrWorld([flow], sink_rate_bps=1)
+    world.proposed(qmax=100, at_arrival=1)
+    world.add_vc(VC, PORT)
+    world.run_until(flow.stop_ns + 1000)
+    assert world.verdicts(VC)[0, gfr_oracle.Verdict.QMAX] > 200
+    rate = world.register("vc_rate", VC) / 256
+    assert rate == pytest.approx(gfr_oracle.rate_by_time(arrivals([flow])), rel=RELATIVE_BOUND, abs=ABSOLUTE_BOUND_BPS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,39 @@ def test_a_group_that_fails_keeps_no_other_from_running_and_is_listed_at_the_end
     passed = run("good+last")
     assert passed.returncode == 0
     assert passed.stdout.endswith("all tests passed\n")
+
+
+def in_real_time(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The tests in `folder`, as `make test-kernel` runs its own."""
+    pytest_there = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir=.", "."]
+    command = [ROOT / "setup" / "in_real_time.sh", "cache", *pytest_there]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(("failing", "code", "runs"), [(1, 0, 2), (3, 0, 2), (4, 1, 1)])
+def test_what_fails_once_in_real_time_is_run_once_more_unless_much_does(
+    tmp_path: Path, failing: int, code: int, runs: int
+) -> None:
+    (tmp_path / "test_machine.py").write_text(
+        "import pytest\nfrom pathlib import Path\n"
+        "def test_good(): open('good', 'a').write('x')\n"
+        f"@pytest.mark.parametrize('number', range({failing}))\n"
+        "def test_stalled(number):\n"
+        "    seen = Path(f'seen{number}')\n"
+        "    seen.write_text('x' * (again := 1 + seen.exists()))\n"
+        "    assert again == 2\n"
+    )
+    done = in_real_time(tmp_path)
+    assert done.returncode == code, done.stdout
+    assert {len((tmp_path / f"seen{number}").read_text()) for number in range(failing)} == {runs}
+    assert (tmp_path / "good").read_text() == "x"
+    assert (f"{failing} of the tests in real time failed: once more, alone" in done.stdout) == (code == 0)
+
+
+def test_what_fails_twice_in_real_time_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "test_bad.py").write_text("def test_bad(): assert 0\n")
+    done = in_real_time(tmp_path)
+    assert (done.returncode, done.stdout.count("1 failed")) == (1, 2)
 
 
 @pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="needs dpkg: Debian or Ubuntu")

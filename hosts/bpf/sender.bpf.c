@@ -3,7 +3,7 @@
 //
 //   CC_HEADER       the sender's header; CC_SENDER_<its name> is defined too, for its hooks (../cc/tcp.h)
 //   FL_NAME         what the kernel calls it
-//   FL_ENA          with error notification around it (ena.bpf.h)
+//   FL_ENA          with error notification around it (ena.bpf.h); FL_ENA_PLUS: ENA+ instead of the paper's
 //   FL_ALPHA, FL_BETA, FL_GAMMA; FL_INITIAL_WINDOW   its parameters, and its first window, where the row has them
 //
 // Each program goes through fl_open(): where nothing is to be decided, it puts right what a skipped callback left.

@@ -59,6 +59,8 @@ static __always_inline void fl_open(struct sock *sk, struct cc_tcp *tcp) {
 	tcp->delivered = tp->delivered;
 	tcp->delivered_ce = tp->delivered_ce;
 	tcp->lost = tp->lost;
+	tcp->lost_out = tp->lost_out;
+	tcp->window_packets = tp->mss_cache ? tp->snd_wnd / tp->mss_cache : 0;
 	tcp->app_limited = tp->app_limited;
 	tcp->mss_bytes = tp->mss_cache;
 	tcp->srtt_us = tp->srtt_us >> 3;

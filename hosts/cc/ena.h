@@ -9,12 +9,14 @@
 // that moves snd_una to a hole carries that hole's name if it has one: the receiver names the lowest, and that is the one
 // its ACK asks for. A head is a hole only when something counts as lost: it may as well be still on its way.
 //
-// A router between drops a segment whose IP header was hit, and the receiver can name nothing: of n corrupted segments of L
-// bytes about n*20/L go that way. So each named head earns twice that share of an allowance (three segments at most), and
-// a head without a name spends one, where names were the rule lately (7 of 8 heads). Drops by congestion earn nothing.
-// Where the head came first and the names later, the reduction is a debt: once names are the rule and the allowance covers
-// all debts, ssthresh is what it was before the first, and slow start goes back to it. At a GEO link's round trip of 0.6 s
-// one early hole without a name would cost minutes. Where drops are the rule, debts are forgotten.
+// That is the paper's ENA. With FL_ENA_PLUS it is ENA+, ours:
+// - A router between drops a segment whose IP header was hit, and the receiver can name nothing: of n corrupted segments of L
+//   bytes about n*20/L go that way. So each named head earns twice that share of an allowance (three segments at most), and
+//   a head without a name spends one, where names were the rule lately (7 of 8 heads). Drops by congestion earn nothing.
+// - Where the head came first and the names later, the reduction is a debt: once names are the rule and the allowance covers
+//   all debts, ssthresh is what it was before the first, and slow start goes back to it. At a GEO link's round trip of 0.6 s
+//   one early hole without a name would cost minutes. Where drops are the rule, debts are forgotten.
+// - Packets are paced once a recovery has kept its window.
 //
 //   struct ena_names      a set of sequence numbers: the receiver's, and what was reported to the sender
 //   struct ena_sender     the sender's half, beside a base algorithm; X_base are that algorithm's answers
@@ -22,6 +24,10 @@
 #define FAIRLANE_CC_ENA_H
 
 #include "reno.h"
+
+#ifndef FL_ENA_PLUS
+#define FL_ENA_PLUS 0
+#endif
 
 #define ENA_NAMES 32u // a GEO window of 215 segments has 9 holes at BER 1e-5
 
@@ -107,17 +113,8 @@ enum ena_verdict { ENA_NONE = 0, ENA_KEPT = 1, ENA_REDUCED = 2, ENA_OPEN = 3 };
 
 #define ENA_DUPACK_THRESHOLD 3u
 
-// The path's values that struct cc_tcp does not have.
-struct ena_path {
-	cc_u32 delivered;      // packets delivered so far, SACKed ones included, modulo 2^32
-	cc_u32 lost_out;       // packets that count as lost
-	cc_u32 window_packets; // what the peer offers
-	cc_u32 mss_bytes;
-	cc_u32 srtt_us;
-	cc_u32 sack; // the peer's ACKs say what has arrived
-};
-
 struct ena_sender {
+	cc_u32 sack;	  // the peer's ACKs say what has arrived
 	cc_u32 judged;    // the head (snd_una) that was judged last
 	cc_u32 verdict;   // enum ena_verdict, of the recovery that runs
 	cc_u32 window;    // packets, while it is kept
@@ -143,7 +140,8 @@ struct ena_sender {
 #define ENA_NAMED_PER_OTHER 7u
 #define ENA_DEBTS_MOST 3u
 
-CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp) {
+CC_INLINE void ena_init(struct ena_sender *st, const struct cc_tcp *tcp, cc_u32 sack) {
+	st->sack = sack;
 	st->judged = tcp->snd_una;
 	st->verdict = ENA_NONE;
 	st->window = tcp->snd_cwnd;
@@ -179,21 +177,23 @@ CC_INLINE int ena_names_rule(const struct ena_sender *st) {
 }
 
 // A hole is at the head of the queue: 1 when it takes nothing from the window.
-CC_INLINE int ena_judge(struct ena_sender *st, const struct ena_names *named, cc_u32 head, const struct ena_path *path) {
+CC_INLINE int ena_judge(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp) {
+	cc_u32 head = tcp->snd_una;
+
 	st->judged = head;
 	if (st->named_heads + st->other_heads >= ENA_HEADS_MEMORY) {
 		st->named_heads /= 2;
 		st->other_heads /= 2;
 	}
 	if (ena_holds(named, head)) {
-		cc_u32 share = ENA_IP_HEADER_BYTES * ENA_ALLOWANCE_ONE / (path->mss_bytes + ENA_HEADERS_BYTES);
+		cc_u32 share = ENA_IP_HEADER_BYTES * ENA_ALLOWANCE_ONE / (tcp->mss_bytes + ENA_HEADERS_BYTES);
 
 		st->named_heads++;
 		st->allowance = cc_min(st->allowance + ENA_SHARES * share, ENA_ALLOWANCE_MOST);
 		return 1;
 	}
 	st->other_heads++;
-	if (st->allowance < ENA_ALLOWANCE_ONE || !ena_names_rule(st))
+	if (!FL_ENA_PLUS || st->allowance < ENA_ALLOWANCE_ONE || !ena_names_rule(st))
 		return 0;
 	st->allowance -= ENA_ALLOWANCE_ONE;
 	st->allowed++;
@@ -219,7 +219,7 @@ CC_INLINE void ena_reduce(struct ena_sender *st, cc_u32 window, cc_u32 ssthresh)
 CC_INLINE cc_u32 ena_settle(struct ena_sender *st, cc_u32 ssthresh) {
 	cc_u32 owed = st->debts * ENA_ALLOWANCE_ONE;
 
-	if (!st->debts || st->allowance < owed || !ena_names_rule(st))
+	if (!FL_ENA_PLUS || !st->debts || st->allowance < owed || !ena_names_rule(st))
 		return ssthresh;
 	st->allowance -= owed;
 	st->restored += st->debts;
@@ -230,21 +230,21 @@ CC_INLINE cc_u32 ena_settle(struct ena_sender *st, cc_u32 ssthresh) {
 // Without SACK three duplicate ACKs begin a recovery. One that begins with an ACK for new data is Linux's mistake at the end of
 // a timeout's repair: duplicate ACKs for holes long repaired still count, and the next segment, on its way, is taken for lost.
 // Where drops are the rule that is left as it is without ENA.
-CC_INLINE int ena_is_doubtful(const struct ena_sender *st, const struct cc_tcp *tcp, const struct ena_path *path) {
-	return !path->sack && st->named_heads > st->other_heads && cc_seq_after(tcp->snd_una, st->snd_una);
+CC_INLINE int ena_is_doubtful(const struct ena_sender *st, const struct cc_tcp *tcp) {
+	return !st->sack && st->named_heads > st->other_heads && cc_seq_after(tcp->snd_una, st->snd_una);
 }
 
 // A recovery or a timeout begins: the new ssthresh.
 CC_INLINE cc_u32 ena_ssthresh(struct ena_sender *st, const struct ena_names *named, const struct cc_tcp *tcp,
-			      const struct ena_path *path, cc_u32 ssthresh_base) {
+			      cc_u32 ssthresh_base) {
 	ena_end(st);
-	if (ena_is_doubtful(st, tcp, path)) {
+	if (ena_is_doubtful(st, tcp)) {
 		st->verdict = ENA_OPEN;
 		st->window = tcp->snd_cwnd;
 		st->dupacks = 0;
 		return tcp->snd_ssthresh;
 	}
-	if (ena_judge(st, named, tcp->snd_una, path)) {
+	if (ena_judge(st, named, tcp)) {
 		st->verdict = ENA_KEPT;
 		st->window = tcp->snd_cwnd;
 		return ena_settle(st, tcp->snd_ssthresh);
@@ -255,9 +255,9 @@ CC_INLINE cc_u32 ena_ssthresh(struct ena_sender *st, const struct ena_names *nam
 
 // Growth by what was delivered, cumulatively or behind a hole: an ACK in a kept recovery counts like any other. Not past
 // what the peer offers: an open hole holds the window there, and what a larger cwnd allows would leave as one burst.
-CC_INLINE void ena_grow(struct ena_sender *st, struct cc_tcp *tcp, const struct ena_path *path, int delivered) {
+CC_INLINE void ena_grow(struct ena_sender *st, struct cc_tcp *tcp, int delivered) {
 	tcp->snd_cwnd = st->window;
-	if (st->window < path->window_packets)
+	if (st->window < tcp->window_packets)
 		reno_cong_avoid(tcp, delivered);
 	st->window = tcp->snd_cwnd;
 }
@@ -270,22 +270,21 @@ CC_INLINE void ena_grow(struct ena_sender *st, struct cc_tcp *tcp, const struct 
 // counts, the least of cwnd, its clamp and the peer's window; and never Linux's 2 times of slow start: at twice the line's
 // rate 220 segments on a line that holds 197 leave 120 in the queue, at 5/4 60. 0: no pacing, which begins with the first
 // recovery that keeps its window.
-CC_INLINE cc_u64 ena_pacing_rate(const struct ena_sender *st, const struct cc_tcp *tcp, const struct ena_path *path) {
-	cc_u32 window = cc_min(cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp), cc_max(path->window_packets, 1));
-	cc_u64 rate = path->srtt_us ? (cc_u64)window * path->mss_bytes * 1000000 / path->srtt_us : 0;
+CC_INLINE cc_u64 ena_pacing_rate(const struct ena_sender *st, const struct cc_tcp *tcp) {
+	cc_u32 window = cc_min(cc_min(tcp->snd_cwnd, tcp->snd_cwnd_clamp), cc_max(tcp->window_packets, 1));
+	cc_u64 rate = tcp->srtt_us ? (cc_u64)window * tcp->mss_bytes * 1000000 / tcp->srtt_us : 0;
 
-	if (!st->kept && st->verdict != ENA_KEPT)
+	if (!FL_ENA_PLUS || (!st->kept && st->verdict != ENA_KEPT))
 		return 0;
 	return rate * ENA_PACING_NUMERATOR / ENA_PACING_DENOMINATOR;
 }
 
 // A new head is a hole that was dropped; where it was not, debts may be settled. After a timeout everything counts as
 // lost, and nothing follows from that.
-CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp,
-			     const struct ena_path *path) {
-	if (tcp->snd_una == st->judged || !path->lost_out || !cc_seq_before(tcp->snd_una, tcp->high_seq))
+CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp) {
+	if (tcp->snd_una == st->judged || !tcp->lost_out || !cc_seq_before(tcp->snd_una, tcp->high_seq))
 		return 0;
-	if (!ena_judge(st, named, tcp->snd_una, path))
+	if (!ena_judge(st, named, tcp))
 		return 1;
 	tcp->snd_ssthresh = ena_settle(st, tcp->snd_ssthresh);
 	return 0;
@@ -294,11 +293,10 @@ CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *name
 // Every ACK (Linux: cong_control), before the base algorithm's. 1: the window is settled; 0: it is the base's.
 // Where a recovery is found to hold a drop after all, snd_ssthresh becomes what the base answers, and the base sees its
 // recovery begin.
-CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp,
-			 const struct ena_path *path, cc_u32 ssthresh_base) {
-	int something = st->delivered != path->delivered;
+CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, struct cc_tcp *tcp, cc_u32 ssthresh_base) {
+	int something = st->delivered != tcp->delivered;
 
-	st->delivered = path->delivered;
+	st->delivered = tcp->delivered;
 	st->dupacks = tcp->snd_una == st->snd_una ? st->dupacks + 1 : 0;
 	st->snd_una = tcp->snd_una;
 	if (tcp->ca_state != CC_RECOVERY && tcp->ca_state != CC_LOSS) {
@@ -306,20 +304,20 @@ CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, s
 
 		ena_end(st);
 		if (was_kept) // the recovery's last ACK
-			ena_grow(st, tcp, path, something);
+			ena_grow(st, tcp, something);
 		return was_kept;
 	}
 	if (st->verdict == ENA_OPEN && (tcp->ca_state == CC_LOSS || st->dupacks >= ENA_DUPACK_THRESHOLD))
 		st->verdict = ENA_KEPT; // unless its head was dropped
 	if (st->verdict != ENA_KEPT && st->verdict != ENA_OPEN)
 		return 0;
-	if (tcp->ca_state == CC_RECOVERY && st->verdict == ENA_KEPT && ena_is_dropped(st, named, tcp, path)) {
+	if (tcp->ca_state == CC_RECOVERY && st->verdict == ENA_KEPT && ena_is_dropped(st, named, tcp)) {
 		ena_reduce(st, st->window, tcp->snd_ssthresh);
 		tcp->snd_cwnd = st->window;
 		tcp->snd_ssthresh = ssthresh_base;
 		return 0;
 	}
-	ena_grow(st, tcp, path, something);
+	ena_grow(st, tcp, something);
 	if (!tcp->retrans_out) // room for the retransmission itself
 		tcp->snd_cwnd = cc_max(st->window, tcp->in_flight + 1);
 	return 1;

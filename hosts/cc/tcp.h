@@ -18,6 +18,7 @@
 //   #define CC_UNDO_CWND(st, tcp)       the reduction was spurious: the window to go back to
 //   #define CC_BURST(st, tcp)           the sender paces: so many packets leave back to back
 //   #define CC_NEEDS_ECN 1              it asks for ECN, and sends its data as ECN-capable
+//   #define CC_ENA 0                    with CC_CONG_CONTROL: there is a second sender, it with ENA around it (ena.h); 1: with SACK
 //   #endif
 //
 // A hook that is not there does what hooks.h says. The runtime fills `struct cc_tcp`, calls, and takes back what is "written".
@@ -99,6 +100,8 @@ struct cc_tcp {
 	cc_u32 delivered;      // packets known to have arrived (acknowledged, SACKed or told by a duplicate ACK), modulo 2^32
 	cc_u32 delivered_ce;   // of these, the ones whose ACK echoed a congestion mark (ECE), modulo 2^32
 	cc_u32 lost;           // packets found lost, modulo 2^32
+	cc_u32 lost_out;       // packets in the queue that count as lost
+	cc_u32 window_packets; // what the peer offers
 	cc_u32 app_limited;    // the application is the limit until `delivered` has passed this; 0: it is not; written with CC_BURST
 	cc_u32 mss_bytes;      // of a full segment
 	cc_u32 srtt_us;        // smoothed RTT; 0 before the first sample

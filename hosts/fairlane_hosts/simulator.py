@@ -50,7 +50,7 @@ def simulated(variant: Variant) -> Mapping[str, Any]:
     if "erto" in variant.programs:
         tcp["erto"] = True
     if "ena" in variant.receiver_programs:
-        tcp |= {"ena": True, "receiver_program": True}
+        tcp |= {"cc": f"ena_{variant.header}{'_plus' if 'FL_ENA_PLUS' in variant.defines else ''}", "ena": True}
     if "FL_ALPHA" in variant.defines:
         tcp |= {name: variant.defines[f"FL_{name.upper()}"] for name in ("alpha", "beta", "gamma")}
     if variant.builtin or variant.defines.get("FL_INITIAL_WINDOW") == LINUX_INITIAL_WINDOW:
@@ -75,9 +75,14 @@ def find_simulated(name: str) -> Mapping[str, Any]:
     return TEXTBOOK_VARIANTS[name] if name in TEXTBOOK_VARIANTS else simulated(find_variant(name))
 
 
+def without_receiver_programs(tcp: Mapping[str, Any]) -> dict[str, Any]:
+    """A `tcp` object whose receiver has none of the host programs that its sender asks for."""
+    return {**tcp, "ena": False} if "ena" in tcp else dict(tcp)
+
+
 def congestion_control(name: str) -> str:
     """What the simulator calls the congestion control of sender `name`. Raises HostsError `unknown-variant`."""
     if name in TEXTBOOK_VARIANTS:
         return str(TEXTBOOK_VARIANTS[name]["cc"])
     variant = find_variant(name)
-    return str(variant.simulator.get("cc", variant.header))
+    return variant.header if variant.folder else str(simulated(variant)["cc"])

@@ -110,7 +110,7 @@ class Variant:
     @property
     def definitions(self) -> Mapping[str, str | int]:
         """What `bpf/sender.bpf.c` is compiled with, but for its name."""
-        ena = {"FL_ENA": self.sysctls["tcp_sack"]} if "ena" in self.programs else {}
+        ena = {"FL_ENA": 1} if "ena" in self.programs else {}
         return {"CC_HEADER": f'"{self.header_file}"', f"CC_SENDER_{self.header}": 1, **ena, **self.defines}
 
     @property
@@ -134,16 +134,17 @@ _MRTO_IS_NOT = (
 _MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_us (6.11) where it is there"
 _MRTO_PER_SOCKET = "on a host with the host program"
 
-_ERTO_FEATURES = "BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2"
-_ERTO_PER_SOCKET = "on a host with tcp_frto=2, tcp_sack=1 and the host program"
-
 PACING_KERNEL = (6, 4)
 """A BPF congestion control may write sk_pacing_rate (6.0) and app_limited."""
 ENA_KERNEL = (6, 0)
 """A BPF congestion control may write sk_pacing_rate; its host program needs bpf_loop (5.17)."""
 _ENA_IS_NOT = (
-    "the paper's sender in one place: a named segment goes out with the kernel's recovery (the third duplicate ACK, or "
-    "SACK), not at the first notification"
+    "the paper's on the kernel in when it repairs: a named segment goes out with the kernel's recovery (the third duplicate "
+    "ACK, or SACK), not at the first notification as in the simulator"
+)
+_ENA_PLUS_IS_NOT = (
+    "the paper's: heads without a name are allowed for, reductions are taken back, packets are paced (cc/ena.h); a named "
+    "segment goes out with the recovery, in both runtimes"
 )
 _ENA_FEATURES = "BPF struct_ops, BTF, sockops header options, cgroup v2, tc"
 _ENA_PER_SOCKET = "on a host that has the program; the receiver's host needs it too"
@@ -195,35 +196,50 @@ _NCA = Variant(
     is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
     defines=_INITIAL_WINDOW,
 )
-
-
-_BCR = Variant(
-    name="bcr",
-    header="bcr",
-    paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
-    is_not="active for a timeout within a recovery, nor without unsent data; bandwidth and window are counted in packets",
+_ERTO = Variant(
+    name="erto",
+    header="erto",
+    paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
+    is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
     defines=_INITIAL_WINDOW,
     sysctls=ERTO_SYSCTLS,
     programs=("erto",),
     kernel=(6, 1),
-    features=_ERTO_FEATURES,
-    per_socket=_ERTO_PER_SOCKET,
+    features="BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2",
+    per_socket="on a host with tcp_frto=2, tcp_sack=1 and the host program",
+)
+_BCR = replace(
+    _ERTO,
+    name="bcr",
+    header="bcr",
+    paper="Lee, Ahn & Choo: E-RTO's detection; then ssthresh = BW_est RTT_base, cwnd no more than that",
+    is_not="active for a timeout within a recovery, nor without unsent data; bandwidth and window are counted in packets",
 )
 
 
-def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "") -> Variant:
-    """The ENA paper over `base`; `is_not` and `per_socket` add to what holds for all of them."""
-    return replace(
+def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "") -> tuple[Variant, Variant]:
+    """The ENA paper over `base`, and ENA+; `is_not` and `per_socket` add to what holds for all of them."""
+    paper = replace(
         base,
         name=f"ena-{base.name}",
         paper=f"the ENA paper over {title}",
         is_not=_ENA_IS_NOT + is_not,
+        simulator=MappingProxyType({"repairs_named": True}),
         programs=("ena",),
         receiver_programs=("ena",),
         kernel=ENA_KERNEL,
         features=_ENA_FEATURES,
         per_socket=_ENA_PER_SOCKET + per_socket,
     )
+    ours = replace(
+        paper,
+        name=f"{paper.name}+",
+        paper=f"ours, from ENA, over {title}",
+        is_not=_ENA_PLUS_IS_NOT + is_not,
+        simulator=MappingProxyType({}),
+        defines=MappingProxyType({**base.defines, "FL_ENA_PLUS": 1}),
+    )
+    return paper, ours
 
 
 def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
@@ -275,18 +291,7 @@ _VARIANTS = _table(
         is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
         defines=_INITIAL_WINDOW,
     ),
-    Variant(
-        name="erto",
-        header="erto",
-        paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
-        is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
-        defines=_INITIAL_WINDOW,
-        sysctls=ERTO_SYSCTLS,
-        programs=("erto",),
-        kernel=(6, 1),
-        features=_ERTO_FEATURES,
-        per_socket=_ERTO_PER_SOCKET,
-    ),
+    _ERTO,
     _BCR,
     replace(
         _BCR,
@@ -296,17 +301,13 @@ _VARIANTS = _table(
         is_not="the paper's: samples of the rate last a round trip and a timeout freezes them; a train of packets after the "
         "spike is measured, and RTT_base is learned anew (cc/bcr_plus.h)",
     ),
-    _with_ena(_TAHOE, "Tahoe"),
-    _with_ena(_RENO, "Reno"),
-    replace(
-        _with_ena(
-            _SACK,
-            "SACK",
-            "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
-            ", with tcp_sack=1",
-        ),
-        header="ena_sack",
-        simulator=MappingProxyType({"cc": "reno"}),  # its sender has ENA itself
+    *_with_ena(_TAHOE, "Tahoe"),
+    *_with_ena(_RENO, "Reno"),
+    *_with_ena(
+        replace(_SACK, header="rfc6675"),
+        "SACK",
+        "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
+        ", with tcp_sack=1",
     ),
     Variant(
         name="org",

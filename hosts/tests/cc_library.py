@@ -65,6 +65,8 @@ class Tcp(_Words):
             "delivered",
             "delivered_ce",
             "lost",
+            "lost_out",
+            "window_packets",
             "app_limited",
             "mss_bytes",
             "srtt_us",
@@ -91,6 +93,8 @@ class Tcp(_Words):
     delivered: int
     delivered_ce: int
     lost: int
+    lost_out: int
+    window_packets: int
     app_limited: int
     mss_bytes: int
     srtt_us: int

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures over the samples of a run: goodput in a window. Pure functions."""
+"""Measures over the samples of a run: goodput in a window, and where the steady state begins. Pure functions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import fmean
 
 
 def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
@@ -103,3 +105,24 @@ def mean_between(steps: Sequence[tuple[float, float]], start_s: float, end_s: fl
         end = end_s if index + 1 == len(steps) else min(steps[index + 1][0], end_s)
         total += value * max(0.0, end - begin)
     return total / (end_s - start_s)
+
+
+MSER_BATCH = 5
+
+
+def mser5(values: Sequence[float]) -> int | None:
+    """How many values at the beginning are not of the steady state: MSER-5 (White, Cobb, Spratt 2000).
+
+    Batches of five; what is cut is what makes the standard error of the rest the smallest. None: that is more than half, so
+    there is no steady state to be seen.
+    """
+    batches = [fmean(values[at : at + MSER_BATCH]) for at in range(0, len(values) - MSER_BATCH + 1, MSER_BATCH)]
+    total = squares = 0.0
+    best, cut = math.inf, 0
+    for count, value in enumerate(reversed(batches), start=1):
+        total += value
+        squares += value * value
+        error = max(squares - total * total / count, 0.0) / count**2
+        if count > MSER_BATCH and error <= best:
+            best, cut = error, len(batches) - count
+    return None if cut > len(batches) / 2 else cut * MSER_BATCH

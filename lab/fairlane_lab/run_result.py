@@ -145,3 +145,7 @@ class RunResult:
     """Metrics of the program (`programs/part.py`)."""
     vcs: list[VcResult] = field(default_factory=list[VcResult])
     """In the scenario's order, without those that never count."""
+    cut_s: float | None = None
+    """What is counted begins here, seconds; None: at the end of the scenario's warm-up."""
+    steady: bool | None = None
+    """Whether it was in a steady state by then; None where that is not looked at."""

@@ -208,6 +208,13 @@ class Scenario:
         return None
 
     @property
+    def has_steady_state(self) -> bool:
+        """Whether it may come to one: greedy flows from before the end of the warm-up to the end, and nothing that changes."""
+        greedy = [flow for flow in self.flows if flow.app.kind == "greedy"]
+        stays = all(flow.start_s <= self.warmup_s and flow.stop_s is None for flow in greedy)
+        return bool(greedy) and stays and not self.changes and not self.ends_with_its_files
+
+    @property
     def ends_with_its_files(self) -> bool:
         """Whether it ends as soon as all files are finished."""
         return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)

@@ -98,7 +98,7 @@ def make_folder(
         "seed": seed,
         "quick": False,
         "complete": True,
-        "metadata": {"git": "abc1234", "kernel": "6.18.0", "started": f"2026-11-21T1{seed}:00:00+00:00", "versions": {"finsy": "0.30"}},
+        "metadata": {"git": "abc1234", "kernel": "6.18.0", "cores": 2, "started": f"2026-11-21T1{seed}:00:00+00:00", "versions": {"finsy": "0.30"}},
     }  # fmt: skip
     publish(folder, summarise(folder, definition, known | (about or {})))
     (folder.parent / "latest").unlink()

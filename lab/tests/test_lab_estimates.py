@@ -33,7 +33,7 @@ def test_a_run_without_files_that_end_it_lasts_its_duration() -> None:
     [
         ("ena-fig6", {"sender": "ena-reno", "file_bytes": 1_000_000}),
         ("ena-fig6", {"sender": "tahoe", "file_bytes": 100_000}),
-        ("ena-fig10", {"sender": "ena-sack", "ber": 1e-5}),
+        ("ena-fig10", {"sender": "ena-sack+", "ber": 1e-5}),
         ("ena-fig10", {"sender": "sack", "ber": 1e-5}),
         ("fasttcp-fig1", {"sender": "org", "file_bytes": 5120}),
         ("fasttcp-fig3", {"sender": "org", "file_bytes": 102_400}),

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
-from fairlane_lab.measures import counter_at, rate_series, window_rate_bps
+from fairlane_lab.measures import counter_at, mser5, rate_series, window_rate_bps
 
 STEADY = [(float(t), 1000.0 * t) for t in range(11)]
 
@@ -40,3 +42,20 @@ def test_flows_own_thresholds_change_with_the_class_s() -> None:
         event(4.0, "threshold", qthresh_packets=20, previous_packets=4),
     ]
     assert thresholds(events, ("s1", 3), 6) == [(0.0, 6.0), (1.0, 4.0), (2.0, 4.5), (4.0, 22.5)]
+
+
+def test_what_a_transient_adds_is_cut_and_no_more() -> None:
+    chance = random.Random(7)
+    steady = [100 + chance.gauss(0, 5) for _ in range(400)]
+    assert mser5(steady) in range(41)  # by chance a little
+    ramp = [float(value) for value in range(0, 100, 2)]
+    assert mser5([*ramp, *steady]) in range(40, 91)  # the first 50 values
+
+
+def test_what_never_settles_has_no_steady_state() -> None:
+    assert mser5([float(value) for value in range(500)]) is None
+
+
+def test_values_that_do_not_differ_are_steady_from_the_first_on() -> None:
+    assert mser5([3.0] * 100) == 0
+    assert mser5([]) == 0

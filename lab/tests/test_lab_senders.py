@@ -149,7 +149,7 @@ def test_several_files_need_an_interval() -> None:
 
 
 def test_networks_alike_run_side_by_side_as_far_as_their_rates_allow() -> None:
-    runs = expand(load("ena-fig10"), Selection(runtime="mininet"))
+    runs = expand(load("ena-fig10"), Selection(runtime="mininet", repeats=1))
     jobs = [Job(run, order) for order, run in enumerate(runs)]
 
     def group() -> Group:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,9 @@ from fairlane_lab.definition import Definition, Selection, load_text
 from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
+from fairlane_lab.sweep.build import build_hashes
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
-from fairlane_lab.sweep.runners import SIM, find_runner, local_executor
+from fairlane_lab.sweep.runners import SIM, Outcome, find_runner, local_executor
 from fairlane_lab.sweep.testbed import mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
@@ -135,6 +137,39 @@ def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path) -> None:
     assert there.summary["points"] == here.summary["points"]
     assert sorted((each.point, each.repeat) for each in there.failures) == sorted((each.point, each.repeat) for each in here.failures)  # fmt: skip
     assert (tmp_path / "here" / "runs.parquet").read_bytes() == (tmp_path / "there" / "runs.parquet").read_bytes()
+
+
+def test_a_worker_with_another_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs would be of something else. Before the first run, and where a worker comes later."""
+    mine = dict(build_hashes())
+    monkeypatch.setattr("fairlane_lab.sweep.workers.build_hashes", lambda: {**mine, "native": "0123456789ab"})
+    campaign = Campaign(definition(), THREE, tmp_path / "new")
+    done = run_campaign(campaign, dask_cluster(RUN, workers=1))
+    assert re.search(r"worker \S+ has another fairlane: native is \w+, here 0123456789ab", done.stopped)
+    with process_pool(RUN, 1) as pool:
+        done = run_campaign(campaign, pool.execute)
+    assert "which came later, has another fairlane: native is" in done.stopped
+    assert not (tmp_path / "new").exists()
+
+
+def test_workers_that_come_later_get_work(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    processes: set[int] = set()
+    cluster: Any
+    with LocalCluster(n_workers=1, **options) as cluster:
+        address = f"{cluster.scheduler_address}"
+
+        def note(outcome: Outcome) -> None:
+            if not processes:
+                cluster.scale(2)
+            assert outcome.result is not None
+            processes.add(outcome.result.about["pid"])
+
+        campaign = Campaign(definition(), Selection(repeats=8), tmp_path / "new")
+        done = run_campaign(campaign, dask_cluster(SLOW, address, batch=1), note)
+    assert (done.complete, len(processes)) == (True, 2)
 
 
 LIMIT_S = 3.0

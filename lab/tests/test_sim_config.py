@@ -76,7 +76,7 @@ def test_a_variant_s_options() -> None:
     assert tcp_object(own, TcpOptions())["initial_window_packets"] == 4
     assert tcp_object(own, TcpOptions())["recovery"] == "sack"
     ena = Flow("e", "g", "h1", "h3", variant="ena-sack", tcp={"receiver_program": False})
-    assert (tcp_object(ena, TcpOptions())["ena"], tcp_object(ena, TcpOptions())["receiver_program"]) == (True, False)
+    assert (tcp_object(ena, TcpOptions())["cc"], tcp_object(ena, TcpOptions())["ena"]) == ("ena_rfc6675", False)
     mrto = Flow("m", "g", "h1", "h3", variant="nss-mrto")
     assert tcp_object(mrto, TcpOptions(rto_min_s=0.2))["rto_min_ns"] == 4_000_000
     assert tcp_object(replace(mrto, tcp={"rto_min_s": 0.1}), TcpOptions())["rto_min_ns"] == 100_000_000

@@ -44,7 +44,7 @@ class Expectation(Strict):
     given: dict[str, Between] = Field(default_factory=dict)
     """With `over`: only points whose metrics lie in these ranges."""
     relative_to: dict[str, Scalar] = Field(default_factory=dict)
-    """What is bounded is the metric divided by itself at the point with these values of the switch's parameters."""
+    """What is bounded is the metric divided by itself in the run of the same repeat at the point with these values."""
     runtimes: tuple[Runtime, ...] = ("sim", "kernel", "mininet")
     why: str = ""
     """Why it is not met, where it is not: a sentence for the page of results."""

@@ -75,7 +75,7 @@ class Definition:
 
     @property
     def sha256(self) -> str:
-        """Of what the file means: comments and layout do not count, nor what only judges or draws the results."""
+        """Of what the file means: comments and layout do not count, nor what only judges or draws the results, nor how often it runs."""
         return hashlib.sha256(repr(_ordered(_what_runs(self.document))).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -100,9 +100,14 @@ _JUDGES = frozenset(
     }
 )
 
+_REPEATED = frozenset({"run", "sim", "mininet", "quick"})
+
 
 def _what_runs(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name not in _JUDGES}
+    kept = {name: value for name, value in document.items() if name not in _JUDGES}
+    for name in _REPEATED & kept.keys():
+        kept[name] = {key: value for key, value in kept[name].items() if key != "repeats"}
+    return kept
 
 
 def _ordered(value: Any) -> Any:

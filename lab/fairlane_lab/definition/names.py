@@ -71,6 +71,8 @@ RUN_METRICS: dict[str, Name] = {
     "fairness": Name("fairness (min/max)", "%", 100),
     "jain": Name("Jain index"),
     "least_share": Name("smallest flow, of its fair share", "%", 100),
+    "cut_s": Name("warm-up that was cut", "s"),
+    "unsteady": Name("runs without a steady state", "%", 100),
     "retransmits": Name("retransmits", kind=int),
     "timeouts": Name("timeouts", kind=int),
     "drops": Name("drops", kind=int),

@@ -11,7 +11,6 @@ Points and verdicts are not kept: they come from the rows and from the experimen
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 from fairlane_lab.definition.load import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
+from fairlane_lab.paths import digest_files
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.results import tables
 from fairlane_lab.results.summary import read_rows, summary_of
@@ -81,11 +81,7 @@ def archive_files(data: Path, stem: str) -> list[Path]:
 
 def digest(data: Path, name: str) -> str:
     """Of all that an archive has of an experiment: 16 hexadecimal digits."""
-    found = hashlib.blake2b(digest_size=8)
-    for path in archive_files(data, name):
-        found.update(path.name.encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()
+    return digest_files(archive_files(data, name), 16)
 
 
 def _drawn(run: RunFolder) -> dict[str, pa.Table]:

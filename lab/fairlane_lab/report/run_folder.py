@@ -16,7 +16,7 @@ from fairlane_controller.errors import short
 from pydantic import TypeAdapter, ValidationError
 
 from fairlane_lab.definition.judging import Note, PaperNumbers
-from fairlane_lab.definition.plots import Plot
+from fairlane_lab.definition.plots import Plot, Series
 from fairlane_lab.definition.strict import Where, matches
 from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
@@ -200,8 +200,9 @@ class RunFolder:
 
     @cached_property
     def series(self) -> pd.DataFrame:
-        """One row a sample; without rows when no series were asked for."""
-        return self._table("series")
+        """One row a sample, of the repeats that are drawn; without rows when no series were asked for."""
+        drawn = {0, *(plot.repeat for plot in self.plots if isinstance(plot, Series))}
+        return self._table("series", [("repeat", "in", drawn)])
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
@@ -230,9 +231,9 @@ class RunFolder:
             text = f"/definition/{key}{place}: {first['msg']} (got {first['input']!r:.60})"
             raise RunFolderError(f"{self.path}/summary.json: not of `fairlane lab run`: {short(text, 400)}") from None
 
-    def _table(self, stem: str) -> pd.DataFrame:
+    def _table(self, stem: str, filters: Any = None) -> pd.DataFrame:
         path = self.path / f"{self.prefix}{stem}.parquet"
-        return pd.read_parquet(path) if path.exists() else pd.DataFrame()
+        return pd.read_parquet(path, filters=filters) if path.exists() else pd.DataFrame()
 
 
 def open_run(folder: Path) -> RunFolder:

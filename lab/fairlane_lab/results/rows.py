@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,9 @@ class RunRows:
 def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) -> RunRows:
     """All rows of a run. Flows, transfers and series are in the order of their names and times."""
     key = row_key(scenario, runtime, target)
+    cut_s = scenario.warmup_s if result.cut_s is None else result.cut_s
     params = {name: column_value(name, value) for name, value in scenario.params.items()}
-    peaks = cwnd_peaks(scenario, result)
+    peaks = cwnd_peaks(replace(scenario, warmup_s=cut_s), result)
     flows = sorted(result.flows, key=lambda flow: natural(flow.flow))
     transfers = sorted(result.transfers, key=lambda each: (each.start_s, natural(each.flow), each.completion_s))
     total = sum(flow.goodput_bps for flow in flows)
@@ -60,6 +61,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
         run["ceiling_bps"] = ceiling
     part = find_part(scenario.program)
     run |= part.metrics(result)
+    run |= {"cut_s": cut_s, "unsteady": None if result.steady is None else float(not result.steady)}
     run |= {"configuration": scenario.configuration, "virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],

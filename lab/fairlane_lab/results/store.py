@@ -17,8 +17,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.results import tables
 from fairlane_lab.results.folder import read_lines
@@ -55,6 +53,10 @@ class Store:
         draft = self._parts / f".{number:05d}-{os.getpid()}"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
+        place = self._order({str(run.runs[0]["point"]) for run in self._waiting})
+        self._waiting.sort(
+            key=lambda run: (place[run.runs[0]["point"]], run.runs[0]["repeat"])
+        )  # as `merge` wants them
         for name in tables.TABLES:
             rows = [row for run in self._waiting for row in getattr(run, name)]
             if rows:
@@ -69,33 +71,26 @@ class Store:
         """(point, repeat) of every run that is on the disk."""
         found: set[tuple[str, int]] = set()
         for folder in (self.folder, *self._part_folders()):
-            table = tables.read(folder / "runs.parquet")
-            if table is not None:
-                found |= set(tables.run_keys(table))
+            found |= tables.keys_of(folder / "runs.parquet")
         return found
 
     def merge(self) -> None:
         """Write what waits, and make one sorted table of each kind from all that there is."""
         self.flush()
-        merged = tables.read(self.folder / "runs.parquet")
-        seen = set(tables.run_keys(merged)) if merged is not None else set[tuple[str, int]]()
+        seen = tables.keys_of(self.folder / "runs.parquet")
         parts: list[tuple[Path, set[tuple[str, int]]]] = []
         kept = [(self.folder, set(seen))]
         for part in self._part_folders():
-            new = set(tables.run_keys(_existing(part / "runs.parquet"))) - seen
+            new = tables.keys_of(part / "runs.parquet") - seen
             seen |= new
             parts.append((part, new))
         order = self._order({point for point, _ in seen})
         for name in (*(name for name in tables.TABLES if name != "runs"), "runs"):  # runs last: it says what is done
-            pieces = [tables.to_table(name, [])]
-            for folder, wanted in [*kept, *parts]:
-                table = tables.read(folder / f"{name}.parquet")
-                if table is not None:
-                    pieces.append(tables.only_runs(table, wanted))
-            whole = tables.sort_runs(tables.concatenate(pieces), order)
             if name == "runs":
                 self._merge_events([*kept, *parts], order)
-            tables.write(self.folder / f"{name}.parquet", tables.sorted_columns(name, whole, tuple(PARAMETERS)))
+            file = f"{name}.parquet"
+            sources = [(folder / file, wanted) for folder, wanted in (*kept, *parts)]
+            tables.merge_runs(name, sources, order, self.folder / file, tuple(PARAMETERS))
         shutil.rmtree(self._parts, ignore_errors=True)
 
     def _merge_events(self, sources: Sequence[tuple[Path, set[tuple[str, int]]]], order: Mapping[str, int]) -> None:
@@ -115,8 +110,3 @@ class Store:
         if not self._parts.is_dir():
             return []
         return sorted(each for each in self._parts.iterdir() if each.name.isdigit())
-
-
-def _existing(path: Path) -> pa.Table:
-    table = tables.read(path)
-    return tables.to_table("runs", []) if table is None else table

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -31,6 +32,14 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 
 DETERMINISTIC = ("runs", "flows", "ports", "vcs", "transfers", "series")
 """A seed gives these (and events.jsonl) byte for byte; `timing` holds what differs."""
+
+RunKey = tuple[str, int]
+"""(point, repeat)."""
+RunPlace = tuple[int, int]
+"""(the point's place in the order, repeat)."""
+ROW_GROUP = 1 << 17
+READ_ROWS = 1 << 14
+"""Of one file, rows in memory at a time."""
 
 _TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
 
@@ -77,21 +86,79 @@ def run_keys(table: pa.Table) -> list[tuple[str, int]]:
     return list(zip(table["point"].to_pylist(), table["repeat"].to_pylist(), strict=True))
 
 
-def only_runs(table: pa.Table, wanted: Iterable[tuple[str, int]]) -> pa.Table:
-    """The rows of the wanted runs."""
-    keep = set(wanted)
-    return table.filter(pa.array([key in keep for key in run_keys(table)], type=pa.bool_()))
+def keys_of(path: Path) -> set[RunKey]:
+    """The runs in a file; none when there is no file."""
+    return set(_keys_in(path)) if path.exists() else set()
 
 
-def sort_runs(table: pa.Table, order: Mapping[str, int]) -> pa.Table:
-    """Rows by their point's place in `order`, then repeat; a run's rows keep their order."""
-    if table.num_rows == 0:
-        return table
-    keys = run_keys(table)
-    places = np.array([order[point] for point, _ in keys], dtype=np.int64)
-    repeats = np.array([repeat for _, repeat in keys], dtype=np.int64)
-    indices = np.lexsort((np.arange(len(keys)), repeats, places))
-    return table.take(pa.array(indices)).combine_chunks()
+def _keys_in(path: Path) -> list[RunKey]:
+    """The runs in a file, in its order."""
+    return list(dict.fromkeys(run_keys(pq.read_table(path, columns=["point", "repeat"]))))
+
+
+def merge_runs(
+    name: str, sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path, params: Sequence[str]
+) -> None:
+    """Write the wanted runs of several files, each sorted by `order` and repeat, as one file that is sorted so too.
+
+    Of each file some thousand rows are in memory at a time, so there may be any number of runs. The bytes depend on the rows alone.
+    """
+    there = [(path, wanted) for path, wanted in sources if wanted and path.exists()]
+    empty = concatenate([to_table(name, []), *(pq.read_schema(path).empty_table() for path, _ in there)])
+    schema = sorted_columns(name, empty, params).schema.remove_metadata()
+
+    def place(run: tuple[RunKey, pa.Table]) -> RunPlace:
+        return order[run[0][0]], run[0][1]
+
+    def stream(path: Path, wanted: set[RunKey]) -> Iterable[tuple[RunKey, pa.Table]]:
+        runs = (run for run in _runs_in(path) if run[0] in wanted)
+        places = [(order[point], repeat) for point, repeat in _keys_in(path)]
+        return runs if places == sorted(places) else sorted(runs, key=place)  # it has another selection's order
+
+    streams = [stream(path, wanted) for path, wanted in there]
+    draft = out.with_name(f".{out.name}.new")
+    with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        for group in _row_groups(rows for _, rows in heapq.merge(*streams, key=place)):
+            writer.write_table(_as_schema(group, schema), ROW_GROUP * 2)
+    draft.replace(out)
+
+
+def _row_groups(pieces: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
+    """The pieces in groups of at least ROW_GROUP rows, but for the last."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for rows in pieces:
+        waiting.append(rows)
+        count += len(rows)
+        if count >= ROW_GROUP:
+            yield waiting
+            waiting, count = [], 0
+    if waiting:
+        yield waiting
+
+
+def _runs_in(path: Path) -> Iterator[tuple[RunKey, pa.Table]]:
+    """Each run's rows, which stand together in the file."""
+    waiting: list[pa.Table] = []
+    last: RunKey | None = None
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(READ_ROWS):
+            rows = pa.Table.from_batches([batch])
+            keys = run_keys(rows)
+            begin = 0
+            for key, group in itertools.groupby(keys):
+                count = sum(1 for _ in group)
+                if last is not None and key != last:
+                    yield last, pa.concat_tables(waiting)
+                    waiting = []
+                waiting.append(rows.slice(begin, count))
+                last, begin = key, begin + count
+    if last is not None:
+        yield last, pa.concat_tables(waiting)
+
+
+def _as_schema(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    return concatenate([schema.empty_table(), *pieces]).select(schema.names).cast(schema).combine_chunks()
 
 
 def sorted_columns(name: str, table: pa.Table, params: Sequence[str]) -> pa.Table:

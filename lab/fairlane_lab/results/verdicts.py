@@ -160,8 +160,10 @@ class _References:
 
 
 def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """What must be the same at the point that `point` is relative to: all but what the switch does, or what the sender is."""
-    apart = SENDER_PARAMETERS if "sender" in relative_to else SWITCH_PARAMETERS
+    """What must be the same at the point that `point` is relative to: all but what is compared; with a parameter of the switch, all
+    that the switch does; with `sender`, all that the sender is."""
+    apart = set(relative_to)
+    apart |= SENDER_PARAMETERS if "sender" in apart else SWITCH_PARAMETERS if apart & SWITCH_PARAMETERS else set()
     return tuple((name, value) for name, value in sorted(point.params.items()) if name not in apart)
 
 

@@ -16,6 +16,7 @@ from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.kernel import Machine
 from fairlane_lab.sim.measure import MemoryLog, Snapshot, snapshot
 from fairlane_lab.sim.result import Observed, run_result
+from fairlane_lab.sim.steady import marks_s
 from fairlane_lab.sim.world import SimWorld
 
 SAMPLE_S = 0.02
@@ -57,8 +58,10 @@ async def _observe(world: SimWorld, progress: Progress) -> Observed:
     loops = _Loops(world)
     spike: list[Snapshot] = []
     async with loops:
-        await _sleep_until(scenario.warmup_s, scenario, progress)
-        before = await _trusted(world, loops)
+        begins: list[Snapshot] = []
+        for mark_s in marks_s(scenario):
+            await _sleep_until(mark_s, scenario, progress)
+            begins.append(await _trusted(world, loops))
         if scenario.spike_s is not None:
             for mark_s in (scenario.spike_s[0], scenario.spike_s[1], scenario.spike_s[1] + AFTER_SPIKE_S):
                 await _sleep_until(min(mark_s, scenario.duration_s), scenario, progress)
@@ -71,7 +74,7 @@ async def _observe(world: SimWorld, progress: Progress) -> Observed:
         world.part.end()
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
-    return Observed(world, before, after, loops.log.events, spike)
+    return Observed(world, begins, after, loops.log.events, spike)
 
 
 async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
 from fairlane_lab.sim.measure import PortKey, Snapshot
 from fairlane_lab.sim.senders import tcp_object
+from fairlane_lab.sim.steady import steady_s
 from fairlane_lab.sim.world import SimWorld
 
 INFINITE_SSTHRESH = 2**31 - 1
@@ -32,18 +33,25 @@ class Observed:
     """What a run left behind."""
 
     world: SimWorld
-    before: Snapshot
-    "At the end of the warm-up."
+    begins: Sequence[Snapshot]
+    "At the instants at which the measured window may begin (steady.py)."
     after: Snapshot
     events: list[dict[str, Any]]
     spike: list[Snapshot] = field(default_factory=list[Snapshot])
     "At the start and the end of a delay spike and `AFTER_SPIKE_S` later; empty without one."
 
+    @property
+    def before(self) -> Snapshot:
+        """At the beginning of the measured window."""
+        return self.begins[0]
+
 
 def run_result(seen: Observed, sample_step: int) -> RunResult:
     """The result; every `sample_step`-th sample is in the series. `wall_s` is left to the caller. Raises RunError."""
-    world, scenario = seen.world, seen.world.config.scenario
+    world = seen.world
     columns = Columns.of(world.simulation.series())
+    seen, steady = _cut_warm_up(seen, columns)
+    scenario = world.config.scenario
     switches = json.loads(world.simulation.switches())
     ports = [_port(seen, columns, key) for key in world.config.managed]
     return RunResult(
@@ -57,7 +65,25 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         about=_about(world),
         values=world.part.values(seen),
         vcs=world.part.vcs(seen),
+        cut_s=scenario.warmup_s,
+        steady=steady,
     )
+
+
+def _cut_warm_up(seen: Observed, columns: Columns) -> tuple[Observed, bool | None]:
+    """The run from its steady state on, which the world's scenario then says too; and whether it came to one (None: not asked).
+
+    One that does not in the first half of what may be measured is measured from the end of its warm-up on.
+    """
+    config = seen.world.config
+    if len(seen.begins) == 1:
+        return seen, None
+    at_s = steady_s(config, columns)
+    later = [] if at_s is None else [begin for begin in seen.begins if begin.t_s >= at_s - 1e-9]
+    if later:
+        warmup_s = round(later[0].t_s, 9)
+        seen.world.config = replace(config, scenario=replace(config.scenario, warmup_s=warmup_s))
+    return replace(seen, begins=later or seen.begins), bool(later)
 
 
 def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fairlane_hosts.errors import HostsError
-from fairlane_hosts.simulator import TEXTBOOK_VARIANTS, TIMESTAMP_BYTES, find_simulated
+from fairlane_hosts.simulator import TEXTBOOK_VARIANTS, TIMESTAMP_BYTES, find_simulated, without_receiver_programs
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow, TcpOptions
@@ -58,8 +58,8 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         tcp["mss_bytes"] -= TIMESTAMP_BYTES  # the kernel takes the option from the segment (RFC 6691)
     if "initial_window_packets" in flow.tcp:
         tcp["initial_window_packets"] = options.initial_window_packets
-    if "receiver_program" in tcp:
-        tcp["receiver_program"] = options.receiver_program
+    if not options.receiver_program:
+        tcp = without_receiver_programs(tcp)
     if "rto_min_s" in flow.tcp:
         tcp["rto_min_ns"] = round(options.rto_min_s * 1e9)
     if options.sack is not None and (options.sack or tcp["recovery"] == "sack"):

@@ -24,6 +24,7 @@ from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.summary import summarise
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.build import build_hashes
 from fairlane_lab.sweep.runners import Executor, Failure, Outcome
 
 CAMPAIGN = "campaign.json"
@@ -55,6 +56,7 @@ class Campaign:
             "target": self.target,
             "seed": self.selection.seed,
             "quick": self.selection.quick,
+            "build": dict(build_hashes()),
             "set": {name: list(values) for name, values in self.selection.values.items() if name in _SHARED},
         }
 

@@ -11,8 +11,9 @@ import logging
 import multiprocessing
 import pickle
 import signal
+import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
+from fairlane_lab.sweep.build import build_hashes, differences
 from fairlane_lab.sweep.runners import Failure, OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0
@@ -35,8 +37,8 @@ AHEAD = 4
 """Tasks that each worker has at hand or in work."""
 _PR_SET_PDEATHSIG = 1
 
-Start = Callable[[ExitStack], "tuple[Executor, int]"]
-"""Starts workers, whose end is left to the stack; returns them and their number. Raises RunError."""
+Start = Callable[[ExitStack], "tuple[Executor, Callable[[], int]]"]
+"""Starts workers, whose end is left to the stack; returns them and what counts them, since others may come. Raises RunError."""
 
 
 class Workers:
@@ -48,7 +50,7 @@ class Workers:
         self._batch = batch
         self._patience_s = batch * stall_s
         self._stack = ExitStack()
-        self._workers: tuple[Executor, int] | None = None
+        self._workers: tuple[Executor, Callable[[], int]] | None = None
 
     def __enter__(self) -> Workers:
         return self
@@ -85,13 +87,13 @@ class Workers:
         """Run what is `left`, taking it out, until all is done or the pool breaks: then returns what was being run."""
         if self._workers is None:
             self._workers = self._start(self._stack)
-        executor, count = self._workers
+        executor, count_workers = self._workers
         running: dict[Future[list[Outcome]], Sequence[Scenario]] = {}
         while left or running:
             try:
-                while left and len(running) < AHEAD * count:
+                while left and len(running) < AHEAD * max(1, count_workers()):
                     programs = {scenario.program for scenario in left[0]}
-                    task = executor.submit(_run_batch, self._runner, programs, pickle.dumps(left[0]))
+                    task = executor.submit(_run_batch, self._runner, programs, pickle.dumps(left[0]), build_hashes())
                     running[task] = left.popleft()
                 done, _ = wait(running, timeout=self._patience_s, return_when=FIRST_COMPLETED)
                 if not done:
@@ -99,7 +101,7 @@ class Workers:
                 for future in done:
                     try:
                         outcomes = future.result()
-                    except BrokenProcessPool:
+                    except (BrokenProcessPool, RunError):  # RunError: a worker with another build
                         raise
                     except (CancelledError, Exception) as error:  # dask has tried it on several workers
                         _fail(running[future], f"lost by the cluster: {error!r}", on_outcome)
@@ -115,11 +117,11 @@ class Workers:
 def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> Workers:
     """`jobs` processes of this machine."""
 
-    def start(stack: ExitStack) -> tuple[Executor, int]:
+    def start(stack: ExitStack) -> tuple[Executor, Callable[[], int]]:
         others = {child.pid for child in multiprocessing.active_children()}
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_worker)
         stack.callback(_end_pool, pool, others)
-        return pool, jobs
+        return pool, lambda: jobs
 
     return Workers(runner, start, stall_s=stall_s)
 
@@ -136,7 +138,7 @@ def dask_cluster(
     A task whose worker dies is made again elsewhere by dask, three times; then its runs are failures.
     """
 
-    def start(stack: ExitStack) -> tuple[Executor, int]:
+    def start(stack: ExitStack) -> tuple[Executor, Callable[[], int]]:
         from distributed import Client, LocalCluster
 
         address: Any = scheduler
@@ -152,7 +154,9 @@ def dask_cluster(
             raise RunError(
                 f"the dask scheduler {scheduler or 'of this machine'} has no workers for us: {error}"
             ) from error
-        return client.get_executor(pure=False, retries=0), len(client.scheduler_info()["workers"])
+        for worker, theirs in sorted(client.run(_hashes_there).items()):
+            _check_build(f"worker {worker}", theirs, build_hashes())
+        return client.get_executor(pure=False, retries=0), lambda: len(client.nthreads())
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         with Workers(runner, start, batch, stall_s) as cluster:
@@ -161,8 +165,23 @@ def dask_cluster(
     return execute
 
 
-def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes) -> list[Outcome]:
-    """`scenarios` are pickled: their settings may be of classes of a folder's program, which has to be loaded first."""
+def _hashes_there() -> dict[str, str]:
+    """In a worker."""
+    return dict(build_hashes())
+
+
+def _check_build(worker: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    """Raises RunError for a worker that has not what the campaign was started with: its runs would be of something else."""
+    if different := differences(ours, theirs):
+        raise RunError(f"{worker} has another fairlane: {'; '.join(different)}: install the same on every machine")
+
+
+def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, ours: Mapping[str, str]) -> list[Outcome]:
+    """`scenarios` are pickled: their settings may be of classes of a folder's program, which has to be loaded first.
+
+    Raises RunError where this process, which may have come later, is of another build.
+    """
+    _check_build(f"worker {socket.gethostname()}, which came later,", build_hashes(), ours)
     for program in programs:
         load_program(program)
     return [run_one(runner, scenario) for scenario in pickle.loads(scenarios)]

@@ -32,6 +32,7 @@ struct metadata_t {
     scheme_t  scheme;             // SCHEME_NONE: the port is not managed
     bit<1>    per_vc_queue;
     bit<1>    rate_form;          // 0 time-weighted, 1 the paper's fixed alpha
+    bit<1>    at_arrival;         // r_i of all frames that arrive, not only of those accepted
     bit<16>   n;                  // active VCs
     bit<16>   z;                  // 1/256
     bit<16>   alpha;              // 1/256

@@ -58,9 +58,9 @@ control PortScheme(inout metadata_t meta) {
     }
 
     /// Chae & Kim. n: active VCs; rate_form 0: eq. (2) weighted by time, 1: with the fixed alpha, in 1/256
-    /// (at most 256).
+    /// (at most 256); at_arrival 1: (2) counts every frame that arrives (3.2), 0: those that are accepted (the pseudo-code).
     action proposed(bit<32> qmax, bit<32> lbo, bit<32> hbo, bit<1> per_vc_queue, bit<16> n, bit<1> rate_form,
-                    bit<16> alpha) {
+                    bit<16> alpha, bit<1> at_arrival) {
         meta.scheme = SCHEME_PROPOSED;
         meta.qmax = qmax;
         meta.lbo = lbo;
@@ -69,6 +69,7 @@ control PortScheme(inout metadata_t meta) {
         meta.n = n;
         meta.rate_form = rate_form;
         meta.alpha = alpha;
+        meta.at_arrival = at_arrival;
     }
 
     table port_scheme {

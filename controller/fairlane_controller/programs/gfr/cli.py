@@ -15,7 +15,7 @@ from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.programs.gfr.cli_vc import vc_app
 from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
-from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateForm, read_config
+from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateAt, RateForm, read_config
 from fairlane_controller.programs.gfr.reads import read_active, read_ports
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.run_state import RunState
@@ -59,6 +59,7 @@ def set_(
     qmax: Annotated[int | None, typer.Option("--qmax", help="QMAX, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
     capacity: Annotated[str | None, typer.Option("--capacity", help="C_GFR, bits on the line.", metavar="RATE")] = None,
     rate_form: Annotated[str | None, typer.Option("--rate-form", help="Of r_i: time or alpha.")] = None,
+    rate_at: Annotated[str | None, typer.Option("--rate-at", help="Of r_i: acceptance or arrival.")] = None,
     rate_alpha: Annotated[float | None, typer.Option("--rate-alpha", help="Alpha of r_i with --rate-form alpha.")] = None,
     dry_run: DryRunOption = False,
     state: StateOption = None,
@@ -72,6 +73,7 @@ def set_(
         ("scheme", scheme, [s.value for s in GfrScheme]),
         ("queues", queues, [q.value for q in Queues]),
         ("rate form", rate_form, [r.value for r in RateForm]),
+        ("rate at", rate_at, [r.value for r in RateAt]),
     ):
         if value is not None and value not in names:
             raise unknown_name(kind, value, names)
@@ -83,6 +85,7 @@ def set_(
         "qmax_cells": qmax,
         "capacity": capacity,
         "rate_form": rate_form,
+        "rate_at": rate_at,
         "rate_alpha": rate_alpha,
     }
     changes = {key: value for key, value in given.items() if value is not None}

@@ -69,6 +69,13 @@ class RateForm(str, Enum):
     ALPHA = "alpha"
 
 
+class RateAt(str, Enum):
+    """When r_i is measured."""
+
+    ARRIVAL = "arrival"
+    ACCEPTANCE = "acceptance"
+
+
 class GfrPort(Settings):
     """A port of the file: GFR's when it has a capacity."""
 
@@ -84,6 +91,8 @@ class GfrPort(Settings):
     rate_form: RateForm = RateForm.TIME
     rate_alpha: float = Field(default=0.9, ge=0, lt=1)
     'Alpha of (2) with `rate_form = "alpha"`.'
+    rate_at: RateAt = RateAt.ACCEPTANCE
+    "Which frames (2) counts: those that are accepted (the paper's pseudo-code), or all that arrive (its section 3.2)."
     dfba_z: float = Field(default=1.0, gt=0, le=255)
     dfba_alpha: float = Field(default=0.5, ge=0, le=1)
     wfba_z: float = Field(default=0.8, gt=0, le=255)

@@ -12,7 +12,7 @@ from finsy import P4MeterConfig, P4TableAction, P4TableEntry, P4TableMatch
 from fairlane_controller.program.quantities import parse_dscp
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.allocation import Allocation, Seat
-from fairlane_controller.programs.gfr.config import GfrConfig, GfrScheme, PortConfig, Queues, VcConfig
+from fairlane_controller.programs.gfr.config import GfrConfig, GfrScheme, PortConfig, Queues, RateAt, VcConfig
 from fairlane_controller.programs.gfr.match import Ternary
 from fairlane_controller.programs.gfr.model import (
     MeterSettings,
@@ -88,6 +88,7 @@ def scheme_entry(port: PortConfig, active: int) -> P4TableEntry:
             arguments["n"] = max(1, active)
             arguments["rate_form"] = program.RATE_FORMS.index(port.rate_form.value)
             arguments["alpha"] = fixed_8("rate_alpha", port.rate_alpha, 1.0)
+            arguments["at_arrival"] = int(port.rate_at is RateAt.ARRIVAL)
     return P4TableEntry(
         program.TABLE_PORT_SCHEME,
         match=P4TableMatch(egress_port=port.port),

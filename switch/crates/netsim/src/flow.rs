@@ -111,8 +111,9 @@ impl FlowReport {
         self.window_reductions += stats.window_reductions;
         self.ena_notified += stats.ena_notified;
         self.ena_kept += stats.ena_kept;
-        self.ena_presumed += stats.ena_presumed;
         self.ena_reduced += stats.ena_reduced;
+        self.ena_allowed += stats.ena_allowed;
+        self.ena_restored += stats.ena_restored;
     }
 
     /// Sets what belongs to the connection in use.

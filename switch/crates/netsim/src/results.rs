@@ -28,11 +28,12 @@ pub struct FlowReport {
     pub ena_corrupted: u64,
     /// ACKs that named one.
     pub ena_notified: u64,
-    /// Recoveries from corruption that left the window as it was, and recoveries that reduced it (with ENA only).
+    /// Recoveries that left the window as it was, and recoveries that reduced it (with ENA only).
     pub ena_kept: u64,
     pub ena_reduced: u64,
-    /// Segments that nobody named and that were taken for corrupted.
-    pub ena_presumed: u64,
+    /// Segments that nobody named and that were taken for corrupted, and reductions that were taken back (ENA+).
+    pub ena_allowed: u64,
+    pub ena_restored: u64,
     /// Connections opened.
     pub connections: u64,
     /// Transfers finished.

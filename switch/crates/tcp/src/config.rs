@@ -109,13 +109,12 @@ pub struct TcpConfig {
     pub slow_start_after_idle: bool,
     /// Offer ECN, and grant it (RFC 3168); a control that needs it does without being told.
     pub ecn: bool,
-    /// Error notification, both roles: name corrupted segments to the peer, and take its names (docs/design-senders.md).
+    /// Error notification: this end names to the peer what it gets corrupted (docs/design-senders.md). What a sender makes of
+    /// names is its control's.
     pub ena: bool,
-    /// With `ena`: this end names what it gets corrupted; false: a receiver that knows nothing of it.
-    pub receiver_program: bool,
-    /// With `ena`: losses that nobody named are corruption too, as long as they are as rare beside those named as hits of
-    /// the header, which hide whose segment it was.
-    pub ena_presumes: bool,
+    /// With a control that has ENA: a named segment counts as lost, and goes again, at the first ACK that names it (the paper);
+    /// false: when duplicate ACKs or SACK find it, as a kernel's does.
+    pub repairs_named: bool,
 }
 
 impl Default for TcpConfig {
@@ -152,8 +151,7 @@ impl Default for TcpConfig {
             slow_start_after_idle: false,
             ecn: false,
             ena: false,
-            receiver_program: true,
-            ena_presumes: true,
+            repairs_named: false,
         }
     }
 }

@@ -33,12 +33,12 @@ pub struct Stats {
     pub ena_corrupted: u64,
     /// ACKs that named a corrupted segment (sender of ENA).
     pub ena_notified: u64,
-    /// Recoveries from corruption that left the window as it was; one for each window of data.
+    /// With ENA: recoveries that left the window as it was, and that reduced it.
     pub ena_kept: u64,
-    /// Segments that nobody named and that were taken for corrupted, as their headers are hit now and then.
-    pub ena_presumed: u64,
-    /// With ENA: recoveries that reduced the window.
     pub ena_reduced: u64,
+    /// With ENA+: segments without a name that were taken for corrupted, and reductions that were taken back.
+    pub ena_allowed: u64,
+    pub ena_restored: u64,
     /// Packets whose ACK echoed a congestion mark.
     pub delivered_ce: u64,
     /// Duplicate ACKs received (RFC 5681 §2).

@@ -45,6 +45,8 @@ class Control(Section):
     """Of (2): weighted by time, or the paper's fixed alpha."""
     rate_alpha: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """The paper's alpha; `rate_form = "alpha"` only."""
+    rate_at: Literal["acceptance", "arrival"] = "acceptance"
+    """Which frames (2) counts: those accepted (the paper's pseudo-code) or all that arrive (its section 3.2)."""
     threshold_mbs: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """`pervc_threshold`: T_i as a multiple of the VC's MBS."""
     dfba_z: Annotated[float, Field(gt=0, le=255)] = 1.0
@@ -69,6 +71,7 @@ class Part(LabPart):
         "qmax_cells": Name("buffer", "cells", kind=int),
         "rate_form": Name("form of r_i", kind=str),
         "rate_alpha": Name("alpha of r_i"),
+        "rate_at": Name("r_i measured at", kind=str),
         "threshold_mbs": Name("T_i", "MBS"),
         "tcps": Name("TCPs a VC", kind=int),
         "udp_bps": Name("UDP rate", "Mbit/s", 1e-6),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab's part of program `qthresh`: per-flow thresholds, the control loop's measurements, the weights of flows.
 
-sim.py   in virtual time     testbed.py   in Mininet
+sim.py   in virtual time     testbed.py   in Mininet     reactions.py   from a change to a measurement that has settled
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ MEASURED = {
     "n_c": ("n_c", 1.0),
 }
 """Result name → name in the controller's words, and the factor between."""
+
+REACTIONS = {"bw_reaction_s": "bw_bps", "t_res_reaction_s": "t_res_ms"}
+"""Metric of a run whose network changes → the measurement whose reaction it is."""
 
 
 def _threshold(value: object) -> object:
@@ -67,6 +70,8 @@ class Part(LabPart):
         **_MEASURED,
         "l_d_bytes": Name("measured L_D", "bytes"),
         "n_c": Name("measured N_C"),
+        "bw_reaction_s": Name("from a change to a BW that has settled", "s"),
+        "t_res_reaction_s": Name("from a change to a T_res that has settled", "s"),
     }
     series_metrics: ClassVar[Mapping[str, Name]] = {**_MEASURED, "qthresh_packets": Name("Qthresh", "packets")}
     limit_series = "qthresh_packets"

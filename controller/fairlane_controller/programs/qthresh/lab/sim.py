@@ -19,7 +19,8 @@ from fairlane_lab.sim.world import SimWorld
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS
+from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.names import DropReason
@@ -107,6 +108,17 @@ class QthreshInSim(SimPart):
                         if row[theirs] is not None:
                             key = ((agent.endpoint.name, row["port"]), name)
                             self._measured.setdefault(key, []).append((loop.time(), factor * row[theirs]["value"]))
+
+    def values(self, seen: Observed) -> dict[str, float]:
+        scenario = self.world.config.scenario
+        changes_s = sorted({change.at_s for change in scenario.changes if change.every_s is None})
+        found = {
+            metric: reaction_s(self._measured.get((port, measured), []), changes_s, scenario.duration_s)
+            for port in self.world.config.managed[:1]
+            for metric, measured in REACTIONS.items()
+        }
+        known = {metric: taken for metric, taken in found.items() if taken is not None}
+        return super().values(seen) | known
 
     def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
         start_s, end_s = seen.before.t_s, seen.after.t_s

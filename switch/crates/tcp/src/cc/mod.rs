@@ -6,7 +6,7 @@
 pub mod ops;
 
 use ops::{controls, open_library, CcOps, State, STATE_BYTES};
-pub use ops::{CaEvent, CaState, CcTcp, Params, Rate, INFINITE_SSTHRESH, UNPACED};
+pub use ops::{CaEvent, CaState, CcTcp, EnaCounts, Params, Rate, INFINITE_SSTHRESH, UNPACED};
 use serde::Deserialize;
 use std::ffi::c_void;
 
@@ -182,6 +182,28 @@ impl CongestionControl {
     pub fn cwnd_event(&mut self, tcp: &mut CcTcp, event: CaEvent) {
         // SAFETY: as `state` says.
         unsafe { (self.ops.cwnd_event)(self.state(), tcp, event as u32) }
+    }
+
+    /// Whether it has ENA around it.
+    pub fn has_ena(&self) -> bool {
+        self.ops.notified.is_some()
+    }
+
+    /// An ACK up to `ack` names the segment at `seq`; before the ACK is looked at otherwise.
+    pub fn notified(&mut self, seq: u32, ack: u32) {
+        if let Some(notified) = self.ops.notified {
+            // SAFETY: as `state` says.
+            unsafe { notified(self.state(), seq, ack) }
+        }
+    }
+
+    /// Zeros without ENA.
+    pub fn ena_counts(&self) -> EnaCounts {
+        match self.ops.ena_counts {
+            // SAFETY: the C side reads its own state.
+            Some(counts) => unsafe { counts(std::ptr::from_ref(&self.state).cast()) },
+            None => EnaCounts::default(),
+        }
     }
 
     /// The window to go back to, packets: the reduction was spurious.

@@ -4,8 +4,8 @@
 use libloading::Library;
 use std::ffi::{c_char, c_void, CStr};
 
-/// CC_STATE_BYTES of `tcp.h`; `hooks.h` asserts that every control's state fits.
-pub const STATE_BYTES: usize = 96;
+/// STATE_BYTES of `sender.c`, which asserts that every control's state fits.
+pub const STATE_BYTES: usize = 288;
 
 /// Linux: TCP_INFINITE_SSTHRESH; CC_INFINITE_SSTHRESH of `tcp.h`.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
@@ -48,6 +48,8 @@ pub struct CcTcp {
     pub delivered: u32,
     pub delivered_ce: u32,
     pub lost: u32,
+    pub lost_out: u32,
+    pub window_packets: u32,
     pub app_limited: u32,
     pub mss_bytes: u32,
     pub srtt_us: u32,
@@ -101,6 +103,17 @@ pub struct Params {
     pub gamma: u32,
 }
 
+/// What ENA did: recoveries that kept their window and that reduced it, heads without a name that were allowed, reductions that
+/// were taken back. `struct ena_counts` of `sender.c`.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct EnaCounts {
+    pub kept: u32,
+    pub reduced: u32,
+    pub allowed: u32,
+    pub restored: u32,
+}
+
 /// A control's private state: opaque bytes, aligned for any member.
 #[repr(C, align(8))]
 pub struct State(pub [u8; STATE_BYTES]);
@@ -120,6 +133,8 @@ pub struct CcOps {
     pub cwnd_event: unsafe extern "C" fn(*mut c_void, *mut CcTcp, u32),
     pub undo_cwnd: unsafe extern "C" fn(*mut c_void, *mut CcTcp) -> u32,
     pub burst: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp) -> u32>,
+    pub notified: Option<unsafe extern "C" fn(*mut c_void, u32, u32)>,
+    pub ena_counts: Option<unsafe extern "C" fn(*const c_void) -> EnaCounts>,
 }
 
 // SAFETY: rows are constants of the C side; the name points to a string literal; nothing behind them is ever written.

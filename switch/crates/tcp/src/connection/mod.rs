@@ -184,7 +184,7 @@ impl Connection {
         self.remote
     }
 
-    pub fn stats(&self) -> &Stats {
+    pub fn stats(&self) -> Stats {
         self.sender.stats()
     }
 

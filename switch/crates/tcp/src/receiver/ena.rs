@@ -11,15 +11,15 @@ const NAMES: usize = 64;
 pub struct Corrupted {
     /// Ascending.
     names: Vec<u32>,
-    /// The one that came in last, until an ACK has answered it.
-    answer: Option<u32>,
+    /// The one that came in last waits for an ACK.
+    answer_due: bool,
 }
 
 impl Default for Corrupted {
     fn default() -> Corrupted {
         Corrupted {
             names: Vec::with_capacity(NAMES),
-            answer: None,
+            answer_due: false,
         }
     }
 }
@@ -27,7 +27,7 @@ impl Default for Corrupted {
 impl Corrupted {
     /// A corrupted segment that was attributed.
     pub fn note(&mut self, seq: u32) {
-        self.answer = Some(seq);
+        self.answer_due = true;
         let index = self.names.partition_point(|&name| before(name, seq));
         if self.names.get(index) == Some(&seq) {
             return;
@@ -45,23 +45,22 @@ impl Corrupted {
     pub fn repaired(&mut self, left: u32, right: u32) {
         let here = |name: u32| !before(name, left) && before(name, right);
         self.names.retain(|&name| !here(name));
-        self.answer = self.answer.filter(|&name| !here(name));
     }
 
     /// All below `rcv_nxt` has arrived.
     pub fn advance(&mut self, rcv_nxt: u32) {
         let passed = self.names.partition_point(|&name| before(name, rcv_nxt));
         self.names.drain(..passed);
-        self.answer = self.answer.filter(|&name| !before(name, rcv_nxt));
     }
 
     pub fn owes_an_answer(&self) -> bool {
-        self.answer.is_some()
+        self.answer_due
     }
 
-    /// The answer to a corrupted segment names it; every other ACK the lowest that is missing.
+    /// For an ACK that leaves: the lowest that is missing, which is what it asks for.
     pub fn take_name(&mut self) -> Option<u32> {
-        self.answer.take().or(self.names.first().copied())
+        self.answer_due = false;
+        self.names.first().copied()
     }
 }
 
@@ -76,13 +75,9 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_names_the_newest_and_all_others_the_lowest() {
+    fn the_lowest_that_is_missing_is_named() {
         let mut corrupted = with([30, 10, 20]);
-        assert!(corrupted.owes_an_answer());
-        assert_eq!(
-            [corrupted.take_name(), corrupted.take_name()],
-            [Some(20), Some(10)]
-        );
+        assert_eq!(corrupted.take_name(), Some(10));
         corrupted.advance(10);
         assert_eq!(corrupted.take_name(), Some(10), "not acknowledged yet");
         corrupted.advance(11);
@@ -98,9 +93,6 @@ mod tests {
         assert_eq!(corrupted.names.len(), NAMES);
         assert_eq!(corrupted.names.last(), Some(&first.wrapping_add(63)));
         corrupted.note(first.wrapping_add(80));
-        assert_eq!(
-            [corrupted.take_name(), corrupted.take_name()],
-            [Some(first.wrapping_add(80)), Some(first)]
-        );
+        assert_eq!(corrupted.take_name(), Some(first));
     }
 }

@@ -84,7 +84,7 @@ impl Receiver {
             reading: true,
             received_bytes: 0,
             queue: Reassembly::default(),
-            corrupted: (config.ena && config.receiver_program).then(Corrupted::default),
+            corrupted: config.ena.then(Corrupted::default),
             fin_at: None,
             fin_received: false,
             window_shift: 0,

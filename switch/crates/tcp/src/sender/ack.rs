@@ -36,8 +36,6 @@ pub(super) struct AckFlags {
     pub dupack: bool,
     pub newly_sacked: u32,
     pub original_acked: bool,
-    /// When a named segment that is acknowledged now had been sent again.
-    pub repair_sent_ns: Option<Nanos>,
     pub tsecr: Option<u32>,
     /// It echoes a congestion mark.
     pub ece: bool,
@@ -50,6 +48,10 @@ impl Sender {
         let prior_una = self.tcp.snd_una;
         if before(ack.ack, prior_una) {
             return;
+        }
+        if let (Some(seq), true) = (ack.ena, self.cc.has_ena()) {
+            self.stats.ena_notified += 1;
+            self.cc.notified(seq, ack.ack);
         }
         let una_advanced = after(ack.ack, prior_una);
         let window_updated = self.update_window(ack);
@@ -67,7 +69,6 @@ impl Sender {
         let ece = ack.ece && self.negotiated.ecn;
         let (prior_delivered, prior_lost) = (self.delivered, self.board.lost_ever());
         let (prior_ce, prior_in_flight) = (self.stats.delivered_ce, self.board.in_flight());
-        self.begin_counting_drops();
         let mut acked = AckedSegments::default();
         if self.sack() && !ack.sack.is_empty() {
             let (una, nxt, high_seq) = (self.tcp.snd_una, self.tcp.snd_nxt, self.tcp.high_seq);
@@ -85,10 +86,8 @@ impl Sender {
         }
         let rtt_ns = self.rtt_sample(now, ack.tsecr, &acked);
         let not_dup = una_advanced || ack.has_data || window_updated;
-        let named = match ack.ena {
-            Some(seq) if self.ena.is_on() => self.on_name(now, seq, not_dup, &acked),
-            _ => false,
-        };
+        let repairs = ack.ena.filter(|_| self.repairs_named && self.cc.has_ena());
+        let named = repairs.is_some_and(|seq| self.board.mark_named_lost(seq));
         self.restart_rto_after(now, &acked, rtt_ns.is_some());
         self.view();
         self.tcp.rtt_us = rtt_ns.map_or(-1, |rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as i32);
@@ -99,16 +98,12 @@ impl Sender {
         if odd || self.ca_state() != CaState::Open {
             self.alert(AckFlags {
                 una_advanced,
-                dupack: !not_dup && !named, // the segment that left the network is the corrupted one
+                dupack: !not_dup,
                 newly_sacked: acked.newly_sacked,
                 original_acked: acked.original_acked,
-                repair_sent_ns: acked.last_repair_sent_ns,
                 tsecr: ack.tsecr,
                 ece,
             });
-        }
-        if self.in_reduction() {
-            self.count_drops_in_recovery();
         }
         let delivered = (self.delivered - prior_delivered) as u32;
         let losses = (self.board.lost_ever() - prior_lost) as u32;
@@ -120,7 +115,6 @@ impl Sender {
         if !self.erto_holds_window() {
             self.control_window(una_advanced, delivered, lost);
         }
-        self.spread_burst(acked.last_repair_sent_ns.is_some());
     }
 
     /// RFC 9293 §3.10.7.4. Whether the segment carried news of the window (Linux: FLAG_WIN_UPDATE).

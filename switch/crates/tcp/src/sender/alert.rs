@@ -79,7 +79,7 @@ impl Sender {
             return false;
         } else if !self.sack() {
             self.board.mark_head_lost(); // RFC 6582 §3.2 step 5: a partial ACK shows the next hole
-            self.force_head = !self.prr && !self.cc.owns_cwnd() && !self.board.head_is_named();
+            self.force_head = !self.prr && !self.cc.owns_cwnd();
         }
         if self.sack() {
             self.find_losses();
@@ -92,31 +92,20 @@ impl Sender {
         if self.sack() {
             self.find_losses();
         } else {
-            if flags.una_advanced && !self.board.head_is_named() && !self.drop_is_shown(flags) {
+            if flags.una_advanced {
                 self.board.reset_dupacks();
             }
             if flags.dupack {
                 self.add_dupack();
             }
         }
-        if self.drop_is_shown(flags) {
+        if self.board.sacked_out() >= self.dupack_threshold {
             self.board.mark_head_lost();
         }
-        let dropped = self.board.lost_out() > self.board.named_out();
-        let by_dupacks =
-            self.board.sacked_out() >= self.dupack_threshold && !self.board.head_is_named();
-        if by_dupacks {
-            self.board.mark_head_lost();
-        }
-        if !dropped && !by_dupacks {
+        if self.board.lost_out() == 0 {
             if flags.ece {
                 self.enter_cwr();
             }
-            self.keep_open();
-            return;
-        }
-        if self.is_hidden_corruption() {
-            self.presume_corruption();
             self.keep_open();
             return;
         }
@@ -189,12 +178,7 @@ impl Sender {
         self.rescue = true;
         if !self.prr && !self.cc.owns_cwnd() {
             self.tcp.snd_cwnd = self.tcp.snd_ssthresh;
-            // Whatever is in flight: RFC 6675 §5 step 4.3. A named head was sent again already: then it is another's turn.
-            if self.board.head_is_named() {
-                self.ena.send_next_lost();
-            } else {
-                self.force_head = true;
-            }
+            self.force_head = true; // whatever is in flight: RFC 6675 §5 step 4.3
         }
     }
 }

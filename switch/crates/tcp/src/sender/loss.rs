@@ -15,7 +15,6 @@ impl Sender {
             return;
         }
         self.stats.timeouts += 1;
-        self.doubt_timeout();
         let new_data_first = self.erto_applies();
         self.enter_loss();
         self.backoffs += 1;

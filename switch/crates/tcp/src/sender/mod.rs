@@ -10,7 +10,6 @@
 //! - [`scoreboard`]: what is in flight; [`rtt`]: RTT and RTO.
 //! - [`ack`]: an ACK comes in; [`alert`]: the states above; [`loss`]: timeouts and F-RTO; [`erto`]: E-RTO;
 //!   [`rack`]: losses by time; [`undo`]: none was lost.
-//! - [`ena`]: losses that the receiver found to be corruption.
 //! - [`rate`]: delivery-rate samples, and pacing.
 //! - [`reduction`]: the window in recovery and its growth; [`transmit`]: what may be sent; [`persist`]: zero windows.
 //!
@@ -23,7 +22,6 @@
 
 pub mod ack;
 pub mod alert;
-pub mod ena;
 pub mod erto;
 pub mod loss;
 pub mod persist;
@@ -39,7 +37,6 @@ use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH, U
 use crate::config::{Recovery, SackLimit, TcpConfig};
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
-use ena::Ena;
 use erto::Erto;
 use persist::Persist;
 use rack::Rack;
@@ -110,6 +107,7 @@ pub struct Sender {
     sack_limit: SackLimit,
     sack_buffer_windows: u64,
     limited_transmit: bool,
+    repairs_named: bool,
     dupack_threshold: u32,
     slow_start_after_idle: bool,
     initial_window: u32,
@@ -129,8 +127,6 @@ pub struct Sender {
     prior_ssthresh: u32,
     /// A reduction that may still turn out to be spurious.
     undo_marker: bool,
-    ena: Ena,
-    ena_presumes: bool,
     /// F-RTO is undecided.
     frto: bool,
     erto: Erto,
@@ -208,6 +204,7 @@ impl Sender {
             sack_limit: config.sack_limit,
             sack_buffer_windows: config.sack_buffer_windows.into(),
             limited_transmit: config.limited_transmit,
+            repairs_named: config.repairs_named,
             dupack_threshold: config.dupack_threshold,
             slow_start_after_idle: config.slow_start_after_idle,
             initial_window: config.initial_window_packets,
@@ -220,8 +217,6 @@ impl Sender {
             delivered: 0,
             prior_ssthresh: 0,
             undo_marker: false,
-            ena: Ena::new(config.ena, next),
-            ena_presumes: config.ena_presumes,
             frto: false,
             erto: Erto::Off,
             erto_high_seq: next,
@@ -321,8 +316,19 @@ impl Sender {
         &mut self.rtt
     }
 
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    pub fn stats(&self) -> Stats {
+        if !self.cc.has_ena() {
+            return self.stats;
+        }
+        let ena = self.cc.ena_counts();
+        Stats {
+            window_reductions: ena.reduced.into(),
+            ena_kept: ena.kept.into(),
+            ena_reduced: ena.reduced.into(),
+            ena_allowed: ena.allowed.into(),
+            ena_restored: ena.restored.into(),
+            ..self.stats
+        }
     }
 
     pub fn stats_mut(&mut self) -> &mut Stats {
@@ -377,6 +383,8 @@ impl Sender {
         self.tcp.delivered_ce = self.stats.delivered_ce as u32;
         self.tcp.app_limited = self.rate.app_limited();
         self.tcp.lost = self.board.lost_ever() as u32;
+        self.tcp.lost_out = self.board.lost_out();
+        self.tcp.window_packets = (self.snd_wnd / u64::from(self.tcp.mss_bytes.max(1))) as u32;
         self.tcp.srtt_us = (self.rtt.srtt_ns() / 1000).min(u64::from(u32::MAX)) as u32;
     }
 
@@ -393,7 +401,6 @@ impl Sender {
 
     fn ssthresh(&mut self) -> u32 {
         self.stats.window_reductions += 1;
-        self.stats.ena_reduced += u64::from(self.ena.is_on());
         self.view();
         self.cc.ssthresh(&mut self.tcp)
     }

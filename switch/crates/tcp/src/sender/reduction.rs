@@ -15,7 +15,7 @@ impl Sender {
             if self.prr {
                 self.proportional_reduction(una_advanced, delivered, lost);
             }
-        } else if una_advanced || self.grows_past_corruption(delivered) {
+        } else if una_advanced {
             self.cc.cong_avoid(&mut self.tcp, delivered);
         }
     }

@@ -19,8 +19,6 @@ const LOST: u8 = 2;
 const RETRANS: u8 = 4;
 /// Was retransmitted at least once.
 const EVER_RETRANS: u8 = 8;
-/// Held to be lost because the receiver said that it came in corrupted.
-const NAMED: u8 = 16;
 
 /// A segment that was sent and not yet acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -91,8 +89,6 @@ pub struct AckedSegments {
     /// When the first and the last segment that were sent only once and are acknowledged now had been sent.
     pub first_sent_ns: Option<Nanos>,
     pub last_sent_ns: Option<Nanos>,
-    /// When the last named one of those that the cumulative ACK took out had been sent again.
-    pub last_repair_sent_ns: Option<Nanos>,
     /// When the first and the last segment that were sent only once and are SACKed now had been sent.
     pub first_sacked_sent_ns: Option<Nanos>,
     pub last_sacked_sent_ns: Option<Nanos>,
@@ -137,9 +133,7 @@ pub struct Scoreboard {
     sacked_bytes: u64,
     lost_out: u32,
     retrans_out: u32,
-    /// Of those lost, the ones that the receiver named.
-    named_out: u32,
-    /// Segments marked lost since the connection began, but for those that were named.
+    /// Segments marked lost since the connection began.
     lost_ever: u64,
     /// No segment below this index is lost and waits for its retransmission.
     retransmit_hint: usize,
@@ -199,15 +193,6 @@ impl Scoreboard {
         self.retrans_out > 0 || self.ring.front().is_some_and(|head| head.has(EVER_RETRANS))
     }
 
-    /// Lost segments that the receiver named: corrupted, not dropped.
-    pub fn named_out(&self) -> u32 {
-        self.named_out
-    }
-
-    pub fn head_is_named(&self) -> bool {
-        self.ring.front().is_some_and(|head| head.has(NAMED))
-    }
-
     pub fn head(&self) -> Option<&TxSegment> {
         self.ring.front()
     }
@@ -240,10 +225,6 @@ impl Scoreboard {
             acked.packets += 1;
             if segment.has(EVER_RETRANS) {
                 acked.retransmitted_acked = true;
-                if segment.has(NAMED) {
-                    acked.last_repair_sent_ns =
-                        acked.last_repair_sent_ns.max(Some(segment.sent_ns));
-                }
             } else if !segment.has(SACKED) {
                 acked.first_sent_ns.get_or_insert(segment.sent_ns);
                 acked.last_sent_ns = Some(segment.sent_ns);
@@ -259,7 +240,6 @@ impl Scoreboard {
             }
             self.retrans_out -= u32::from(segment.has(RETRANS));
             self.lost_out -= u32::from(segment.has(LOST));
-            self.named_out -= u32::from(segment.has(NAMED));
             self.retransmit_hint = self.retransmit_hint.saturating_sub(1);
             self.lost_hint = self.lost_hint.saturating_sub(1);
         }
@@ -317,8 +297,7 @@ impl Scoreboard {
                 }
                 self.lost_out -= u32::from(segment.has(LOST));
                 self.retrans_out -= u32::from(segment.has(RETRANS));
-                self.named_out -= u32::from(segment.has(NAMED));
-                segment.marks &= !(LOST | RETRANS | NAMED);
+                segment.marks &= !(LOST | RETRANS);
                 segment.marks |= SACKED;
                 self.sacked_out += 1;
                 self.sacked_bytes += segment.seq_len();

@@ -23,9 +23,6 @@ impl Sender {
             self.end_burst(now);
             return None;
         }
-        if let Some(index) = self.take_due() {
-            return Some(self.retransmit(index, now));
-        }
         if let Some(segment) = self.next_retransmission(now) {
             return Some(segment);
         }
@@ -95,7 +92,7 @@ impl Sender {
     }
 
     fn next_new(&mut self, now: Nanos) -> Option<TxSegment> {
-        let (len, fin) = self.new_segment_len().filter(|_| self.burst_allows())?;
+        let (len, fin) = self.new_segment_len()?;
         if self.board.in_flight() == 0 {
             self.restart_after_idle(now);
             self.cwnd_event(CaEvent::TxStart);
@@ -112,7 +109,6 @@ impl Sender {
             self.fin = Fin::Sent;
         }
         self.persist.stop();
-        self.note_burst();
         self.sent(now, first);
         self.pace(now, len);
         Some(segment)
@@ -169,7 +165,7 @@ impl Sender {
     /// What new data is held against cwnd: without limited transmit (RFC 3042) duplicate ACKs let none out.
     fn packets_counted(&self) -> u32 {
         let early = matches!(self.ca_state(), CaState::Open | CaState::Disorder);
-        let held_back = if early && !self.limited_transmit && !self.board.head_is_named() {
+        let held_back = if early && !self.limited_transmit {
             self.board.sacked_out()
         } else {
             0

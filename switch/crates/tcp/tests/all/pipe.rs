@@ -185,7 +185,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     );
     (choices, 100u32..1500, 1u32..20, 1u32..5, 0u64..60_000).prop_map(
         |((cc, recovery, flags), mss, window, threshold, buffer)| {
-            let [delayed_ack, timestamps, frto, erto, prr, rack, limited_transmit, window_scale, linux, ena, ena_presumes, outstanding] =
+            let [delayed_ack, timestamps, frto, erto, prr, rack, limited_transmit, window_scale, linux, ena, repairs_named, outstanding] =
                 flags;
             TcpConfig {
                 cc,
@@ -203,7 +203,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
                 limited_transmit,
                 window_scale,
                 ena,
-                ena_presumes,
+                repairs_named,
                 sack_limit: match outstanding {
                     true => SackLimit::Outstanding,
                     false => SackLimit::Window,
@@ -255,7 +255,7 @@ fn a_seed_gives_the_same_run() {
     };
     let runs = [7, 7, 8].map(|seed| {
         let (client, _, end) = transfer(&config, network, seed, 500_000);
-        (*client.stats(), end)
+        (client.stats(), end)
     });
     assert_eq!(runs[0], runs[1]);
     assert_ne!(runs[0], runs[2]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segments that are lost: who finds it, which goes again next, and which of them the receiver named (ENA).
+//! Segments that are lost: who finds it, and which goes again next.
 
-use super::{AtSend, Scoreboard, SentAt, TxSegment, EVER_RETRANS, LOST, NAMED, RETRANS, SACKED};
+use super::{AtSend, Scoreboard, SentAt, TxSegment, EVER_RETRANS, LOST, RETRANS, SACKED};
 use crate::seq::before;
 use crate::Nanos;
 
@@ -28,55 +28,19 @@ impl Scoreboard {
         self.retransmit_hint = self.retransmit_hint.min(index);
     }
 
-    /// The segment in flight that begins at `seq`.
-    pub fn find(&self, seq: u32) -> Option<usize> {
+    /// The receiver got the segment at `seq` corrupted: it is lost, unless it was sent again already. Whether that is news.
+    pub fn mark_named_lost(&mut self, seq: u32) -> bool {
         let index = self
             .ring
             .partition_point(|segment| before(segment.seq, seq));
-        (self.ring.get(index)?.seq == seq).then_some(index)
-    }
-
-    /// When a segment that is not SACKed was last retransmitted; None: it has to be, whoever finds it lost.
-    pub fn retransmitted_ns(&self, index: usize) -> Option<Nanos> {
-        let segment = &self.ring[index];
-        segment.has(RETRANS).then_some(segment.sent_ns)
-    }
-
-    /// The receiver got it corrupted: lost, and no sign of congestion. None: it is SACKed, so it got there after all;
-    /// else whether that is news.
-    pub fn name(&mut self, index: usize) -> Option<bool> {
-        if self.ring[index].has(SACKED) {
-            return None;
+        let Some(segment) = self.ring.get(index) else {
+            return false;
+        };
+        if segment.seq != seq || segment.has(SACKED | LOST | EVER_RETRANS) {
+            return false;
         }
-        let lost_ever = self.lost_ever;
         self.mark_lost(index);
-        self.lost_ever = lost_ever;
-        let segment = &mut self.ring[index];
-        if segment.has(RETRANS) {
-            segment.marks &= !RETRANS; // it was sent again while it was not held to be lost
-            self.retrans_out -= 1;
-        }
-        let is_news = !segment.has(NAMED);
-        self.named_out += u32::from(is_news);
-        segment.marks |= NAMED;
-        Some(is_news)
-    }
-
-    /// What is lost is held to be corrupted.
-    pub fn name_all_lost(&mut self) {
-        for segment in &mut self.ring {
-            if segment.has(LOST) {
-                segment.marks |= NAMED;
-            }
-        }
-        self.named_out = self.lost_out;
-    }
-
-    /// The head was sent before `repair_ns` and nothing is known of it.
-    pub fn head_is_overtaken(&self, repair_ns: Nanos) -> bool {
-        self.ring
-            .front()
-            .is_some_and(|head| !head.has(SACKED | LOST) && head.sent_ns < repair_ns)
+        true
     }
 
     /// NewReno and Reno: the first hole is the head. Does nothing when the head is already held to be lost.
@@ -114,10 +78,9 @@ impl Scoreboard {
     /// The losses were none (undo).
     pub fn unmark_all_lost(&mut self) {
         for segment in &mut self.ring {
-            segment.marks &= !(LOST | NAMED);
+            segment.marks &= !LOST;
         }
         self.lost_out = 0;
-        self.named_out = 0;
         self.retransmit_hint = self.ring.len();
         self.lost_hint = 0;
         self.lost_hint_sacked = 0;
@@ -159,20 +122,12 @@ impl Scoreboard {
             }
             let until = segment.sent_ns + patience_ns;
             if until <= now {
-                self.forget_name(index);
                 self.mark_lost(index);
             } else {
                 look_again = look_again.max(Some(until));
             }
         }
         look_again
-    }
-
-    /// It was lost on the way this time.
-    fn forget_name(&mut self, index: usize) {
-        let segment = &mut self.ring[index];
-        self.named_out -= u32::from(segment.has(NAMED));
-        segment.marks &= !NAMED;
     }
 
     /// The first segment that is lost and not yet sent again.

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+"""The archive and the pages of docs/results: what is published comes from the data, and what stands there is what the data says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from fairlane_lab.cli import app
+from fairlane_lab.definition import Definition, load, load_text
+from fairlane_lab.paths import RESULTS_PAGES
+from fairlane_lab.report import publish
+from fairlane_lab.report.archive import archive_run, archived_runtimes, open_archived
+from fairlane_lab.report.publish import find_differing_pages, make_pages, write_pages
+from fairlane_lab.report.run_folder import open_run
+from fairlane_lab.results.summary_file import RunFolderError
+from report_folders import make_folder
+from typer.testing import CliRunner
+
+FILES = Path(__file__).parent / "report_experiments"
+
+
+def test_the_pages_of_the_repository_are_what_its_archive_says() -> None:
+    """No number there is typed by hand. `fairlane lab publish` makes them anew."""
+    assert find_differing_pages(RESULTS_PAGES) == []
+
+
+def test_one_configuration_gives_one_number_wherever_it_stands() -> None:
+    """In virtual time, runs of the same configuration and seed that stand in several experiments are equal."""
+    seen: dict[tuple[object, ...], dict[str, float]] = {}
+    shared = ("goodput_bps", "utilisation", "fairness", "retransmits", "drops")
+    for path in sorted((RESULTS_PAGES / "data").glob("*.runs.parquet")):
+        name, runtime = path.name.split(".")[:2]
+        run = open_archived(RESULTS_PAGES / "data", load(name), runtime)
+        if runtime == "mininet" or run is None or "configuration" not in run.runs:
+            continue
+        for row in run.runs.to_dict("records"):
+            key = (row["configuration"], row["seed"], runtime, row.get("git"))
+            numbers = {metric: row[metric] for metric in shared if metric in row}
+            assert seen.setdefault(key, numbers) == numbers, f"{name} at {row['point']}"
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An archive with one experiment in two runtimes, which is the only one there is."""
+    text = (FILES / "qthresh-table1.toml").read_text()
+    definition = load_text(text, "qthresh-table1.toml")
+    monkeypatch.setattr(publish, "experiment_names", lambda: [definition.experiment.name])
+
+    def load_it(_name: str) -> Definition:
+        return definition
+
+    monkeypatch.setattr(publish, "load", load_it)
+    for runtime in ("sim", "mininet"):
+        archive_run(make_folder(tmp_path / runtime, text, runtime=runtime, repeats=7), tmp_path / "pages" / "data")
+    return tmp_path / "pages"
+
+
+def test_an_archive_gives_the_summary_of_its_folder(tmp_path: Path) -> None:
+    text = (FILES / "qthresh-table1.toml").read_text()
+    definition = load_text(text, "qthresh-table1.toml")
+    folder = make_folder(tmp_path / "run", text, repeats=3)
+    path = archive_run(folder, tmp_path / "data")
+    assert path.name == f"{definition.experiment.name}.sim.runs.parquet"
+    assert archived_runtimes(tmp_path / "data", definition.experiment.name) == ["sim"]
+    there, back = open_run(folder), open_archived(tmp_path / "data", definition, "sim")
+    assert back is not None
+    assert back.summary["points"] == there.summary["points"]
+    assert back.summary["verdicts"] == there.summary["verdicts"]
+    assert back.metadata == there.metadata
+    assert (len(back.series) > 0) == any(plot.kind == "series" for plot in there.plots)
+    assert open_archived(tmp_path / "data", definition, "kernel") is None
+
+
+def test_what_is_cut_off_is_not_archived(tmp_path: Path) -> None:
+    text = (FILES / "qthresh-table1.toml").read_text()
+    folder = make_folder(tmp_path / "run", text, repeats=1, about={"complete": False})
+    with pytest.raises(RunFolderError, match="only complete runs are archived"):
+        archive_run(folder, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Path) -> None:
+    (index, page) = write_pages(results)
+    text = page.read_text()
+    assert "| sim | 7 |" in text
+    assert "](data/" in text
+    for link in {part.split(")")[0] for part in text.split("](plots/")[1:]}:
+        assert (results / "plots" / link).read_text().startswith("<?xml")
+    assert f"({page.name})" in index.read_text()
+    assert find_differing_pages(results) == []
+
+
+def test_whatever_is_changed_by_hand_is_found(results: Path) -> None:
+    (_, page) = write_pages(results)
+    page.write_text(page.read_text().replace("| sim | 7 |", "| sim | 70 |", 1))
+    (results / "extra.md").write_text("more")
+    picture = next((results / "plots").glob("*.svg"))
+    picture.write_text(picture.read_text().replace("data ", "data 0", 1))
+    assert find_differing_pages(results) == ["extra.md", page.name, f"plots/{picture.name}"]
+    write_pages(results)
+    assert find_differing_pages(results) == []
+    assert not (results / "extra.md").exists()
+
+
+def test_a_picture_is_drawn_again_only_for_other_data(results: Path) -> None:
+    write_pages(results)
+    picture = next((results / "plots").glob("*.svg"))
+    drawn = picture.stat().st_mtime_ns
+    make_pages(results)
+    assert picture.stat().st_mtime_ns == drawn
+
+
+def test_check_says_which_page_differs(tmp_path: Path) -> None:
+    shutil.copytree(RESULTS_PAGES / "data", tmp_path / "data")
+    done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path), "--check"])
+    assert done.exit_code != 0
+    assert "run: fairlane lab publish" in " ".join(done.output.split())
