@@ -117,6 +117,27 @@ def test_a_negative_offset_starts_the_others_later() -> None:
     assert [flow.start_s for flow in second.flows] == [0.0, 0.5]
 
 
+@pytest.mark.parametrize("starts", ["offsets_s = [-0.5, 0.5]", "jitter_s = 1.0"])
+def test_a_flow_with_no_connections_is_not_at_that_point(starts: str) -> None:
+    case = 'label = "fast"\n'
+    runs = expand(
+        definition(
+            ("buffer_packets = 50", "buffer_packets = 50\nflows_2 = 1"),
+            (case, case + "flows_2 = 0\n"),
+            ("connections = 2", 'connections = "$flows_2"'),
+            ("offsets_s = [-0.5, 0.5]", starts),
+        )
+    )
+    names = {(run.params["case"], run.params["flows"]): [flow.name for flow in run.flows] for run in runs}
+    assert names == {("slow", 2): ["reno", "vegas"], ("fast", 1): ["reno"]}
+
+
+def test_a_point_has_at_least_one_connection() -> None:
+    assert "at least one must have 1 or more" in str(
+        problems(('receiver = "h3"', 'receiver = "h3"\nconnections = 0'), ("connections = 2", "connections = 0"))
+    )
+
+
 def test_jitter_starts_each_connection_at_its_own_time_alike_in_all_points_of_a_repeat() -> None:
     jittered = expand(definition(("offsets_s = [-0.5, 0.5]", "jitter_s = 1.0")))
     assert [flow.name for flow in jittered[0].flows] == ["reno", "vegas-1", "vegas-2"]

@@ -25,7 +25,7 @@ class PortOptions:
     link_layer: str | None = None
     """What a frame takes on the line: none (its bytes), ethernet or atm; None: the switch's default (none)."""
     scheduler: str | None = None
-    """strict (the larger queue first), wrr or drr; None: the switch's default (strict)."""
+    """strict (the larger queue first), wrr, drr or calendar; None: the switch's default (strict)."""
     queues: int | None = None
     """Number of queues; None: the switch's default (8)."""
     queue_packets: int | None = None

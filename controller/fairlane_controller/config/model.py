@@ -90,6 +90,7 @@ class SchedulerName(str, Enum):
     STRICT = "strict"
     WRR = "wrr"
     DRR = "drr"
+    CALENDAR = "calendar"
 
 
 class LinkLayer(str, Enum):

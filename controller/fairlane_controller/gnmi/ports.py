@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 
-SCHEDULERS = ("strict", "wrr", "drr")
+SCHEDULERS = ("strict", "wrr", "drr", "calendar")
 LINK_LAYERS = ("none", "ethernet", "atm")
 RATE_BPS_MAX = 10**12
 QUEUES_MAX = 4096

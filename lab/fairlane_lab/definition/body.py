@@ -98,7 +98,8 @@ class FlowSpec(Strict):
     stop_s: Positive | None = None
     weight: Annotated[float, Field(gt=0, le=256)] = 1.0
     window_packets: Annotated[int, Field(ge=0, le=65535)] = 0
-    connections: Annotated[int, Field(ge=1, le=1000)] = 1
+    connections: Annotated[int, Field(ge=0, le=1000)] = 1
+    """0: not at this point."""
     tcp: TcpSpec = TcpSpec()
     vc: str = ""
     """The VC that it is in, where the program has VCs."""
@@ -124,7 +125,7 @@ class PortChanges(Strict):
 
     rate_bps: Rate | None = None
     queues: Annotated[int, Field(ge=1, le=4096)] | None = None
-    scheduler: Literal["strict", "wrr", "drr"] | None = None
+    scheduler: Literal["strict", "wrr", "drr", "calendar"] | None = None
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     bottleneck: bool | None = None
 
@@ -186,6 +187,12 @@ class Body(Strict):
     """As `[control]`; a resolved point has the program's own model of it."""
     changes: tuple[ChangeSpec, ...] = ()
     run: RunSpec
+
+    @model_validator(mode="after")
+    def _sends(self) -> Body:
+        if not any(flow.connections for flow in self.flows):
+            raise ValueError("flows: every one has 0 connections; at least one must have 1 or more")
+        return self
 
 
 TEMPLATED = ("program", "topology", "flows", "vcs", "tcp", "control", "changes", "run")

@@ -305,6 +305,7 @@ def _start(body: Body, repeat: int, seed: int) -> tuple[tuple[Flow, ...], float]
     flows = [
         replace(flow, start_s=flow.start_s + (offset_s if index in moved else 0.0))
         for index, flow in enumerate(_flow(spec) for spec in body.flows)
+        if flow.connections
     ]
     if starts.jitter_s:
         chance = random.Random(seed)

@@ -215,7 +215,7 @@ mod tests {
             ),
             (
                 r#"{"op": "set_port", "port": 3, "rate_bps": 5, "scheduler": "fq"}"#,
-                "port 3: scheduler: scheduler \"fq\" is unknown; allowed: strict, wrr, drr",
+                "port 3: scheduler: scheduler \"fq\" is unknown; allowed: strict, wrr, drr, calendar",
             ),
             (
                 r#"{"op": "set_port", "port": 3, "queues": 7}"#,

@@ -355,6 +355,11 @@ impl<T> PortQueues<T> {
         let (queues, slab) = (&self.queues, &self.slab);
         let queue = match &mut self.scheduler {
             Scheduler::Strict => self.backlog.highest(),
+            Scheduler::Calendar(current) => {
+                let next = self.backlog.next_from(*current);
+                *current = next.unwrap_or(*current);
+                next
+            }
             Scheduler::RoundRobin(scheduler) => {
                 scheduler.pick(|queue| slab.front(&queues[queue].list).map_or(0, |w| w.len_bytes))
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which of a port's queues is served next: strict priority, weighted round robin or deficit round robin.
+//! Which of a port's queues is served next: strict priority, weighted or deficit round robin, or a calendar.
 
 use crate::link_layer::LinkLayer;
 use crate::names::named;
@@ -15,6 +15,9 @@ named! {
         Wrr = "wrr",
         /// Deficit round robin: shares in bytes on the line.
         Drr = "drr",
+        /// The queue served last until it is empty, then the next larger number that holds something, around to 0:
+        /// the rotating strict priority of AFQ (Sharma et al., NSDI 2018, section 3.3).
+        Calendar = "calendar",
     }
 }
 
@@ -23,6 +26,8 @@ named! {
 pub(crate) enum Scheduler {
     Strict,
     RoundRobin(Box<RoundRobin>),
+    /// The queue served last.
+    Calendar(usize),
 }
 
 impl Scheduler {
@@ -30,6 +35,7 @@ impl Scheduler {
     pub(crate) fn new(kind: SchedulerKind, layer: LinkLayer, queues: usize) -> Scheduler {
         let unit = match (kind, layer) {
             (SchedulerKind::Strict, _) => return Scheduler::Strict,
+            (SchedulerKind::Calendar, _) => return Scheduler::Calendar(0),
             (SchedulerKind::Wrr, LinkLayer::Atm) => Unit::Cells,
             (SchedulerKind::Wrr, _) => Unit::Frames,
             (SchedulerKind::Drr, layer) => Unit::LineBytes(layer),

@@ -44,7 +44,7 @@ pub struct PortSettings {
     /// `none`: a frame takes its bytes (no preamble, no FCS); `ethernet`, `atm`.
     #[serde(default)]
     pub link_layer: LinkLayer,
-    /// `strict` (larger queue first), `wrr`, `drr`.
+    /// `strict` (larger queue first), `wrr`, `drr`, `calendar`.
     #[serde(default)]
     pub scheduler: SchedulerKind,
     /// Packets that may wait in each queue, the one on the line not counted.

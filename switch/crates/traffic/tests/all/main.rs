@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod calendar;
 mod link_behaviour;
 mod link_bursts;
 mod link_chance;
