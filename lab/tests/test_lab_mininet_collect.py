@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +23,7 @@ from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.testbed.port_watch import Samples
+from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
 
 ZERO_S = 1000.0
 RENO = Flow("reno", "reno", "h1", "h3")
@@ -44,7 +50,8 @@ class Made:
     cc: str = "fl_reno"
     error: str = ""
     late_s: float = 0.0
-    gap: tuple[float, float] = (0.0, 0.0)
+    standstills: Sequence[tuple[float, str, float]] = ()
+    """Instants of the run's own time."""
     tx_bps: float = 990_000
     changes: tuple[tuple[float, tuple[str, int], int], ...] = ()
     series: bool = True
@@ -60,7 +67,7 @@ class Made:
         )
         plan = make_plan(scenario, {"h1": "10.0.1.1", "h2": "10.0.2.2", "h3": "10.0.3.3"}, self.folder)
         running = Running(plan, round(ZERO_S * 1e9), {}, self.folder, {}, {KEY: 6})
-        times = [t / 10 for t in range(102) if not self.gap[0] < t / 10 < self.gap[1]]
+        times = [t / 10 for t in range(102)]
         samples = [
             {"t_ns": round((ZERO_S + t) * 1e9), "flow": 0, "cwnd": 10 if t < 2 else 4, "ssthresh": 2**31 - 1}
             | {"srtt_us": 20_000, "retrans": int(t), "timeouts": int(t // 5)}
@@ -94,6 +101,7 @@ class Made:
         stamped = [{**event, "monotonic_ns": round((ZERO_S + cast("float", event["t"])) * 1e9)} for event in events]
         self.write("controller-events.jsonl", stamped)
         watched = Samples()
+        watched.standstills = [(ZERO_S + t, what, seconds) for t, what, seconds in self.standstills]
         watched.tx_bytes[KEY] = [(ZERO_S + t, self.tx_bps * t / 8) for t in (0.0, 5.0, 10.2)]
         watched.drops[KEY] = [(ZERO_S + t, 10.0 * t) for t in (0.0, 5.0, 10.2)]
         if self.waiting:
@@ -129,6 +137,39 @@ def test_series_are_in_the_run_s_own_time(tmp_path: Path) -> None:
     assert Made(tmp_path, series=False).collect().series == []
 
 
+def test_standstills_before_the_start_and_after_the_end_spoil_nothing(tmp_path: Path) -> None:
+    made = Made(tmp_path, standstills=[(-0.5, "s1", 0.4), (10.3, "s1", 0.4)])
+    assert made.collect().flows[0].goodput_bps == pytest.approx(900_000)
+
+
+def test_a_process_that_waits_for_a_processor_stood_still() -> None:
+    """Four that spin on one processor: each waits three quarters of the time. One that sleeps does not wait."""
+    spin = [
+        sys.executable,
+        "-c",
+        "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass",
+    ]
+    with ExitStack() as stack:
+        processes = [subprocess.Popen(spin) for _ in range(4)]
+        for process in processes:
+            stack.callback(process.wait, 10)
+            stack.callback(process.kill)
+        idle = subprocess.Popen(["sleep", "60"])
+        stack.callback(idle.wait, 10)
+        stack.callback(idle.kill)
+        time.sleep(0.5)
+        standstills, names = (
+            Standstills(),
+            {**{one.pid: "s1" for one in processes}, idle.pid: "the links", 2**22: "gone"},
+        )
+        now_s = 100.0
+        assert standstills.read(now_s, names) == []
+        time.sleep(1.0)
+        found = standstills.read(now_s + PERIOD_S, names)
+        assert {what for _, what, _ in found} == {"s1"}
+        assert standstills.read(now_s + 5.0, {})[0][1] == "this machine"
+
+
 def test_a_rate_that_changed_counts_by_its_time(tmp_path: Path) -> None:
     made = Made(tmp_path, changes=((6.0, KEY, 500_000),), tx_bps=740_000, goodput_bps=600_000)
     (port,) = made.collect().ports
@@ -152,7 +193,10 @@ def test_transfers_of_a_web_flow_and_its_goodput(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"late_s": 0.3}, "flow reno started 0.30 s late"),
-        ({"gap": (4.0, 4.8)}, "this machine stood still for 0.8 s"),
+        (
+            {"standstills": [(4.2, "the traffic of web", 0.3)]},
+            r"the traffic of web stood still for 0\.3 s, 4\.2 s after",
+        ),
         ({"tx_bps": 1_030_000}, "utilisation 1.030 of port 3 of s1 is above 1: the run is void"),
         ({"goodput_bps": 990_000}, "the flows' goodputs would fill 1.046 of the link: the run is void"),
     ],

@@ -218,6 +218,15 @@ class Bed:
         ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
         return sum(way.delay_us for way in ways) / 1e6
 
+    def processes(self) -> dict[int, str]:
+        """Switches, links, and the traffic of the run under way: what they are, by pid."""
+        found = {switch.owned.pid: name for name, switch in self.network.switches.items() if switch.owned}
+        if self.network.wire_process is not None:
+            found[self.network.wire_process.pid] = "the links"
+        if self._running is not None:
+            found |= {process.pid: f"the traffic of {name}" for name, process in self._running.processes.items()}
+        return found
+
     def drain_s(self) -> float:
         """How long full queues take to empty, at most."""
         return max((port.queue_packets * 1514 * 8 / port.rate_bps for port in self.ports if port.rate_bps), default=0.0)

@@ -8,7 +8,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -41,8 +40,6 @@ from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
 
-STALL_S = 0.5
-"""A gap this long between two samples of a sender means that the machine, not the network, delayed it."""
 LATE_S = 0.1
 """A sender that starts this much after its time has not made the run that was asked for."""
 UTILISATION_MAX = 1.02
@@ -122,6 +119,7 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
     flow broke or used another congestion control.
     """
     window = Window.from_running(running)
+    _check_standstills(samples, window)
     scenario = running.scenario
     received = _received(running)
     result = RunResult([], [], virtual_s=scenario.duration_s)
@@ -131,7 +129,7 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
     rate_bps = float(min(last_rates.values(), default=0))
     for sender in running.plan.senders:
         written = _read_sender(sender.out)
-        _check_sender(sender, written, window)
+        _check_sender(sender, written)
         _add_flows(result, running, sender, written, received, window, samples, carried, rate_bps)
     events = read_events(bed.state, window)
     seen = RunRecords(running, samples, window, events, carried)
@@ -336,7 +334,13 @@ def _read_sender(path: Path) -> _SenderFile:
     return _SenderFile(connections, transfers, summary)
 
 
-def _check_sender(sender: Sender, written: _SenderFile, window: Window) -> None:
+def _check_standstills(samples: Samples, window: Window) -> None:
+    for t_s, what, seconds in samples.standstills:
+        if window.zero_s <= t_s <= window.end_s:
+            raise VoidError(f"{what} stood still for {seconds:.1f} s, {t_s - window.zero_s:.1f} s after the start")
+
+
+def _check_sender(sender: Sender, written: _SenderFile) -> None:
     late_s = written.summary["late_ns"] / 1e9
     if late_s > LATE_S:
         raise VoidError(f"flow {sender.name} started {late_s:.2f} s late: this machine is busy")
@@ -348,13 +352,6 @@ def _check_sender(sender: Sender, written: _SenderFile, window: Window) -> None:
             raise RunError(f"flow {sender.name}: wanted congestion control {expected}, got {connection.cc}")
         if connection.error:
             raise RunError(f"flow {sender.name}: {connection.error}")
-    if sender.flow.app.kind == "greedy":
-        start_s = window.zero_s + max(sender.flow.start_s, window.start_s - window.zero_s)
-        end_s = window.zero_s + sender.stop_s(window.end_s - window.zero_s)
-        times = [t for t, _ in written.connections[0].cwnd if start_s <= t <= end_s]
-        gap_s = max((b - a for a, b in pairwise([start_s, *times, end_s])), default=0.0)
-        if gap_s > STALL_S:
-            raise VoidError(f"this machine stood still for {gap_s:.1f} s")
 
 
 def _received(running: Running) -> dict[str, Points]:

@@ -20,6 +20,7 @@ from finsy import P4ClientError
 
 from fairlane_lab.programs.part import read_ports_of
 from fairlane_lab.testbed.bed import Bed, ManagedPort
+from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
 
 READ_MAX_S = 0.01
 """A reading of the counters that takes longer has no instant and does not count."""
@@ -50,6 +51,8 @@ class Samples:
     measured: dict[PortKey, list[tuple[float, dict[str, float | None]]]] = field(
         default_factory=dict[PortKey, list[tuple[float, dict[str, "float | None"]]]]
     )
+    standstills: list[tuple[float, str, float]] = field(default_factory=list[tuple[float, str, float]])
+    """(instant, process, seconds) of processes of the run that waited for a processor."""
     problems: list[str] = field(default_factory=list[str])
     """What could not be sampled."""
 
@@ -92,7 +95,7 @@ class PortWatch:
         self.samples = Samples()
 
     def __enter__(self) -> PortWatch:
-        self._work = asyncio.run_coroutine_threadsafe(self._run(), self._loop)
+        self._work = asyncio.run_coroutine_threadsafe(self._run_all(), self._loop)
         return self
 
     def __exit__(
@@ -103,9 +106,17 @@ class PortWatch:
             self._work.result(timeout=END_TIMEOUT_S)
         self._work.cancel()
 
+    async def _run_all(self) -> None:
+        await asyncio.gather(self._run(), self._watch_processes())
+
     async def _run(self) -> None:
         """Sample until the end."""
         raise NotImplementedError
+
+    async def _watch_processes(self) -> None:
+        standstills = Standstills()
+        async for now_s in self._ticks(PERIOD_S):
+            self.samples.standstills += standstills.read(now_s, self._bed.processes())
 
     async def _guard(self, job: Any) -> None:
         """A switch that is gone or cannot be read leaves a series short; the run's own checks judge the run."""
