@@ -21,7 +21,7 @@ LINUX_INITIAL_WINDOW = 10
 TIMESTAMP_BYTES = 12
 """RFC 7323's option, padded."""
 JIFFY_NS = 4_000_000
-"""At HZ=250: the floor of Linux's RTO above SRTT is one of them (`mrto`)."""
+"""At HZ=250: the least RTO of `mrto`."""
 
 
 def simulated(variant: Variant) -> Mapping[str, Any]:

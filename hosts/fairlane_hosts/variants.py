@@ -127,9 +127,10 @@ _INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowIni
 
 _LINUX_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 10})  # RFC 6928
 
-_MRTO = "RTO near the RTT: the kernel's floor is SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and its "
+_MRTO_SIMULATOR = MappingProxyType({"rto_rule": "rfc793", "rto_beta_percent": 100})
 _MRTO_IS_NOT = (
-    _MRTO + "RTTVAR counts: RTO = SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10)"
+    "the paper's on the kernel, where the RTO is at least SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and RTTVAR counts: "
+    "SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10). In the simulator it is max(SRTT, 4 ms), RFC 793's with beta = 1"
 )
 _MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_us (6.11) where it is there"
 _MRTO_PER_SOCKET = "on a host with the host program"
@@ -249,6 +250,7 @@ def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
         name=name,
         paper=paper,
         is_not=_MRTO_IS_NOT,
+        simulator=_MRTO_SIMULATOR,
         optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
         programs=("mrto",),
         features=_MRTO_FEATURES,

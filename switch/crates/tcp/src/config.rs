@@ -40,6 +40,8 @@ pub enum RtoRule {
     Linux,
     /// RTO = max(`rto_min_ns`, SRTT + max(G, 4·RTTVAR)) (RFC 6298 §2).
     Rfc6298,
+    /// RTO = max(`rto_min_ns`, β·SRTT) (RFC 793 §3.7), β = `rto_beta_percent`/100.
+    Rfc793,
 }
 
 /// A value outside of its range.
@@ -93,6 +95,8 @@ pub struct TcpConfig {
     pub rto_max_ns: Nanos,
     /// G of RFC 6298 §2: the least value of 4·RTTVAR in the RTO.
     pub rto_granularity_ns: Nanos,
+    /// With `Rfc793`: 100..=1000; the RFC's example is 130 to 200.
+    pub rto_beta_percent: u32,
     /// Detect spurious timeouts (RFC 5682).
     pub frto: bool,
     /// New data instead of the head on the first three timeouts in a row (E-RTO).
@@ -144,6 +148,7 @@ impl Default for TcpConfig {
             rto_min_ns: 200_000_000,
             rto_max_ns: 120_000_000_000,
             rto_granularity_ns: 1_000_000,
+            rto_beta_percent: 200,
             frto: false,
             erto: false,
             prr: false,
@@ -215,6 +220,7 @@ impl TcpConfig {
             self.rto_max_ns,
         )?;
         within("rto_min_ns", self.rto_min_ns, 0, self.rto_max_ns)?;
+        within("rto_beta_percent", u64::from(self.rto_beta_percent), 100, 1000)?;
         within(
             "rto_granularity_ns",
             self.rto_granularity_ns,

@@ -14,6 +14,7 @@ pub struct RttEstimator {
     min_ns: Nanos,
     max_ns: Nanos,
     granularity_ns: Nanos,
+    beta_percent: u32,
     /// 0 before the first sample. Eight times the mean, so that an eighth of a sample is not lost to rounding.
     srtt_8ns: u64,
     /// Mean deviation, times four.
@@ -34,6 +35,7 @@ impl RttEstimator {
             min_ns: config.rto_min_ns,
             max_ns: config.rto_max_ns,
             granularity_ns: config.rto_granularity_ns,
+            beta_percent: config.rto_beta_percent,
             srtt_8ns: 0,
             deviation_4ns: 0,
             margin_ns: 0,
@@ -68,7 +70,7 @@ impl RttEstimator {
             self.min_rtt_ns.min(rtt_ns)
         };
         match self.rule {
-            RtoRule::Rfc6298 => self.margin_ns = self.deviation_4ns,
+            RtoRule::Rfc6298 | RtoRule::Rfc793 => self.margin_ns = self.deviation_4ns,
             RtoRule::Linux => self.update_linux_margin(first, snd_una, snd_nxt),
         }
         self.set_rto();
@@ -96,6 +98,9 @@ impl RttEstimator {
         self.rto_ns = match self.rule {
             RtoRule::Rfc6298 => rto_ns.max(self.min_ns), // §2.4
             RtoRule::Linux => rto_ns,
+            RtoRule::Rfc793 => {
+                (self.srtt_ns() * Nanos::from(self.beta_percent) / 100).max(self.min_ns)
+            }
         }
         .min(self.max_ns);
     }
@@ -159,6 +164,24 @@ mod tests {
             (rtt.srtt_ns(), rtt.rttvar_ns(), rtt.rto_ns()),
             (110 * MS, 57_500_000, 340 * MS)
         );
+    }
+
+    #[test]
+    fn rfc_793_multiplies_the_mean_and_knows_no_deviation() {
+        let config = TcpConfig {
+            rto_rule: RtoRule::Rfc793,
+            rto_min_ns: 4 * MS,
+            rto_beta_percent: 100,
+            ..TcpConfig::default()
+        };
+        let mut rtt = RttEstimator::new(&config);
+        rtt.sample(100 * MS, 0, 0);
+        assert_eq!(rtt.rto_ns(), 100 * MS);
+        rtt.sample(180 * MS, 0, 0);
+        assert_eq!(rtt.rto_ns(), 110 * MS); // 7/8·100 + 1/8·180
+        let mut short = RttEstimator::new(&config);
+        short.sample(MS, 0, 0);
+        assert_eq!(short.rto_ns(), 4 * MS);
     }
 
     #[test]
