@@ -12,7 +12,7 @@ from fairlane_lab.cli import app
 from fairlane_lab.definition import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
 from fairlane_lab.report import publish
-from fairlane_lab.report.archive import archive_run, archived_runtimes, open_archived
+from fairlane_lab.report.archive import archive_run, archived_runtimes, is_stale, open_archived
 from fairlane_lab.report.publish import find_differing_pages, make_pages, write_pages
 from fairlane_lab.report.run_folder import open_run
 from fairlane_lab.results.summary_file import RunFolderError
@@ -72,6 +72,21 @@ def test_an_archive_gives_the_summary_of_its_folder(tmp_path: Path) -> None:
     assert back.metadata == there.metadata
     assert (len(back.series) > 0) == any(plot.kind == "series" for plot in there.plots)
     assert open_archived(tmp_path / "data", definition, "kernel") is None
+
+
+def test_an_archive_is_stale_when_the_runs_would_be_others_not_when_more_is_asked(tmp_path: Path) -> None:
+    text = (FILES / "qthresh-table1.toml").read_text()
+    archive_run(make_folder(tmp_path / "run", text, repeats=2), tmp_path)
+
+    def stale(old: str, new: str) -> bool:
+        assert old in text
+        definition = load_text(text.replace(old, new), "qthresh-table1.toml")
+        found = open_archived(tmp_path, definition, "sim")
+        assert found is not None
+        return is_stale(tmp_path, definition, found)
+
+    assert not stale('title = "', 'title = "Again: ')
+    assert stale("duration_s = ", "duration_s = 1")
 
 
 def test_what_is_cut_off_is_not_archived(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fairlane_lab.definition.expand import Selection, expand
 from fairlane_lab.definition.load import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
@@ -67,6 +68,15 @@ def open_archived(data: Path, definition: Definition, runtime: str) -> RunFolder
     if about.get("runtime") != runtime:
         raise RunFolderError(f"{path}: not of `fairlane lab publish`: it does not say what was run")
     return RunFolder(data, summary_of(read_rows(path), definition, about), prefix)
+
+
+def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
+    """Whether archived runs are of other points, or of points that are run otherwise now; what is asked of them may have changed."""
+    path = data / f"{definition.experiment.name}.{run.runtime}.runs.parquet"
+    rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()
+    selection = Selection(runtime=run.runtime, seed=run.summary["seed"], repeats=1)
+    now = {scenario.point: scenario.configuration for scenario in expand(definition, selection)}
+    return dict(zip(rows["point"], rows["configuration"], strict=True)) != now
 
 
 def archived_runtimes(data: Path, name: str) -> list[str]:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names, load
 from fairlane_lab.report import labels
-from fairlane_lab.report.archive import archived_runtimes, digest, open_archived
+from fairlane_lab.report.archive import archived_runtimes, digest, is_stale, open_archived
 from fairlane_lab.report.page import Section, make_section, runtime_label
 from fairlane_lab.report.pairing import Pair
 from fairlane_lab.report.run_folder import RunFolder
@@ -154,7 +154,7 @@ def _page(definition: Definition, results: Path, draws: bool) -> Page:
     pair = Pair(tuple(runs))
     section = make_section(pair, partial(_figure_file, results, name, digest(data, name) if draws else ""))
     heads, rows = _table(section)
-    stale = [run.runtime for run in runs if run.summary["definition_sha256"] != definition.sha256]
+    stale = [run.runtime for run in runs if is_stale(data, definition, run)]
     return Page(section, definition, rows, heads, _is_not(definition, runs), tuple(stale))
 
 
