@@ -186,6 +186,6 @@ def test_an_address_that_cannot_be_had_is_said_before_anything_runs(switch: Live
 
 def test_names_are_what_prometheus_wants() -> None:
     for metric in METRICS:
-        assert re.fullmatch(r"fairlane_[a-z_]+", metric.name)
+        assert re.fullmatch(r"fairlane_[a-z0-9_]+", metric.name)
         assert metric.help.endswith(".")
     assert len(BY_NAME) == len(METRICS)

@@ -73,6 +73,8 @@ def open_archived(data: Path, definition: Definition, runtime: str) -> RunFolder
 def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
     """Whether archived runs are of other points, or of points that are run otherwise now; what is asked of them may have changed."""
     path = data / f"{definition.experiment.name}.{run.runtime}.runs.parquet"
+    if "configuration" not in pq.read_schema(path).names:  # archived before runs said it
+        return run.summary["definition_sha256"] != definition.sha256
     rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()
     selection = Selection(runtime=run.runtime, seed=run.summary["seed"], repeats=1)
     now = {scenario.point: scenario.configuration for scenario in expand(definition, selection)}

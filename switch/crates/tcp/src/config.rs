@@ -220,7 +220,12 @@ impl TcpConfig {
             self.rto_max_ns,
         )?;
         within("rto_min_ns", self.rto_min_ns, 0, self.rto_max_ns)?;
-        within("rto_beta_percent", u64::from(self.rto_beta_percent), 100, 1000)?;
+        within(
+            "rto_beta_percent",
+            u64::from(self.rto_beta_percent),
+            100,
+            1000,
+        )?;
         within(
             "rto_granularity_ns",
             self.rto_granularity_ns,
