@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlane_lab.definition.expand import Selection, expand
+from fairlane_lab.definition.judging import Runtime
 from fairlane_lab.definition.load import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
@@ -76,7 +77,7 @@ def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
     if "configuration" not in pq.read_schema(path).names:  # archived before runs said it
         return run.summary["definition_sha256"] != definition.sha256
     rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()
-    selection = Selection(runtime=run.runtime, seed=run.summary["seed"], repeats=1)
+    selection = Selection(runtime=cast("Runtime", run.runtime), seed=run.summary["seed"], repeats=1)
     now = {scenario.point: scenario.configuration for scenario in expand(definition, selection)}
     return dict(zip(rows["point"], rows["configuration"], strict=True)) != now
 
