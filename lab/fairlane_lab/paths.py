@@ -10,6 +10,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = REPOSITORY / "lab" / "experiments"
 RESULTS_PAGES = REPOSITORY / "docs" / "results"
+RESULTS_DATA = RESULTS_PAGES / "data"
 
 
 def results_root() -> Path:

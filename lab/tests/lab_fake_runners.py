@@ -8,7 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Scenario
@@ -40,6 +40,11 @@ def run(scenario: Scenario, progress: Callable[[float], None] | None = None) -> 
     if progress:
         progress(scenario.duration_s / 2)
     return RunResult(flows, [port], transfers, series, [{"t_s": 1.0, "event": "threshold"}], scenario.duration_s, time.perf_counter() % 1, 1000, {"kernel": "none"})  # fmt: skip
+
+
+def other(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+    """As `run` would be after a change of the code."""
+    return run(replace(scenario, seed=scenario.seed + 1), progress)
 
 
 def fails(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:

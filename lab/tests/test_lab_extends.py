@@ -24,7 +24,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def own(folder: Path, text: str, name: str = "own") -> Definition:
     (folder / f"{name}.toml").write_text(text)
-    load.cache_clear()
     return load(str(folder / f"{name}.toml"))
 
 

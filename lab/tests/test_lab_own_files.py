@@ -78,7 +78,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "far.json").write_text(json.dumps({**topology, "name": "far"}))
     (tmp_path / "base.toml").write_text(BASE)
     (tmp_path / "mine.toml").write_text(EXPERIMENT)
-    load.cache_clear()
     return tmp_path
 
 
@@ -154,6 +153,5 @@ def test_a_sweep_goes_over_programs_each_with_its_own_control(folder: Path) -> N
     assert second.control.settings.names_errors is True
     assert first.seed == second.seed
     (folder / "both.toml").write_text(text.replace("[control.own]", "[control.oven]"))
-    load.cache_clear()
     with pytest.raises(ExperimentError, match=r"control\.oven: there is no key 'oven'"):
         load(str(folder / "both.toml"))

@@ -170,6 +170,16 @@ def test_heat_writes_each_value_and_frames_the_papers_cells(table2: list[RunFold
     assert len(axis.patches) == 80 + 4
 
 
+def test_a_heat_map_has_a_field_for_each_value_of_its_panel(table2: list[RunFolder]) -> None:
+    figure = draw(
+        Heat(kind="heat", name="m", title="M", metric="fairness", x="threshold", y="scheme", panel="case"), table2[:1]
+    )
+    axes = axes_of(figure)
+    assert len(axes) == len({point.params["case"] for point in table2[0].points})
+    assert [len(axis.texts) for axis in axes] == [80 // len(axes)] * len(axes)
+    assert len({axis.get_title("left") for axis in axes}) == len(axes)
+
+
 def test_an_inline_svg_has_its_own_ids_the_pages_colours_and_no_style_for_the_whole_page(
     table1: list[RunFolder],
 ) -> None:

@@ -32,7 +32,9 @@ SetOption = Annotated[
 ]
 QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
-NamesArgument = Annotated[list[str], typer.Argument(help="Experiments: names, files (.toml) or patterns ('name-*').")]
+NamesArgument = Annotated[
+    list[str], typer.Argument(help="Experiments: names, files (.toml), patterns ('name-*') or all.")
+]
 
 
 def cores() -> int:
@@ -45,7 +47,8 @@ def find_experiments(names: Sequence[str], runtime: str | None = None) -> list[D
     known = experiment_names()
     found: dict[str, Definition] = {}
     try:
-        for name in names:
+        for given in names:
+            name = "*" if given == "all" else given
             if not any(character in name for character in "*?["):
                 found[name] = load(name)
                 continue

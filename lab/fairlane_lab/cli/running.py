@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -29,15 +29,20 @@ from fairlane_lab.cli.options import (
 )
 from fairlane_lab.cli.output import FAILED, console, errors, fail, print_json
 from fairlane_lab.cli.stopping import Stop, stoppable
-from fairlane_lab.cli.tables import show_failures, show_summary
+from fairlane_lab.cli.tables import MAX_SHOWN_FAILURES, show_failures, show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand
-from fairlane_lab.paths import results_root
+from fairlane_lab.paths import RESULTS_DATA, results_root
 from fairlane_lab.results.folder import new_folder
+from fairlane_lab.results.summary_file import RunFolderError
+from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, CampaignResult, run_campaign, set_aside
 from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, Outcome, local_executor
 from fairlane_lab.sweep.testbed import mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
+
+if TYPE_CHECKING:
+    from fairlane_lab.report.archived import Archived
 
 RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}
 """Runtime → its runner, as `module:function`; tests put others in."""
@@ -46,6 +51,13 @@ ResultsOption = Annotated[
     Path | None, typer.Option(help="Where run folders go; default results/ of fairlane's tree, or here.")
 ]
 PlotsOption = Annotated[bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")]
+ArchivedOption = Annotated[
+    bool,
+    typer.Option(
+        "--archived",
+        help="Make one run of each point again; where all are what docs/results has, judge the runs there; else run everything.",
+    ),
+]
 CheckOption = Annotated[bool, typer.Option(help="Exit code 1 when an expectation is not met.")]
 
 
@@ -60,11 +72,16 @@ def run(
     quick: QuickOption = False,
     plots: PlotsOption = True,
     check: CheckOption = False,
+    archived: ArchivedOption = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run experiments, each into a new run folder; Ctrl-C keeps what is there (exit code 130)."""
     selection = make_selection(runtime, target, seed, repeats, values, quick)
+    if archived and selection != Selection(runtime=selection.runtime):
+        fail("--archived: the archive has the runs of the files as they are: no --seed, --repeats, --set or --quick")
+    if archived and selection.runtime == "mininet":
+        fail("--archived: a run in Mininet does not come out the same twice; allowed: sim, kernel")
     definitions = find_experiments(names, runtime)
     jobs = jobs or cores()
     _check_selections(definitions, selection)
@@ -76,8 +93,6 @@ def run(
         virtual = RUNNERS["sim" if selection.runtime == "mininet" else selection.runtime]
         pool = stack.enter_context(process_pool(virtual, jobs))
         for definition in definitions:
-            folder = new_folder(definition.experiment.name, results)
-            campaign = Campaign(definition, selection, folder, target)
             executor: Executor
             if selection.runtime == "mininet":
                 executor = _mininet(definition, target, bar)
@@ -85,6 +100,11 @@ def run(
                 executor = local_executor(virtual, bar.record_progress)
             else:
                 executor = pool.execute
+            if archived and (kept := _hold(definition, selection.runtime, executor, bar)):
+                code = max(code, _judge(kept.summary, check, as_json))
+                continue
+            folder = new_folder(definition.experiment.name, results)
+            campaign = Campaign(definition, selection, folder, target)
             done = _run(campaign, executor, bar, stop)
             code = max(code, _finish(campaign, done, bar, plots, check, as_json))
             if done.interrupted:
@@ -165,13 +185,53 @@ def _run(campaign: Campaign, executor: Executor, bar: _Bar, stop: Stop) -> Campa
         fail(str(error))
 
 
+def _hold(definition: Definition, runtime: str, executor: Executor, bar: _Bar) -> Archived | None:
+    """An experiment's archived runs, where a sample of them comes out the same now."""
+    from fairlane_lab.report.archived import find_archived
+
+    try:
+        found = find_archived(RESULTS_DATA, definition, runtime)
+    except RunFolderError as error:
+        fail(str(error))
+    if found is None:
+        return None
+    bar.begin(definition.experiment.name, list(found.sample))
+    try:
+        differences = found.rerun(executor, bar.finished)
+    except RunError as error:
+        bar.close()
+        fail(str(error))
+    bar.end()
+    of = f"{definition.experiment.name}: {len(found.sample) - len(differences)} of {len(found.sample)} runs that were made again"
+    errors.print(f"{of} are the archive's", style="dim", soft_wrap=True)
+    for line in differences[:MAX_SHOWN_FAILURES]:
+        errors.print(f"  {line}", style="yellow", soft_wrap=True, markup=False)
+    return None if differences else found
+
+
+def _judge(summary: Mapping[str, Any], check: bool, as_json: bool) -> int:
+    """Show archived runs; returns the exit code."""
+    if as_json:
+        print_json({**_kept(summary), "folder": str(RESULTS_DATA), "interrupted": False})
+    else:
+        show_summary(summary, RESULTS_DATA)
+    return FAILED if check and _is_not_met(summary) else 0
+
+
+def _kept(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: summary[key] for key in ("experiment", "complete", "runs", "points", "verdicts", "failures")}
+
+
+def _is_not_met(summary: Mapping[str, Any]) -> bool:
+    return any(verdict["met"] is not True for verdict in summary["verdicts"])
+
+
 def _finish(campaign: Campaign, done: CampaignResult, bar: _Bar, plots: bool, check: bool, as_json: bool) -> int:
     """Show what came out; returns the exit code."""
     bar.end()
     pictures = _plots(campaign.folder) if plots and done.summary["points"] else []
     if as_json:
-        kept = {key: done.summary[key] for key in ("experiment", "complete", "runs", "points", "verdicts", "failures")}
-        print_json({**kept, "folder": str(campaign.folder), "interrupted": done.interrupted})
+        print_json({**_kept(done.summary), "folder": str(campaign.folder), "interrupted": done.interrupted})
     else:
         show_summary(done.summary, campaign.folder)
         if done.skipped:
@@ -190,8 +250,7 @@ def _finish(campaign: Campaign, done: CampaignResult, bar: _Bar, plots: bool, ch
         )
         errors.print(f"interrupted: {kept}", style="yellow")
         return 0
-    not_met = check and any(verdict["met"] is not True for verdict in done.summary["verdicts"])
-    return FAILED if done.failures or done.stopped or not_met else 0
+    return FAILED if done.failures or done.stopped or (check and _is_not_met(done.summary)) else 0
 
 
 def _plots(folder: Path) -> list[Path]:

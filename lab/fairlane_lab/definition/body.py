@@ -98,7 +98,7 @@ class FlowSpec(Strict):
     stop_s: Positive | None = None
     weight: Annotated[float, Field(gt=0, le=256)] = 1.0
     window_packets: Annotated[int, Field(ge=0, le=65535)] = 0
-    connections: Annotated[int, Field(ge=0, le=1000)] = 1
+    connections: Annotated[int, Field(ge=0, le=10_000)] = 1
     """0: not at this point."""
     tcp: TcpSpec = TcpSpec()
     vc: str = ""

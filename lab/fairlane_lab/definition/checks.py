@@ -148,7 +148,7 @@ class _Names:
             axes = [("x", plot.x, ()), ("by", plot.by, ("group",)), ("panel", plot.panel, ())]
             metrics = [("y", plot.y)]
         elif isinstance(plot, Heat):
-            axes = [("x", plot.x, ()), ("y", plot.y, ())]
+            axes = [("x", plot.x, ()), ("y", plot.y, ()), ("panel", plot.panel, ())]
             metrics = [("metric", plot.metric)]
         elif isinstance(plot, Cdf):
             axes = [("by", plot.by, ("group",)), ("panel", plot.panel, ("group",))]

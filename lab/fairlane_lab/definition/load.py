@@ -139,15 +139,22 @@ def other_names(folder: Path = EXPERIMENTS) -> Mapping[str, Path]:
     return found
 
 
-@lru_cache(maxsize=64)
 def load(name: str, folder: Path = EXPERIMENTS) -> Definition:
     """The experiment called `name`, or in the file that `name` is the path of. Raises ExperimentError with all that is wrong."""
-    path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
-    if not is_file(path) and not name.endswith(".toml"):
+    if not name.endswith(".toml"):
+        return _load_known(name, folder)
+    path = Path(name)
+    if not is_file(path):
+        raise ExperimentError(name, [Problem("", "there is no such file")])
+    return make_definition(read_source(path), path.stem)
+
+
+@lru_cache(maxsize=64)
+def _load_known(name: str, folder: Path) -> Definition:
+    path = folder / f"{name}.toml"
+    if not is_file(path):
         path = other_names(folder).get(name, path)
     if not is_file(path):
-        if name.endswith(".toml"):
-            raise ExperimentError(name, [Problem("", "there is no such file")])
         names = sorted({*experiment_names(folder), *other_names(folder)})
         raise ExperimentError("fairlane lab", [Problem("", unknown("experiment", name, names))])
     return make_definition(read_source(path), path.stem)

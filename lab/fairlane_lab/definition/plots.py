@@ -72,12 +72,13 @@ class Cdf(_Plot):
 
 
 class Heat(_Plot):
-    """A metric over two parameters."""
+    """A metric over two parameters; a field for each value of `panel`."""
 
     kind: Literal["heat"]
     metric: str
     x: str
     y: str
+    panel: str | None = None
 
 
 Plot = Annotated[Bars | Lines | Series | Cdf | Heat, Field(discriminator="kind")]

@@ -61,19 +61,23 @@ def archive_run(folder: Path, data: Path) -> Path:
 
 def open_archived(data: Path, definition: Definition, runtime: str) -> RunFolder | None:
     """The archived runs of an experiment in a runtime, judged by its file as it is now; None without any."""
-    prefix = f"{definition.experiment.name}.{runtime}."
-    path = data / f"{prefix}runs.parquet"
+    path = runs_file(data, definition, runtime)
     if not path.exists():
         return None
     about: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {}).get(_METADATA, b"{}"))
     if about.get("runtime") != runtime:
         raise RunFolderError(f"{path}: not of `fairlane lab publish`: it does not say what was run")
-    return RunFolder(data, summary_of(read_rows(path), definition, about), prefix)
+    return RunFolder(data, summary_of(read_rows(path), definition, about), path.name.removesuffix("runs.parquet"))
+
+
+def runs_file(data: Path, definition: Definition, runtime: str) -> Path:
+    """Where an archive has, or would have, an experiment's runs."""
+    return data / f"{definition.experiment.name}.{runtime}.runs.parquet"
 
 
 def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
     """Whether archived runs are of other points, or of points that are run otherwise now; what is asked of them may have changed."""
-    path = data / f"{definition.experiment.name}.{run.runtime}.runs.parquet"
+    path = runs_file(data, definition, run.runtime)
     if "configuration" not in pq.read_schema(path).names:  # archived before runs said it
         return run.summary["definition_sha256"] != definition.sha256
     rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()

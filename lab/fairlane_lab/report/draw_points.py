@@ -329,7 +329,7 @@ COLOURS = "cividis"
 
 
 def draw_heat(plot: Heat, runs: Sequence[RunFolder], title: str) -> Figure:
-    """Draw a `heat` plot; runtimes one above the other, in one scale of colour."""
+    """Draw a `heat` plot: a field for each runtime and each value of `panel`, in one scale of colour."""
     chosen = {run.runtime: [p for p in run.select(plot.where) if p.get(plot.metric)] for run in runs}
     there = [run for run in runs if chosen[run.runtime]]
     points = [point for run in there for point in chosen[run.runtime]]
@@ -342,13 +342,16 @@ def draw_heat(plot: Heat, runs: Sequence[RunFolder], title: str) -> Figure:
     name = labels.name_of(plot.metric)
     values = [spread.value * name.scale for point in points if (spread := point.get(plot.metric))]
     scale = Normalize(min(values), max(values) if max(values) > min(values) else min(values) + 1)
-    figure, axes = grid(len(there), 1, 0.36 * len(ys) + 0.75)
-    for row, run in enumerate(there):
-        axis = axes[row][0]
-        _field(axis, plot, run, chosen[run.runtime], xs, ys, scale, legend)
-        if len(there) > 1:
-            axis.set_title(mark(run.runtime).label)
-        if row == len(there) - 1:
+    values_of_panel = ordered(p.params.get(plot.panel) for p in points) if plot.panel else [None]
+    columns = min(2, len(values_of_panel))
+    figure, axes = panels(len(there) * len(values_of_panel), columns, 0.36 * len(ys) + 0.75)
+    cells = [(run, panel) for run in there for panel in values_of_panel]
+    for index, (axis, (run, panel)) in enumerate(zip(axes, cells, strict=True)):
+        inside = [p for p in chosen[run.runtime] if plot.panel is None or p.params.get(plot.panel) == panel]
+        _field(axis, plot, run, inside, xs, ys, scale, legend)
+        about = [labels.setting_label(plot.panel, panel)] if plot.panel else []
+        axis.set_title(", ".join(about + [mark(run.runtime).label] * (len(there) > 1)))
+        if index >= len(cells) - columns:
             axis.set_xlabel(labels.axis_label(labels.name_of(plot.x)))
     return finish(figure, legend, f"{title}: {labels.axis_label(name)}" if title else "")
 
@@ -382,7 +385,7 @@ def _field(
             text,
             ha="center",
             va="center",
-            fontsize=8.5 if len(xs) <= 20 else 6.5,
+            fontsize=8.5 if len(xs) <= (8 if plot.panel else 20) else 6.5,
             color=_text_colour(float(scale(shown))),
         )
         if run.paper_values(point, plot.metric):
@@ -392,7 +395,9 @@ def _field(
             legend.last("the paper gives a value for this cell", Patch(fill=False, edgecolor=PALETTE[1], lw=2))
     axis.set_xlim(-0.5, len(xs) - 0.5)
     axis.set_ylim(len(ys) - 0.5, -0.5)
-    axis.set_xticks(range(len(xs)), [labels.value_label(plot.x, x) for x in xs])
+    names = [labels.value_label(plot.x, x) for x in xs]
+    turned = plot.panel is not None and sum(map(len, names)) > 40
+    axis.set_xticks(range(len(xs)), names, rotation=90 if turned else 0)
     axis.set_yticks(range(len(ys)), [labels.value_label(plot.y, y) for y in ys])
     axis.tick_params(length=0)
     axis.grid(visible=False)

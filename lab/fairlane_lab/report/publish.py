@@ -18,6 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names, load
+from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import archived_runtimes, digest, is_stale, open_archived
 from fairlane_lab.report.page import Section, make_section, runtime_label
@@ -27,7 +28,7 @@ from fairlane_lab.report.style import RC
 from fairlane_lab.report.verdict_table import ExpectedBound, Outcome, group_by_text
 
 PLOTS = "plots"
-DATA = "data"
+DATA = RESULTS_DATA.name
 DECIDING_RUNS = 6
 """With fewer no median has an interval of 95 %."""
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether archived runs would come out the same today: one run of each point is made again and compared, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from fairlane_lab.definition import Definition, Selection, expand
+from fairlane_lab.definition.judging import Runtime
+from fairlane_lab.known import finite_or_none
+from fairlane_lab.report.archive import is_stale, open_archived, runs_file
+from fairlane_lab.results.rows import make_rows
+from fairlane_lab.results.summary import read_rows
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.runners import Executor, Outcome
+
+TOLD = ("experiment", "runtime", "target")
+"""Columns that name a run and are no result of it."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """An experiment's archived runs, and the sample that shows whether they hold."""
+
+    definition: Definition
+    summary: Mapping[str, Any]
+    """As a run folder has it, judged by the experiment's file as it is now."""
+    rows: Mapping[tuple[str, int], Mapping[str, Any]]
+    sample: Sequence[Scenario]
+    """One run of each point: of point i the repeat i modulo the repeats, so that every seed has its turn."""
+
+    def rerun(self, executor: Executor, on_outcome: Callable[[Outcome], None]) -> list[str]:
+        """Run the sample; returns what differs, a line each: none where the archive is what would be run today."""
+        differences: list[str] = []
+
+        def compare(outcome: Outcome) -> None:
+            differences.extend(self._differences(outcome))
+            on_outcome(outcome)
+
+        executor(self.sample, compare)
+        return sorted(differences)
+
+    def _differences(self, outcome: Outcome) -> list[str]:
+        scenario = outcome.scenario
+        where = f"{scenario.point}, run {scenario.repeat}"
+        if outcome.result is None:
+            return [f"{where}: {outcome.failure.error if outcome.failure else 'no result'}"]
+        now = make_rows(scenario, outcome.result, "", "").runs[0]
+        then = self.rows[scenario.point, scenario.repeat]
+        for name, value in then.items():
+            if name not in TOLD and value is not None and finite_or_none(now.get(name)) != value:
+                return [f"{where}: {name} is {now.get(name)}, archived is {value}"]
+        return []
+
+
+def find_archived(data: Path, definition: Definition, runtime: str) -> Archived | None:
+    """The archive's runs of an experiment; None without any, and where its file asks for other points or runs them otherwise now.
+
+    Raises RunFolderError for a damaged archive.
+    """
+    run = open_archived(data, definition, runtime)
+    if run is None or is_stale(data, definition, run):
+        return None
+    rows = {(row["point"], row["repeat"]): row for row in read_rows(runs_file(data, definition, runtime))}
+    repeats = 1 + max(repeat for _, repeat in rows)
+    selection = Selection(runtime=cast("Runtime", runtime), seed=run.summary["seed"], repeats=repeats)
+    places = {point: place for place, point in enumerate(dict.fromkeys(point for point, _ in rows))}
+    sample = [each for each in expand(definition, selection) if each.repeat == places[each.point] % repeats]
+    return Archived(definition, run.summary, rows, sample)

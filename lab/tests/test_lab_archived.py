@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane lab run --archived`: archived runs are judged where a sample of them comes out the same; and a sample of docs/results does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fairlane_lab.cli import app
+from fairlane_lab.cli.running import RUNNERS
+from fairlane_lab.definition import load
+from fairlane_lab.estimates import cost
+from fairlane_lab.paths import RESULTS_DATA
+from fairlane_lab.report.archive import archive_run
+from fairlane_lab.report.archived import find_archived
+from fairlane_lab.sweep.runners import SIM, local_executor
+from test_lab_definition import FILE
+from typer.testing import CliRunner
+
+IN_SIM = sorted(path.name.split(".")[0] for path in RESULTS_DATA.glob("*.sim.runs.parquet"))
+LARGEST_COST = 500_000
+"""Of a run that `make test` makes again: some seconds."""
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["run", *arguments, "--jobs", "1"])
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An experiment's file with archived runs of a made-up runner."""
+    monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:run")
+    monkeypatch.setattr("fairlane_lab.cli.running.RESULTS_DATA", tmp_path / "data")
+    path = tmp_path / "small.toml"
+    path.write_text(FILE)
+    run(str(path), "--results", str(tmp_path / "first"), "--no-plots")
+    archive_run(tmp_path / "first" / "small" / "latest", tmp_path / "data")
+    return str(path)
+
+
+def test_where_a_sample_is_the_same_the_archive_is_judged_and_nothing_else_is_run(small: str, tmp_path: Path) -> None:
+    code, said = run(small, "--archived", "--results", str(tmp_path / "again"))
+    assert code == 0, said
+    assert "6 of 6 runs that were made again are the archive's" in said
+    assert "something · slow/threshold=6: " in said
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize(
+    ("runner", "says"), [("other", ", archived is "), ("fails", "run 1: this machine stood still")]
+)
+def test_where_a_sample_differs_everything_is_run(
+    runner: str, says: str, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RUNNERS, "sim", f"lab_fake_runners:{runner}")
+    _, said = run(small, "--archived", "--no-plots", "--results", str(tmp_path / "again"))
+    assert "6 of 6" not in said
+    assert says in said
+    assert (tmp_path / "again" / "small" / "latest" / "runs.parquet").exists()
+
+
+def test_a_file_that_runs_otherwise_now_is_run(small: str, tmp_path: Path) -> None:
+    Path(small).write_text(FILE.replace("duration_s = 20", "duration_s = 21"))
+    _, said = run(small, "--archived", "--no-plots", "--results", str(tmp_path / "again"))
+    assert "the archive's" not in said
+    assert (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("option", [["--quick"], ["--repeats", "3"], ["--seed", "2"], ["--runtime", "mininet"]])
+def test_what_no_archive_has_is_refused(option: list[str], small: str) -> None:
+    code, said = run(small, "--archived", *option)
+    assert code == 2
+    assert "--archived: " in said
+
+
+@pytest.mark.parametrize("name", IN_SIM)
+def test_a_run_of_docs_results_comes_out_the_same(name: str) -> None:
+    """The short form of `fairlane lab run all --archived --check`: of each experiment the smallest run of the sample."""
+    found = find_archived(RESULTS_DATA, load(name), "sim")
+    if found is None:
+        pytest.skip("was measured before its file changed")
+    least = min(found.sample, key=cost)
+    if cost(least) > LARGEST_COST:
+        pytest.skip(f"its smallest run is of {cost(least):.0f} packets")
+    differences = found.rerun(
+        lambda _sample, on_outcome: local_executor(SIM)([least], on_outcome), lambda _outcome: None
+    )
+    assert differences == []
