@@ -357,6 +357,14 @@ _VARIANTS = _table(
         sysctls=MODERN_SYSCTLS,
     ),
     Variant(
+        name="bic-linux",
+        header="bic_linux",
+        builtin="bic",
+        paper="Xu, Harfoush, Rhee, INFOCOM 2004; Linux tcp_bic, where the kernel has it",
+        is_not="the paper's in: beta 0.2, S_max 16, a quarter of the way to W_max for half of it (cc/bic_linux.h)",
+        sysctls=MODERN_SYSCTLS,
+    ),
+    Variant(
         name="dctcp",
         header="dctcp",
         paper="RFC 8257",
