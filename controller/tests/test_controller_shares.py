@@ -194,6 +194,18 @@ def test_an_idle_line_without_a_refusal_is_the_senders_own() -> None:
     assert tuner.last["a"].exact_packets == pytest.approx(MODEL)
 
 
+@pytest.mark.parametrize(("packets", "below"), [(250, True), (150, False)])
+def test_only_on_a_line_that_is_used_a_flow_is_held_down(packets: int, below: bool) -> None:
+    tuner = ShareTuner[str]()
+    for second in range(40):
+        counts = {"a": counted(packets * 2 // 3 * second), "b": counted(packets // 3 * second)}
+        tuner.observe(float(second), counts, 40.0, 500, line_bps=LINK_BPS)
+    assert (tuner.last["a"].exact_packets < 5.0) is below, (
+        "by what it gets too much, not only by what all have in common"
+    )
+    assert tuner.last["b"].exact_packets > 40.0
+
+
 def test_an_outage_teaches_nothing() -> None:
     tuner = ShareTuner[str]()
     before: dict[str, int] | None = None

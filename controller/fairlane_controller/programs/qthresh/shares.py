@@ -14,7 +14,7 @@ A flow above its share gets a smaller threshold until it is held there; the sum 
 drives to zero, is what fairness over a run measures. What all z_i have in common says nothing about shares and goes to
 0 by itself (k_c), so (9) stays the measure of the whole queue; c lifts it where (9) is too small for the line: u is the
 line's utilisation, U what it should be at least. No more than m counts of one period's idleness: a host that stood still
-for a moment says nothing about thresholds.
+for a moment says nothing about thresholds. Below `idle_utilisation` no z_i falls because of its e_i.
 
 Shares are max-min: f is the mean over the flows that want it. A flow that is young, or gets less than `elastic_ratio`
 of f (an interactive one, a short transfer), asks for no more than it has; it has its threshold by (9) and counts for
@@ -60,15 +60,18 @@ class ShareOptions:
     "k_p."
     common_per_s: float = 0.1
     "k_c."
-    low_factor: float = 0.25
+    low_factor: float = 1 / 16
     high_factor: float = 4.0
-    "A flow's threshold stays between these multiples of (9)."
+    """A flow's threshold stays between these multiples of (9). The lower one is for paths that hold tens of packets of each flow: there (9) is tens of packets,
+    and beside Vegas, which keeps three waiting at most, Reno needs as few."""
     utilisation: float = 0.98
     "U."
     utilisation_per_s: float = 2.0
     "k_u."
     utilisation_missing_max: float = 0.03
     "m."
+    idle_utilisation: float = 0.9
+    "Below this no flow's threshold falls: on a line that idles nobody takes another one's share."
     utilisation_over_s: float = 3.0
     "u is a mean over about this time: the queue's own movement is no idle line."
     max_common_factor: float = 1.5
@@ -228,12 +231,16 @@ class ShareTuner(Generic[Flow]):
         options = self.options
         low, high = math.log(options.low_factor), math.log(options.high_factor)
         common = sum(self._states[flow].log_factor for flow in errors) / len(errors)
+        idles = self.utilisation is not None and self.utilisation < options.idle_utilisation
         for flow, state in self._states.items():
             error = errors.get(flow)
             if error is None:
                 step = -options.common_per_s * state.log_factor
             else:
-                step = -options.integral_per_s * min(max(error, -1.0), 1.0) - options.common_per_s * common
+                step = (
+                    -options.integral_per_s * min(max(error, -1.0), 0.0 if idles else 1.0)
+                    - options.common_per_s * common
+                )
             state.log_factor = min(max(state.log_factor + step * elapsed_s, low), high)
 
     def _decide(self, flow: Flow, rate_bps: float, error: float, model_packets: float, capacity_packets: int) -> Share:
