@@ -20,7 +20,7 @@ TYPICAL_FILE_BPS = 1_000_000
 """Where a file's path is not known."""
 KERNEL_COST_PER_S = 13_000
 """The same with real hosts, whose kernel has to work as well."""
-SIM_COST_PER_S = 70_000
+SIM_COST_PER_S = 250_000
 """What one core simulates in a second of wall time, in units of `cost` (packets of the bottleneck)."""
 MININET_RUN_S = 4.0
 """What a real run costs beside its duration."""

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.timed
 
 DEADLINE_S = 120.0
 SHORT = ("--set", "duration_s=5", "--set", "warmup_s=3")
+ONE_LINK = ("--set", "case=2M-2ms")
 DRIVER = """
 from fairlane_lab.results import store
 store.BATCH_S = 0.0  # each result on the disk at once, so that the test sees it
@@ -96,7 +97,7 @@ def test_a_signal_leaves_a_partial_result_that_can_be_used(
     driver: Path, tmp_path: Path, number: signal.Signals, code: int, jobs: str
 ) -> None:
     results = tmp_path / "r"
-    command = ("run", "qthresh-fig9", "--repeats", "2000", *SHORT, "--jobs", jobs, "--no-plots")
+    command = ("run", "qthresh-fig9", "--repeats", "2000", *ONE_LINK, *SHORT, "--jobs", jobs, "--no-plots")
     ended, said = interrupted(driver, results, number, *command, "--results", str(results))
     assert (ended, said.strip()) == (code, "interrupted: what was measured until then is kept")
     folder = (results / "qthresh-fig9" / "latest").resolve()
@@ -113,7 +114,7 @@ def test_a_signal_leaves_a_partial_result_that_can_be_used(
 
 def test_an_interrupted_sweep_goes_on_and_ends_with_the_same_bytes(driver: Path, tmp_path: Path) -> None:
     folder, whole = tmp_path / "sweep", tmp_path / "whole"
-    command = ("sweep", "qthresh-fig9", "--repeats", "40", *SHORT, "--workers", "1", "--folder", str(folder))
+    command = ("sweep", "qthresh-fig9", "--repeats", "40", *ONE_LINK, *SHORT, "--workers", "1", "--folder", str(folder))
     ended, said = interrupted(driver, folder, signal.SIGINT, *command)
     assert ended == 130
     assert "what was measured until then is kept" in said
@@ -121,7 +122,7 @@ def test_an_interrupted_sweep_goes_on_and_ends_with_the_same_bytes(driver: Path,
     assert 0 < before["runs"] < 40
     assert f"{before['runs']} runs were there already" in lab(*command)
     assert summary_of(folder)["complete"]
-    selection = Selection(repeats=40, values={"duration_s": (5,), "warmup_s": (3,)})
+    selection = Selection(repeats=40, values={"case": ("2M-2ms",), "duration_s": (5,), "warmup_s": (3,)})
     run_campaign(Campaign(load("qthresh-fig9"), selection, whole), local_executor(SIM))
     same_bytes([folder, whole])
 

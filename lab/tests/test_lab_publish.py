@@ -86,6 +86,10 @@ def test_an_archive_is_stale_when_the_runs_would_be_others_not_when_more_is_aske
         return is_stale(tmp_path, definition, found)
 
     assert not stale('title = "', 'title = "Again: ')
+    assert not stale("[topology]", '[[cases]]\nlabel = "new"\nrate_bps = 1\ndelay_ms = 1\n\n[topology]'), (
+        "a part of the points"
+    )
+    assert stale("rate_bps = 512_000", "rate_bps = 513_000")
     assert stale("duration_s = ", "duration_s = 1")
 
 

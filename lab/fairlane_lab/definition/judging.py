@@ -70,12 +70,12 @@ class Relative(Strict):
 
 
 class Note(Strict):
-    """Where a difference from the paper, or of Mininet from sim, comes from; without `share` a remark on the experiment."""
+    """Where a difference from the paper, or between runtimes, comes from; without `share` a remark on the experiment."""
 
     text: str
     """The cause and its measured effect."""
-    against: Literal["paper", "sim"] = "paper"
-    """What is differed from: the paper, or (by Mininet) the simulator."""
+    against: Literal["paper", "sim", "kernel"] = "paper"
+    """What is differed from: the paper, the simulator (by real Linux), or Linux in virtual time (by Mininet)."""
     where: Where = Field(default_factory=dict)
     """Parameters; also `runtime`."""
     metrics: tuple[str, ...] = ()

@@ -76,14 +76,14 @@ def runs_file(data: Path, definition: Definition, runtime: str) -> Path:
 
 
 def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
-    """Whether archived runs are of other points, or of points that are run otherwise now; what is asked of them may have changed."""
+    """Whether archived runs are of points that are no more, or are run otherwise now; what is asked of them may have changed, and they may be a part of the points."""
     path = runs_file(data, definition, run.runtime)
     if "configuration" not in pq.read_schema(path).names:  # archived before runs said it
         return run.summary["definition_sha256"] != definition.sha256
     rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()
     selection = Selection(runtime=cast("Runtime", run.runtime), seed=run.summary["seed"], repeats=1)
     now = {scenario.point: scenario.configuration for scenario in expand(definition, selection)}
-    return dict(zip(rows["point"], rows["configuration"], strict=True)) != now
+    return not dict(zip(rows["point"], rows["configuration"], strict=True)).items() <= now.items()
 
 
 def archived_runtimes(data: Path, name: str) -> list[str]:

@@ -57,7 +57,7 @@ class Archived:
 
 
 def find_archived(data: Path, definition: Definition, runtime: str) -> Archived | None:
-    """The archive's runs of an experiment; None without any, and where its file asks for other points or runs them otherwise now.
+    """The archive's runs of an experiment; None without any, and where its file asks for other or more points, or runs them otherwise now.
 
     Raises RunFolderError for a damaged archive.
     """
@@ -68,5 +68,8 @@ def find_archived(data: Path, definition: Definition, runtime: str) -> Archived 
     repeats = 1 + max(repeat for _, repeat in rows)
     selection = Selection(runtime=cast("Runtime", runtime), seed=run.summary["seed"], repeats=repeats)
     places = {point: place for place, point in enumerate(dict.fromkeys(point for point, _ in rows))}
-    sample = [each for each in expand(definition, selection) if each.repeat == places[each.point] % repeats]
+    scenarios = expand(definition, selection)
+    if any(each.point not in places for each in scenarios):
+        return None
+    sample = [each for each in scenarios if each.repeat == places[each.point] % repeats]
     return Archived(definition, run.summary, rows, sample)

@@ -66,7 +66,7 @@ class Legend:
         for runtime in runtimes if len(runtimes) > 1 else ():
             style = mark(runtime)
             if bars:
-                self.patch(style.label, PALE, "" if style.filled else "////")
+                self.patch(style.label, PALE, style.hatch)
             else:
                 self.line(style.label, MUTED, "o", style.linestyle, style.filled)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every difference of more than 10 % between paper, sim and Mininet (2 % of a Jain index from the paper's), with a line that gives its cause, or says that it is unknown.
+"""Every difference of more than 10 % between paper, sim, kernel and Mininet (2 % of a Jain index from the paper's), with a line that gives its cause, or says that it is unknown.
 
 A note of the experiment explains a difference when it is `against` the same reference, its `where` and `metrics` match, and the
 difference lies in its `share`. A note without a share is a remark and explains nothing.
@@ -41,7 +41,7 @@ class Line:
     measured: str
     """Runtime that was measured."""
     against: str
-    """`paper`, another source of the paper's numbers, or `sim`."""
+    """`paper`, another source of the paper's numbers, `sim` or `kernel`."""
     notes: tuple[str, ...]
     """Texts of the notes that explain it."""
     partly: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def find_differences(pair: Pair, metrics: list[str]) -> list[Line]:
 
 
 def fitting_notes(notes: Sequence[Note], point: Point, metric: str, runtime: str, against: str) -> list[Note]:
-    """Notes on a difference of `metric` at a point measured in `runtime` from `against` (`paper` or `sim`), of whatever size."""
+    """Notes on a difference of `metric` at a point measured in `runtime` from `against` (`paper`, `sim` or `kernel`), of whatever size."""
     params = {**point.params, "runtime": runtime}
     return [
         note

@@ -111,7 +111,7 @@ def _draw_bar(axis: Axes, bar: _Bar, width: float, scale: float, style: Mark, le
         spread.value * scale,
         width * 0.9,
         color=bar.colour,
-        hatch=None if style.filled else "////",
+        hatch=style.hatch or None,
         edgecolor=bar.colour if style.filled else "white",
         linewidth=0,
     )

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from fairlane_lab.report.page import Section, make_section, runtime_label
 from fairlane_lab.report.pairing import Pair
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import RC
-from fairlane_lab.report.verdict_table import ExpectedBound, Outcome, group_by_text
+from fairlane_lab.report.verdict_table import ExpectedBound, Outcome
 
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
@@ -91,9 +91,21 @@ class Page:
                 if outcome.state != "not asked":
                     yield Judged(self.name, asked, runtime, outcome, whys.get(asked.text, ""))
 
+    def sentences(self) -> list[list[Judged]]:
+        """The bounds of each sentence in each runtime."""
+        return group_by_sentence(self.judged())
+
     def count(self, state: str, runtime: str | None = None) -> int:
         """Bounds with a state (in a runtime)."""
         return sum(each.outcome.state == state and runtime in (None, each.runtime) for each in self.judged())
+
+
+def group_by_sentence(judged: Iterable[Judged]) -> list[list[Judged]]:
+    """What one sentence asks in one runtime together, in the order of its points."""
+    found: dict[tuple[str, str, str, str], list[Judged]] = {}
+    for each in judged:
+        found.setdefault((each.experiment, each.asked.text, each.asked.bound, each.runtime), []).append(each)
+    return list(found.values())
 
 
 def make_pages(
@@ -221,7 +233,7 @@ def _environment() -> Environment:
         "runtime": runtime_label,
         "cell": _cell,
         "words": _words,
-        "group_by_text": group_by_text,
+        "sentences": group_by_sentence,
         "number": labels.number,
     }
     environment.filters.update(filters)

@@ -83,15 +83,19 @@ class Mark:
     """How a runtime shows: in lines, points and bars."""
 
     linestyle: str | tuple[int, tuple[float, float]]
-    filled: bool
-    """Filled markers and plain bars, or hollow markers and hatched bars."""
+    hatch: str
+    """Of its bars; empty: plain bars and filled markers, else hollow markers."""
     label: str
+
+    @property
+    def filled(self) -> bool:
+        return not self.hatch
 
 
 MARKS = {
-    "sim": Mark("-", True, "sim"),
-    "kernel": Mark((0, (1, 1)), False, "kernel"),
-    "mininet": Mark((0, (4, 1.8)), False, "Mininet"),
+    "sim": Mark("-", "", "sim"),
+    "kernel": Mark((0, (1, 1)), "..", "kernel"),
+    "mininet": Mark((0, (4, 1.8)), "////", "Mininet"),
 }
 MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<")
 PAPER_MARKERS = ("*", "p", "d", "8")
@@ -99,8 +103,8 @@ PAPER_MARKERS = ("*", "p", "d", "8")
 
 def mark(runtime: str, among: int = 2) -> Mark:
     """The mark of a runtime in a picture of `among` runtimes; a lone one, or an unknown one, looks like `sim` under its own name."""
-    found = MARKS.get(runtime, Mark("-", True, runtime))
-    return found if among > 1 else Mark("-", True, found.label)
+    found = MARKS.get(runtime, Mark("-", "", runtime))
+    return found if among > 1 else Mark("-", "", found.label)
 
 
 def colours(values: Iterable[str]) -> dict[str, str]:
