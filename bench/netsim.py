@@ -24,7 +24,6 @@ PAPER_AIM_S = 60.0
 PAPER = (
     "qthresh-table1",
     "qthresh-table2",
-    "qthresh-fig2",
     "qthresh-fig3",
     "qthresh-fig6",
     "qthresh-fig9",
