@@ -116,8 +116,8 @@ def test_publish_moves_latest_to_the_newest_run(tmp_path: Path) -> None:
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n{"a": 2}\n{"a"')
-    assert results.read_lines(path) == [{"a": 1}, {"a": 2}]
-    assert results.read_lines(tmp_path / "absent") == []
+    assert list(results.read_lines(path)) == [{"a": 1}, {"a": 2}]
+    assert list(results.read_lines(tmp_path / "absent")) == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.strict import Between
 from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics
 from fairlane_lab.results.slowdown import slowdown_metrics, with_slowdowns
 from fairlane_lab.results.statistics import aggregate, coverage, holm
@@ -117,7 +118,8 @@ def test_what_runners_know_is_told_once_or_as_various() -> None:
 def fill(folder: Path, runs: list[tuple[str, int]], batch: int = 100) -> Store:
     store = Store(folder, ["b", "a"])
     for number, (point, repeat) in enumerate(runs):
-        store.add(make_rows(scenario(point, repeat), result(1e6 + repeat), "sim", "embedded"))
+        one = replace(result(1e6 + repeat), events=[{"event": "threshold", "t_s": 1.0}, {"event": "tuned", "t_s": 2.0}])
+        store.add(make_rows(scenario(point, repeat), one, "sim", "embedded"))
         if number % batch == batch - 1:
             store.flush()
     return store
@@ -133,6 +135,20 @@ def test_the_order_in_which_runs_finish_leaves_no_trace(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "one" / "runs.parquet").to_pylist()
     assert [(row["point"], row["repeat"]) for row in table] == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
     assert not (tmp_path / "one" / "parts").exists()
+
+
+def test_more_parts_than_are_open_together_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [(point, repeat) for repeat in range(10) for point in ("a", "b")]
+    fill(tmp_path / "one", runs).merge()
+    monkeypatch.setattr("fairlane_lab.results.store.MERGED_AT_ONCE", 3)
+    store = fill(tmp_path / "two", runs, batch=1)
+    fill(tmp_path / "two", runs[:2], batch=1)  # as after a death between a merge of parts and their removal
+    store.merge()
+    for name in ("runs.parquet", "flows.parquet", "events.jsonl"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert [(event["point"], event["repeat"]) for event in read_lines(tmp_path / "two" / "events.jsonl")] == [
+        (point, repeat) for point in ("b", "a") for repeat in range(10) for _ in range(2)
+    ]
 
 
 def test_batches_appear_whole_and_are_taken_up_again(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ class RunFolder:
     @cached_property
     def events(self) -> list[dict[str, Any]]:
         """The controller's events of all runs."""
-        return read_lines(self.path / f"{self.prefix}events.jsonl")
+        return list(read_lines(self.path / f"{self.prefix}events.jsonl"))
 
     def select(self, where: Where) -> list[Point]:
         """Points whose parameters satisfy `where` (which may also name the runtime)."""

@@ -7,6 +7,7 @@ A run folder is complete in itself: plots and tables are made from it, later and
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -61,16 +62,15 @@ def newest_folder(experiment: str, root: Path | None = None, runtime: str | None
     return max(found)[1] if found else None
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Objects of a JSON-lines file; a last line that was cut off is left out, a missing file is empty."""
     if not path.exists():
-        return []
-    found: list[dict[str, Any]] = []
-    for line in path.read_text().splitlines():
-        try:
-            event: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(event, dict):
-            found.append(cast("dict[str, Any]", event))
-    return found
+        return
+    with path.open() as file:
+        for line in file:
+            try:
+                event: Any = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(event, dict):
+                yield cast("dict[str, Any]", event)

@@ -14,16 +14,19 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.results import tables
-from fairlane_lab.results.folder import read_lines
-from fairlane_lab.results.rows import Row, RunRows, natural
+from fairlane_lab.results.rows import RunRows, natural
 
 BATCH_RUNS = 256
 BATCH_S = 5.0
+MERGED_AT_ONCE = 64
+"""Parts that are open together: of each, some thousand rows are in memory."""
+EVENTS = "events.jsonl"
 
 
 class Store:
@@ -48,23 +51,16 @@ class Store:
         self._flushed_s = time.monotonic()
         if not self._waiting:
             return
-        self._parts.mkdir(parents=True, exist_ok=True)
-        number = 1 + max((int(part.name) for part in self._part_folders()), default=0)
-        draft = self._parts / f".{number:05d}-{os.getpid()}"
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir()
         place = self._order({str(run.runs[0]["point"]) for run in self._waiting})
         self._waiting.sort(
             key=lambda run: (place[run.runs[0]["point"]], run.runs[0]["repeat"])
         )  # as `merge` wants them
-        for name in tables.TABLES:
-            rows = [row for run in self._waiting for row in getattr(run, name)]
-            if rows:
-                tables.write(draft / f"{name}.parquet", tables.to_table(name, rows))
-        events = [event for run in self._waiting for event in run.events]
-        if events:
-            tables.write_lines(draft / "events.jsonl", events)
-        draft.replace(self._parts / f"{number:05d}")
+        with self._new_part() as draft:
+            for name in tables.TABLES:
+                rows = [row for run in self._waiting for row in getattr(run, name)]
+                if rows:
+                    tables.write(draft / f"{name}.parquet", tables.to_table(name, rows))
+            tables.write_lines(draft / EVENTS, (event for run in self._waiting for event in run.events))
         self._waiting = []
 
     def finished_runs(self) -> set[tuple[str, int]]:
@@ -77,29 +73,42 @@ class Store:
     def merge(self) -> None:
         """Write what waits, and make one sorted table of each kind from all that there is."""
         self.flush()
-        seen = tables.keys_of(self.folder / "runs.parquet")
-        parts: list[tuple[Path, set[tuple[str, int]]]] = []
-        kept = [(self.folder, set(seen))]
-        for part in self._part_folders():
-            new = tables.keys_of(part / "runs.parquet") - seen
-            seen |= new
-            parts.append((part, new))
-        order = self._order({point for point, _ in seen})
-        for name in (*(name for name in tables.TABLES if name != "runs"), "runs"):  # runs last: it says what is done
-            if name == "runs":
-                self._merge_events([*kept, *parts], order)
-            file = f"{name}.parquet"
-            sources = [(folder / file, wanted) for folder, wanted in (*kept, *parts)]
-            tables.merge_runs(name, sources, order, self.folder / file, tuple(PARAMETERS))
+        while len(parts := self._part_folders()) > MERGED_AT_ONCE:
+            self._merge_parts(parts[:MERGED_AT_ONCE])
+        self._merge_into(self.folder, [self.folder, *parts])
         shutil.rmtree(self._parts, ignore_errors=True)
 
-    def _merge_events(self, sources: Sequence[tuple[Path, set[tuple[str, int]]]], order: Mapping[str, int]) -> None:
-        events: list[Row] = []
-        for folder, wanted in sources:
-            lines = read_lines(folder / "events.jsonl")
-            events += [event for event in lines if (event["point"], event["repeat"]) in wanted]
-        events.sort(key=lambda event: (order[event["point"]], event["repeat"]))  # stable: a run's events stay in order
-        tables.write_lines(self.folder / "events.jsonl", events)
+    def _merge_parts(self, parts: Sequence[Path]) -> None:
+        """Make one part of several. Killed on the way: a run stands in two parts, and counts once."""
+        with self._new_part() as draft:
+            self._merge_into(draft, parts)
+        for part in parts:
+            shutil.rmtree(part)
+
+    def _merge_into(self, out: Path, folders: Sequence[Path]) -> None:
+        """Write the tables of all runs in `folders`, each once, into `out`, which may be one of them."""
+        seen: set[tables.RunKey] = set()
+        sources: list[tuple[Path, set[tables.RunKey]]] = []
+        for folder in folders:
+            new = tables.keys_of(folder / "runs.parquet") - seen
+            seen |= new
+            sources.append((folder, new))
+        order = self._order({point for point, _ in seen})
+        tables.merge_lines([(folder / EVENTS, wanted) for folder, wanted in sources], order, out / EVENTS)
+        for name in (*(name for name in tables.TABLES if name != "runs"), "runs"):  # runs last: it says what is done
+            file = f"{name}.parquet"
+            files = [(folder / file, wanted) for folder, wanted in sources]
+            tables.merge_runs(name, files, order, out / file, tuple(PARAMETERS))
+
+    @contextmanager
+    def _new_part(self) -> Generator[Path]:
+        """A folder that becomes the next part, whole, when the block ends without an error."""
+        number = 1 + max((int(part.name) for part in self._part_folders()), default=0)
+        draft = self._parts / f".{number:05d}-{os.getpid()}"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        yield draft
+        draft.replace(self._parts / f"{number:05d}")
 
     def _order(self, points: set[str]) -> dict[str, int]:
         known = [point for point in self._points if point in points]

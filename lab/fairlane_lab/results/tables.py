@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from fairlane_lab.definition.names import column_kind
 from fairlane_lab.known import finite_or_none
+from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.rows import KEY, Row
 
 TABLES: Mapping[str, tuple[str, ...]] = {
@@ -93,7 +94,11 @@ def keys_of(path: Path) -> set[RunKey]:
 
 def _keys_in(path: Path) -> list[RunKey]:
     """The runs in a file, in its order."""
-    return list(dict.fromkeys(run_keys(pq.read_table(path, columns=["point", "repeat"]))))
+    found: dict[RunKey, None] = {}
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(READ_ROWS, columns=["point", "repeat"]):
+            found |= dict.fromkeys(run_keys(pa.Table.from_batches([batch])))
+    return list(found)
 
 
 def merge_runs(
@@ -171,5 +176,22 @@ def sorted_columns(name: str, table: pa.Table, params: Sequence[str]) -> pa.Tabl
 def write_lines(path: Path, rows: Iterable[Row]) -> None:
     """Write a JSON-lines file whole or not at all."""
     draft = path.with_name(f".{path.name}.new")
-    draft.write_text("".join(json.dumps(row, sort_keys=False, default=str) + "\n" for row in rows))
+    with draft.open("w") as file:
+        file.writelines(json.dumps(row, sort_keys=False, default=str) + "\n" for row in rows)
     draft.replace(path)
+
+
+def merge_lines(sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path) -> None:
+    """`merge_runs` for JSON-lines files; a run's lines stay in their order."""
+
+    def place(row: Row) -> RunPlace:
+        return order[row["point"]], row["repeat"]
+
+    def stream(path: Path, wanted: set[RunKey]) -> Iterable[Row]:
+        def rows() -> Iterator[Row]:
+            return (row for row in read_lines(path) if (row["point"], row["repeat"]) in wanted)
+
+        places = [key for key, _ in itertools.groupby(map(place, rows()))]
+        return rows() if places == sorted(places) else sorted(rows(), key=place)
+
+    write_lines(out, heapq.merge(*(stream(path, wanted) for path, wanted in sources), key=place))
