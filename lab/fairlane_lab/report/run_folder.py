@@ -123,6 +123,13 @@ class RunFolder:
         return self.summary.get("metadata", {})
 
     @property
+    def kernel(self) -> str:
+        """The kernel whose TCP the hosts had: the machine's, or the one in virtual time; the simulator has none of its own and shows the machine's."""
+        linux = self.summary.get("about", {}).get("linux", {})
+        one = linux.get("various", [linux])[0]  # of several points: their flows differ, not their kernel
+        return str(one.get("package") or self.metadata.get("kernel", ""))
+
+    @property
     def complete(self) -> bool:
         """Whether every run that was asked for is in the folder."""
         return bool(self.summary.get("complete", True))
