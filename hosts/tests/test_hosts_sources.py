@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The applications beside greedy flows: web, transfer, on/off, interactive, datagrams; over loopback, no root."""
+"""The applications beside greedy flows: web, transfer, on/off, interactive, video, datagrams; over loopback, no root."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fairlane_hosts.traffic.options import SendOptions, SinkOptions
 from fairlane_hosts.traffic.records import read_records, read_summary
 from fairlane_hosts.traffic.transfers import WebOptions
 from fairlane_hosts.traffic.udp import UdpOptions
+from fairlane_hosts.traffic.video import VideoOptions
 from hosts_bed import finish
 from steady import void_when_stalled
 from test_hosts_traffic import start_sink, tool
@@ -131,6 +133,24 @@ def test_each_message_of_an_interactive_source_is_timed(tmp_path: Path) -> None:
     assert [c["bytes"] for c in read_summary(tmp_path / "sink")["connections"]] == [33_000]
 
 
+@void_when_stalled
+def test_a_video_asks_for_more_as_its_buffer_fills_and_waits_when_it_is_full(tmp_path: Path) -> None:
+    sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"))
+    ladder = "8000,80000,8000000"
+    words = ["--to", to, "--seconds", "2.15", "--bitrates-bps", ladder, "--segment-s", "0.1", "--buffer-s", "1"]
+    words += ["--reservoir-s", "0.2", "--cushion-s", "0.6"]
+    finish(tool("video", *words, *LINUX, "--out", str(tmp_path / "out")), 20)
+    end(sink)
+    found = transfers(tmp_path / "out")
+    sizes = [t["bytes"] for t in found]
+    assert sizes[:3] == [100, 100, 100]
+    assert sizes[-10:] == [100_000] * 10
+    assert sizes == sorted(sizes)
+    gaps = [(after["start_ns"] - before["start_ns"]) / 1e9 for before, after in pairwise(found)]
+    assert sum(gaps[-10:]) == pytest.approx(1.0, abs=0.01)  # one for each that was played
+    assert [c["bytes"] for c in read_summary(tmp_path / "sink")["connections"]] == [sum(sizes)]
+
+
 def test_datagrams_leave_at_their_rate(tmp_path: Path) -> None:
     sink, to = start_sink(tmp_path, "--out", str(tmp_path / "sink"), "--udp")
     words = ["--to", to, "--seconds", "1", "--rate-bps", "400000", "--payload", "500", "--out", str(tmp_path / "out")]
@@ -150,6 +170,8 @@ SEND = SendOptions("127.0.0.1", 5001, seconds=1.0)
         (lambda: OnOffOptions(SEND, 0.0, 1.0).check(), r"--on-s 0 is out of range: 0\.001 to 86400"),
         (lambda: OnOffOptions(SEND, 1, 1, "uniform").check(), "'uniform' is not one of fixed, exponential, pareto"),
         (lambda: OnOffOptions(SEND, 1, 1, "pareto", 1.0).check(), r"--shape 1 is out of range: above 1"),
+        (lambda: VideoOptions(SEND, (2000, 1000), 1, 9, 1, 1).check(), "--bitrates-bps 2000,1000 is not two or more"),
+        (lambda: VideoOptions(SEND, (1000, 2000), 1, 3, 1, 2).check(), "--buffer-s 3 is out of range: 4 to"),
         (lambda: WebOptions(5.0, 0).check(1), "--mean-bytes 0 is out of range: 1 to"),
         (lambda: WebOptions(5.0, 10).check(2), "--names has 1 names for 2 flows"),
         (lambda: UdpOptions("127.0.0.1", 1, 1000, 2000, 1.0).check(), "--payload 2000 is out of range: 1 to 1472"),

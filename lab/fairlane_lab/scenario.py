@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from fairlane_lab.run_result import RunError
 
-AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp", "command"]
+AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"]
 Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
 Threshold = int | Literal["model", "auto"]
 FRAME_OVERHEAD_BYTES = 54
@@ -41,6 +41,16 @@ class App:
     max_bytes: int = 0
     distribution: Distribution = "exponential"
     shape: float = 1.2
+    bitrates_bps: tuple[int, ...] = ()
+    """`video`: the ladder, rising."""
+    segment_s: float = 4.0
+    """`video`: play time of a segment; the next one is asked for when the one before is acknowledged and the buffer has room for it."""
+    buffer_s: float = 0.0
+    """`video`: play time that the player holds at most."""
+    reservoir_s: float = 0.0
+    """`video`, BBA-0: with no more than this waiting to be played the lowest rate is asked for …"""
+    cushion_s: float = 0.0
+    """… and with this more the highest; between the two the rate follows a straight line."""
     rate_bps: int = 0
     payload_bytes: int = 0
     command: tuple[str, ...] = ()
@@ -237,14 +247,20 @@ def flows_of(scenario: Scenario, vc: Vc) -> list[Flow]:
     return [flow for flow in scenario.flows if flow.vc == vc.name]
 
 
+def names_of(flow: Flow) -> list[str]:
+    """Names of a flow's connections as results have them."""
+    if flow.connections == 1:
+        return [flow.name]
+    return [f"{flow.name}-{number}" for number in range(1, flow.connections + 1)]
+
+
 def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
     """Names of a VC's flows as results have them: one for each connection."""
-    return [
-        flow.name if flow.connections == 1 else f"{flow.name}-{number}"
-        for flow in flows_of(scenario, vc)
-        for number in range(1, flow.connections + 1)
-    ]
+    return [name for flow in flows_of(scenario, vc) for name in names_of(flow)]
 
+
+VIDEO_TIMES = ("segment", "buffer", "reservoir", "cushion")
+"""The times of a `video`: `segment_s`, …"""
 
 UDP_KINDS = ("cbr_udp",)
 """Kinds of applications without a connection."""

@@ -35,6 +35,7 @@ TABLES: dict[str, dict[str, Sequence[Any]]] = {
     "bcr-fig4": {"loss": (0.001,), "sender": ("newreno", "erto", "bcr")},
     "fasttcp-fig3": {"file_bytes": (5120, 10_240), "sender": ("org", "nss", "mrto")},
     "police-greedy": {**SHORT, "sender": ("org", "nss-32KB"), "control": ("drop-tail", "auto")},
+    "video": {"duration_s": (60,), "warmup_s": (20,), "flows_2": (3,), "control": ("drop-tail", "Qthresh")},
     "gfr-table6": {**GFR, "control": ("WFBA", "threshold WRR", "proposed+ WRR")},
 }
 SENDERS = ("ena-fig10", "bcr-fig4", "fasttcp-fig3", "police-greedy")
@@ -85,7 +86,16 @@ def table(points: Sequence[dict[str, Any]], of_senders: bool = False) -> str:
     """One line a metric and point; rates in whole bit/s, the rest to six digits."""
     lines: list[str] = []
     named = (*METRICS, *OF_SENDERS) if of_senders else METRICS
-    groups = ("goodput", "cwnd", "completion", "vc_ratio[", *(("fair_share_ratio[",) if of_senders else ()))
+    groups = (
+        "goodput",
+        "cwnd",
+        "completion",
+        "played",
+        "stalled",
+        "rate_switches",
+        "vc_ratio[",
+        *(("fair_share_ratio[",) if of_senders else ()),
+    )
     for point in points:
         lines.append(point["point"])
         metrics: dict[str, float] = point["metrics"]

@@ -57,6 +57,18 @@ def _parser() -> argparse.ArgumentParser:
     interactive.add_argument("--bytes", dest="message_bytes", type=int, required=True, help="of a message")
     interactive.add_argument("--interval-s", type=float, required=True, metavar="SECONDS")
 
+    video = ends.add_parser("video", help="a video, segment by segment, at the rates that BBA-0 asks for")
+    _tcp_source(video)
+    ladder = "the ladder, rising, with commas"
+    video.add_argument("--bitrates-bps", type=lambda text: tuple(map(int, _split(text))), required=True, help=ladder)
+    for name, meaning in (
+        ("segment", "play time of a segment"),
+        ("buffer", "play time that the player holds at most"),
+        ("reservoir", "with no more than this the lowest rate"),
+        ("cushion", "with this more the highest"),
+    ):
+        video.add_argument(f"--{name}-s", type=float, required=True, metavar="SECONDS", help=meaning)
+
     udp = ends.add_parser("udp", help="datagrams at a constant rate")
     _source(udp)
     udp.add_argument("--rate-bps", type=int, required=True, help="of payload, each flow")
@@ -155,6 +167,10 @@ def _run_source(arguments: argparse.Namespace) -> Record:
             from .interactive import InteractiveOptions, interactive
 
             return interactive(_make(InteractiveOptions, arguments, send=options))
+        case "video":
+            from .video import VideoOptions, video
+
+            return video(_make(VideoOptions, arguments, send=options))
         case _:
             from .udp import UdpOptions, udp
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from .. import tcpinfo
 from .options import SendOptions, check_range
 from .records import Record, RecordWriter
-from .send import Flow, Sender, run_sender
+from .send import CHUNK, Flow, Sender, run_sender
 from .signals import StopSignal
 
 _SO_TIMESTAMPING = 37
@@ -25,6 +25,8 @@ _IP_RECVERR, _IPV6_RECVERR = 11, 25
 _ORIGIN_TIMESTAMPING, _SCM_TSTAMP_ACK = 4, 2
 _EXTENDED_ERR = struct.Struct("=IBBBBII")
 _ANCILLARY_BYTES = 512
+NEVER_NS = 10**15
+"""So far away is an instant that does not come."""
 
 
 @dataclass(frozen=True)
@@ -44,50 +46,60 @@ class InteractiveOptions:
 @dataclass
 class _Message:
     start_ns: int
+    bytes: int
     end_offset: int
     retransmits: int
 
 
 @dataclass
 class _Talk:
-    """What one flow still has to write, and what is not acknowledged."""
+    """When a flow's next message is asked for, and what is not acknowledged."""
 
     next_ns: int
-    unwritten: int = 0
     asked: int = 0
     waiting: deque[_Message] = field(default_factory=deque[_Message])
 
 
-class _InteractiveSender(Sender):
-    def __init__(self, options: InteractiveOptions, flows: list[Flow], writer: RecordWriter, stop: StopSignal) -> None:
-        super().__init__(options.send, flows, writer, stop)
-        self.interactive = options
+class MessageSender(Sender):
+    """A connection a flow, message by message, the time until each is acknowledged on record. What is asked for when is its heirs'."""
+
+    def __init__(self, options: SendOptions, flows: list[Flow], writer: RecordWriter, stop: StopSignal) -> None:
+        super().__init__(options, flows, writer, stop)
         self._talks = [_Talk(flow.start_ns) for flow in flows]
-        self._message = bytes(options.message_bytes)
         for flow in flows:
             flow.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             wanted = _TX_ACK | _SOFTWARE | _OPT_ID | _OPT_TSONLY
             flow.connection.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, wanted)
 
+    def message(self, flow: Flow, at_ns: int) -> tuple[int, int]:
+        """Bytes of the message that is asked for at an instant, and the instant of the next one."""
+        raise NotImplementedError
+
+    def acknowledged(self, flow: Flow, now_ns: int) -> None:
+        """A message was."""
+
+    def ask_at(self, flow: Flow, at_ns: int) -> None:
+        """Sets the instant of the next message."""
+        self._talks[flow.index].next_ns = at_ns
+
     def next_due_ns(self) -> int:
         return min(talk.next_ns for talk in self._talks)
 
     def start_due(self, now_ns: int) -> None:
-        period_ns = round(self.interactive.interval_s * 1e9)
         for flow, talk in zip(self.flows, self._talks, strict=True):
             while now_ns >= talk.next_ns and flow.finished_ns is None:
-                talk.unwritten += len(self._message)
-                talk.asked += len(self._message)
+                start_ns = talk.next_ns
+                size, talk.next_ns = self.message(flow, start_ns)
+                talk.asked += size
                 retransmits = tcpinfo.read(flow.connection).total_retrans
-                talk.waiting.append(_Message(talk.next_ns, talk.asked, retransmits))
-                talk.next_ns += period_ns
+                talk.waiting.append(_Message(start_ns, size, talk.asked, retransmits))
                 self.write_some(flow)
             if flow.finished_ns is not None:
-                talk.next_ns = time.monotonic_ns() + 10**12
+                talk.next_ns = time.monotonic_ns() + NEVER_NS
 
     def handle(self, flow: Flow, events: int) -> None:
         if events & select.EPOLLERR and not events & (select.EPOLLHUP | select.EPOLLRDHUP):
-            self._acknowledged(flow)
+            self._take_acknowledged(flow)
             if events & select.EPOLLOUT:
                 self.write_some(flow)
             return
@@ -96,37 +108,47 @@ class _InteractiveSender(Sender):
     def write_some(self, flow: Flow) -> None:
         talk = self._talks[flow.index]
         try:
-            while talk.unwritten:
-                left_of_message = talk.unwritten % len(self._message) or len(self._message)
+            while flow.written < talk.asked:
+                end = next(message.end_offset for message in talk.waiting if message.end_offset > flow.written)
+                left = end - flow.written
                 # MSG_EOR: the next message begins its own segment, and its acknowledgement is told apart.
-                sent = flow.connection.send(self._message[:left_of_message], socket.MSG_EOR)
-                talk.unwritten -= sent
-                flow.written += sent
+                flow.written += flow.connection.send(CHUNK[:left], socket.MSG_EOR if left <= len(CHUNK) else 0)
         except BlockingIOError:
             pass
         except OSError as error:
             flow.error = error.strerror or str(error)
             self.finish(flow)
             return
-        self.poll.modify(flow.connection.fileno(), select.EPOLLRDHUP | (select.EPOLLOUT if talk.unwritten else 0))
+        unwritten = flow.written < talk.asked
+        self.poll.modify(flow.connection.fileno(), select.EPOLLRDHUP | (select.EPOLLOUT if unwritten else 0))
 
-    def _acknowledged(self, flow: Flow) -> None:
+    def _take_acknowledged(self, flow: Flow) -> None:
         """Every message whose last byte the kernel says was acknowledged."""
         talk = self._talks[flow.index]
         now_ns = time.monotonic_ns()
         while (offset := _next_acknowledged(flow.connection)) is not None:
-            while talk.waiting and talk.waiting[0].end_offset <= offset:
+            while talk.waiting and (offset - talk.waiting[0].end_offset) % 2**32 < 2**31:  # the kernel counts to 2^32
                 message = talk.waiting.popleft()
                 info = tcpinfo.read(flow.connection)
                 record: Record = {
                     "flow": flow.index,
                     "start_ns": message.start_ns,
                     "end_ns": now_ns,
-                    "bytes": len(self._message),
+                    "bytes": message.bytes,
                     "retransmits": info.total_retrans - message.retransmits,
                     "srtt_us": info.rtt_us,
                 }
                 self.writer.write({"transfer": record})
+                self.acknowledged(flow, now_ns)
+
+
+class _InteractiveSender(MessageSender):
+    def __init__(self, options: InteractiveOptions, flows: list[Flow], writer: RecordWriter, stop: StopSignal) -> None:
+        super().__init__(options.send, flows, writer, stop)
+        self.interactive = options
+
+    def message(self, flow: Flow, at_ns: int) -> tuple[int, int]:  # noqa: ARG002
+        return self.interactive.message_bytes, at_ns + round(self.interactive.interval_s * 1e9)
 
 
 def _next_acknowledged(connection: socket.socket) -> int | None:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.scenario import Distribution
+from fairlane_lab.scenario import App, Distribution
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -21,6 +22,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "on_off": ("on_mean_s", "off_mean_s"),
     "web": ("arrivals_per_s", "mean_bytes"),
     "interactive": ("bytes", "interval_s"),
+    "video": ("bitrates_bps", "buffer_s", "reservoir_s", "cushion_s"),
     "cbr_udp": ("rate_bps", "payload_bytes"),
     "command": ("command",),
 }
@@ -28,6 +30,7 @@ _MAY: dict[str, tuple[str, ...]] = {
     "bytes": ("times", "interval_s", "nodelay"),
     "on_off": ("distribution", "shape"),
     "web": ("distribution", "shape", "max_bytes"),
+    "video": ("segment_s",),
     "command": ("receiver_command",),
 }
 
@@ -35,7 +38,7 @@ _MAY: dict[str, tuple[str, ...]] = {
 class AppSpec(Strict):
     """`scenario.App`: what a flow's application does."""
 
-    kind: Literal["greedy", "bytes", "on_off", "web", "interactive", "cbr_udp", "command"] = "greedy"
+    kind: Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"] = "greedy"
     bytes: Annotated[int, Field(gt=0)] | None = None
     times: Annotated[int, Field(ge=1, le=100_000)] | None = None
     nodelay: bool | None = None
@@ -47,6 +50,13 @@ class AppSpec(Strict):
     max_bytes: Annotated[int, Field(gt=0)] | None = None
     distribution: Distribution | None = None
     shape: Annotated[float, Field(gt=1)] | None = None
+    bitrates_bps: Annotated[tuple[Annotated[int, Field(gt=0, le=400_000_000_000)], ...], Field(min_length=2)] | None = (
+        None
+    )
+    segment_s: Annotated[float, Field(ge=0.1, le=60)] | None = None
+    buffer_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    reservoir_s: NotNegative | None = None
+    cushion_s: Positive | None = None
     rate_bps: Annotated[int, Field(gt=0)] | None = None
     payload_bytes: Annotated[int, Field(ge=18, le=1472)] | None = None
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
@@ -67,7 +77,21 @@ class AppSpec(Strict):
             raise ValueError("times above 1 also need interval_s: from asking for one file to asking for the next")
         if self.kind == "on_off" and self.distribution not in (None, "exponential", "pareto"):
             raise ValueError("kind 'on_off' is exponential or pareto")
+        if self.kind == "video":
+            self._check_video()
         return self
+
+    def _check_video(self) -> None:
+        rates = self.bitrates_bps or ()
+        if any(low >= high for low, high in pairwise(rates)):
+            raise ValueError(f"bitrates_bps {list(rates)}: each must be above the one before")
+        segment_s = self.segment_s or App.segment_s
+        least_s = segment_s + (self.reservoir_s or 0.0) + (self.cushion_s or 0.0)
+        if (self.buffer_s or 0.0) < least_s:
+            raise ValueError(
+                f"buffer_s {self.buffer_s:g} is below reservoir_s + cushion_s + segment_s, {least_s:g}: "
+                "the next segment is asked for when it has room, and the highest rate would never be"
+            )
 
 
 class TcpSpec(Strict):

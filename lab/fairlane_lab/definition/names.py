@@ -124,6 +124,9 @@ FLOW_METRICS: dict[str, Name] = {
     "cwnd_packets": Name("mean cwnd", "packets"),
     "cwnd_peak_packets": Name("largest cwnd", "packets"),
     "srtt_ms": Name("smoothed RTT", "ms"),
+    "played_bps": Name("bit rate played (mean)", "Mbit/s", 1e-6, head="played"),
+    "stalled_share": Name("stalls, of the time watched", "%", 100, head="stalled"),
+    "rate_switches": Name("changes of the bit rate", kind=int),
 }
 
 OBJECT_METRICS: dict[str, Name] = {name: about for part in known_parts() for name, about in part.object_metrics.items()}
@@ -137,7 +140,7 @@ GROUP_METRICS = frozenset(
         *(name for name in RUN_METRICS if name.startswith(("completion_", "slowdown"))),
     }
 )
-"""`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`, `segments_sent`, `window_reductions`: their sum,
+"""`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`, `segments_sent`, `window_reductions`, `rate_switches`: their sum,
 and `cwnd_peak_packets`: the largest. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""
 
 SERIES_METRICS: dict[str, Name] = {

@@ -23,6 +23,7 @@ from fairlane_lab.results.senders import (
     spike_metrics,
 )
 from fairlane_lab.results.slowdown import slowdown_metrics, with_slowdowns
+from fairlane_lab.results.video import viewings
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, Transfer
 from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
@@ -58,8 +59,9 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
         with_slowdowns(scenario, result.transfers),
         key=lambda each: (each.start_s, natural(each.flow), each.completion_s),
     )
+    watched = viewings(scenario, transfers, cut_s)
     total = sum(flow.goodput_bps for flow in flows)
-    run = {**key, **params, **run_metrics(flows, result.ports, transfers, peaks)}
+    run = {**key, **params, **run_metrics(flows, result.ports, transfers, peaks, watched)}
     run |= file_metrics(transfers) | sender_metrics(flows) | spike_metrics(flows, result.ports)
     if (ceiling := ceiling_of(scenario)) is not None:
         run["ceiling_bps"] = ceiling
@@ -69,7 +71,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     run |= {"configuration": scenario.configuration, "virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],
-        flows=[{**key, **params, **_flow(flow, total, peaks)} for flow in flows],
+        flows=[{**key, **params, **_flow(flow, total, peaks), **watched.get(flow.flow, {})} for flow in flows],
         ports=[{**key, **params, **_port(port)} for port in sorted(result.ports, key=lambda p: (p.switch, p.port))],
         vcs=[{**key, **params, **row} for row in part.vc_rows(result)],
         transfers=[{**key, **params, **_transfer(each)} for each in transfers],
@@ -120,6 +122,7 @@ def run_metrics(
     ports: Sequence[PortResult],
     transfers: Sequence[Transfer],
     peaks: Mapping[str, float] | None = None,
+    watched: Mapping[str, Row] | None = None,
 ) -> Row:
     """One value a metric; None where it does not exist. Fairness and Jain are over the greedy flows, by weight."""
     greedy = [flow.goodput_bps / flow.weight for flow in flows if flow.greedy]
@@ -140,6 +143,8 @@ def run_metrics(
         metrics |= {
             f"{name}[{group}]": value for name, value in _group(flows, group, total, peaks or {}, ratios).items()
         }
+        seen = [watched[flow.flow] for flow in flows if flow.group == group and flow.flow in watched] if watched else []
+        metrics |= {f"{name}[{group}]": value for name, value in _viewing(seen).items()}
         mine = [each for each in transfers if each.group == group]
         metrics |= {f"{name}[{group}]": value for name, value in _completion(mine).items()} if mine else {}
     return metrics
@@ -204,6 +209,17 @@ def _group(
         "cwnd_packets": known_mean(flow.cwnd_packets for flow in mine),
         "cwnd_peak_packets": max(sampled, default=None),
         "srtt_ms": known_mean(flow.srtt_ms for flow in mine),
+    }
+
+
+def _viewing(seen: Sequence[Row]) -> Row:
+    """Of a group's viewings (`results/video.py`)."""
+    if not seen:
+        return {}
+    return {
+        "played_bps": known_mean(each["played_bps"] for each in seen),
+        "stalled_share": known_mean(each["stalled_share"] for each in seen),
+        "rate_switches": sum(each["rate_switches"] for each in seen),
     }
 
 

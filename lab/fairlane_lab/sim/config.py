@@ -14,7 +14,7 @@ from fairlane_lab.compiled import Program, find_program
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import App, Flow, Scenario
+from fairlane_lab.scenario import VIDEO_TIMES, App, Flow, Scenario
 from fairlane_lab.sim.kernel import KernelHosts, Machine
 from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology, managed_ports
@@ -211,7 +211,9 @@ def _flows(scenario: Scenario, topology: fl_topology.Topology) -> Iterable[SimFl
             names.add(name)
             protocol = UDP if flow.app.kind == "cbr_udp" else TCP
             source, target = host_address(topology, flow.sender), host_address(topology, flow.receiver)
-            key = FiveTuple(source, target, protocol, FROM_PORT + index, TO_PORT)
+            # A program listens by itself: at a port that is no other flow's.
+            to_port = TO_PORT + 1 + index if flow.app.kind == "command" else TO_PORT
+            key = FiveTuple(source, target, protocol, FROM_PORT + index, to_port)
             yield SimFlow(name, replace(flow, connections=1), key)
             index += 1
 
@@ -242,6 +244,9 @@ def _app(app: App) -> dict[str, Any]:
             own |= random_size
         case "interactive":
             own = {"bytes": app.bytes, "interval_ns": _ns(app.interval_s)}
+        case "video":
+            own = {"bitrates_bps": list(app.bitrates_bps)}
+            own |= {f"{name}_ns": _ns(getattr(app, f"{name}_s")) for name in VIDEO_TIMES}
         case "cbr_udp":
             own = {"rate_bps": app.rate_bps, "payload_bytes": app.payload_bytes}
     return {"kind": app.kind, **own}

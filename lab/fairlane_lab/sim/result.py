@@ -94,7 +94,8 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
     wanted = find_variant(flow.variant).congestion_control if is_real else congestion_control(flow.variant)
     if is_tcp and after["cc"] != wanted:
         raise RunError(f"flow {each.name}: wanted {wanted}, the simulator used {after['cc']}")
-    counted = "acked_bytes" if is_tcp else "received_bytes"
+    prints = flow.app.kind == "command" and after["received_bytes"] > 0  # its receiver says what has come
+    counted = "acked_bytes" if is_tcp and not prints else "received_bytes"
     window = columns.window(seen.before.t_s, seen.after.t_s)
     srtt_ns = mean(columns.flow(each.name, "srtt_ns"), window, positive=True)
     return FlowResult(

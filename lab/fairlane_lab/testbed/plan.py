@@ -11,7 +11,7 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, TcpOptions, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, VIDEO_TIMES, Flow, Scenario, TcpOptions, names_of, tcp_of
 
 FIRST_SINK_PORT = 5001
 
@@ -117,14 +117,16 @@ class Sender:
                 return ["web", *words, "--max-bytes", str(app.max_bytes), *_chance(self)]
             case "interactive":
                 return ["interactive", *words, "--bytes", str(app.bytes), "--interval-s", str(app.interval_s)]
+            case "video":
+                words += ["--bitrates-bps", ",".join(map(str, app.bitrates_bps))]
+                words += [word for name in VIDEO_TIMES for word in (f"--{name}-s", str(getattr(app, f"{name}_s")))]
+                return ["video", *words]
             case other:
                 raise RunError(f"flow {flow.name}: Mininet has no application {other!r}")
 
     def results(self) -> list[str]:
         """Names of the flows that this process is reported as, in the order of its connections."""
-        if self.flow.connections == 1:
-            return [self.flow.name]
-        return [f"{self.flow.name}-{number}" for number in range(1, self.flow.connections + 1)]
+        return names_of(self.flow)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ pub enum App {
     OnOff(OnOff),
     Web(Web),
     Interactive(Interactive),
+    Video(Video),
     CbrUdp(CbrUdp),
     Command(Command),
 }
@@ -86,6 +87,21 @@ pub struct Interactive {
     pub interval_ns: Nanos,
 }
 
+/// A video in segments of `segment_ns` on one connection, each at a rate of the ladder `bitrates_bps` (rising), chosen by BBA-0 (`video`).
+/// The next one is asked for when the last byte of the one before is acknowledged and the buffer has room for it.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Video {
+    pub bitrates_bps: Vec<u64>,
+    pub segment_ns: Nanos,
+    /// Of play time, as the two below: what the player holds at most.
+    pub buffer_ns: Nanos,
+    /// With no more than this the lowest rate is asked for …
+    pub reservoir_ns: Nanos,
+    /// … and with this more than the reservoir the highest.
+    pub cushion_ns: Nanos,
+}
+
 /// UDP datagrams at a constant rate.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +129,7 @@ fn once() -> u64 {
     1
 }
 
-const KINDS: &str = "greedy, bytes, on_off, web, interactive, cbr_udp, command";
+const KINDS: &str = "greedy, bytes, on_off, web, interactive, video, cbr_udp, command";
 
 // By hand, so that an error within names its key: an internally tagged enum would lose the path.
 impl<'de> Deserialize<'de> for App {
@@ -128,6 +144,7 @@ impl<'de> Deserialize<'de> for App {
             Some("on_off") => settings_of(settings).map(App::OnOff),
             Some("web") => settings_of(settings).map(App::Web),
             Some("interactive") => settings_of(settings).map(App::Interactive),
+            Some("video") => settings_of(settings).map(App::Video),
             Some("cbr_udp") => settings_of(settings).map(App::CbrUdp),
             Some("command") => settings_of(settings).map(App::Command),
             _ => Err(within(

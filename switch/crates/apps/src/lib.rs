@@ -7,6 +7,7 @@
 //! | `config` | kinds and their settings, from JSON |
 //! | `state` | an application as a state machine |
 //! | `chance` | the seeded generators of a flow |
+//! | `video` | the player of an adaptive video |
 //! | `ports` | source ports of a flow whose transfers have a connection each |
 
 #![forbid(unsafe_code)]
@@ -15,10 +16,11 @@ mod chance;
 mod config;
 mod ports;
 mod state;
+mod video;
 
 pub use chance::Chance;
 pub use config::{
-    App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Web, PATH_GOES_ON,
+    App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web, PATH_GOES_ON,
 };
 pub use ports::LaterPorts;
 pub use state::{AppState, Close, Step, Work};

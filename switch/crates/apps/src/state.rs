@@ -3,6 +3,7 @@
 
 use crate::chance::Chance;
 use crate::config::{App, Distribution};
+use crate::video::Player;
 use crate::Nanos;
 
 const NS_PER_S: f64 = 1e9;
@@ -52,6 +53,7 @@ pub struct AppState {
     /// When it started, and steps since.
     started: Nanos,
     steps: u64,
+    player: Player,
 }
 
 impl AppState {
@@ -60,6 +62,7 @@ impl AppState {
             app,
             started: start,
             steps: 0,
+            player: Player::default(),
         }
     }
 
@@ -79,6 +82,14 @@ impl AppState {
     /// True when what is not finished at the end is told of.
     pub fn is_file(&self) -> bool {
         matches!(self.app, App::Bytes(_))
+    }
+
+    /// The last byte of a transfer is acknowledged; returns the instant of the step that it leads to, if there is one.
+    pub fn on_finished(&mut self, now: Nanos) -> Option<Nanos> {
+        match &self.app {
+            App::Video(app) => Some(self.player.take(app, now)),
+            _ => None,
+        }
     }
 
     /// Does the step that is due at `now`; returns it and the instant of the next one.
@@ -145,6 +156,15 @@ impl AppState {
                     false => Step::Write(work),
                 };
                 (step, Some(now.saturating_add(app.interval_ns)))
+            }
+            App::Video(app) => {
+                let work = Work::Transfer(self.player.ask(app, now));
+                let then_close = Close::Never;
+                let step = match first {
+                    true => Step::Open { work, then_close },
+                    false => Step::Write(work),
+                };
+                (step, None)
             }
             App::CbrUdp(app) => {
                 // From the start, so that no rounding adds up.

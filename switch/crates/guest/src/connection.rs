@@ -118,7 +118,7 @@ impl Connection {
             _ => self.left,
         };
         let len = usize::try_from(whole).map_or(most, |whole| whole.min(most));
-        let flags = match self.is_interactive {
+        let flags = match self.is_interactive && len as u64 == whole {
             true => net::SendFlags::EOR,
             false => net::SendFlags::empty(),
         };

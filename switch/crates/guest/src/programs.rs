@@ -9,7 +9,7 @@ use rustix::mount::{mount, MountFlags};
 use rustix::process::{kill_process, Pid, Signal};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
 use uml::plan::Plan;
 
@@ -34,6 +34,33 @@ struct Running {
     connections: BTreeMap<u64, Seen>,
     /// Connections so far.
     count: u64,
+    output: Option<Output>,
+}
+
+/// What a receiver prints.
+struct Output {
+    file: File,
+    /// The line that has not ended.
+    unread: Vec<u8>,
+}
+
+impl Output {
+    /// BYTES of the last line `received BYTES` that has come since the last call.
+    fn received(&mut self) -> io::Result<Option<u64>> {
+        self.file.read_to_end(&mut self.unread)?;
+        let Some(end) = self.unread.iter().rposition(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        let lines = self.unread.drain(..=end).collect::<Vec<u8>>();
+        Ok(last_received(&String::from_utf8_lossy(&lines)))
+    }
+}
+
+fn last_received(lines: &str) -> Option<u64> {
+    let mut counts = lines
+        .lines()
+        .filter_map(|line| line.strip_prefix("received ")?.parse().ok());
+    counts.next_back()
 }
 
 /// A sample of a program's connection.
@@ -62,6 +89,9 @@ impl Programs {
             programs.0.insert(index, Running::default());
             if !app.receiver.is_empty() {
                 programs.start(plan, index, &app.receiver, "receiver", &namespaces[flow.to])?;
+                let file = File::open(output_path(&flow.name, "receiver"))?;
+                let unread = Vec::new();
+                programs.0.entry(index).or_default().output = Some(Output { file, unread });
             }
         }
         Ok(programs)
@@ -90,7 +120,7 @@ impl Programs {
         at: &Namespace,
     ) -> io::Result<()> {
         at.enter()?;
-        let out = File::create(format!("/{}-{role}.out", plan.flows[index].name))?;
+        let out = File::create(output_path(&plan.flows[index].name, role))?;
         let child = Command::new(&words[0])
             .args(&words[1..])
             .env_clear()
@@ -142,6 +172,17 @@ impl Programs {
         ended
     }
 
+    /// Flow and bytes, where a receiver has printed how many have come.
+    pub fn received(&mut self) -> io::Result<Vec<(usize, u64)>> {
+        let mut found = Vec::new();
+        for (index, running) in &mut self.0 {
+            if let Some(output) = &mut running.output {
+                found.extend(output.received()?.map(|bytes| (*index, bytes)));
+            }
+        }
+        Ok(found)
+    }
+
     /// Connections from the sending hosts to the flows' ports.
     pub fn sample(&mut self, plan: &Plan, namespaces: &[Namespace]) -> io::Result<Vec<Sample>> {
         let mut samples = Vec::new();
@@ -180,6 +221,10 @@ impl Programs {
     }
 }
 
+fn output_path(flow: &str, role: &str) -> String {
+    format!("/{flow}-{role}.out")
+}
+
 fn make_devices() -> io::Result<()> {
     std::fs::create_dir_all("/dev")?;
     std::fs::create_dir_all("/tmp")?;
@@ -195,4 +240,24 @@ fn make_devices() -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_line_counts() {
+        let path = std::env::temp_dir().join(format!("fairlane-output-{}", std::process::id()));
+        std::fs::write(&path, "hello\nreceived 10\nreceived 20\nreceived 3").unwrap();
+        let file = File::open(&path).unwrap();
+        let unread = Vec::new();
+        let mut output = Output { file, unread };
+        assert_eq!(output.received().unwrap(), Some(20));
+        assert_eq!(output.received().unwrap(), None);
+        let mut more = File::options().append(true).open(&path).unwrap();
+        io::Write::write_all(&mut more, b"0\nreceived much\n").unwrap();
+        assert_eq!(output.received().unwrap(), Some(30));
+        std::fs::remove_file(&path).unwrap();
+    }
 }

@@ -122,8 +122,8 @@ pub fn report_acknowledgments(socket: &OwnedFd) -> io::Result<()> {
     )
 }
 
-/// How many bytes of the stream the oldest report on the error queue says were acknowledged; None: it is empty.
-pub fn next_acknowledged(socket: &OwnedFd) -> Option<u64> {
+/// How many bytes of the stream, modulo 2^32, the oldest report on the error queue says were acknowledged; None: it is empty.
+pub fn next_acknowledged(socket: &OwnedFd) -> Option<u32> {
     loop {
         let mut control = [0u64; ERROR_QUEUE_BYTES / size_of::<u64>()]; // aligned as cmsghdr is
                                                                         // SAFETY: a msghdr of zeros is one without buffers.
@@ -156,11 +156,11 @@ pub fn next_acknowledged(socket: &OwnedFd) -> Option<u64> {
 }
 
 /// What a sock_extended_err says; None: something else.
-fn acknowledged(error: &[u8]) -> Option<u64> {
+fn acknowledged(error: &[u8]) -> Option<u32> {
     const ORIGIN_TIMESTAMPING: u8 = 4;
     const SCM_TSTAMP_ACK: u32 = 2;
     let number = |at: usize| Some(u32::from_ne_bytes(error.get(at..at + 4)?.try_into().ok()?));
     let is_ack =
         *error.get(EE_ORIGIN)? == ORIGIN_TIMESTAMPING && number(EE_INFO)? == SCM_TSTAMP_ACK;
-    Some(u64::from(number(EE_DATA)?) + 1).filter(|_| is_ack)
+    Some(number(EE_DATA)?.wrapping_add(1)).filter(|_| is_ack)
 }

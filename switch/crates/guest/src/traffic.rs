@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The flows: one loop for all hosts, since a socket stays in the namespace in which it was made. CPU takes no virtual time.
 
-use crate::connection::{Connection, GREEDY};
+use crate::connection::{Connection, Pending, GREEDY};
 use crate::network::Namespace;
 use crate::programs::Programs;
 use crate::sockets::{
@@ -206,6 +206,7 @@ impl<'a> Traffic<'a> {
         let others = plan.flows[..index].iter().enumerate();
         let mut at_its_port = others.filter(|(place, other)| {
             (other.to, other.to_port) == (flow.to, flow.to_port)
+                && !matches!(other.app, App::Command(_))
                 && self.states[*place].app.is_udp() == is_udp
         });
         if let Some((_, other)) = at_its_port.next() {
@@ -512,24 +513,27 @@ impl<'a> Traffic<'a> {
         let Some(connection) = self.connections.get_mut(&id) else {
             return Ok(());
         };
-        let mut acked = 0;
-        while let Some(bytes) = next_acknowledged(&connection.socket) {
-            acked = bytes.max(acked);
-        }
+        let flow = connection.flow;
         let mut done = Vec::new();
-        while connection
-            .pending
-            .front()
-            .is_some_and(|message| message.until <= acked)
-        {
-            if let Some(message) = connection.pending.pop_front() {
+        while let Some(acked) = next_acknowledged(&connection.socket) {
+            // The kernel counts to 2^32, then from 0 again.
+            let is_done = |message: &Pending| acked.wrapping_sub(message.until as u32) < 1 << 31;
+            while connection.pending.front().is_some_and(is_done) {
+                let Some(message) = connection.pending.pop_front() else {
+                    break;
+                };
                 let info = tcp_info(&connection.socket)?;
                 let info = TcpInfo::new(&info).ok_or(Errno::INVAL)?;
                 done.push(connection.transfer(&message, now, info, true));
             }
         }
-        done.iter()
-            .try_for_each(|transfer| self.write_transfer(transfer))
+        for transfer in done {
+            self.write_transfer(&transfer)?;
+            if let Some(next) = self.states[flow].app.on_finished(now) {
+                self.calendar.insert((next, Event::Step(flow)));
+            }
+        }
+        Ok(())
     }
 
     /// A connection broke.
@@ -730,6 +734,10 @@ impl<'a> Traffic<'a> {
             if self.states[index].datagrams.is_some() {
                 self.write_sample(now, (index, 0), false, &[])?;
             }
+        }
+        for (index, bytes) in self.programs.received()? {
+            self.states[index].read = bytes;
+            self.write_sample(now, (index, 0), false, &[])?;
         }
         self.log_ended(now)?;
         for sample in self.programs.sample(self.plan, self.namespaces)? {

@@ -224,24 +224,29 @@ impl Hosts {
             }
         }
         if !endpoint.pending.is_empty() {
-            self.finish_transfers(now, slot);
+            self.finish_transfers(now, slot, fabric);
         }
         if is_closed {
             self.remove(slot, fabric);
         }
     }
 
-    fn finish_transfers(&mut self, now: Nanos, slot: u32) {
+    fn finish_transfers(&mut self, now: Nanos, slot: u32, fabric: &mut Fabric) {
         let Some((endpoint, _)) = self.sockets.get_mut(slot) else {
             return;
         };
-        let counts = &mut self.flows[endpoint.flow as usize].counts;
+        let flow = &mut self.flows[endpoint.flow as usize];
         let acked = endpoint.connection.acked_bytes();
         while let Some(pending) = endpoint.pending.front().filter(|p| p.until <= acked) {
-            counts.completed += 1;
-            let transfer = transfer_of(&counts.flow, endpoint, pending, now);
+            flow.counts.completed += 1;
+            let transfer = transfer_of(&flow.counts.flow, endpoint, pending, now);
             self.transfers.push(transfer);
             endpoint.pending.pop_front();
+            let goes_on = flow.stop.is_none_or(|stop| now < stop);
+            if let Some(next) = flow.app.on_finished(now).filter(|_| goes_on) {
+                let next = flow.stop.map_or(next, |stop| next.min(stop));
+                fabric.calendar.set(flow.entity, Some(next));
+            }
         }
     }
 

@@ -397,6 +397,40 @@ fn check_app(here: &str, app: &App) -> Checked {
             positive("bytes", app.bytes)?;
             positive("interval_ns", app.interval_ns)
         }
+        App::Video(app) => {
+            let rates = &app.bitrates_bps;
+            let rises = rates.windows(2).all(|pair| pair[0] < pair[1]);
+            let is_in_range = |rate: &u64| (1..=400_000_000_000).contains(rate);
+            if rates.len() < 2 || !rises || !rates.iter().all(is_in_range) {
+                return Err(ConfigError::value(
+                    format!("{here}.bitrates_bps"),
+                    format_args!("{rates:?}"),
+                    "two or more rates of 1 to 400000000000 bit/s, each above the one before",
+                ));
+            }
+            positive("segment_ns", app.segment_ns)?;
+            positive("cushion_ns", app.cushion_ns)?;
+            if u128::from(rates[0]) * u128::from(app.segment_ns) < 8_000_000_000 {
+                let allowed = "at least a byte at the lowest rate";
+                return Err(ConfigError::value(
+                    format!("{here}.segment_ns"),
+                    app.segment_ns,
+                    allowed,
+                ));
+            }
+            let needs = app
+                .reservoir_ns
+                .checked_add(app.cushion_ns)
+                .and_then(|full| full.checked_add(app.segment_ns));
+            match needs {
+                Some(needs) if needs <= app.buffer_ns => Ok(()),
+                _ => Err(ConfigError::value(
+                    format!("{here}.buffer_ns"),
+                    app.buffer_ns,
+                    "at least reservoir_ns + cushion_ns + segment_ns: it asks when a segment has room",
+                )),
+            }
+        }
         App::CbrUdp(app) => {
             if app.rate_bps == 0 || app.rate_bps > 400_000_000_000 {
                 let allowed = "1 to 400000000000 bit/s";

@@ -6,7 +6,7 @@ mod check;
 mod link;
 mod node;
 
-pub use apps::{App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Web};
+pub use apps::{App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web};
 pub use change::{Change, PortSample, RegisterSample, Sample};
 pub use link::{Direction, End, LinkConfig, LinkSettings};
 pub use node::{

@@ -31,6 +31,16 @@ fn error(pointer: &str, value: Value) -> String {
     }
 }
 
+/// A good video with other settings in it.
+fn video(other: Value) -> Value {
+    let mut app = json!({"kind": "video", "bitrates_bps": [1_000_000, 2_000_000], "segment_ns": 4_000_000_000u64,
+                         "buffer_ns": 20_000_000_000u64, "reservoir_ns": 6_000_000_000u64, "cushion_ns": 8_000_000_000u64});
+    for (key, value) in other.as_object().unwrap() {
+        app[key] = value.clone();
+    }
+    app
+}
+
 #[test]
 fn each_switch_has_chance_of_its_own_by_the_runs_seed() {
     let seeds = |run: u64| {
@@ -60,8 +70,8 @@ fn unknown_keys_and_wrong_types_are_told() {
         ("/hosts/1/mac", json!("08:00:00"), "hosts[1].mac: \"08:00:00\" is not an Ethernet address; allowed: six bytes such as 08:00:00:00:00:01"),
         ("/flows/0/tcp/cc", json!("cubix"), "flows[0].tcp.cc: no congestion control is called \"cubix\" (allowed: "),
         ("/flows/0/tcp/mss", json!(1), "flows[0].tcp.mss: unknown field `mss`, expected one of "),
-        ("/flows/0/app", json!({}), "flows[0].app.kind: is missing; allowed: greedy, bytes, on_off, web, interactive, cbr_udp"),
-        ("/flows/0/app", json!({"kind": "ftp"}), "flows[0].app.kind: \"ftp\" is not allowed; allowed: greedy, bytes, on_off, web, interactive, cbr_udp"),
+        ("/flows/0/app", json!({}), "flows[0].app.kind: is missing; allowed: greedy, bytes, on_off, web, interactive, video, cbr_udp"),
+        ("/flows/0/app", json!({"kind": "ftp"}), "flows[0].app.kind: \"ftp\" is not allowed; allowed: greedy, bytes, on_off, web, interactive, video, cbr_udp"),
         ("/flows/0/app", json!({"kind": "greedy", "bytes": 1}), "flows[0].app.bytes: unknown field `bytes`, there are no fields"),
         ("/flows/1/app/mean_bytes", json!("1k"), "flows[1].app.mean_bytes: invalid type: string \"1k\", expected u64"),
         ("/changes/0/direction", json!("up"), "changes[0].direction: unknown variant `up`, expected one of `a_to_b`, `b_to_a`, `both`"),
@@ -101,6 +111,10 @@ fn what_does_not_fit_together_is_told() {
         ("/flows/1/app/arrivals_per_s", json!(0), "flows[1].app.arrivals_per_s: 0 is not allowed; allowed: above 0, at most 700 (a flow's ports rest for 60 s)"),
         ("/flows/1/app", json!({"kind": "web", "arrivals_per_s": 1, "mean_bytes": 1, "distribution": "pareto", "shape": 1.0}),
          "flows[1].app.shape: 1 is not allowed; allowed: above 1 (below, a Pareto distribution has no mean), at most 100"),
+        ("/flows/0/app", video(json!({"bitrates_bps": [2_000_000, 1_000_000]})), "flows[0].app.bitrates_bps: [2000000, 1000000] is not allowed; allowed: two or more rates of 1 to 400000000000 bit/s, each above the one before"),
+        ("/flows/0/app", video(json!({"segment_ns": 1})), "flows[0].app.segment_ns: 1 is not allowed; allowed: at least a byte at the lowest rate"),
+        ("/flows/0/app", video(json!({"cushion_ns": 0})), "flows[0].app.cushion_ns: 0 is not allowed; allowed: 1 or more"),
+        ("/flows/0/app", video(json!({"reservoir_ns": u64::MAX})), "flows[0].app.buffer_ns: 20000000000 is not allowed; allowed: at least reservoir_ns + cushion_ns + segment_ns: it asks when a segment has room"),
         ("/flows/0/app", json!({"kind": "cbr_udp", "rate_bps": 1, "payload_bytes": 65_508}), "flows[0].app.payload_bytes: 65508 is not allowed; allowed: 1 to 65507"),
         ("/changes/0/link", json!("x"), "changes[0].link: there is no \"x\"; there are: \"h1-s1\", \"h2-s1\", \"h3-s2\", \"h4-s2\", \"s1-s2\""),
         ("/changes/0/set/jitter_ns", json!(6), "changes[0].set.jitter_ns: 6 is not allowed; allowed: 0 to 5 ns (the delay)"),

@@ -277,6 +277,35 @@ fn messages_are_acknowledged_one_by_one() {
     assert_eq!(sim.flows()[0].connections, 1);
 }
 
+/// Alone on 2 Mbit/s it climbs from 300 kbit/s to the highest rate that is below the line's, and to no other from then on.
+#[test]
+fn a_video_plays_at_the_rates_of_its_buffer() {
+    let app = json!({"kind": "video", "bitrates_bps": [300_000, 600_000, 1_200_000], "segment_ns": 4 * S,
+                     "buffer_ns": 20 * S, "reservoir_ns": 6 * S, "cushion_ns": 8 * S});
+    let mut flows = json!([flow("video", "h1", "h3", app, tcp("reno"))]);
+    flows[0]["stop_ns"] = json!(90 * S);
+    let mut sim = routed(&dumbbell(2_000_000, 50, 10 * MS, flows));
+    sim.run_until(200 * S);
+    let rates: Vec<u64> = sim.transfers().iter().map(|t| t.bytes * 2).collect();
+    assert_eq!(rates[..4], [300_000, 300_000, 300_000, 600_000]);
+    let steady = rates.iter().position(|rate| *rate == 1_200_000).unwrap();
+    assert!(
+        rates[steady..].iter().all(|rate| *rate == 1_200_000),
+        "{rates:?}"
+    );
+    // The next segment is asked for when the last one is there, or, with 16 s in the buffer, one each 4 s.
+    let asked: Vec<u64> = sim.transfers().iter().map(|t| t.start_ns).collect();
+    let came: Vec<u64> = sim.transfers().iter().map(|t| t.end_ns).collect();
+    assert_eq!(asked[1..3], came[..2]);
+    let gaps: Vec<u64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps[gaps.len() - 10..], [4 * S; 10]);
+    assert!(
+        asked.iter().all(|at| *at < 90 * S) && asked.len() < 28,
+        "{asked:?}"
+    );
+    assert_eq!(sim.flows()[0].connections, 1);
+}
+
 #[test]
 fn a_stopped_flow_sends_no_more() {
     let mut flows = json!([greedy("reno", "h1", "h3", "reno")]);
