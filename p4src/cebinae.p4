@@ -33,7 +33,6 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
     register<bit<1>>(PORTS) head_queue;                // [port]
     register<bit<32>>(PORTS) limit_bytes;              // [port], who had more in the last period is to be taxed
     register<bit<32>>(PORTS) bottleneck_bytes;         // [port], of them together, as far as they came in the round after it
-    register<bit<32>>(PORTS) taxed_period;             // [port], the one whose largest flows are taxed now
     register<bit<64>>(2 * CEBINAE_CELLS) chosen_flow;  // [cell ++ parity], who is to be taxed for that period: flow ++ period
     register<bit<32>>(4 * PORTS) allowance;            // [port ++ taxed ++ queue], bytes
     register<bit<32>>(2 * PORTS) bucket;               // [port ++ taxed], bytes that came and were not taken out by a turn
@@ -82,7 +81,6 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
         now_period = now_period + 1;
         end_period();
         limit = NOBODY;
-        taxed_now = now_period - 1;
         allowed_bytes.write(port, 0);
         BEGIN(1w1, 0)
         BEGIN(1w0, meta.capacity)
@@ -107,12 +105,10 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
         head_queue.read(head, port);
         limit_bytes.read(limit, port);
         bottleneck_bytes.read(sum, port);
-        taxed_period.read(taxed_now, port);
         if (now_period == 0 || standard_metadata.ingress_global_timestamp >= start + ((time_us_t)meta.round_us << 1)) {
             begin();
         } else if (standard_metadata.ingress_global_timestamp >= start + (time_us_t)meta.round_us) {
             if (round == 0) {      // who was largest is known, and what they had together
-                taxed_now = now_period - 1;
                 next = (bit<32>)(((bit<64>)sum * (bit<64>)meta.tax_share) >> 24);
                 if (next > meta.taxed_max) { next = meta.taxed_max; }
                 allowed_bytes.write(port, next);
@@ -139,6 +135,7 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
                 }
             }
         }
+        taxed_now = (round == 0) ? now_period - 2 : judged;        // the period whose largest flows are taxed now
         chosen_flow.read(found, (bit<32>)(meta.flow[15:0] ++ taxed_now[0:0]));
         if (found == meta.flow ++ taxed_now) {
             meta.taxed = 1;
@@ -150,8 +147,6 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
         head_queue.write(port, head);
         limit_bytes.write(port, limit);
         bottleneck_bytes.write(port, sum);
-        taxed_period.write(port, taxed_now);
-
         fill();
         meta.queue_turn = (bit<16>)head;
         if (bytes > here) {
