@@ -27,6 +27,7 @@ CASES = [
     ("embedded", "pie", "dumbbell", 3, "target=20ms"),
     ("embedded", "dualpi2", "dumbbell", 3, "target=20ms"),
     ("embedded", "red", "dumbbell", 3, "max_th=20"),
+    ("embedded", "cebinae", "dumbbell", 3, "round=200ms"),
     ("bmv2", "codel", "dumbbell", 3, "target=10ms"),
     ("bmv2", "pie", "dumbbell", 3, "target=20ms"),
     ("bmv2", "red", "dumbbell", 3, "max_th=20"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CoDel, FQ-CoDel, PIE, DualPI2 and RED as programs: settings to entries and back, columns that the core computes, changes of a running port."""
+"""CoDel, FQ-CoDel, PIE, DualPI2, RED and Cebinae as programs: settings to entries and back, columns that the core computes, changes of a running port."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ SETTINGS = {
         "l4s_weight": 9,
     },
     "red": {"min_th": 10, "max_th": 30, "max_p": 0.02, "weight": 8, "gentle": False, "ecn": False},
+    "cebinae": {"round": "67.109ms", "period_rounds": 20, "tax": 0.05, "saturation_margin": 0.0, "flow_margin": 0.1},
 }
 PORT = PortState(port=3, rate_bps=2e6, mtu=1000, queues=16)
 
@@ -75,6 +76,29 @@ def test_the_arguments_are_the_rfc_s_and_the_paper_s() -> None:
     red = program_of("red").arguments(PORT, program_of("red").Settings())
     # C1 = max_p / (max_th - min_th), 2^24; a packet of 1000 bytes takes 4 ms at 2 Mbit/s: 2^32 log2(e) / (512 * 4000)
     assert (red["slope"], red["decay"]) == (167_772, 3_026)
+    cebinae = program_of("cebinae").Settings.model_validate({"round": "80ms", "period_rounds": 2, "tax": 0.25})
+    told = program_of("cebinae").arguments(PORT, cebinae)
+    # 20,000 bytes a round of 80 ms at 2 Mbit/s; 0.75 of what the flows had in two rounds is for one round half of that
+    assert (told["round_us"], told["capacity_bytes"], told["taxed_max_bytes"]) == (80_000, 20_000, 15_000)
+    assert (told["saturated_bytes"], told["tax_share"], told["queues"]) == (39_600, round(0.375 * 2**24), 2)
+    assert (told["inverse_us"] * 80_000) == pytest.approx(2**32, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rate_bps", "settings", "problem"),
+    [
+        (0, {}, "port 3: cebinae needs a rate, and the port has none"),
+        (
+            10e9,
+            {"round": "10s"},
+            "port 3: round and period_rounds: 12500000000 bytes fit into a period at 10000000000 bit/s",
+        ),
+    ],
+)
+def test_cebinae_says_which_ports_it_cannot_manage(rate_bps: float, settings: dict[str, Any], problem: str) -> None:
+    program = program_of("cebinae")
+    with pytest.raises(FairlaneError, match=problem):
+        program.arguments(PortState(port=3, rate_bps=rate_bps), program.Settings.model_validate(settings))
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@
 #define FQ_QUEUE_BITS 10
 #define FQ_STATES 65536               // ports 1 .. 63 * 1024 queues, index = port ++ queue
 
+#define CEBINAE_CELLS 65536           // flows by the low 16 bits of their hash (cebinae.p4)
+
 // ---- Ranks (sp_pifo.p4, aifo.p4) -----------------------------------------------------------------------
 #define RANK_CELLS 65536              // PORTS * 128 ranks, index = port ++ rank
 #define RANK_SHOWN_MAX 126            // ranks above it are counted together

@@ -28,6 +28,7 @@ PARAMETERS: dict[str, Name] = {
     "delay_1_ms": Name("first group's delay", "ms"),
     "delay_2_ms": Name("second group's delay", "ms"),
     "buffer_packets": Name("buffer", "packets", kind=int),
+    "queues": Name("queues that share the buffer", kind=int),
     "buffer_bdp": Name("buffer", "bandwidth-delay products"),
     "distribution": Name("distribution of the sizes", kind=str),
     "mean_bytes": Name("mean size", "KB", 1e-3, kind=int),

@@ -57,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) queue_id: Option<FieldRef>,
     /// User metadata field `queue_weight`, when the program has one.
     pub(crate) queue_weight: Option<FieldRef>,
+    /// User metadata field `queue_turn`, when the program has one.
+    pub(crate) queue_turn: Option<FieldRef>,
     /// User metadata field `queue_drop`, when the program has one of 8 bits.
     pub(crate) queue_drop: Option<FieldRef>,
     next_expiry: Nanos,
@@ -95,6 +97,7 @@ impl Device {
                 rounds_left: 0,
                 queue_id: None,
                 queue_weight: None,
+                queue_turn: None,
                 queue_drop: None,
                 next_expiry: 0,
                 expires: false,
@@ -135,6 +138,7 @@ impl Device {
         let replication = replication.map(|new| std::mem::replace(&mut core.pre, new));
         core.queue_id = pipeline.field_by_name("queue_id");
         core.queue_weight = pipeline.field_by_name("queue_weight");
+        core.queue_turn = pipeline.field_by_name("queue_turn");
         core.queue_drop = pipeline
             .field_by_name("queue_drop")
             .filter(|field| field.width == 8);

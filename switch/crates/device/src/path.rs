@@ -456,6 +456,10 @@ impl Core {
                 p.queues
                     .set_weight(queue, weight.min(u32::MAX.into()) as u32);
             }
+            if let Some(field) = self.queue_turn {
+                p.queues
+                    .set_turn(pipeline.field_get(&packet, field) as usize);
+            }
             queue
         } else {
             queue as usize

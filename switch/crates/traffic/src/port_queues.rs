@@ -6,7 +6,7 @@ use crate::limits::{QueueLimits, SharedBuffer, Usage};
 use crate::line::{Line, Nanos};
 use crate::link_layer::LinkLayer;
 use crate::ring::{List, Slab};
-use crate::scheduler::{Scheduler, SchedulerKind};
+use crate::scheduler::{Scheduler, SchedulerKind, Turn};
 
 /// Most queues of a port.
 pub const QUEUES_MAX: usize = MEMBERS_MAX;
@@ -205,6 +205,17 @@ impl<T> PortQueues<T> {
         }
     }
 
+    /// Under a calendar: this queue first from now on, whatever was served last, then the next larger numbers, around to 0.
+    /// A queue that is not there changes nothing, nor does it under another discipline.
+    #[inline]
+    pub fn set_turn(&mut self, queue: usize) {
+        if let Scheduler::Calendar(turn) = &mut self.scheduler {
+            if queue < self.queues.len() {
+                *turn = Turn { queue, told: true };
+            }
+        }
+    }
+
     /// New limits of one queue; what waits already stays, also when it is more.
     pub fn set_queue_limits(&mut self, queue: usize, limits: QueueLimits) {
         self.queues[queue].limits = limits;
@@ -355,9 +366,11 @@ impl<T> PortQueues<T> {
         let (queues, slab) = (&self.queues, &self.slab);
         let queue = match &mut self.scheduler {
             Scheduler::Strict => self.backlog.highest(),
-            Scheduler::Calendar(current) => {
-                let next = self.backlog.next_from(*current);
-                *current = next.unwrap_or(*current);
+            Scheduler::Calendar(turn) => {
+                let next = self.backlog.next_from(turn.queue);
+                if !turn.told {
+                    turn.queue = next.unwrap_or(turn.queue);
+                }
                 next
             }
             Scheduler::RoundRobin(scheduler) => {

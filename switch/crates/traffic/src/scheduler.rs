@@ -16,7 +16,8 @@ named! {
         /// Deficit round robin: shares in bytes on the line.
         Drr = "drr",
         /// The queue served last until it is empty, then the next larger number that holds something, around to 0:
-        /// the rotating strict priority of AFQ (Sharma et al., NSDI 2018, section 3.3).
+        /// the rotating strict priority of AFQ (Sharma et al., NSDI 2018, section 3.3). A program may say whose turn it is
+        /// instead (`PortQueues::set_turn`): Cebinae's two queues, which rotate by the clock.
         Calendar = "calendar",
     }
 }
@@ -26,8 +27,16 @@ named! {
 pub(crate) enum Scheduler {
     Strict,
     RoundRobin(Box<RoundRobin>),
-    /// The queue served last.
-    Calendar(usize),
+    Calendar(Turn),
+}
+
+/// Where a calendar begins to look for a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// The queue served last, or the one that the program named.
+    pub(crate) queue: usize,
+    /// The program says it: the turn stays until it names another.
+    pub(crate) told: bool,
 }
 
 impl Scheduler {
@@ -35,7 +44,7 @@ impl Scheduler {
     pub(crate) fn new(kind: SchedulerKind, layer: LinkLayer, queues: usize) -> Scheduler {
         let unit = match (kind, layer) {
             (SchedulerKind::Strict, _) => return Scheduler::Strict,
-            (SchedulerKind::Calendar, _) => return Scheduler::Calendar(0),
+            (SchedulerKind::Calendar, _) => return Scheduler::Calendar(Turn::default()),
             (SchedulerKind::Wrr, LinkLayer::Atm) => Unit::Cells,
             (SchedulerKind::Wrr, _) => Unit::Frames,
             (SchedulerKind::Drr, layer) => Unit::LineBytes(layer),

@@ -41,6 +41,27 @@ fn the_turn_stays_where_it_was_while_nothing_waits() {
 }
 
 #[test]
+fn a_turn_that_the_program_names_is_kept() {
+    let mut rig = rig(2);
+    rig.put(0, 100);
+    rig.put(1, 100);
+    rig.port.set_turn(1);
+    assert_eq!(rig.serve().unwrap().queue, 1);
+    // The other one is served while the first is empty, and waits again when something comes there.
+    rig.put(0, 100);
+    assert_eq!(rig.serve().unwrap().queue, 0);
+    rig.put(1, 100);
+    assert_eq!(rig.serve().unwrap().queue, 1);
+    rig.put(1, 100);
+    rig.port.set_turn(2); // there is no such queue
+    assert_eq!(rig.serve().unwrap().queue, 1);
+    rig.put(1, 100);
+    rig.port.set_turn(0);
+    assert_eq!(rig.serve().unwrap().queue, 0);
+    assert_eq!(rig.serve().unwrap().queue, 1);
+}
+
+#[test]
 fn a_random_run_is_the_model_s() {
     for (seed, queues) in [(1, 1), (2, 2), (3, 8), (4, 33), (5, 200)] {
         let mut rig = rig(queues);
