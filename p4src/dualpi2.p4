@@ -11,6 +11,7 @@
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
 #include "include/aqm/queue.p4"
+#include "include/aqm/ecn.p4"
 
 // A probability is a number of 2^-40; alpha and beta are such numbers for each us, ramp for each us of delay above minTh.
 const int<64> PI2_ONE = 0x10000000000;

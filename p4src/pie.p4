@@ -11,6 +11,7 @@
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
 #include "include/aqm/queue.p4"
+#include "include/aqm/ecn.p4"
 
 // A probability is a number of 2^-40: fine enough for the smallest step, 2^-11 of alpha for 1 us.
 const int<64> PIE_ONE = 0x10000000000;

@@ -12,6 +12,7 @@
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
 #include "include/aqm/queue.p4"
+#include "include/aqm/ecn.p4"
 
 register<bit<32>>(PORTS) average;        // [port], avg, packets * 2^16
 register<time_us_t>(PORTS) idle_since;    // [port], q_time, us

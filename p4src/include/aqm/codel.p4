@@ -12,6 +12,7 @@
 #define FAIRLANE_AQM_CODEL_P4
 
 #include "queue.p4"
+#include "ecn.p4"
 
 #define CODEL_IDLE 0
 #define CODEL_DROPPING 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits in each queue, what left and how long it waited; ECN marks. A program defines AQM_QUEUES, the number of queues, before.
+// What waits in each queue, what left and how long it waited. A program defines AQM_QUEUES, the number of queues, before.
 #ifndef FAIRLANE_AQM_QUEUE_P4
 #define FAIRLANE_AQM_QUEUE_P4
 
@@ -10,39 +10,7 @@ register<bit<32>>(AQM_QUEUES) waiting_bytes;                     // [queue], byt
 register<bit<64>>(PORTS) waited_us;                              // [port], the delay of all packets that were sent, together
 counter(PORTS, CounterType.packets_and_bytes) passed;            // [port], accepted by ingress
 counter(PORTS, CounterType.packets_and_bytes) sent;              // [managed port], left egress
-counter(PORTS, CounterType.packets_and_bytes) marked;            // [port], of these: CE
 counter(DROP_COUNTERS, CounterType.packets_and_bytes) drops;     // [port ++ reason]
-
-// RFC 3168 section 5: ECT(0) or ECT(1) becomes CE. RFC 1624 eq. 3: ~m + m' of the header's first word is 3 - ecn.
-control MarkCe(inout headers_t hdr, inout metadata_t meta) {
-    @hidden action mark_v4() {
-        bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(3 - hdr.ipv4.ecn);
-        hdr.ipv4.checksum = ~(sum[15:0] + (bit<16>)sum[31:16]);
-        hdr.ipv4.ecn = 3;
-    }
-
-    @hidden action mark_v6() {
-        hdr.ipv6.ecn = 3;
-    }
-
-    apply {
-        marked.count((bit<32>)meta.port);
-        if (hdr.ipv4.isValid()) {
-            mark_v4();
-        } else {
-            mark_v6();
-        }
-    }
-}
-
-// Whether the sender takes marks for drops, and the port marks: meta.ecn is then 1, else 0.
-control IsEct(in headers_t hdr, inout metadata_t meta) {
-    apply {
-        if (!(hdr.ipv4.isValid() && hdr.ipv4.ecn != 0) && !(hdr.ipv6.isValid() && hdr.ipv6.ecn != 0)) {
-            meta.ecn = 0;
-        }
-    }
-}
 
 // The end of ingress: a packet that is accepted is counted in.
 control Enqueue(inout metadata_t meta, inout standard_metadata_t standard_metadata) {
