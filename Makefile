@@ -41,7 +41,7 @@ setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
 	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
-run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|dualpi2|red|cebinae|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
+run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|dualpi2|red|cebinae|afq|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
 	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
 		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER)) $(if $(PLAIN),--plain)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CoDel, FQ-CoDel, PIE, DualPI2, RED and Cebinae as programs: settings to entries and back, columns that the core computes, changes of a running port."""
+"""CoDel, FQ-CoDel, PIE, DualPI2, RED, Cebinae and AFQ as programs: settings to entries and back, columns that the core computes, changes of a running port."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ SETTINGS = {
     },
     "red": {"min_th": 10, "max_th": 30, "max_p": 0.02, "weight": 8, "gentle": False, "ecn": False},
     "cebinae": {"round": "67.109ms", "period_rounds": 20, "tax": 0.05, "saturation_margin": 0.0, "flow_margin": 0.1},
+    "afq": {"bytes_per_round": 4096, "calendar_queues": 32},
 }
 PORT = PortState(port=3, rate_bps=2e6, mtu=1000, queues=16)
 
@@ -118,6 +119,24 @@ def test_the_thresholds_of_red_are_in_their_order() -> None:
     config = read_text('program = "red"\n[[ports]]\nswitch = "s1"\nport = 3\nmin_th = 9\nmax_th = 8', "f.toml")
     program = program_of("red")
     assert list(program.check(config.part_of(program), None)) == ["ports[0].max_th: 8: must be above min_th, 9"]
+
+
+def test_afq_wants_a_calendar_with_room_for_a_frame() -> None:
+    text = 'program = "afq"\n[[ports]]\nswitch = "s1"\nport = 3\nbytes_per_round = "64B"\ncalendar_queues = 16'
+    program = program_of("afq")
+    ports = (PortState(port=3, queues=8, scheduler="strict", mtu=1500),)
+    run = RunState(name="t", program="afq", switches=(SwitchState(name="s1", grpc="x:1", ports=ports),))
+    config = read_text(text, "f.toml").part_of(program, run)
+    place = "ports[0]"
+    assert list(program.check(config, run)) == [
+        f"{place}: the port's scheduler is strict; AFQ needs calendar",
+        f"{place}.calendar_queues: 16: the port has 8 queues",
+        f"{place}.bytes_per_round: 16 rounds of 64 bytes take no frame of 1514 bytes",
+    ]
+    (first, *_) = program.check(config, run.model_copy(update={"target": "bmv2"}))
+    assert first == "afq: BMv2 has no calendar of queues; run it on the embedded switch or in the simulator"
+    with pytest.raises(FairlaneError, match="must be a power of two, such as 2048 or 4096"):
+        read_text(text.replace("64B", "3000B"), "f.toml")
 
 
 class Reading:
