@@ -239,13 +239,11 @@ def _plain(value: Any) -> Any:
     """A setting as JSON takes it."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
-    return (
-        dict(value)
-        if isinstance(value, Mapping)
-        else asdict(value, dict_factory=_used)
-        if is_dataclass(value)
-        else str(value)
-    )  # pyright: ignore[reportUnknownArgumentType, reportArgumentType, reportUnknownVariableType]
+    if isinstance(value, Mapping):
+        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value, dict_factory=_used)
+    return str(value)
 
 
 def _used(fields: list[tuple[str, Any]]) -> dict[str, Any]:
