@@ -33,7 +33,7 @@ class Cebinae(PortProgram):
     columns = (
         Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent")),
         Column("allowance_bytes", "allowance", "bytes", "what the taxed flows together may send in a round; 0: nobody is taxed", register="allowed_bytes"),
-        Column("filtered", "filtered", "packets", "packets dropped beyond their flows' allowance", reason=REASON_FILTER, plot="drops"),
+        Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=REASON_FILTER, plot="drops"),
         Column("taxed", "taxed", "packets", "packets of taxed flows that came", counter="taxed"),
         Column("saturated_periods", "saturated", doc="periods in which the port was saturated", counter="saturated", value_type=int),
         Column("sent", "sent", "packets", "packets sent", counter="sent", wide=True),

@@ -71,7 +71,7 @@ class ShareOptions:
     utilisation_missing_max: float = 0.03
     "m."
     idle_utilisation: float = 0.9
-    "Below this no flow's threshold falls: on a line that idles nobody takes another one's share."
+    "Below this no z_i falls because of its e_i: on a line that idles nobody takes another one's share."
     utilisation_over_s: float = 3.0
     "u is a mean over about this time: the queue's own movement is no idle line."
     max_common_factor: float = 1.5
