@@ -161,25 +161,21 @@ impl RealHosts {
         fabric.calendar.set_after_action(self.entity, next);
     }
 
-    /// A frame arrives; `interrupt` follows.
-    pub(crate) fn deliver(&mut self, interface: u32, frame: &[u8], nodes: &mut [Host]) {
+    /// A frame arrives at `now`; `reschedule` follows.
+    pub(crate) fn deliver(&mut self, now: Nanos, interface: u32, frame: &[u8], nodes: &mut [Host]) {
         let counts = &mut nodes[self.hosts[interface as usize]].counts;
         counts.rx_packets += 1;
         counts.accepted_packets += 1;
         if self.failure.is_some() {
             return;
         }
-        let done = self.machine.deliver(interface as usize, frame);
+        let now = now + BOOT_NS;
+        let done = self.machine.deliver(now, interface as usize, frame);
         self.look(done);
     }
 
-    /// All frames of a wire that arrive at `now` are there.
-    pub(crate) fn interrupt(&mut self, now: Nanos, fabric: &mut Fabric) {
-        if self.failure.is_some() {
-            return;
-        }
-        let done = self.machine.interrupt(now + BOOT_NS);
-        self.look(done);
+    /// Frames have arrived: the machine is due now.
+    pub(crate) fn reschedule(&self, fabric: &mut Fabric) {
         let next = self.next_event();
         fabric.calendar.set(self.entity, next);
     }

@@ -164,15 +164,15 @@ impl Simulation {
                     Sink::Machine(interface) => {
                         if let Some(machine) = &mut self.machine {
                             let frame = self.fabric.frames.get(exit.item);
-                            machine.deliver(interface, frame, &mut self.hosts.hosts);
+                            machine.deliver(now, interface, frame, &mut self.hosts.hosts);
                         }
                     }
                 }
             }
             self.fabric.frames.release(exit.item);
         }
-        if let (Sink::Machine(_), Some(machine)) = (to, &mut self.machine) {
-            machine.interrupt(now, &mut self.fabric);
+        if let (Sink::Machine(_), Some(machine)) = (to, &self.machine) {
+            machine.reschedule(&mut self.fabric);
         }
         let wire = &self.fabric.wires[index];
         let (entity, next) = (wire.entity, wire.link.next_event());

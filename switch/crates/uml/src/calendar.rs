@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time travel as Linux defines it in `include/uapi/linux/um_timetravel.h`: messages, and the memory of shared-memory scheduling.
 //!
-//! We are client 0 and can do all that a client can, so that the guest's requests come through memory, never as messages.
+//! We are client 0, but the guest never sees anybody else's turn: its requests come through memory, never as messages, and it runs
+//! only between RUN and WAIT. By `hosts/kernel/fairlane.patch` its turn ends with the instant at which it sends a frame, and a RUN
+//! with a sequence number says that there are frames for it.
 
 use crate::error::{system, MachineError};
 use crate::memory::Memory;
 use crate::Nanos;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
-use rustix::net::{recv, sendmsg, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use rustix::net::{
+    recv, send, sendmsg, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 /// Later than any event; the kernel takes a sleep until then for one without an end.
 pub(crate) const NEVER: Nanos = i64::MAX as Nanos;
+
+/// So long `serve` waits for a message: longer than most turns take.
+const TURN: Duration = Duration::from_millis(20);
 
 const MESSAGE_BYTES: usize = 16;
 mod op {
@@ -36,21 +45,18 @@ mod field {
     pub(super) const CLIENTS: usize = 4096;
     pub(super) const CLIENT_BYTES: usize = 128;
     // Of a client.
-    pub(super) const CAPABILITIES: usize = 0;
     pub(super) const FLAGS: usize = 4;
     pub(super) const REQUEST_TIME: usize = 8;
 }
 const SHARED_VERSION: u32 = 2;
-const CAN_SHARE_TIME: u32 = 1;
 const WANTS_TO_RUN: u32 = 1;
-const US: u16 = 0;
 const GUEST: u16 = 1;
 const GUEST_START: usize = field::CLIENTS + GUEST as usize * field::CLIENT_BYTES;
 const SHARED_BYTES: usize = field::CLIENTS + 2 * field::CLIENT_BYTES;
 
 /// What a message from the guest asks of us.
 pub(crate) enum Asked {
-    /// Answered.
+    /// Answered, or nothing has come yet.
     Nothing,
     /// It has nothing more to do before another instant.
     Waits,
@@ -68,6 +74,8 @@ pub(crate) struct Calendar {
 impl Calendar {
     /// For a guest that has just connected; it runs from instant 0 on.
     pub(crate) fn new(socket: OwnedFd) -> Result<Calendar, MachineError> {
+        set_socket_timeout(&socket, Timeout::Recv, Some(TURN))
+            .map_err(system("setting up the time socket"))?;
         let file = memfd_create("fairlane-time", MemfdFlags::CLOEXEC)
             .map_err(system("memory for the calendar"))?;
         ftruncate(&file, SHARED_BYTES as u64).map_err(system("memory for the calendar"))?;
@@ -77,8 +85,6 @@ impl Calendar {
         shared.write(field::FREE_UNTIL, &NEVER.to_le_bytes())?;
         shared.write(field::RUNNING_ID, &GUEST.to_le_bytes())?;
         shared.write(field::MAX_CLIENTS, &2u16.to_le_bytes())?;
-        let ours = field::CLIENTS + usize::from(US) * field::CLIENT_BYTES;
-        shared.write(ours + field::CAPABILITIES, &CAN_SHARE_TIME.to_le_bytes())?;
         Ok(Calendar {
             socket,
             file,
@@ -100,37 +106,30 @@ impl Calendar {
         }
     }
 
-    /// It is our turn, at `now`.
-    pub(crate) fn take_turn(&self, now: Nanos) -> Result<(), MachineError> {
-        self.shared.write(field::FREE_UNTIL, &NEVER.to_le_bytes())?;
+    /// It is the guest's turn, from `now` on, before `free_until`; `has_frames`: it looks into its queues first.
+    pub(crate) fn give_turn(
+        &self,
+        now: Nanos,
+        free_until: Nanos,
+        has_frames: bool,
+    ) -> Result<(), MachineError> {
         self.shared.write(field::CURRENT_TIME, &now.to_le_bytes())?;
-        self.shared.publish(field::RUNNING_ID, &US.to_le_bytes())
+        self.limit(free_until)?;
+        self.send(op::RUN, has_frames.into(), now, &[])
     }
 
-    /// It is the guest's turn, from `now` on, before `free_until`.
-    pub(crate) fn give_turn(&self, now: Nanos, free_until: Nanos) -> Result<(), MachineError> {
-        self.shared.write(field::CURRENT_TIME, &now.to_le_bytes())?;
-        self.shared
-            .write(field::FREE_UNTIL, &free_until.to_le_bytes())?;
-        self.shared
-            .publish(field::RUNNING_ID, &GUEST.to_le_bytes())?;
-        self.send(op::RUN, 0, now, &[])
-    }
-
-    /// The guest, whose turn it is, must stop before `instant`.
+    /// The guest must stop before `instant`.
     pub(crate) fn limit(&self, instant: Nanos) -> Result<(), MachineError> {
-        if instant < self.shared.u64(field::FREE_UNTIL)? {
-            self.shared
-                .publish(field::FREE_UNTIL, &instant.to_le_bytes())?;
-        }
-        Ok(())
+        self.shared
+            .publish(field::FREE_UNTIL, &instant.to_le_bytes())
     }
 
-    /// Reads and answers a message.
+    /// Waits a moment for a message, and answers it.
     pub(crate) fn serve(&self) -> Result<Asked, MachineError> {
         let mut message = [0; MESSAGE_BYTES];
         let (len, _) = match recv(&self.socket, &mut message, RecvFlags::empty()) {
             Ok(done) => done,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Asked::Nothing),
             Err(rustix::io::Errno::CONNRESET) => return Ok(Asked::Ended),
             Err(error) => return Err(system("reading from the kernel")(error)),
         };
@@ -181,18 +180,15 @@ impl Calendar {
         message[0..4].copy_from_slice(&op.to_le_bytes());
         message[4..8].copy_from_slice(&sequence.to_le_bytes());
         message[8..16].copy_from_slice(&time.to_le_bytes());
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !files.is_empty() {
+        let (socket, flags) = (&self.socket, SendFlags::NOSIGNAL);
+        let sent = if files.is_empty() {
+            send(socket, &message, flags)
+        } else {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
             control.push(SendAncillaryMessage::ScmRights(files));
-        }
-        sendmsg(
-            &self.socket,
-            &[IoSlice::new(&message)],
-            &mut control,
-            SendFlags::NOSIGNAL,
-        )
-        .map_err(system("writing to the kernel"))?;
-        Ok(())
+            sendmsg(socket, &[IoSlice::new(&message)], &mut control, flags)
+        };
+        sent.map(drop).map_err(system("writing to the kernel"))
     }
 }

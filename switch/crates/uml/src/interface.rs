@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A virtio-net device over vhost-user (virtio 1.2 §5.1; the vhost-user protocol of QEMU's documentation), with in-band
-//! notifications: a kick or a call is a message, and is answered only once it has had its effect. So no wake-up is ever under
-//! way while time moves.
+//! A virtio-net device over vhost-user (virtio 1.2 §5.1; the vhost-user protocol of QEMU's documentation). Of frames neither side
+//! sends a notification: each looks into the rings when it gets its turn (`calendar`). So no wake-up is ever under way while time
+//! moves. The guest takes in-band notifications for granted where time travels.
 //!
 //! It offers no offloads: every frame is what would be on the wire, checksums included.
 
@@ -13,7 +13,7 @@ use rustix::net::{recvmsg, send, RecvAncillaryBuffer, RecvAncillaryMessage, Recv
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 
-/// Requests of the guest, and the one of ours.
+/// Requests of the guest.
 mod request {
     pub(super) const GET_FEATURES: u32 = 1;
     pub(super) const SET_FEATURES: u32 = 2;
@@ -28,7 +28,6 @@ mod request {
     pub(super) const SET_CALL_SOCKET: u32 = 21;
     pub(super) const GET_CONFIG: u32 = 24;
     pub(super) const KICK: u32 = 35;
-    pub(super) const CALL: u32 = 4;
 }
 const VERSION: u32 = 1;
 const IS_REPLY: u32 = 1 << 2;
@@ -59,12 +58,11 @@ pub(crate) struct Interface {
     pub(crate) socket: OwnedFd,
     /// The guest has not closed it, as it does when it halts.
     pub(crate) is_open: bool,
-    calls: Option<OwnedFd>,
+    /// Where we could send requests.
+    _ours: Option<OwnedFd>,
     guest: Option<GuestMemory>,
     rings: [Ring; 2],
     mac: [u8; 6],
-    /// Frames were written that the guest has not been shown.
-    is_pending: bool,
     pub(crate) counts: InterfaceCounts,
     frame: Vec<u8>,
 }
@@ -86,21 +84,22 @@ impl Interface {
         Interface {
             socket,
             is_open: true,
-            calls: None,
+            _ours: None,
             guest: None,
             rings: [Ring::default(), Ring::default()],
             mac,
-            is_pending: false,
             counts: InterfaceCounts::default(),
             frame: Vec::with_capacity(2048),
         }
     }
 
-    /// Reads a message and does what it asks for; each frame that the guest sends goes to `sent`. The reply comes last.
-    pub(crate) fn serve(
-        &mut self,
-        sent: &mut impl FnMut(&[u8]) -> Result<(), MachineError>,
-    ) -> Result<(), MachineError> {
+    /// The guest may send and receive.
+    pub(crate) fn is_set_up(&self) -> bool {
+        self.rings.iter().all(|ring| ring.is_enabled)
+    }
+
+    /// Reads a message and does what it asks for. The reply comes last.
+    pub(crate) fn serve(&mut self) -> Result<(), MachineError> {
         let mut message = [0; MESSAGE_BYTES_MAX];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -135,29 +134,21 @@ impl Interface {
                 )));
             };
             let file = files.take().and_then(|files| files.into_iter().next());
-            self.answer(request, file, sent)?;
+            self.answer(request, file)?;
             rest = later;
         }
         Ok(())
     }
 
     /// Does what a request asks for, and replies last.
-    fn answer(
-        &mut self,
-        message: &[u8],
-        file: Option<OwnedFd>,
-        sent: &mut impl FnMut(&[u8]) -> Result<(), MachineError>,
-    ) -> Result<(), MachineError> {
+    fn answer(&mut self, message: &[u8], file: Option<OwnedFd>) -> Result<(), MachineError> {
         let (request, flags) = (u32_at(message, 0), u32_at(message, 4));
         let body = &message[HEADER_BYTES..];
         let short = || MachineError::Protocol(format!("vhost-user request {request} is too short"));
         let needed = match request {
             request::SET_MEMORY_TABLE | request::SET_RING_ADDRESS => 40,
             request::GET_CONFIG => 12,
-            request::SET_RING_SIZE
-            | request::SET_RING_BASE
-            | request::SET_RING_ENABLED
-            | request::KICK => 8,
+            request::SET_RING_SIZE | request::SET_RING_BASE | request::SET_RING_ENABLED => 8,
             _ => 0,
         };
         if body.len() < needed {
@@ -178,7 +169,7 @@ impl Interface {
             request::SET_FEATURES | request::SET_OWNER | request::SET_PROTOCOL_FEATURES => {}
             request::SET_RING_BASE => {} // always 0 here
             request::SET_CALL_SOCKET => {
-                self.calls = file;
+                self._ours = file;
             }
             request::SET_MEMORY_TABLE => {
                 let file = file.ok_or_else(|| {
@@ -204,9 +195,10 @@ impl Interface {
                 )?;
             }
             request::KICK => {
-                if u32_at(body, 0) as usize == TX {
-                    self.drain(sent)?;
-                }
+                return Err(MachineError::Protocol(
+                    "the kernel is older than this simulator; `make kernel` builds it anew"
+                        .to_owned(),
+                ))
             }
             other => {
                 return Err(MachineError::Protocol(format!(
@@ -238,30 +230,27 @@ impl Interface {
         Ok(())
     }
 
-    /// Takes every frame that the guest has made ready.
-    fn drain(
-        &mut self,
-        sent: &mut impl FnMut(&[u8]) -> Result<(), MachineError>,
-    ) -> Result<(), MachineError> {
+    /// Takes every frame that the guest has made ready; true when it wants to know that they are taken (its ring was full).
+    pub(crate) fn drain(&mut self, mut sent: impl FnMut(&[u8])) -> Result<bool, MachineError> {
         let Some(guest) = &self.guest else {
-            return Ok(());
+            return Ok(false);
         };
         let ring = &mut self.rings[TX];
+        let before = self.counts.sent;
         while let Some(head) = ring.take(guest)? {
             self.frame.clear();
             ring.read(guest, head, &mut self.frame)?;
             ring.give(guest, head, 0)?;
             let frame = self.frame.get(NET_HEADER_BYTES..).unwrap_or_default();
             self.counts.sent += 1;
-            sent(frame)?;
+            sent(frame);
         }
-        // With napi_tx=0 it looks by itself when it sends again.
-        ring.publish(guest)?;
-        Ok(())
+        // Mostly not: with napi_tx=0 it looks by itself when it sends again.
+        Ok(self.counts.sent > before && ring.publish(guest)?)
     }
 
-    /// Writes a frame into the guest's memory; `interrupt` shows it.
-    pub(crate) fn deliver(&mut self, frame: &[u8]) -> Result<(), MachineError> {
+    /// Writes a frame into the guest's memory; true when the guest has to look.
+    pub(crate) fn deliver(&mut self, frame: &[u8]) -> Result<bool, MachineError> {
         let ring = &mut self.rings[RX];
         let head = match &self.guest {
             Some(guest) => ring.take(guest)?,
@@ -269,7 +258,7 @@ impl Interface {
         };
         let (Some(guest), Some(head)) = (&self.guest, head) else {
             self.counts.dropped += 1;
-            return Ok(());
+            return Ok(false);
         };
         self.frame.clear();
         // Of the header only num_buffers is not zero.
@@ -283,35 +272,6 @@ impl Interface {
             true => self.counts.received += 1,
             false => self.counts.dropped += 1,
         }
-        self.is_pending = true;
-        Ok(())
-    }
-
-    /// Shows the guest what was delivered; its interrupt is in its calendar when this returns.
-    pub(crate) fn interrupt(&mut self) -> Result<(), MachineError> {
-        if !std::mem::take(&mut self.is_pending) {
-            return Ok(());
-        }
-        let (Some(guest), Some(calls)) = (&self.guest, &self.calls) else {
-            return Ok(());
-        };
-        if !self.rings[RX].publish(guest)? {
-            return Ok(());
-        }
-        let mut message = [0; HEADER_BYTES + 8];
-        message[0..4].copy_from_slice(&request::CALL.to_le_bytes());
-        message[4..8].copy_from_slice(&(VERSION | NEEDS_REPLY).to_le_bytes());
-        message[8..12].copy_from_slice(&8u32.to_le_bytes());
-        message[12..16].copy_from_slice(&(RX as u32).to_le_bytes());
-        send(calls, &message, SendFlags::NOSIGNAL).map_err(system("writing to an interface"))?;
-        let mut reply = [0; HEADER_BYTES + 8];
-        let (len, _) = rustix::net::recv(calls, &mut reply, RecvFlags::WAITALL)
-            .map_err(system("reading from an interface"))?;
-        match len == reply.len() && u64_at(&reply, HEADER_BYTES) == 0 {
-            true => Ok(()),
-            false => Err(MachineError::Protocol(
-                "an interrupt was not taken".to_owned(),
-            )),
-        }
+        ring.publish(guest)
     }
 }

@@ -3,11 +3,10 @@
 //!
 //! ```text
 //!   this process                                                     User-mode Linux
-//!   Machine ── RUN(t) ─► time socket ──────────────────────────────► idle loop runs on
+//!   Machine ── RUN(t, frames?) ─► time socket ─────────────────────► idle loop runs on
 //!      │    ◄─ WAIT ──────────────────────────────────────────────── nothing more to do before free_until
-//!      │       shared memory: whose turn it is, the time, who wants to run when
-//!      │    ◄─ VRING_KICK ── vhost-user, one socket an interface ─── virtio-net: a host sends
-//!   Network ── VRING_CALL ─────────────────────────────────────────► a frame has arrived
+//!      │       shared memory: the time, free_until, when the guest wants to run
+//!   Network ◄► rings in the guest's memory ◄───────────────────────► virtio-net, set up over vhost-user, a socket an interface
 //! ```
 //!
 //! Only one of the two runs at a time, so both share a core, and nothing depends on the machine's speed.
@@ -16,7 +15,7 @@
 //! |---|---|
 //! | `machine` | `Machine`: the process, whose turn it is, and the `Network` between its interfaces |
 //! | `calendar` | time-travel messages and the memory of shared-memory scheduling |
-//! | `interface` | a virtio-net device over vhost-user with in-band notifications |
+//! | `interface` | a virtio-net device, set up over vhost-user |
 //! | `ring` | a split virtqueue, the device's side |
 //! | `plan` | what the guest is to do |
 //! | `tcp_info` | what the kernel says of a connection |

@@ -58,6 +58,8 @@ pub struct Machine {
     listener: UnixListener,
     patience: Duration,
     now: Nanos,
+    /// Frames wait in the guest's rings since then.
+    frames_at: Option<Nanos>,
     exit: Option<ExitStatus>,
 }
 
@@ -133,6 +135,7 @@ impl Machine {
             listener,
             patience: options.patience,
             now: 0,
+            frames_at: None,
             exit: None,
         };
         Ok(machine)
@@ -151,7 +154,11 @@ impl Machine {
         if self.exit.is_some() {
             return Ok(None);
         }
-        self.calendar.wants()
+        let wants = self.calendar.wants()?;
+        Ok(match (wants, self.frames_at) {
+            (Some(wants), Some(frames)) => Some(wants.min(frames)),
+            (wants, frames) => wants.or(frames),
+        })
     }
 
     /// How the kernel ended, when it has.
@@ -186,107 +193,113 @@ impl Machine {
     ) -> Result<(), MachineError> {
         self.now = now;
         let limit = network.next_event().map_or(until, |next| next.min(until));
-        self.calendar.give_turn(now, limit)?;
+        let frames = self.frames_at.take_if(|at| *at <= now);
+        self.calendar.give_turn(now, limit, frames.is_some())?;
         self.serve(network)
     }
 
-    /// A frame arrives at an interface; `interrupt` follows when all of that instant are there.
+    /// A frame arrives at an interface at `now`: the kernel wants to run then.
     ///
     /// # Errors
     /// [`MachineError`].
-    pub fn deliver(&mut self, interface: usize, frame: &[u8]) -> Result<(), MachineError> {
-        match self.interfaces.get_mut(interface) {
-            Some(interface) => interface.deliver(frame),
-            None => Ok(()), // not plugged in yet
-        }
-    }
-
-    /// Tells the kernel of the frames that arrived at `now`: it wants to run then.
-    ///
-    /// # Errors
-    /// [`MachineError`].
-    pub fn interrupt(&mut self, now: Nanos) -> Result<(), MachineError> {
-        if self.exit.is_some() {
-            return Ok(());
-        }
+    pub fn deliver(
+        &mut self,
+        now: Nanos,
+        interface: usize,
+        frame: &[u8],
+    ) -> Result<(), MachineError> {
+        let interface = self.interfaces.get_mut(interface);
+        let Some(interface) = interface.filter(|_| self.exit.is_none()) else {
+            return Ok(()); // not plugged in yet, or halted
+        };
         self.now = now;
-        self.calendar.take_turn(now)?;
-        self.interfaces
-            .iter_mut()
-            .try_for_each(Interface::interrupt)
+        if interface.deliver(frame)? {
+            self.frames_at.get_or_insert(now);
+        }
+        Ok(())
     }
 
     /// Answers the kernel, whose turn it is, until it waits or ends.
     fn serve(&mut self, network: &mut impl Network) -> Result<(), MachineError> {
-        let timeout = timespec(self.patience);
         loop {
             let plugging = self.interfaces.len() < self.macs.len();
-            let open = |index: &usize| self.interfaces[*index].is_open;
-            let open: Vec<usize> = (0..self.interfaces.len()).filter(open).collect();
-            let mut events = Vec::with_capacity(open.len() + 2);
-            events.push(PollFd::new(&self.calendar.socket, PollFlags::IN));
-            for index in &open {
-                events.push(PollFd::new(&self.interfaces[*index].socket, PollFlags::IN));
+            // When its interfaces are set up, they ask for nothing until it halts: the next message is that of the calendar.
+            let is_set_up = !plugging && self.interfaces.iter().all(Interface::is_set_up);
+            let asked = match is_set_up {
+                true => self.calendar.serve()?,
+                false => Asked::Nothing,
+            };
+            let asked = match asked {
+                Asked::Nothing => self.serve_all(plugging)?,
+                asked => asked,
+            };
+            match asked {
+                Asked::Nothing => {}
+                Asked::Waits => return self.take_frames(network),
+                Asked::Ended => return self.ended(),
             }
-            if plugging {
-                events.push(PollFd::from_borrowed_fd(
-                    self.listener.as_fd(),
-                    PollFlags::IN,
-                ));
+        }
+    }
+
+    /// Waits for a message from the kernel, on any socket, and answers it.
+    fn serve_all(&mut self, plugging: bool) -> Result<Asked, MachineError> {
+        let open = |index: &usize| self.interfaces[*index].is_open;
+        let open: Vec<usize> = (0..self.interfaces.len()).filter(open).collect();
+        let mut events = Vec::with_capacity(open.len() + 2);
+        events.push(PollFd::new(&self.calendar.socket, PollFlags::IN));
+        for index in &open {
+            events.push(PollFd::new(&self.interfaces[*index].socket, PollFlags::IN));
+        }
+        if plugging {
+            events.push(PollFd::from_borrowed_fd(
+                self.listener.as_fd(),
+                PollFlags::IN,
+            ));
+        }
+        match poll(&mut events, Some(&timespec(self.patience))) {
+            Err(rustix::io::Errno::INTR) => return Ok(Asked::Nothing),
+            Err(error) => return Err(system("poll")(error)),
+            Ok(0) => {
+                self.exit = end(&mut self.child);
+                return Err(MachineError::Hangs {
+                    waited_s: self.patience.as_secs(),
+                    at_s: self.calendar.now()? as f64 / 1e9,
+                    console: console_tail(&self.folder),
+                });
             }
-            match poll(&mut events, Some(&timeout)) {
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(system("poll")(error)),
-                Ok(0) => {
-                    self.exit = end(&mut self.child);
-                    return Err(MachineError::Hangs {
-                        waited_s: self.patience.as_secs(),
-                        at_s: self.calendar.now()? as f64 / 1e9,
-                        console: console_tail(&self.folder),
-                    });
-                }
-                Ok(_) => {}
-            }
-            // It does one thing at a time; should there be two, its interfaces come first.
-            let ready = events
-                .iter()
-                .rposition(|event| !event.revents().is_empty())
-                .unwrap_or_default();
-            drop(events);
-            if ready > open.len() {
+            Ok(_) => {}
+        }
+        // It does one thing at a time; should there be two, its interfaces come first.
+        let ready = events
+            .iter()
+            .rposition(|event| !event.revents().is_empty())
+            .unwrap_or_default();
+        drop(events);
+        match ready {
+            0 => return self.calendar.serve(),
+            _ if ready > open.len() => {
                 let (socket, _) = self
                     .listener
                     .accept()
                     .map_err(system("accepting an interface"))?;
                 let mac = self.macs[self.interfaces.len()];
                 self.interfaces.push(Interface::new(socket.into(), mac));
-            } else if ready > 0 {
-                self.serve_interface(open[ready - 1], network)?;
-            } else {
-                match self.calendar.serve()? {
-                    Asked::Nothing => {}
-                    Asked::Waits => return Ok(()),
-                    Asked::Ended => return self.ended(),
-                }
             }
+            _ => self.interfaces[open[ready - 1]].serve()?,
         }
+        Ok(Asked::Nothing)
     }
 
-    fn serve_interface(
-        &mut self,
-        index: usize,
-        network: &mut impl Network,
-    ) -> Result<(), MachineError> {
+    /// What the guest has sent in its turn, all of it at one instant, goes into the network.
+    fn take_frames(&mut self, network: &mut impl Network) -> Result<(), MachineError> {
         let now = self.calendar.now()?;
         self.now = now;
-        let calendar = &self.calendar;
-        self.interfaces[index].serve(&mut |frame| {
-            network.transmit(now, index, frame);
-            match network.next_event() {
-                Some(next) => calendar.limit(next),
-                None => Ok(()),
+        for (index, interface) in self.interfaces.iter_mut().enumerate() {
+            if interface.drain(|frame| network.transmit(now, index, frame))? {
+                self.frames_at.get_or_insert(now);
             }
-        })
+        }
+        Ok(())
     }
 
     /// The kernel has closed the time socket: it was halted, or died.

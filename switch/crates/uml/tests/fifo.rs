@@ -123,9 +123,8 @@ fn run(machine: &mut Machine, network: &mut Fifo, until: Nanos) -> Result<(), Ma
             (_, next) => {
                 let at = next.expect("the first two cases take the others");
                 while let Some(frame) = network.pop(at) {
-                    machine.deliver(frame.to, &frame.bytes)?;
+                    machine.deliver(at, frame.to, &frame.bytes)?;
                 }
-                machine.interrupt(at)?;
             }
         }
     }
