@@ -211,7 +211,9 @@ def build_kernel() -> None:
     if not kernel.is_file():
         jobs = os.environ.get("KERNEL_JOBS") or str(os.cpu_count() or 1)
         again = (BUILD / "linux").is_file()
-        say(f"building User-mode Linux ({package}) with {jobs} jobs: {'seconds, or minutes when the configuration changed' if again else 'three to six minutes'}")
+        say(
+            f"building User-mode Linux ({package}) with {jobs} jobs: {'seconds or minutes' if again else 'three to six minutes'}"
+        )
         environment = {**os.environ, **SAME_EVERYWHERE}
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
             environment.pop(name, None)
