@@ -118,7 +118,7 @@ def text() -> str:
         for p, e in reciprocal_pieces()
     ]
     out = [
-        "// SPDX-License-Identifier: Apache-2.0",
+        "// SPDX-License-Identifier" + ": Apache-2.0",  # not this file's own
         "// Entries of the tables of eq. (2), written by p4src/rate_table.py; do not edit.",
         "#ifndef FAIRLANE_GFR_RATE_ENTRIES_P4",
         "#define FAIRLANE_GFR_RATE_ENTRIES_P4",

@@ -174,7 +174,7 @@ def test_every_source_file_says_its_licence_and_the_text_of_each_licence_is_ther
     sources = [path for path in our_files() if path.suffix in suffixes]
     assert len(sources) > 500
     for path in sources:
-        said = re.search(r"SPDX-License-Identifier: ([\w.-]+(?: OR [\w.-]+)*)", path.read_text(errors="replace"))
+        said = re.search(r"SPDX-License-Identifier\: ([\w.-]+(?: OR [\w.-]+)*)", path.read_text(errors="replace"))
         assert said, f"{path.relative_to(ROOT)} has no SPDX line"
         assert set(said[1].split(" OR ")) <= texts, f"{path.relative_to(ROOT)}: no text in LICENSES/ for {said[1]}"
 
