@@ -182,3 +182,29 @@ def test_every_source_file_says_its_licence_and_the_text_of_each_licence_is_ther
 def test_the_program_that_the_documents_show_is_the_example() -> None:
     example = (ROOT / "docs" / "examples" / "droptail" / "program.py").read_text()
     assert example[example.index("from collections") :] in (ROOT / "docs" / "programs.md").read_text()
+
+
+PROMISES = re.findall(
+    r"^\| .* \| (.*) \| \[.*\]\((.*)\) `(\w+)` \|$", (ROOT / "SPECIFICATION.md").read_text(), re.MULTILINE
+)
+
+
+def test_there_are_promises() -> None:
+    lines = (ROOT / "SPECIFICATION.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| promise")]
+    assert len(rows) == len(PROMISES) > 15
+
+
+@pytest.mark.parametrize(("number", "path", "name"), PROMISES)
+def test_every_promise_is_held_by_a_check_of_that_number(number: str, path: str, name: str) -> None:
+    """A test of that name, or a constant of that value (a ratio may be shown as a percentage)."""
+    text = (ROOT / path).read_text()
+    if name.startswith("test_"):
+        assert re.search(rf"def {name}\(", text), f"{path} has no {name}"
+        return
+    found = re.search(rf"^(?:\w+, )*{name}(?:, \w+)*\s*=\s*(.*)$", text, re.MULTILINE)
+    assert found, f"{path} has no {name}"
+    names = [word.strip() for word in found[0].split("=")[0].split(",")]
+    value = float(found[1].split(",")[names.index(name)].replace("_", ""))
+    promised = float(re.sub(r"[^\d.]", "", number.split(" ")[0]))
+    assert value == pytest.approx(promised / 100 if "%" in number else promised), f"{path}: {name} is {value}"
