@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
+from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.report import RunFolderError, make_plots, open_run, result_table
 from fairlane_lab.report.draw_samples import MAX_POINTS, thin
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
@@ -251,3 +254,18 @@ def test_the_result_table_has_a_section_for_each_case_and_says_when_runs_are_mis
     assert " 512k-5ms" in lines
     assert any("threshold=20" in line for line in lines)
     assert any("not complete" in line for line in lines)
+
+
+def test_groups_are_in_the_metrics_where_no_table_of_flows_was_kept(table1: list[RunFolder], tmp_path: Path) -> None:
+    run = replace(table1[0], path=tmp_path)
+    assert run.flows.empty
+    figure = draw(Bars(kind="bars", name="g", title="T", metric="goodput_bps"), [run], "T")
+    assert legend_of(figure)[:2] == ["reno", "vegas"]
+
+
+def test_no_published_picture_is_empty() -> None:
+    pictures = sorted((REPOSITORY / "docs" / "results" / "plots").glob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        said = re.search(r"(no point|no series|not sampled|no finished transfer)[^<]*<", picture.read_text())
+        assert said is None, f"{picture.name}: {said.group() if said else ''}"

@@ -26,6 +26,7 @@ from fairlane_lab.report.style import INK, MARKERS, PALETTE, Mark, colours, mark
 # ---- bars: Grouped bars
 
 _GROUP_WIDTH = 0.8
+MOST_UPRIGHT_LABELS = 10
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,12 @@ def draw_bars(plot: Bars, runs: Sequence[RunFolder], title: str) -> Figure:
     """Draw a `bars` plot of one run, or of several runtimes side by side. A rate on links of different speed is shown as a share of the link."""
     points = [(run, point) for run in runs for point in run.select(plot.where)]
     xs = ordered(point.params.get(plot.x) for _, point in points)
-    bys = runs[0].groups if plot.by == "group" else ordered(point.params.get(plot.by) for _, point in points)
     if plot.by == "group":
-        bys = [by for by in bys if any(point.get(f"{plot.metric}[{by}]") for _, point in points)]
+        found = (labels.split_metric(metric) for _, point in points for metric in point.metrics)
+        there = ordered(group for metric, group in found if group and metric == plot.metric)
+        bys = ordered([*(group for group in runs[0].groups if group in there), *there])
+    else:
+        bys = ordered(point.params.get(plot.by) for _, point in points)
     figure, axes = grid(1, 1, 3.3)
     axis = axes[0][0]
     if not points or not bys:
@@ -78,7 +82,11 @@ def draw_bars(plot: Bars, runs: Sequence[RunFolder], title: str) -> Figure:
     legend.runtimes([run.runtime for run in runs], bars=True)
     for bar in bars:
         _draw_bar(axis, bar, width, scale, mark(bar.runtime, len(runs)), legend)
-    axis.set_xticks(range(len(xs)), [textwrap.fill(labels.value_label(plot.x, x), max(8, 110 // len(xs))) for x in xs])
+    shown = [labels.value_label(plot.x, x) for x in xs]
+    if len(xs) > MOST_UPRIGHT_LABELS:
+        axis.set_xticks(range(len(xs)), shown, rotation=40, ha="right", rotation_mode="anchor")
+    else:
+        axis.set_xticks(range(len(xs)), [textwrap.fill(label, max(8, 110 // len(xs))) for label in shown])
     axis.tick_params(axis="x", length=0)
     axis.grid(axis="x", visible=False)
     if plot.x != "case":

@@ -173,6 +173,7 @@ def make_section(pair: Pair, show: ShowFigure) -> Section:
     pictures = [
         Picture(plot.title, plot.meaning, show(plot.name, plot.title, partial(draw, plot, pair.runs)))
         for plot in pair.newest.plots
+        if any(run.select(plot.where) for run in pair.runs)
     ]
     return Section(
         pair=pair,

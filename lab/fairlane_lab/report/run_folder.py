@@ -170,7 +170,7 @@ class RunFolder:
     @cached_property
     def groups(self) -> list[str]:
         """Groups of flows, in the definition's order."""
-        named = [str(flow["group"]) for flow in self.definition.get("flows", []) if flow.get("group")]
+        named = [str(flow.get("group") or flow["name"]) for flow in self.definition.get("flows", [])]
         measured = [str(group) for group in self.flows["group"]] if "group" in self.flows else []
         there = set(measured) or set(named)
         return [group for group in dict.fromkeys([*named, *measured]) if group in there]
