@@ -30,7 +30,7 @@ endif
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode every command of fairlane starts in twice the time
 
-.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench kernel doctor lint format typecheck lock p4 clean
+.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench kernel dist doctor lint format typecheck lock p4 clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -96,6 +96,9 @@ bench: setup ## performance as ratios measured in one run
 
 kernel: ## build the kernel of --runtime kernel: real Linux TCP in virtual time (apt source package, once, 3 to 6 minutes)
 	@setup/setup.sh kernel
+
+dist: setup ## one wheel of everything that needs no root: switch, wire, simulator, controller, lab (into dist/)
+	@setup/setup.sh dist
 
 doctor: ## say what is missing on this machine and how to mend it
 	@/usr/bin/env python3 setup/doctor.py

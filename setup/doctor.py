@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make doctor`: what this machine lacks for fairlane, and how to mend it. Standard library only: it must run before any set-up.
+"""`make doctor` and `fairlane doctor`: what this machine lacks for fairlane, and how to mend it. Standard library only: it must run before any set-up.
 
-Exit code 0 when `make demo` and `make test` can work, 1 otherwise.
+Exit code 0 when `make demo` and `make test` can work (of an installed wheel: when the simulator and the switch can), 1 otherwise.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+IS_WHEEL = not (ROOT / "Makefile").exists()
+PYTHON = sys.executable if IS_WHEEL else str(ROOT / ".venv" / "bin" / "python")
+MEND = "install the wheel again" if IS_WHEEL else "make setup"
 MINIMUM_KERNEL = (5, 15)
 MINIMUM_RUST = (1, 88)
 
@@ -121,16 +124,21 @@ def rust() -> Finding:
 
 def environment() -> Finding:
     """The Python environment."""
-    python = ROOT / ".venv" / "bin" / "python"
-    works = (
-        output(
-            str(python),
-            "-c",
-            "import finsy, mininet, fairlane_controller, fairlane_hosts, fairlane_lab, fairlane_switch; print('ok')",
-        )
-        == "ok"
+    names = "finsy, fairlane_controller, fairlane_hosts, fairlane_lab, fairlane_switch" + (
+        "" if IS_WHEEL else ", mininet"
     )
-    return Finding(works, "Python environment (.venv)", "make setup")
+    works = output(PYTHON, "-c", f"import {names}; print('ok')") == "ok"
+    return Finding(works, f"Python environment ({PYTHON if IS_WHEEL else '.venv'})", MEND)
+
+
+def mininet() -> Finding:
+    """Mininet in this Python, which only the runtime of that name needs."""
+    works = output(PYTHON, "-c", "import mininet; print('ok')") == "ok"
+    return Finding(
+        works,
+        "mininet in this Python",
+        "apt-get install mininet, and a virtual environment with --system-site-packages",
+    )
 
 
 def binaries() -> Finding:
@@ -138,14 +146,13 @@ def binaries() -> Finding:
     there = all(
         (ROOT / "switch" / "target" / "release" / name).is_file() for name in ("fairlane-switch", "fairlane-wire")
     )
-    return Finding(there, "fairlane-switch and fairlane-wire", "make setup")
+    return Finding(there, "fairlane-switch and fairlane-wire", MEND)
 
 
 def simulator() -> Finding:
     """The Python module of the simulator."""
-    python = ROOT / ".venv" / "bin" / "python"
-    works = output(str(python), "-c", "import fairlane_switch.native; print('ok')") == "ok"
-    return Finding(works, "the simulator (fairlane_switch.native)", "make setup")
+    works = output(PYTHON, "-c", "import fairlane_switch.native; print('ok')") == "ok"
+    return Finding(works, "the simulator (fairlane_switch.native)", MEND)
 
 
 def disk() -> Finding:
@@ -195,17 +202,22 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     p4c,
     bmv2,
 )
+OF_A_WHEEL = (environment, binaries, simulator, kernel, btf, cgroup2, namespaces, root, mininet, p4c, bmv2)
+FOR_MININET = (kernel, btf, cgroup2, namespaces, root, mininet)
+"""Of a wheel's: virtual time, P4Runtime and PTF need none of these."""
 
 
 def main() -> int:
     """Print a line per check; return the exit code."""
     bad = 0
-    for check in CHECKS:
+    for check in OF_A_WHEEL if IS_WHEEL else CHECKS:
         found = check()
+        if IS_WHEEL and check in FOR_MININET and not found.ok:
+            found = Finding(None, f"{found.what} (only for --runtime mininet)", found.mend)
         mark = {True: "ok     ", False: "MISSING", None: "absent "}[found.ok]
         print(f"{mark} {found.what}" + ("" if found.ok else f"\n          -> {found.mend}"))
         bad += found.ok is False
-    print("everything is there" if not bad else f"{bad} to mend; 'make setup' does what it can")
+    print("everything is there" if not bad else f"{bad} to mend; {MEND}")
     return 1 if bad else 0
 
 

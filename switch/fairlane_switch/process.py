@@ -8,6 +8,7 @@ import os
 import selectors
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -54,6 +55,17 @@ def find_binary(name: str) -> Path:
     if on_path is None:
         raise BinaryNotFoundError(name, places)
     return Path(on_path)
+
+
+def become_binary() -> None:
+    """The scripts `fairlane-switch` and `fairlane-wire`: this process becomes the binary of its name.
+
+    Raises BinaryNotFoundError.
+    """
+    name = Path(sys.argv[0]).name
+    if not (RELEASE_DIR / name).is_file():
+        raise BinaryNotFoundError(name, [RELEASE_DIR])
+    os.execv(RELEASE_DIR / name, [name, *sys.argv[1:]])
 
 
 def process_start_time(pid: int) -> int | None:
