@@ -7,10 +7,12 @@
 #include "include/sizes.p4"
 #define AQM_QUEUES (2 * PORTS)     // index = port ++ queue
 #define AQM_FIELDS bit<16> queue_id; bit<16> queue_turn; bit<32> flow; bit<1> taxed; bit<32> round_us; bit<32> inverse_us; bit<32> rounds; bit<32> capacity; bit<32> taxed_max; bit<32> tax_share; bit<32> flow_share; bit<32> saturated;
+#define FLOW_SALT meta.port, 7w0,
 #include "include/aqm/metadata.p4"
 #include "include/headers.p4"
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
+#include "include/aqm/flow_hash.p4"
 #include "include/aqm/queue.p4"
 
 // A round (dT) is the turn of a queue, a period so many rounds (P): at its end the flows are judged. Periods of a port have numbers, and what
@@ -192,6 +194,7 @@ control Count(in metadata_t meta) {
 
 control CebinaeIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Arrive() arrive;
+    FlowHash() flow_hash;
     Cebinae() cebinae;
     Enqueue() enqueue;
     bit<16> last_queue;
@@ -217,25 +220,12 @@ control CebinaeIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         size = PORTS;
     }
 
-    @hidden action hash_v4() {
-        hash(meta.flow, HashAlgorithm.crc32, 32w0, { meta.port, 7w0, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.src_port, meta.dst_port },
-             64w0x100000000);
-    }
-
-    @hidden action hash_v6() {
-        hash(meta.flow, HashAlgorithm.crc32, 32w0, { meta.port, 7w0, hdr.ipv6.src, hdr.ipv6.dst, hdr.ipv6.next_header, meta.src_port, meta.dst_port },
-             64w0x100000000);
-    }
-
     apply {
         last_queue = 0;
         arrive.apply(hdr, meta, standard_metadata);
         if (meta.reason == REASON_NONE && cebinae_port.apply().hit) {
-            if (hdr.ipv4.isValid()) {
-                hash_v4();
-            } else if (hdr.ipv6.isValid()) {
-                hash_v6();
-            }
+            // All that is not IP is one flow.
+            if (hdr.ipv4.isValid() || hdr.ipv6.isValid()) { flow_hash.apply(hdr, meta, 64w0x100000000); }
             cebinae.apply(meta, standard_metadata);
             if (meta.queue_id > last_queue) { meta.queue_id = last_queue; }
         }
