@@ -159,8 +159,7 @@ control CebinaeIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     apply {
         arrive.apply(hdr, meta, standard_metadata);
         if (meta.reason == REASON_NONE && cebinae_port.apply().hit) {
-            // All that is not IP is one flow.
-            if (hdr.ipv4.isValid() || hdr.ipv6.isValid()) { flow_hash.apply(hdr, meta, 64w0x100000000); }
+            flow_hash.apply(hdr, meta, 64w0x100000000);
             cebinae.apply(meta, standard_metadata);
         }
         enqueue.apply(meta, standard_metadata);
