@@ -72,7 +72,7 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
             bucket.read(bytes, (bit<32>)(meta.port ++ 1w1));
             bucket.write((bit<32>)(meta.port ++ 1w1), bytes |-| here);
             bucket.read(bytes, (bit<32>)(meta.port ++ 1w0));
-            bucket.write((bit<32>)(meta.port ++ 1w0), bytes |-| (meta.capacity - here));
+            bucket.write((bit<32>)(meta.port ++ 1w0), bytes |-| (meta.capacity |-| here));
             head = ~head;
             here = next;
             bit<32> newest = (bit<32>)(((bit<64>)sum * (bit<64>)meta.tax_share) >> 24);
@@ -115,8 +115,8 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
         bottleneck_bytes.write(port, sum);
 
         // Leaky bucket: what came of the group in this round, or would have come at its rate until now.
-        here = (meta.taxed == 1) ? here : meta.capacity - here;
-        next = (meta.taxed == 1) ? next : meta.capacity - next;
+        here = (meta.taxed == 1) ? here : meta.capacity |-| here;
+        next = (meta.taxed == 1) ? next : meta.capacity |-| next;
         bit<32> due = (bit<32>)(((bit<64>)here * ((bit<64>)elapsed * (bit<64>)meta.inverse_us)) >> 32);
         bucket.read(bytes, (bit<32>)(meta.port ++ meta.taxed));
         bytes = ((bytes < due) ? due : bytes) |+| (bit<32>)meta.length;
