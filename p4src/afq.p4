@@ -6,45 +6,31 @@
 
 #include "include/sizes.p4"
 #define AQM_QUEUES FQ_STATES
-#define AQM_FIELDS bit<16> queue_id; bit<64> bid_round;
+#define AQM_FIELDS bit<16> queue_id; bit<32> flow; bit<64> bid_round;
+#define FLOW_SALT
 #include "include/aqm/metadata.p4"
 #include "include/headers.p4"
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
+#include "include/aqm/flow_hash.p4"
 #include "include/aqm/queue.p4"
 
 register<bit<64>>(PORTS) current_round;              // [port]: R, the round of the packet that was served last
 
-control Afq(in headers_t hdr, inout metadata_t meta, in bit<8> round_shift, in bit<16> queues) {
+control Afq(inout metadata_t meta, in bit<8> round_shift, in bit<16> queues) {
     // The count-min sketch of the flows' bids, bytes: three rows, [port ++ column].
     register<bit<64>>(FQ_STATES) bids_0;
     register<bit<64>>(FQ_STATES) bids_1;
     register<bit<64>>(FQ_STATES) bids_2;
-
-    bit<32> number;
-
-    @hidden action hash_v4() {
-        hash(number, HashAlgorithm.crc32, 32w0,
-             { hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.src_port, meta.dst_port }, 64w0x100000000);
-    }
-
-    @hidden action hash_v6() {
-        hash(number, HashAlgorithm.crc32, 32w0,
-             { hdr.ipv6.src, hdr.ipv6.dst, hdr.ipv6.next_header, meta.src_port, meta.dst_port }, 64w0x100000000);
-    }
-
-    @hidden action hash_other() {
-        hash(number, HashAlgorithm.crc32, 32w0, { hdr.ethernet.src, hdr.ethernet.dst, hdr.ethernet.ether_type }, 64w0x100000000);
-    }
 
     // Section 3.2: bid = max(bid of the flow, R * BpR) + size, round = bid / BpR; refused when it is nQ or more ahead of R.
     // BpR and nQ are powers of two. A refused packet changes nothing. Read and written in one action: BMv2 runs ingress and egress side by side.
     @hidden action bid() {
         bit<32> first = (bit<32>)meta.port << FQ_QUEUE_BITS;
         // CRC is linear: other salts would give rows that collide together, other bits do not.
-        bit<32> cell_0 = first | (bit<32>)number[9:0];
-        bit<32> cell_1 = first | (bit<32>)number[20:11];
-        bit<32> cell_2 = first | (bit<32>)number[31:22];
+        bit<32> cell_0 = first | (bit<32>)meta.flow[9:0];
+        bit<32> cell_1 = first | (bit<32>)meta.flow[20:11];
+        bit<32> cell_2 = first | (bit<32>)meta.flow[31:22];
         bit<64> bid_0;
         bit<64> bid_1;
         bit<64> bid_2;
@@ -68,19 +54,13 @@ control Afq(in headers_t hdr, inout metadata_t meta, in bit<8> round_shift, in b
     }
 
     apply {
-        if (hdr.ipv4.isValid()) {
-            hash_v4();
-        } else if (hdr.ipv6.isValid()) {
-            hash_v6();
-        } else {
-            hash_other();
-        }
         bid();
     }
 }
 
 control AfqIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Arrive() arrive;
+    FlowHash() flow_hash;
     Afq() afq;
     Enqueue() enqueue;
 
@@ -107,7 +87,8 @@ control AfqIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         if (meta.reason == REASON_NONE) {
             afq_port.apply();
             if (meta.managed == 1) {
-                afq.apply(hdr, meta, shift, queues);
+                flow_hash.apply(hdr, meta, 64w0x100000000);
+                afq.apply(meta, shift, queues);
             }
         }
         enqueue.apply(meta, standard_metadata);

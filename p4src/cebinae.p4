@@ -4,13 +4,14 @@
 #include <core.p4>
 #include <v1model.p4>
 
-#include "include/sizes.p4"
 #define AQM_QUEUES (2 * PORTS)     // index = port ++ queue
 #define AQM_FIELDS bit<16> queue_id; bit<16> queue_turn; bit<32> flow; bit<1> taxed; bit<32> round_us; bit<32> inverse_us; bit<32> rounds; bit<32> capacity; bit<32> taxed_max; bit<32> tax_share; bit<32> flow_share; bit<32> saturated;
+#define FLOW_SALT meta.port, 7w0,
 #include "include/aqm/metadata.p4"
 #include "include/headers.p4"
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
+#include "include/aqm/flow_hash.p4"
 #include "include/aqm/queue.p4"
 
 // A round (dT) is the turn of a queue, a period so many rounds (P): at its end the flows are judged. Periods of a port have numbers, and what
@@ -20,185 +21,124 @@ register<bit<32>>(2 * PORTS) period_bytes;             // [port ++ parity], all 
 register<bit<32>>(2 * PORTS) largest_bytes;            // [port ++ parity], of one flow
 register<bit<64>>(2 * CEBINAE_CELLS) cell_flow;        // [cell ++ parity], whose cell it is: flow ++ period
 register<bit<32>>(2 * CEBINAE_CELLS) cell_bytes;       // [cell ++ parity], that left
-register<bit<32>>(PORTS) allowed_bytes;                // [port], of the taxed flows together, in a round, from the last turn on
+register<bit<32>>(PORTS) allowed_bytes;                // [port], of the taxed flows together, in the round after this one
 counter(PORTS, CounterType.packets_and_bytes) saturated;   // [port], periods
 counter(PORTS, CounterType.packets_and_bytes) taxed;       // [port], packets of taxed flows that came
 
-#define NOBODY 0xFFFFFFFF          // so many bytes no flow has
-
 // Ingress: the turns, and the filter of each packet.
 control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata) {
-    register<bit<48>>(PORTS) round_start;              // [port], us
+    register<time_us_t>(PORTS) round_start;            // [port]
     register<bit<32>>(PORTS) round_number;             // [port], of this period, from 0 on
     register<bit<1>>(PORTS) head_queue;                // [port]
-    register<bit<32>>(PORTS) limit_bytes;              // [port], who had more in the last period is to be taxed
-    register<bit<32>>(PORTS) bottleneck_bytes;         // [port], of them together, as far as they came in the round after it
+    register<bit<32>>(PORTS) head_bytes;               // [port], as allowed_bytes, in this round
+    register<bit<32>>(PORTS) bottleneck_bytes;         // [port], in the last period, of who is to be taxed, as far as they came since
     register<bit<64>>(2 * CEBINAE_CELLS) chosen_flow;  // [cell ++ parity], who is to be taxed for that period: flow ++ period
-    register<bit<32>>(4 * PORTS) allowance;            // [port ++ taxed ++ queue], bytes
     register<bit<32>>(2 * PORTS) bucket;               // [port ++ taxed], bytes that came and were not taken out by a turn
 
+    bit<32> port = (bit<32>)meta.port;
     time_us_t start;
-    bit<32> port;
     bit<32> now_period;
     bit<32> round;
     bit<1> head;
-    bit<32> limit;
+    bit<32> here;                      // that may go into the head queue in its turn: of the taxed flows, then of the packet's group
+    bit<32> next;                      // into the other one
     bit<32> sum;
-    bit<32> judged;
-    bit<32> taxed_now;
     bit<32> bytes;
-    bit<32> here;
-    bit<32> next;
-    bit<64> tag;
-    bit<64> found;
-
-    // The end of a period: was the line saturated, who had nearly as much as the largest flow?
-    @hidden action end_period() {
-        period_bytes.read(bytes, (bit<32>)(meta.port ++ now_period[0:0]));
-        largest_bytes.read(here, (bit<32>)(meta.port ++ now_period[0:0]));
-        limit = (bytes >= meta.saturated) ? (bit<32>)(((bit<64>)here * (bit<64>)meta.flow_share) >> 24) : NOBODY;
-        sum = 0;
-        round = 0;
-        now_period = now_period + 1;
-        period_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), 0);
-        largest_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), 0);
-    }
-
-    // A turn takes one allowance of the queue that had it out of a bucket; the queue gets the next one, and waits behind the other.
-    #define TURN(group, bytes_next) bucket.read(bytes, (bit<32>)(meta.port ++ group)); allowance.read(here, (bit<32>)(meta.port ++ group ++ head)); bucket.write((bit<32>)(meta.port ++ group), bytes |-| here); allowance.write((bit<32>)(meta.port ++ group ++ head), bytes_next);
-    @hidden action turn() {
-        start = start + (time_us_t)meta.round_us;
-        allowed_bytes.read(next, port);
-        TURN(1w1, next)
-        TURN(1w0, meta.capacity - next)
-        head = ~head;
-    }
-
-    // After a silence, and at the beginning: nobody is taxed.
-    #define BEGIN(group, bytes_next) bucket.write((bit<32>)(meta.port ++ group), 0); allowance.write((bit<32>)(meta.port ++ group ++ 1w0), bytes_next); allowance.write((bit<32>)(meta.port ++ group ++ 1w1), bytes_next);
-    @hidden action begin() {
-        start = standard_metadata.ingress_global_timestamp;
-        now_period = now_period + 1;
-        end_period();
-        limit = NOBODY;
-        allowed_bytes.write(port, 0);
-        BEGIN(1w1, 0)
-        BEGIN(1w0, meta.capacity)
-    }
-
-    // Leaky bucket: what came of the group in this round, or would have come at its rate until now.
-    @hidden action fill() {
-        bit<64> elapsed = (bit<64>)(standard_metadata.ingress_global_timestamp - start) * (bit<64>)meta.inverse_us;
-        allowance.read(here, (bit<32>)(meta.port ++ meta.taxed ++ head));
-        allowance.read(next, (bit<32>)(meta.port ++ meta.taxed ++ ~head));
-        bucket.read(bytes, (bit<32>)(meta.port ++ meta.taxed));
-        bit<32> due = (bit<32>)(((bit<64>)here * elapsed) >> 32);
-        bytes = ((bytes < due) ? due : bytes) |+| (bit<32>)meta.length;
-        bucket.write((bit<32>)(meta.port ++ meta.taxed), bytes);
-    }
+    bit<32> total;
+    bit<32> largest;
+    bit<64> owner;
 
     apply {
-        port = (bit<32>)meta.port;
         round_start.read(start, port);
         period.read(now_period, port);
         round_number.read(round, port);
         head_queue.read(head, port);
-        limit_bytes.read(limit, port);
+        head_bytes.read(here, port);
+        allowed_bytes.read(next, port);
         bottleneck_bytes.read(sum, port);
-        if (now_period == 0 || standard_metadata.ingress_global_timestamp >= start + ((time_us_t)meta.round_us << 1)) {
-            begin();
-        } else if (standard_metadata.ingress_global_timestamp >= start + (time_us_t)meta.round_us) {
-            if (round == 0) {      // who was largest is known, and what they had together
-                next = (bit<32>)(((bit<64>)sum * (bit<64>)meta.tax_share) >> 24);
-                if (next > meta.taxed_max) { next = meta.taxed_max; }
-                allowed_bytes.write(port, next);
-            }
-            turn();
+        time_us_t elapsed = standard_metadata.ingress_global_timestamp - start;
+        if (now_period == 0 || elapsed >= (time_us_t)meta.round_us << 1) {
+            // At the beginning, and after a silence: nobody is taxed, for a period is left out in which nobody had anything.
+            elapsed = 0;
+            now_period = now_period + 1;
+            round = meta.rounds;
+            here = 0;
+            next = 0;
+            bucket.write((bit<32>)(meta.port ++ 1w0), 0);
+            bucket.write((bit<32>)(meta.port ++ 1w1), 0);
+        } else if (elapsed >= (time_us_t)meta.round_us) {
+            // A turn takes the old head's allowances out of the buckets; that queue gets the newest ones, and waits behind the other.
+            elapsed = elapsed - (time_us_t)meta.round_us;
+            bucket.read(bytes, (bit<32>)(meta.port ++ 1w1));
+            bucket.write((bit<32>)(meta.port ++ 1w1), bytes |-| here);
+            bucket.read(bytes, (bit<32>)(meta.port ++ 1w0));
+            bucket.write((bit<32>)(meta.port ++ 1w0), bytes |-| (meta.capacity |-| here));
+            head = ~head;
+            here = next;
+            bit<32> newest = (bit<32>)(((bit<64>)sum * (bit<64>)meta.tax_share) >> 24);
+            if (round == 0) { next = (newest < meta.taxed_max) ? newest : meta.taxed_max; }
             round = round + 1;
-            if (round >= meta.rounds) {
-                end_period();
-                if (limit != NOBODY) { saturated.count(port); }
-            }
+            period_bytes.read(total, (bit<32>)(meta.port ++ now_period[0:0]));
+            if (round >= meta.rounds && total >= meta.saturated) { saturated.count(port); }
+        }
+        if (round >= meta.rounds) {
+            now_period = now_period + 1;
+            round = 0;
+            sum = 0;
+            period_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), 0);
+            largest_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), 0);
         }
 
-        // In the first round of a period each flow that was large in the last one is noted, and added up.
-        judged = now_period - 1;
-        tag = meta.flow ++ judged;
-        if (round == 0 && limit != NOBODY) {
-            cell_flow.read(found, (bit<32>)(meta.flow[15:0] ++ judged[0:0]));
-            cell_bytes.read(bytes, (bit<32>)(meta.flow[15:0] ++ judged[0:0]));
-            if (found == tag && bytes > limit) {
-                chosen_flow.read(found, (bit<32>)(meta.flow[15:0] ++ judged[0:0]));
-                if (found != tag) {
-                    chosen_flow.write((bit<32>)(meta.flow[15:0] ++ judged[0:0]), tag);
-                    sum = sum + bytes;
-                }
+        // In the first round the flows that were near the largest in the last period, if that was saturated, are noted, to be taxed after it.
+        bit<32> judged = now_period - 1;
+        if (round == 0) {
+            bit<32> cell = (bit<32>)(meta.flow[15:0] ++ judged[0:0]);
+            period_bytes.read(total, (bit<32>)(meta.port ++ judged[0:0]));
+            largest_bytes.read(largest, (bit<32>)(meta.port ++ judged[0:0]));
+            cell_flow.read(owner, cell);
+            cell_bytes.read(bytes, cell);
+            if (total >= meta.saturated && owner == meta.flow ++ judged && (bit<64>)bytes << 24 > (bit<64>)largest * (bit<64>)meta.flow_share) {
+                chosen_flow.write(cell, owner);
+                cell_bytes.write(cell, 0);     // added up once
+                sum = sum + bytes;
             }
+            judged = judged - 1;       // until then it is those of the period before
         }
-        taxed_now = (round == 0) ? now_period - 2 : judged;        // the period whose largest flows are taxed now
-        chosen_flow.read(found, (bit<32>)(meta.flow[15:0] ++ taxed_now[0:0]));
-        if (found == meta.flow ++ taxed_now) {
-            meta.taxed = 1;
-            taxed.count(port);
-        }
-        round_start.write(port, start);
+        chosen_flow.read(owner, (bit<32>)(meta.flow[15:0] ++ judged[0:0]));
+        if (owner == meta.flow ++ judged) { meta.taxed = 1; taxed.count(port); }
+        round_start.write(port, standard_metadata.ingress_global_timestamp - elapsed);
         period.write(port, now_period);
         round_number.write(port, round);
         head_queue.write(port, head);
-        limit_bytes.write(port, limit);
+        head_bytes.write(port, here);
+        allowed_bytes.write(port, next);
         bottleneck_bytes.write(port, sum);
-        fill();
+
+        // Leaky bucket: what came of the group in this round, or would have come at its rate until now.
+        here = (meta.taxed == 1) ? here : meta.capacity |-| here;
+        next = (meta.taxed == 1) ? next : meta.capacity |-| next;
+        bit<32> due = (bit<32>)(((bit<64>)here * ((bit<64>)elapsed * (bit<64>)meta.inverse_us)) >> 32);
+        bucket.read(bytes, (bit<32>)(meta.port ++ meta.taxed));
+        bytes = ((bytes < due) ? due : bytes) |+| (bit<32>)meta.length;
+        bucket.write((bit<32>)(meta.port ++ meta.taxed), bytes);
         meta.queue_turn = (bit<16>)head;
-        if (bytes > here) {
-            bytes = bytes - here;
-            head = ~head;
-            if (bytes > next) { meta.reason = REASON_AQM; }
-        }
-        meta.queue_id = (bit<16>)head;
+        if (bytes > here) { head = ~head; }
+        if (bytes > here |+| next) { meta.reason = REASON_AQM; }
+        meta.queue_id = meta.queue_id & (bit<16>)head;     // a port may have one queue only
         meta.queue = (bit<32>)(meta.port ++ head);
-    }
-}
-
-// Egress: what left, of all and of each flow. A cell is the flow's that came to it first in the period.
-control Count(in metadata_t meta) {
-    bit<32> now_period;
-    bit<32> bytes;
-    bit<32> most;
-    bit<64> found;
-
-    @hidden action count_port() {
-        period_bytes.read(bytes, (bit<32>)(meta.port ++ now_period[0:0]));
-        period_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), bytes + (bit<32>)meta.length);
-    }
-
-    apply {
-        period.read(now_period, (bit<32>)meta.port);
-        count_port();
-        cell_flow.read(found, (bit<32>)(meta.flow[15:0] ++ now_period[0:0]));
-        cell_bytes.read(bytes, (bit<32>)(meta.flow[15:0] ++ now_period[0:0]));
-        if (found[31:0] != now_period) {
-            found = meta.flow ++ now_period;
-            bytes = 0;
-            cell_flow.write((bit<32>)(meta.flow[15:0] ++ now_period[0:0]), found);
-        }
-        if (found[63:32] == meta.flow) {
-            bytes = bytes + (bit<32>)meta.length;
-            cell_bytes.write((bit<32>)(meta.flow[15:0] ++ now_period[0:0]), bytes);
-            largest_bytes.read(most, (bit<32>)(meta.port ++ now_period[0:0]));
-            if (bytes > most) { largest_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), bytes); }
-        }
     }
 }
 
 control CebinaeIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Arrive() arrive;
+    FlowHash() flow_hash;
     Cebinae() cebinae;
     Enqueue() enqueue;
-    bit<16> last_queue;
 
     action set_cebinae(bit<32> round_us, bit<32> inverse_us, bit<32> rounds, bit<32> capacity_bytes, bit<32> taxed_max_bytes, bit<32> tax_share,
                        bit<32> flow_share, bit<32> saturated_bytes, bit<16> queues) {
         meta.managed = 1;
+        meta.queue_id = queues - 1;        // the last one
         meta.round_us = round_us;
         meta.inverse_us = inverse_us;
         meta.rounds = rounds;
@@ -207,7 +147,6 @@ control CebinaeIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         meta.tax_share = tax_share;
         meta.flow_share = flow_share;
         meta.saturated = saturated_bytes;
-        last_queue = queues - 1;
     }
 
     table cebinae_port {
@@ -217,27 +156,11 @@ control CebinaeIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         size = PORTS;
     }
 
-    @hidden action hash_v4() {
-        hash(meta.flow, HashAlgorithm.crc32, 32w0, { meta.port, 7w0, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.src_port, meta.dst_port },
-             64w0x100000000);
-    }
-
-    @hidden action hash_v6() {
-        hash(meta.flow, HashAlgorithm.crc32, 32w0, { meta.port, 7w0, hdr.ipv6.src, hdr.ipv6.dst, hdr.ipv6.next_header, meta.src_port, meta.dst_port },
-             64w0x100000000);
-    }
-
     apply {
-        last_queue = 0;
         arrive.apply(hdr, meta, standard_metadata);
         if (meta.reason == REASON_NONE && cebinae_port.apply().hit) {
-            if (hdr.ipv4.isValid()) {
-                hash_v4();
-            } else if (hdr.ipv6.isValid()) {
-                hash_v6();
-            }
+            flow_hash.apply(hdr, meta, 64w0x100000000);
             cebinae.apply(meta, standard_metadata);
-            if (meta.queue_id > last_queue) { meta.queue_id = last_queue; }
         }
         enqueue.apply(meta, standard_metadata);
     }
@@ -245,16 +168,37 @@ control CebinaeIngress(inout headers_t hdr, inout metadata_t meta, inout standar
 
 control CebinaeEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Dequeue() dequeue;
-    Count() count;
     Send() send;
+    bit<32> now_period;
+    bit<32> bytes;
+    bit<32> largest;
+    bit<64> owner;
 
     apply {
         if (meta.managed == 1) {
             dequeue.apply(meta, standard_metadata);
             // A packet that ended behind ingress is counted out, and has no other part in anything.
             if (meta.queue_drop == 0) {
-                count.apply(meta);
                 send.apply(meta, standard_metadata);
+                // What left, of all and of each flow. A cell is the flow's that came to it first in the period.
+                period.read(now_period, (bit<32>)meta.port);
+                bit<32> port = (bit<32>)(meta.port ++ now_period[0:0]);
+                bit<32> cell = (bit<32>)(meta.flow[15:0] ++ now_period[0:0]);
+                period_bytes.read(bytes, port);
+                period_bytes.write(port, bytes + (bit<32>)meta.length);
+                cell_flow.read(owner, cell);
+                cell_bytes.read(bytes, cell);
+                if (owner[31:0] != now_period) {
+                    owner = meta.flow ++ now_period;
+                    bytes = 0;
+                    cell_flow.write(cell, owner);
+                }
+                if (owner[63:32] == meta.flow) {
+                    bytes = bytes + (bit<32>)meta.length;
+                    cell_bytes.write(cell, bytes);
+                    largest_bytes.read(largest, port);
+                    if (bytes > largest) { largest_bytes.write(port, bytes); }
+                }
             }
         }
     }

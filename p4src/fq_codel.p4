@@ -6,22 +6,23 @@
 
 #include "include/sizes.p4"
 #define AQM_QUEUES FQ_STATES
-#define AQM_FIELDS bit<32> target_us; bit<32> interval_us; bit<32> max_packet_bytes; bit<16> queue_id;
+#define AQM_FIELDS bit<32> target_us; bit<32> interval_us; bit<32> max_packet_bytes; bit<16> queue_id; bit<32> flow; bit<32> salt;
+#define FLOW_SALT meta.salt,
 #include "include/aqm/metadata.p4"
 #include "include/headers.p4"
 #include "include/parser.p4"
 #include "include/aqm/arrive.p4"
+#include "include/aqm/flow_hash.p4"
 #include "include/aqm/codel.p4"
 
 control FqCodelIngress(inout headers_t hdr,
                        inout metadata_t meta,
                        inout standard_metadata_t standard_metadata) {
     Arrive() arrive;
+    FlowHash() flow_hash;
     Enqueue() enqueue;
 
-    bit<32> salt;
-    bit<32> queues;
-    bit<32> number;
+    bit<64> queues;
 
     action set_fq_codel(bit<32> target_us, bit<32> interval_us, bit<32> max_packet_bytes, bit<1> ecn, bit<16> queues_count, bit<32> hash_salt) {
         meta.managed = 1;
@@ -29,8 +30,8 @@ control FqCodelIngress(inout headers_t hdr,
         meta.interval_us = interval_us;
         meta.max_packet_bytes = max_packet_bytes;
         meta.ecn = ecn;
-        queues = (bit<32>)queues_count;
-        salt = hash_salt;
+        queues = (bit<64>)queues_count;
+        meta.salt = hash_salt;
     }
 
     table fq_codel_port {
@@ -40,37 +41,13 @@ control FqCodelIngress(inout headers_t hdr,
         size = PORTS;
     }
 
-    // RFC 8290 section 4.1: protocol, addresses and ports, and a salt.
-    @hidden action hash_v4() {
-        hash(number, HashAlgorithm.crc32, 32w0,
-             { salt, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.src_port, meta.dst_port }, queues);
-    }
-
-    @hidden action hash_v6() {
-        hash(number, HashAlgorithm.crc32, 32w0,
-             { salt, hdr.ipv6.src, hdr.ipv6.dst, hdr.ipv6.next_header, meta.src_port, meta.dst_port }, queues);
-    }
-
-    @hidden action hash_other() {
-        hash(number, HashAlgorithm.crc32, 32w0,
-             { salt, hdr.ethernet.src, hdr.ethernet.dst, hdr.ethernet.ether_type }, queues);
-    }
-
     apply {
-        salt = 0;
         queues = 1;
-        number = 0;
         arrive.apply(hdr, meta, standard_metadata);
         if (meta.reason == REASON_NONE && fq_codel_port.apply().hit) {
-            if (hdr.ipv4.isValid()) {
-                hash_v4();
-            } else if (hdr.ipv6.isValid()) {
-                hash_v6();
-            } else {
-                hash_other();
-            }
-            meta.queue_id = (bit<16>)number;
-            meta.queue = ((bit<32>)meta.port << FQ_QUEUE_BITS) | number;
+            flow_hash.apply(hdr, meta, queues);     // RFC 8290 section 4.1: protocol, addresses and ports, and a salt
+            meta.queue_id = (bit<16>)meta.flow;
+            meta.queue = ((bit<32>)meta.port << FQ_QUEUE_BITS) | meta.flow;
         }
         enqueue.apply(meta, standard_metadata);
     }

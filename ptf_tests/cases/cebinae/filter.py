@@ -14,7 +14,7 @@ import finsy as fy
 from aqm_base import REASON_AQM, AqmTest
 from base import SLOW_PORT
 from cebinae_oracle import DROPPED, HEAD, NEXT, Filter, Judge
-from packets import flow
+from packets import arp_request, flow
 
 FRAME = 100
 ROUND_US = 10**9
@@ -123,3 +123,14 @@ class NotSaturated(CebinaeTest):
         assert self.register("allowed_bytes", SLOW_PORT) == 0
         assert self.counter("taxed", SLOW_PORT)[0] == 0
         self.drain(7)
+
+
+class NotIp(CebinaeTest):
+    """What is not IP is a flow by its Ethernet header, and not taxed in a port's first round: nobody is."""
+
+    def runTest(self) -> None:
+        self.manage(2_000)
+        self.insert("l2", {"hdr.ethernet.ether_type": "0x0806/&0xffff"}, "l2_forward", priority=1, port=SLOW_PORT)
+        self.send(arp_request(1, SLOW_PORT))
+        self.receive(arp_request(1, SLOW_PORT), SLOW_PORT)
+        assert self.counter("taxed", SLOW_PORT)[0] == 0

@@ -9,9 +9,7 @@ from typing import Annotated, Any
 from fairlane import Column, Duration, ErrorCode, FairlaneError, PortProgram, PortState, Reason, Settings
 from pydantic import Field
 
-REASON_FILTER = 11
-QUEUES = 8
-"""Of a port that does not say."""
+REASON_AQM = 11
 ONE = 1 << 24
 """Of the P4 program's shares."""
 PERIOD_BYTES_MAX = (1 << 31) - 1
@@ -27,13 +25,11 @@ class Cebinae(PortProgram):
     tables = ("cebinae_port",)
     port_action = "set_cebinae"
     units = {"rounds": "rounds", "tax_share": "2^-24", "flow_share": "2^-24", "queues": "queues"}
-    reasons = {
-        REASON_FILTER: Reason("cebinae", "beyond its flows' allowance of this round and the next", in_queue=True)
-    }
+    reasons = {REASON_AQM: Reason("cebinae", "beyond its flows' allowance of this round and the next", in_queue=True)}
     columns = (
         Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent")),
         Column("allowance_bytes", "allowance", "bytes", "what the taxed flows together may send in a round; 0: nobody is taxed", register="allowed_bytes"),
-        Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=REASON_FILTER, plot="drops"),
+        Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=REASON_AQM, plot="drops"),
         Column("taxed", "taxed", "packets", "packets of taxed flows that came", counter="taxed"),
         Column("saturated_periods", "saturated", doc="periods in which the port was saturated", counter="saturated", value_type=int),
         Column("sent", "sent", "packets", "packets sent", counter="sent", wide=True),
@@ -63,10 +59,11 @@ class Cebinae(PortProgram):
         if not port.rate_bps:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port.port}: cebinae needs a rate, and the port has none")
         capacity = port.rate_bps * settings.round / 8
-        if not 1 <= capacity * settings.period_rounds <= PERIOD_BYTES_MAX:
+        period_bytes = capacity * settings.period_rounds
+        if not 1 <= period_bytes <= PERIOD_BYTES_MAX:
             raise FairlaneError(
                 ErrorCode.BAD_INPUT,
-                f"port {port.port}: round and period_rounds: {capacity * settings.period_rounds:.0f} bytes fit into a period "
+                f"port {port.port}: round and period_rounds: {period_bytes:.0f} bytes fit into a period "
                 f"at {port.rate_bps:.0f} bit/s; allowed are 1 to {PERIOD_BYTES_MAX}",
             )
         return {
@@ -77,8 +74,8 @@ class Cebinae(PortProgram):
             "taxed_max_bytes": round(capacity * (1 - settings.tax)),
             "tax_share": round((1 - settings.tax) / settings.period_rounds * ONE),
             "flow_share": round((1 - settings.flow_margin) * ONE),
-            "saturated_bytes": round(capacity * settings.period_rounds * (1 - settings.saturation_margin)),
-            "queues": min(port.queues or QUEUES, 2),
+            "saturated_bytes": round(period_bytes * (1 - settings.saturation_margin)),
+            "queues": min(port.queues or 2, 2),
         }
 
     def settings_from(self, arguments: Mapping[str, int]) -> Settings:
