@@ -78,7 +78,7 @@ def cited() -> Iterator[tuple[str, str, str]]:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             heads = heads or cells
             source = re.search(r"\(\.\./results/([\w-]+\.md)\)", line)
-            for head, cell in zip(heads, cells):  # noqa: B905 - Python 3.10 has no strict
+            for head, cell in zip(heads, cells, strict=True):
                 if source and cell and head in ("sim", "kernel", "Mininet"):
                     yield page.name, source[1], cell
 
@@ -91,3 +91,21 @@ def test_cited_numbers_are_those_of_the_results() -> None:
         assert re.search(rf"[|(] ?{re.escape(number)}[ |(]", text), (
             f"{page} cites {number}, which {source} does not have"
         )
+
+
+def test_papers_are_named_as_papers() -> None:
+    """By their short name, with authors, title, venue and year in docs/concepts; never by a number alone.
+
+    Not in topologies: their description is part of what makes an archived run the same, and changes when they are measured again.
+    """
+    number = re.compile(r"\b[Pp]apers? 00[0-4]\b|[\"(]00[0-4] \(")
+    folders = ("docs", "lab", "controller", "hosts", "mininet", "p4src", "ptf_tests", "switch/crates", "bench", "setup")
+    suffixes = {".md", ".toml", ".py", ".j2", ".json", ".p4", ".h", ".c", ".rs", ".svg"}
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*"):
+            if (
+                path.suffix in suffixes
+                and path != Path(__file__)
+                and not {"build", "target", "data", "topologies"} & set(path.parts)
+            ):
+                assert not number.search(path.read_text(encoding="utf-8", errors="replace")), path.relative_to(ROOT)

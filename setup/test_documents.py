@@ -137,7 +137,7 @@ def test_help_lists_every_target_with_its_meaning() -> None:
 
 def our_files() -> list[Path]:
     """Every file of the tree that nothing made; without git, which a copy of the tree may not have."""
-    made = {"results", "target", "build", "__pycache__"}
+    made = {"results", "site", "target", "build", "__pycache__"}
     found: list[Path] = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [
