@@ -30,7 +30,7 @@ endif
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode every command of fairlane starts in twice the time
 
-.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench kernel dist doctor lint format typecheck lock p4 clean
+.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench kernel dist docs doctor lint format typecheck lock p4 clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -100,6 +100,11 @@ kernel: ## build the kernel of --runtime kernel: real Linux TCP in virtual time 
 dist: setup ## one wheel of everything that needs no root: switch, wire, simulator, controller, lab (into dist/)
 	@setup/setup.sh dist
 
+docs: ## build the documentation as a site in site/ (strict: every link is checked; needs no Rust build)
+	@setup/setup.sh python
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo "the documentation: site/index.html (with search: python3 -m http.server --directory site)"
+
 doctor: ## say what is missing on this machine and how to mend it
 	@/usr/bin/env python3 setup/doctor.py
 
@@ -124,4 +129,4 @@ p4: ## recompile the P4 programs (needs p4c-bm2-ss on the PATH)
 	@python3 p4src/compile.py
 
 clean: stop ## remove what set-up and builds made
-	@rm -rf .venv .setup switch/target switch/fairlane_switch/native.abi3.so hosts/build
+	@rm -rf .venv .setup site switch/target switch/fairlane_switch/native.abi3.so hosts/build

@@ -94,7 +94,7 @@ def test_silence_longer_than_the_tables_counts_as_134_s() -> None:
 
 
 def test_bursts_do_not_raise_the_mean() -> None:
-    """The reason for the form: 25 frames back to back each millisecond read as their mean (algorithms of paper 002)."""
+    """The reason for the form: 25 frames back to back each millisecond read as their mean (algorithms of the GFR paper)."""
     flows = bursts(10**10, 20_000, 1_000_000, 2500)
     mean = 25 * gfr_oracle.line_bits(flows[0].frame_bytes) / 1e-3
     rate, _ = rate_in_switch(flows)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What gfr.p4 should decide: the papers' equations in integers and fractions, not the program's fixed point.
 
-Symbols are those of Chae & Kim: QT cells in the buffer, Q_i cells of the VC, both without the frame; c its cells;
+Symbols are those of Kim & Lee: QT cells in the buffer, Q_i cells of the VC, both without the frame; c its cells;
 L = LBO, H = HBO.
 """
 

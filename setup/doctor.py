@@ -167,7 +167,7 @@ def p4c() -> Finding:
     return Finding(
         True if text else None,
         "p4c-bm2-ss " + (version_line(text) or "(optional: only to recompile P4)"),
-        "README.md says where p4c comes from",
+        "docs/install.md says where p4c comes from",
     )
 
 
@@ -177,7 +177,7 @@ def bmv2() -> Finding:
     return Finding(
         True if text else None,
         "simple_switch_grpc " + (version_line(text) or "(optional: only for TARGET=bmv2)"),
-        "README.md says where BMv2 comes from",
+        "docs/install.md says where BMv2 comes from",
     )
 
 

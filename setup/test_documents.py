@@ -16,7 +16,12 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     path
-    for path in (ROOT / "README.md", *sorted(ROOT.glob("*/README.md")), *sorted((ROOT / "docs").glob("*.md")))
+    for path in (
+        ROOT / "README.md",
+        *sorted(ROOT.glob("*/README.md")),
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+    )
     if path.exists() and not path.name.startswith("tutorial-")  # typed word by word by test_tutorials.py
 ]
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -132,7 +137,7 @@ def test_help_lists_every_target_with_its_meaning() -> None:
 
 def our_files() -> list[Path]:
     """Every file of the tree that nothing made; without git, which a copy of the tree may not have."""
-    made = {"results", "target", "build", "__pycache__"}
+    made = {"results", "site", "target", "build", "__pycache__"}
     found: list[Path] = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [

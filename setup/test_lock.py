@@ -42,7 +42,8 @@ def locked(**environment: str) -> dict[str, str]:
 def wanted_directly() -> list[Requirement]:
     """What our packages and the tests name."""
     files: list[dict[str, Any]] = [tomllib.loads(path.read_text()) for path in (*PACKAGES, ROOT / "pyproject.toml")]
-    lists = [file["project"].get("dependencies", []) for file in files] + [files[-1]["dependency-groups"]["dev"]]
+    groups: dict[str, list[str]] = files[-1]["dependency-groups"]
+    lists = [*(file["project"].get("dependencies", []) for file in files), *groups.values()]
     return [Requirement(text) for names in lists for text in names]
 
 

@@ -59,6 +59,28 @@ def test_a_tutorial_works_word_by_word(page: Path, tmp_path: Path, monkeypatch: 
     assert done > 5
 
 
+def test_the_tutorial_on_operating_a_switch_works_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make run` is there from the first command to the last; what is marked `in: mininet` is typed at its prompt."""
+    if os.geteuid() != 0:
+        pytest.skip("Mininet needs root")
+    monkeypatch.setenv("PATH", f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
+    page = (ROOT / "docs" / "tutorial-operate.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(<!-- in: mininet -->\n)?```(?:sh|text)\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) > 9
+    session = Session("--instance", INSTANCE, folder=tmp_path)
+    try:
+        for at_prompt, text in blocks:
+            if at_prompt:
+                for line in text.splitlines():
+                    assert "***" not in session.do(f"n{INSTANCE}{line}"), line  # a host's name in this instance
+            else:
+                call(["bash", "-e"], tmp_path, text)
+        assert session.leave() == 0
+    finally:
+        session.end()
+
+
 def call(command: list[str], here: Path, text: str) -> None:
     result = subprocess.run(command, cwd=here, input=text, capture_output=True, text=True, timeout=TIMEOUT_S)
     assert result.returncode == 0, f"{text}\n{result.stdout}\n{result.stderr}"

@@ -68,7 +68,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def check_needs(chosen: argparse.Namespace) -> None:
     """Raise MissingError before anything is started."""
     if shutil.which(COMPILER) is None:
-        raise MissingError(f"{COMPILER} is not on the PATH: README.md says where p4c is to be had")
+        raise MissingError(f"{COMPILER} is not on the PATH: docs/install.md says where p4c is to be had")
     absent = [name for name in EXERCISES if not (chosen.tree / "exercises" / name / "solution").is_dir()]
     if absent:
         raise MissingError(f"{chosen.tree} is no p4lang/tutorials tree: it has no exercises/{absent[0]}/solution")

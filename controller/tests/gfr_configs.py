@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configurations for the GFR tests: paper 002's peer to peer (5 VCs through two switches) and the topology behind it."""
+"""Configurations for the GFR tests: the GFR paper's peer to peer (5 VCs through two switches) and the topology behind it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios for the tests of virtual time: paper 000's dumbbell (mininet/topologies/dumbbell.json) and small changes of it."""
+"""Scenarios for the tests of virtual time: the Qthresh paper's dumbbell (mininet/topologies/dumbbell.json) and small changes of it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VCs of a scenario: when they count, their ideal shares (paper 002), the ways that they take, what they got."""
+"""VCs of a scenario: when they count, their ideal shares (GFR paper), the ways that they take, what they got."""
 
 from __future__ import annotations
 

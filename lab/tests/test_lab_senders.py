@@ -34,7 +34,7 @@ def test_a_segment_is_hit_as_often_as_its_bits() -> None:
 
 def test_the_ceiling_of_a_long_file_is_the_window_or_the_line() -> None:
     small = ceiling_bps(10**9, GEO, 512, 65_536, 1, 40)
-    assert small == pytest.approx(8 * 65_536 / 0.59, rel=0.01)  # (3) of paper 003
+    assert small == pytest.approx(8 * 65_536 / 0.59, rel=0.01)  # (3) of the ENA paper
     large = ceiling_bps(10**9, GEO, 512, 112_640, 1, 40)
     assert large == pytest.approx(1_544_000 * 512 / 552, rel=0.01)
     hit = ceiling_bps(10**9, Line(1_544_000, 0.59, 1e-5), 512, 112_640, 1, 40)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole runs in virtual time on paper 000's dumbbell: shares, counters at the window's ends, the loop, determinism; and what sim does without."""
+"""Whole runs in virtual time on the Qthresh paper's dumbbell: shares, counters at the window's ends, the loop, determinism; and what sim does without."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Call admission (paper 002): on no port of a VC's path may the minimum rates sum up to more than C_GFR."""
+"""Call admission (GFR paper): on no port of a VC's path may the minimum rates sum up to more than C_GFR."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each sender makes of a delay spike with a hand-over (paper 001): means over start times and seeds.
+//! What each sender makes of a delay spike with a hand-over (BCR paper): means over start times and seeds.
 //!
 //! `cargo run --release -p netsim --example handover -- [queue_packets] [repeats] [ssthresh_packets] [sender]`; with a sender
 //! only that one, and its first repeat as a series. `rtx` and `drops` are counted from the spike's start, to 5 s after its end

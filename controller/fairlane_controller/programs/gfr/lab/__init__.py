@@ -32,7 +32,7 @@ Cells = Annotated[int, Field(ge=1, le=65_535)]
 
 
 class Control(Section):
-    """`[control]`: what it does at every managed port; symbols are paper 002's. A file that compares schemes may give the keys of all."""
+    """`[control]`: what it does at every managed port; symbols are the GFR paper's. A file that compares schemes may give the keys of all."""
 
     scheme: Literal["drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"] = "drop_tail"
     probes: bool = False

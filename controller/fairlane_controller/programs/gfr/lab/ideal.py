@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The share that paper 002 gives each VC, (3), and the goodput that it carries, also where VCs come and go. Pure functions."""
+"""The share that the GFR paper gives each VC, (3), and the goodput that it carries, also where VCs come and go. Pure functions."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from fairlane_controller.programs.gfr.model import jain_index
 
 
 def vc_metrics(vcs: Sequence[VcResult]) -> dict[str, Any]:
-    """What VCs add to the metrics of a run, or replace: `jain` and `fairness` over goodput per ideal goodput, (4) of paper 002."""
+    """What VCs add to the metrics of a run, or replace: `jain` and `fairness` over goodput per ideal goodput, (4) of the GFR paper."""
     if not vcs:
         return {}
     ratios = [vc.ratio for vc in vcs]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FastTCP's senders (paper 004), near to and far from a discard server that announces 7 segments of 1448 bytes.
+//! FastTCP's senders (FastTCP paper), near to and far from a discard server that announces 7 segments of 1448 bytes.
 
 use crate::common::*;
 use serde_json::{json, Value};

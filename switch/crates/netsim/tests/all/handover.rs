@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A delay spike with a hand-over (paper 001): what E-RTO and BCR+ send after it, beside NewReno and F-RTO.
+//! A delay spike with a hand-over (BCR paper): what E-RTO and BCR+ send after it, beside NewReno and F-RTO.
 
 use crate::common::handover::{run, Outcome, Point, CASES, SENDERS};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Paper 001's network by itself: a delay spike of 5 s, after which the wireless hop has another rate.
+//! The BCR paper's network by itself: a delay spike of 5 s, after which the wireless hop has another rate.
 //!
 //! ```text
 //!  h1 ── 30 ms ── s1 ═══ 10 ms, rate, queue, loss ═══ s2 ── h2        the spike holds what is on the hop, both ways

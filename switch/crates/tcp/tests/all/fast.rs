@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FastTCP's senders (paper 004) against a receiver that announces 7 segments of 1448 bytes: what each sends, and when.
+//! FastTCP's senders (FastTCP paper) against a receiver that announces 7 segments of 1448 bytes: what each sends, and when.
 
 use super::harness::script;
 

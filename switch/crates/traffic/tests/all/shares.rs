@@ -36,7 +36,7 @@ fn wrr_shares_cells_on_atm_and_frames_elsewhere() {
     }
 }
 
-/// Weights in bit/s as paper 002's eq. (3) gives them: shares as exact, and no queue sends more than two frames in a row.
+/// Weights in bit/s as the GFR paper's eq. (3) gives them: shares as exact, and no queue sends more than two frames in a row.
 #[test]
 fn weights_in_bits_a_second_make_no_bursts() {
     let weights = [6_368_000, 8_368_000, 10_368_000, 12_368_000, 14_368_000];
