@@ -121,7 +121,9 @@ def entries(flows: int, port: int = 2, max_packets: int = 900, qthresh: int = 60
         fy.P4TableEntry(
             "port_limit",
             match=fy.Match(egress_port=port),
-            action=fy.Action("set_port_limit", max_packets=max_packets, max_bytes=0xFFFFFFFF, report_period_us=0),
+            action=fy.Action(
+                "set_port_limit", max_packets=max_packets, max_bytes=0xFFFFFFFF, report_period_us=0, ecn=0
+            ),
         ),
         fy.P4TableEntry(
             "policy",

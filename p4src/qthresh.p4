@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // qthresh.p4: routes IP and gives every TCP flow its lane at a limited port (Chae & Choi, Qthresh).
 //
-//   parser ─► ingress: validate (or probe) ─► T_res match ─► route ─► port_limit ─► class ─► flow ─► policy ─► admit ─► digests
+//   parser ─► ingress: validate (or probe) ─► T_res match ─► route ─► port_limit ─► class ─► flow ─► policy ─► admit, mark ─► digests
 //                                                              │ no limit: straight on                 │ refused: drop
 //             queue ◄──────────────────────────────────────────┴───────────────────────────────────────┘
 //               └────► egress: count out ─► T_res probe ─► deparser
@@ -13,6 +13,7 @@
 #include "include/sizes.p4"
 #include "include/headers.p4"
 #include "include/parser.p4"
+#include "include/aqm/ecn.p4"
 #include "include/control/state.p4"
 #include "include/control/validate.p4"
 #include "include/control/probe.p4"
@@ -35,7 +36,9 @@ control LaneIngress(inout headers_t hdr,
     Classify() classify;
     Flow() flow;
     Policy() policy;
+    IsEct() is_ect;
     Admit() admit;
+    MarkCe() mark_ce;
     Report() report;
 
     // A packet-out needs room in its port's queue like any other packet, but is in no lane.
@@ -85,7 +88,13 @@ control LaneIngress(inout headers_t hdr,
                     flow.apply(hdr, meta);
                     policy.apply(meta);
                 }
+                if (meta.ecn == 1) {
+                    is_ect.apply(hdr, meta);
+                }
                 admit.apply(meta);
+                if (meta.mark == 1) {
+                    mark_ce.apply(hdr, meta);
+                }
             }
         }
         if (meta.tell == 1 && meta.probe == PROBE_NONE) {

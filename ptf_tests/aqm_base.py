@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 
 from base import SERVICE_S, SLOW_PORT, LaneTest
-from packets import flow
+from packets import FiveTuple, flow
 
 REASON_AQM = 11
 SERVICE_US = round(SERVICE_S * 1e6)
 FRAME_BYTES = 100
-ECT, CE = 2, 3
-"""ECT(0) and CE of RFC 3168."""
+ECT1, ECT, CE = 1, 2, 3
+"""ECT(1), ECT(0) and CE of RFC 3168."""
 
 
 class AqmTest(LaneTest):
@@ -27,10 +28,10 @@ class AqmTest(LaneTest):
     WAITING_REGISTER = "waiting_packets"
     REFUSALS: ClassVar[tuple[int, ...]] = ()
 
-    def burst_of(self, count: int, ecn: int = 0) -> list[Any]:
+    def burst_of(self, count: int, ecn: int = 0, five_tuple: FiveTuple | None = None, **options: Any) -> list[Any]:
         """`count` frames of one flow with this ECN field arrive while the first is on the line; what comes out, in order."""
         self._frames: list[Any] = []
-        self.burst(flow(), count, ecn=ecn)
+        self.burst(five_tuple or flow(), count, ecn=ecn, **options)
         return self.receive_all()
 
     def receive_any(self, port: int, timeout_s: float) -> bool:
@@ -62,8 +63,9 @@ class AqmTest(LaneTest):
 
     def check_marks(self, frames: list[Any], marked: list[int]) -> None:
         """Exactly these frames say CE, and every IPv4 checksum is right."""
-        assert [bytes(one)[-1] for one in frames if one[IP].tos & 3 == CE] == marked, [one[IP].tos for one in frames]
-        for one in frames:
+        fields = [(one[IPv6].tc if IPv6 in one else one[IP].tos) & 3 for one in frames]
+        assert [bytes(one)[-1] for one, ecn in zip(frames, fields, strict=True) if ecn == CE] == marked, fields
+        for one in (each for each in frames if IP in each):
             again = one.copy()
             del again[IP].chksum
             assert Ether(bytes(again))[IP].chksum == one[IP].chksum

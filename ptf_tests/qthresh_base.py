@@ -32,7 +32,7 @@ class QthreshTest(LaneTest):
     REFUSALS: ClassVar[tuple[int, ...]] = (REASON_QTHRESH, REASON_PORT_FULL)
 
     def limit_port(
-        self, port: int = SLOW_PORT, packets: int = 50, bytes: int = UNLIMITED, report_period_us: int = 0
+        self, port: int = SLOW_PORT, packets: int = 50, bytes: int = UNLIMITED, report_period_us: int = 0, ecn: int = 0
     ) -> None:
         self.insert(
             "port_limit",
@@ -41,6 +41,7 @@ class QthreshTest(LaneTest):
             max_packets=packets,
             max_bytes=bytes,
             report_period_us=report_period_us,
+            ecn=ecn,
         )
 
     def set_qthresh(self, qthresh: int, weight: int = 256, port: int = SLOW_PORT, traffic_class: int = 0) -> None:

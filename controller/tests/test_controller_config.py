@@ -167,6 +167,7 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
         ("[[ports]]\nswitch='s2'\nport=3", "ports[0].switch: unknown switch 's2'; did you mean 's1'?; valid: s1"),
         ("[[ports]]\nswitch='s1'\nport=3\n[[ports]]\nswitch='s1'\nport=3", "ports[1]: s1:3 is ports[0] too; a port may occur once"),
         ("[[ports]]\nswitch='s1'\nport=3\nlimit_packets=4", "ports[0].limit_packets: the port is not managed"),
+        ("[[ports]]\nswitch='s1'\nport=3\necn=true", "ports[0].ecn: the port is not managed"),
         ("[[ports]]\nswitch='s1'\nport=3\nmanaged=true\nlimit_packets=51", "ports[0].limit_packets: 51 is more than the queue holds (50 packets): must be at most 50"),
         ("[[ports]]\nswitch='s1'\nport=1\nmanaged=true", "ports[0].managed: nothing says how many packets the queue holds"),
         ("[[policies]]\nswitch='s1'\nport=1\nthreshold=4", "policies[0].port: s1:1 is not managed (managed: s1:3)"),

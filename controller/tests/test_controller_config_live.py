@@ -31,6 +31,7 @@ switch = "s1"
 port = 3
 managed = true
 limit_packets = 40
+ecn = true
 [[policies]]
 switch = "s1"
 port = 3
@@ -175,12 +176,12 @@ def test_a_refused_file_changes_nothing(switch: LiveSwitch) -> None:
     before = held(switch)
     twice = TWO_CLASSES + '[[classes]]\nclass = 3\ndscp = "EF"\n'
     message = " ".join(switch.fairlane("config", "apply", write(switch, twice), code=3).split())
-    assert "line 23, column 1: classes[1]: matches the same packets as classes[0]" in message
+    assert "line 24, column 1: classes[1]: matches the same packets as classes[0]" in message
     assert held(switch) == before
     assert set(documents(switch.folder)) == {"topology"}
     message = " ".join(switch.fairlane("config", "apply", write(switch, TWO_CLASSES + "x = 1"), code=3).split())
     assert "unknown key" in message
-    assert "line 23, column 1" in message
+    assert "line 24, column 1" in message
     assert set(documents(switch.folder)) == {"topology"}
 
 

@@ -82,6 +82,20 @@ def test_rate_and_queue_with_the_limit_beside_them(port_switch: LiveSwitch) -> N
     assert (limit(switch), port(switch)["queue_packets"], port(switch)["rate"]) == (50, 50, 2e6)
 
 
+def test_a_port_that_marks_goes_on_marking(switch: LiveSwitch) -> None:
+    """Who does not name `ecn` leaves it as it is; a limit that was made without it marks nothing."""
+    file = switch.folder / "marks.toml"
+    file.write_text('[[ports]]\nswitch = "s1"\nport = 3\nmanaged = true\n', encoding="utf-8")
+    switch.fairlane("config", "apply", str(file))
+    assert port(switch)["ecn"] is False
+    assert "ecn=true" in switch.fairlane("config", "set", "s1:3", "ecn=true")
+    switch.fairlane("config", "set", "s1:3", "limit_packets=40")
+    assert (port(switch)["ecn"], limit(switch)) == (True, 40)
+    switch.fairlane("undo")
+    switch.fairlane("undo")
+    assert (port(switch)["ecn"], limit(switch)) == (False, 50)
+
+
 def test_a_refusal_takes_the_ports_back(port_switch: LiveSwitch) -> None:
     switch, file = port_switch, port_switch.folder / "ports.toml"
     rule = "[[classes]]\nclass = 1\ndscp = {}\n"

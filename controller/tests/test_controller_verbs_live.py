@@ -277,10 +277,10 @@ def test_a_lone_number_is_the_handle_and_the_key_is_named(switch: LiveSwitch, tm
     """Ports 1 and 0 get the handles 0 and 1, so that each number is the one's handle and the other's key."""
     script = tmp_path / "ports.txt"
     script.write_text(
-        "table_add port_limit set_port_limit 1 => 50 0 0\n"
-        "table_add port_limit set_port_limit 0 => 60 0 0\n"
-        "table_modify port_limit set_port_limit 0 => 51 0 0\n"
-        "table_modify port_limit set_port_limit egress_port=0 => 61 0 0\n"
+        "table_add port_limit set_port_limit 1 => 50 0 0 0\n"
+        "table_add port_limit set_port_limit 0 => 60 0 0 0\n"
+        "table_modify port_limit set_port_limit 0 => 51 0 0 0\n"
+        "table_modify port_limit set_port_limit egress_port=0 => 61 0 0 0\n"
         "table_delete port_limit egress_port=1\n"
         "table_delete port_limit 1\n",
         encoding="utf-8",
@@ -288,10 +288,10 @@ def test_a_lone_number_is_the_handle_and_the_key_is_named(switch: LiveSwitch, tm
     said = switch.fairlane("p4", "script", str(script)).splitlines()
     both = "0 is the handle that table_add gave here; the other entry, with the key 0, is egress_port=0"
     assert [both in line for line in said] == [False, False, True, False, False, False, False]
-    assert said[2].startswith("port_limit: changed 1 => set_port_limit 51 0 0 (was set_port_limit 50 0 0); ")
+    assert said[2].startswith("port_limit: changed 1 => set_port_limit 51 0 0 0 (was set_port_limit 50 0 0 0); ")
     assert said[3].startswith("port_limit: changed 0 => set_port_limit 61")
     assert said[4].startswith("port_limit: deleted 1 => set_port_limit 51")
-    assert said[5] == "port_limit: deleted 0 => set_port_limit 61 0 0"
+    assert said[5] == "port_limit: deleted 0 => set_port_limit 61 0 0 0"
 
 
 def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> None:

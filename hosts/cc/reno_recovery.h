@@ -67,7 +67,7 @@ CC_INLINE void reno_on_ack(struct reno *st, struct cc_tcp *tcp) {
 		reno_in_recovery(st, tcp, new_data_acked);
 		return;
 	}
-	if (tcp->ca_state == CC_CWR) { // a drop on the sender's own interface: Linux only
+	if (tcp->ca_state == CC_CWR) { // a mark, or on Linux a drop on the sender's own interface
 		tcp->snd_cwnd = cc_min(tcp->snd_cwnd, cc_max(tcp->snd_ssthresh, 2));
 		return;
 	}

@@ -33,7 +33,7 @@ CC_INLINE void rfc6675_on_ack(struct rfc6675 *st, struct cc_tcp *tcp) {
 		tcp->snd_cwnd_cnt = 0;
 		return;
 	}
-	if (tcp->ca_state == CC_CWR) { // a drop on the sender's own interface: Linux only
+	if (tcp->ca_state == CC_CWR) { // a mark, or on Linux a drop on the sender's own interface
 		tcp->snd_cwnd = cc_min(tcp->snd_cwnd, cc_max(tcp->snd_ssthresh, 2));
 		return;
 	}

@@ -78,6 +78,8 @@ class TcpOptions:
     """The receiving application reads so long after data came; 0: at once."""
     receiver_program: bool = True
     """False: the receivers have not the host program that the variant asks for (`Variant.receiver_programs`); a switch may do its work."""
+    ecn: bool = False
+    """RFC 3168, which the variant may not ask for by itself: both ends say ECT, and a mark counts as a loss (Linux: tcp_ecn = 1)."""
 
 
 @dataclass(frozen=True)
@@ -247,10 +249,11 @@ def _plain(value: Any) -> Any:
 
 
 def _used(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Fields of a dataclass, without a video's where there is none: they came after the first runs were archived, which keep their hash."""
+    """Fields of a dataclass, without a video's and ECN where there is none: they came after the first runs were archived, which keep their hash."""
     found = dict(fields)
-    is_no_video = found.get("bitrates_bps") == ()
-    return {name: value for name, value in found.items() if not (is_no_video and name in _VIDEO_FIELDS)}
+    unused = _VIDEO_FIELDS if found.get("bitrates_bps") == () else ()
+    unused = unused if found.get("ecn", True) else (*unused, "ecn")
+    return {name: value for name, value in found.items() if name not in unused}
 
 
 def flows_of(scenario: Scenario, vc: Vc) -> list[Flow]:

@@ -81,6 +81,8 @@ def wishes(scenario: Scenario) -> Wishes:
             extra["tcp_timestamps"] = 1
         if tcp.sack is not None:
             extra["tcp_sack"] = int(tcp.sack)
+        if tcp.ecn:
+            extra["tcp_ecn"] = 1
         want("sysctls", flow.sender, "", flow.name, {**variant.sysctls, **extra})
         hosts.setdefault(flow.sender, HostWish(variant, extra))
         needed = programs.setdefault(flow.sender, {})
@@ -104,6 +106,8 @@ def wishes(scenario: Scenario) -> Wishes:
         for name, asked in (("tcp_timestamps", tcp.timestamps), ("tcp_sack", tcp.sack)):
             if asked or variant.sysctls[name]:
                 sysctls[name] = 1
+        if tcp.ecn:
+            sysctls["tcp_ecn"] = 1
         hosts[flow.receiver] = HostWish(variant if held is None else held.variant, sysctls)
     needing = {name: replace(wish, programs=tuple(programs.get(name, ()))) for name, wish in hosts.items()}
     return Wishes(needing, routes)

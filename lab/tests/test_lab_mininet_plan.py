@@ -155,6 +155,8 @@ def test_a_receiver_offers_what_its_senders_ask_for() -> None:
     assert wanted["h1"].sysctls == {}
     sack = wishes(scenario(replace(RENO, tcp={"sack": True}))).hosts
     assert (sack["h1"].sysctls, sack["h3"].sysctls) == ({"tcp_sack": 1}, {"tcp_sack": 1})
+    ecn = wishes(scenario(replace(RENO, tcp={"ecn": True}))).hosts
+    assert (ecn["h1"].sysctls, ecn["h3"].sysctls) == ({"tcp_ecn": 1}, {"tcp_ecn": 1})
 
 
 def test_two_flows_of_one_pair_cannot_have_two_windows() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fairlane_hosts.simulator import find_simulated
 from fairlane_hosts.variants import VARIANTS
+from fairlane_lab.definition.names import part_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Change, Flow, Scenario, TcpOptions
 from fairlane_lab.sim.config import START_SPREAD_S, rate_steps, resolve
@@ -82,6 +83,20 @@ def test_a_variant_s_options() -> None:
     assert tcp_object(replace(mrto, tcp={"rto_min_s": 0.1}), TcpOptions())["rto_min_ns"] == 100_000_000
     clamped = Flow("c", "g", "h1", "h3", window_packets=7)
     assert tcp_object(clamped, TcpOptions(delayed_ack=False))["cwnd_clamp_packets"] == 7
+    assert ("ecn" in reno, tcp_object(RENO, TcpOptions(ecn=True))["ecn"]) == (False, True)
+
+
+def test_what_is_not_asked_for_is_not_in_the_hash() -> None:
+    """Runs that were archived before there was ECN keep their configuration."""
+    part = part_of("qthresh")
+    controls = [part.control(part.control_model(scheme="qthresh", threshold=6, ecn=ecn)) for ecn in (False, True)]
+    runs = [
+        Scenario("e", "p", {}, {}, (RENO,), 2, 1, control=control, tcp=TcpOptions(ecn=ecn))
+        for control in controls
+        for ecn in (False, True)
+    ]
+    assert runs[0].configuration == "82783a4d1dac", "as before there was ECN"
+    assert len({run.configuration for run in runs}) == 4
 
 
 def test_a_change_of_rate_is_one_of_the_ports_at_the_link_s_ends() -> None:

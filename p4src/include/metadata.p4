@@ -38,6 +38,8 @@ struct metadata_t {
     bit<32>   port_max_packets;
     bit<32>   port_max_bytes;
     bit<32>   report_period_us;
+    bit<1>    ecn;                // the port marks, and the packet says ECT
+    bit<1>    mark;               // it is admitted above limit_packets: CE
 
     // Carried through the queue, so that exactly what was counted in is counted out.
     bit<1>    counted;

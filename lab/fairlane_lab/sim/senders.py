@@ -58,6 +58,8 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         tcp["mss_bytes"] -= TIMESTAMP_BYTES  # the kernel takes the option from the segment (RFC 6691)
     if "initial_window_packets" in flow.tcp:
         tcp["initial_window_packets"] = options.initial_window_packets
+    if options.ecn:
+        tcp["ecn"] = True
     if not options.receiver_program:
         tcp = without_receiver_programs(tcp)
     if "rto_min_s" in flow.tcp:

@@ -102,7 +102,7 @@ class Sender:
         if self.is_udp:
             return ["udp", *words, "--rate-bps", str(app.rate_bps), "--payload", str(app.payload_bytes)]
         words += ["--cc", flow.variant, "--mss", str(self.tcp.mss_bytes)]
-        if self.tcp.timestamps or self.tcp.sack is not None:
+        if self.tcp.timestamps or self.tcp.sack is not None or self.tcp.ecn:
             words.append("--no-sysctl-check")
         match app.kind:
             case "greedy":

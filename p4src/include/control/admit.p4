@@ -9,6 +9,8 @@ control Admit(inout metadata_t meta) {
     // Chae & Choi section 3, counted in first: the packet is refused when the flow's counter, with it,
     // exceeds Qthresh_i. So at most Qthresh_i packets of a flow wait. On a refusal nothing is counted up.
     // The port's own limit comes before the queue's, so nothing is ever dropped behind our back.
+    // A packet that may be marked is refused above 2 * Qthresh_i only: Reno adds one packet a round trip and a mark takes
+    // a round trip to work, so a sender that heeds marks stays well below; one that ignores them is held there.
     @hidden action admit() {
         bit<32> flow_packets;
         bit<32> port_packets;
@@ -24,12 +26,14 @@ control Admit(inout metadata_t meta) {
         flow_packets = flow_packets + 1;
         port_packets = port_packets + 1;
         port_bytes = port_bytes + (bit<32>)meta.length;
+        bit<32> most = (meta.ecn == 1) ? meta.limit_packets |+| meta.limit_packets : meta.limit_packets;
 
-        if (flow_packets > meta.limit_packets) {
+        if (flow_packets > most) {
             meta.reason = REASON_QTHRESH;
         } else if (port_packets > meta.port_max_packets || port_bytes > meta.port_max_bytes) {
             meta.reason = REASON_PORT_FULL;
         } else {
+            meta.mark = (flow_packets > meta.limit_packets) ? 1w1 : 1w0;
             flow_occupancy.write(meta.slot, flow_packets);
             port_occupancy.write((bit<32>)meta.port, port_packets);
             port_occupancy_bytes.write((bit<32>)meta.port, port_bytes);

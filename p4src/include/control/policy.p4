@@ -10,10 +10,12 @@
 control PortLimit(inout metadata_t meta) {
     /// At most max_packets and max_bytes wait for the port: never more than the queue behind holds.
     /// A report of the port (digest port_report_t) every report_period_us; 0: none.
-    action set_port_limit(bit<32> max_packets, bit<32> max_bytes, bit<32> report_period_us) {
+    /// ecn 1: a packet that says ECT is marked above its flow's threshold, and refused above twice that.
+    action set_port_limit(bit<32> max_packets, bit<32> max_bytes, bit<32> report_period_us, bit<1> ecn) {
         meta.port_max_packets = max_packets;
         meta.port_max_bytes = max_bytes;
         meta.report_period_us = report_period_us;
+        meta.ecn = ecn;
         meta.counted = 1;
     }
 

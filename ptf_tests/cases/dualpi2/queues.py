@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 import finsy as fy
 from scapy.layers.inet import IP
 
-from aqm_base import CE, ECT, REASON_AQM, AqmTest
+from aqm_base import CE, ECT, ECT1, REASON_AQM, AqmTest
 from base import SLOW_PORT
 from dualpi2_oracle import DualPi2
 from packets import flow, flow6
 
-ECT1 = 1
 REASON_OVERLOAD = 13
 FAR_US = 10**9
 """No update, and no native mark, within a test."""

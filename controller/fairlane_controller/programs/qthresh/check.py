@@ -10,7 +10,7 @@ from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyCon
 from fairlane_controller.programs.qthresh.wanted import limit_of_port, managed_places
 from fairlane_controller.state.run_state import PortState, RunState
 
-_LIMIT_KEYS = ("limit_packets", "limit_bytes", "report_period")
+_LIMIT_KEYS = ("limit_packets", "limit_bytes", "report_period", "ecn")
 
 
 def problems_of(config: Config, run: RunState | None) -> Iterator[str]:

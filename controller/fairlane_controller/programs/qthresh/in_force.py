@@ -51,8 +51,8 @@ def limit_settings(entry: P4TableEntry) -> QthreshPort:
     """The settings of a managed port, also those that a file may not have."""
     limit = PortLimit.from_entry(entry)
     size: Plain = {} if limit.max_bytes == UNLIMITED else {"limit_bytes": limit.max_bytes}
-    period_s = limit.report_period_us / 1e6
-    return QthreshPort.model_construct(managed=True, limit_packets=limit.max_packets, report_period=period_s, **size)
+    held = {"limit_packets": limit.max_packets, "report_period": limit.report_period_us / 1e6, "ecn": limit.ecn}
+    return QthreshPort.model_construct(managed=True, **held, **size)
 
 
 def _policy(switch: str, held: Policy, settings: PolicyState) -> Plain:

@@ -36,6 +36,7 @@ class PortLimit:
     max_packets: int
     max_bytes: int = UNLIMITED
     report_period_us: int = program.REPORT_PERIOD_US
+    ecn: bool = False
 
     @property
     def entry(self) -> P4TableEntry:
@@ -45,6 +46,7 @@ class PortLimit:
             max_packets=self.max_packets,
             max_bytes=self.max_bytes,
             report_period_us=self.report_period_us,
+            ecn=int(self.ecn),
         )
         return P4TableEntry(program.TABLE_PORT_LIMIT, match=P4TableMatch(egress_port=self.port), action=action)
 
@@ -52,9 +54,8 @@ class PortLimit:
     def from_entry(cls, entry: P4TableEntry) -> PortLimit:
         """The inverse of `entry`."""
         match, args = _parts(entry)
-        return cls(
-            int(match["egress_port"]), int(args["max_packets"]), int(args["max_bytes"]), int(args["report_period_us"])
-        )
+        names = ("max_packets", "max_bytes", "report_period_us")
+        return cls(int(match["egress_port"]), *(int(args[name]) for name in names), ecn=bool(args["ecn"]))
 
 
 @dataclass(frozen=True)

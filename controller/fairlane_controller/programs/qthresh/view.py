@@ -30,6 +30,7 @@ COLUMNS = (
     Column("mode", "mode", doc="auto: the loop decides; manual: a person"),
     Column("traffic_class", "class", doc="the port's first class", value_type=int, wide=True),
     Column("weight", "weight", doc="of the port's first class", value_type=float, wide=True),
+    Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
     Column("collisions", "collisions", "packets", "packets whose flow shared a slot", names.COUNTER_COLLISIONS, wide=True),
 )  # fmt: skip
 POLICY = Kind(

@@ -30,7 +30,8 @@ def limit_of_port(port: QthreshPort, state: PortState) -> PortLimit | None:
     if packets < 1:
         return None
     period_us = program.REPORT_PERIOD_US if port.report_period is None else round(port.report_period * 1e6)
-    return PortLimit(state.port, packets, port.limit_bytes or state.queue_bytes or UNLIMITED, period_us)
+    octets = port.limit_bytes or state.queue_bytes or UNLIMITED
+    return PortLimit(state.port, packets, octets, period_us, bool(port.ecn))
 
 
 def managed_places(config: Config, run: RunState) -> dict[Place, PortLimit]:
@@ -137,6 +138,8 @@ class QthreshPlan(Plan):
                     limit = replace(limit, max_bytes=old.max_bytes)
                 if port.report_period is None:
                     limit = replace(limit, report_period_us=old.report_period_us)
+                if port.ecn is None:
+                    limit = replace(limit, ecn=old.ecn)
             found[place[1]] = limit
         return found
 

@@ -140,7 +140,7 @@ fn limits(pipeline: &mut Pipeline) {
         "LaneIngress.port_limit.port_limit",
         &[PORT_OUT],
         limit,
-        &[1000, 1 << 30, 1_000_000],
+        &[1000, 1 << 30, 1_000_000, 0],
     );
     let threshold = "LaneIngress.policy.set_qthresh";
     insert(

@@ -50,6 +50,13 @@ class Control(Section):
     """Packets: fixed. `model`: the control loop, eq. (9) alone. `auto`: the control loop, tuning itself."""
     measure: bool = False
     probes: bool = False
+    ecn: bool = False
+    """Managed ports mark what says ECT (`tcp.ecn`) above its flow's threshold."""
+
+
+def marks(control: scenario.Control) -> bool:
+    """Whether the managed ports mark."""
+    return control.settings is not None
 
 
 _MEASURED: Mapping[str, Name] = {
@@ -65,7 +72,10 @@ class Part(LabPart):
     Control = Control
     has_loop = True
     shows_columns = False
-    parameters: ClassVar[Mapping[str, Name]] = {"threshold": Name("Qthresh", "packets", kind=str)}
+    parameters: ClassVar[Mapping[str, Name]] = {
+        "threshold": Name("Qthresh", "packets", kind=str),
+        "ecn": Name("marks (ECN)", kind=bool),
+    }
     run_metrics: ClassVar[Mapping[str, Name]] = {
         **_MEASURED,
         "l_d_bytes": Name("measured L_D", "bytes"),
@@ -83,7 +93,9 @@ class Part(LabPart):
     colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "auto": 2, "fixed": 5, "model": 4}
 
     def control(self, settings: Any) -> scenario.Control:
-        return scenario.Control(**settings.model_dump())
+        # Settings only where they say more than the fields: what was archived before there were marks keeps its configuration.
+        fields = settings.model_dump(exclude={"ecn"})
+        return scenario.Control(**fields, settings=settings if settings.ecn else None)
 
     def columns(self, control: scenario.Control) -> dict[str, Any]:
         return {"scheme": control.scheme, "threshold": control.threshold if control.scheme == "qthresh" else None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlane_lab.measures import mean_between
@@ -19,14 +19,14 @@ from fairlane_lab.sim.world import SimWorld
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, marks
 from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.names import DropReason
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
-from fairlane_controller.programs.qthresh.setup import SetupPlan
+from fairlane_controller.programs.qthresh.setup import SetupPlan, limit_of
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
@@ -55,6 +55,8 @@ class QthreshInSim(SimPart):
             async with world.client(world.endpoint(state.name), write=True) as client:
                 await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
                 ports = world.run_state.managed_ports(state)
+                if marks(self._control):
+                    await client.put_entries([replace(limit_of(state, port), ecn=True).entry for port in ports])
                 if self._control.scheme == "qthresh":
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
                     policies = [Policy(p, TRAFFIC_CLASS, Scheme.QTHRESH, packets[p]) for p in packets]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from statistics import median
 from typing import Any, cast
 
@@ -27,11 +28,14 @@ from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, marks
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
+from fairlane_controller.programs.qthresh.setup import limit_of
 from fairlane_controller.state.ask import ask
+from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS, drops_index
+from fairlane_controller.switch.updates import plain_entry
 
 PORT_REGISTER = "port_occupancy"
 PORT_BYTES_REGISTER = "port_occupancy_bytes"
@@ -43,12 +47,26 @@ DROP_REASONS = tuple(program.DropReason)
 
 
 class QthreshInMininet(MininetPart):
-    """Schemes, thresholds and weights through the control loop."""
+    """Schemes, thresholds, weights and marks through the control loop."""
+
+    marking = False
+    "Whether the managed ports mark now."
 
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
+        if marks(scenario.control) != self.marking:
+            self._mark(not self.marking)
         thresholds = {(port.switch, port.port): self._use(scenario.control, port) for port in self.bed.ports}
         self.bed.ask({"op": "flow_weights", "rules": weight_rules(plan)})
         return thresholds
+
+    def _mark(self, ecn: bool) -> None:
+        run = read_run_state(self.bed.state)
+        for state in run.switches:
+            entries = [replace(limit_of(state, port), ecn=ecn).entry for port in run.managed_ports(state)]
+            updates = [{"update": "modify", **plain_entry(entry)} for entry in entries]
+            if updates:
+                self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
+        self.marking = ecn
 
     def _use(self, control: Control, port: ManagedPort) -> int | None:
         """Put a scheme in force at a managed port, as after a fresh start; returns the threshold then in force."""

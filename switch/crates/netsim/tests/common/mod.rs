@@ -111,7 +111,12 @@ pub fn add_route(device: &mut Device, ip: [u8; 4], mac: u64, port: u64) {
 
 /// Manages a port: its limit in packets, and the threshold of its class 0.
 pub fn set_qthresh(device: &mut Device, port: u64, max_packets: u64, qthresh: u64) {
-    let limit = vec![bits(32, max_packets), bits(32, 0xffff_ffff), bits(32, 0)];
+    let limit = vec![
+        bits(32, max_packets),
+        bits(32, 0xffff_ffff),
+        bits(32, 0),
+        bits(1, 0),
+    ];
     let exact = |width, value| KeyMatch::Exact(bits(width, value));
     insert(
         device,

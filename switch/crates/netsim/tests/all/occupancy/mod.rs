@@ -76,10 +76,13 @@ fn a_frame() -> impl Strategy<Value = Vec<u8>> {
         select(vec![1, 2, 3, 3, 3, 3, 4, 5, 6, 7, 8]),
         0..4u16,
     );
-    let rest = (select(vec![0, 8, 46]), select(vec![60, 104, 300, 1500]));
+    let rest = (
+        select(vec![0, 2, 8 << 2, 46 << 2 | 1]),
+        select(vec![60, 104, 300, 1500]),
+    );
     (vid(), vid(), ether_type, ends, rest).prop_map(|(outer, inner, ether_type, ends, rest)| {
         let (src, dst, src_port) = ends;
-        let (dscp, len) = rest;
+        let (tos, len) = rest;
         let vids = [outer, outer.and(inner)];
         frame(Shape {
             vids,
@@ -87,7 +90,7 @@ fn a_frame() -> impl Strategy<Value = Vec<u8>> {
             src,
             dst,
             src_port,
-            dscp,
+            tos,
             len,
         })
     })
@@ -124,10 +127,11 @@ fn flows_and_ports_count_what_waits() {
         any_port(),
         1..50u64,
         select(vec![2_000, 9_000, 0xffff_ffff]),
+        0..2u64,
         0..4,
     )
-        .prop_map(|(port, packets, bytes, there)| {
-            let action = ("set_port_limit", vec![packets, bytes, 1_000]);
+        .prop_map(|(port, packets, bytes, ecn, there)| {
+            let action = ("set_port_limit", vec![packets, bytes, 1_000, ecn]);
             Step::Write(
                 "port_limit",
                 vec![Exact(port.into())],

@@ -362,7 +362,7 @@ pub struct Shape {
     pub src: u8,
     pub dst: u8,
     pub src_port: u16,
-    pub dscp: u8,
+    pub tos: u8,
     pub len: usize,
 }
 
@@ -383,7 +383,7 @@ pub fn frame(shape: Shape) -> Vec<u8> {
     let total = (frame.len() - l2) as u16;
     let ip = &mut frame[l2..];
     ip[0] = 0x45;
-    ip[1] = shape.dscp << 2;
+    ip[1] = shape.tos;
     ip[2..4].copy_from_slice(&total.to_be_bytes());
     ip[8..10].copy_from_slice(&[64, 6]);
     ip[12..20].copy_from_slice(&[10, 0, 1, shape.src, 10, 0, 0, shape.dst]);
