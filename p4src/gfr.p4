@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gfr.p4: minimum rates per VC and fair sharing of the rest (Chae & Kim, GFR), with the schemes it is compared with.
+// gfr.p4: minimum rates per VC and fair sharing of the rest (Kim & Lee, GFR), with the schemes it is compared with.
 //
 //   parser ─► ingress: validate (or probe) ─► route ─► port_scheme ─► vc, mark, share ─► edge ─► the scheme's admission ─► rate
 //                                               │ no scheme: straight on                     │ refused: drop

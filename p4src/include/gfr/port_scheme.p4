@@ -57,7 +57,7 @@ control PortScheme(inout metadata_t meta) {
         meta.per_vc_queue = per_vc_queue;
     }
 
-    /// Chae & Kim. n: active VCs; rate_form 0: eq. (2) weighted by time, 1: with the fixed alpha, in 1/256
+    /// Kim & Lee. n: active VCs; rate_form 0: eq. (2) weighted by time, 1: with the fixed alpha, in 1/256
     /// (at most 256); at_arrival 1: (2) counts every frame that arrives (3.2), 0: those that are accepted (the pseudo-code).
     action proposed(bit<32> qmax, bit<32> lbo, bit<32> hbo, bit<1> per_vc_queue, bit<16> n, bit<1> rate_form,
                     bit<16> alpha, bit<1> at_arrival) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eq. (2) of Chae & Kim: r_i, the rate of a VC's accepted frames, in bits on the line (424 a cell).
+// Eq. (2) of Kim & Lee: r_i, the rate of a VC's accepted frames, in bits on the line (424 a cell).
 //
 // Form 0 weighs by time. With dt the time since the VC's last accepted frame, l its bits, K = 0.5 s:
 //     r <- e^(-dt/K) r + (1 - e^(-dt/K)) l/dt  =  r - dt h r + l h,    h(dt) = (1 - e^(-dt/K)) / dt.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The admission of Chae & Kim: the share of the buffer and the rate of the VC decide together.
+// The admission of Kim & Lee: the share of the buffer and the rate of the VC decide together.
 //
 //                        CLP 1                           CLP 0
 //   QT + c > QMAX        refused                         refused
