@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ UV = ROOT / ".setup" / "uv" / "bin" / "uv"
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     built = subprocess.run(["setup/setup.sh", "dist"], cwd=ROOT, capture_output=True, text=True, timeout=400)
     assert built.returncode == 0, built.stderr
@@ -27,7 +26,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         [UV, "pip", "install", "--quiet", "--python", folder / "venv", "--constraint", constraints, wheel],
     ):
         subprocess.run(command, check=True, timeout=300)
-    yield folder
+    return folder
 
 
 def run(environment: Path, *command: str) -> str:

@@ -17,7 +17,7 @@ from rich.table import Table
 from fairlane_lab.cli.options import JsonOption, find_experiments
 from fairlane_lab.cli.output import console, fail, print_json
 from fairlane_lab.cli.tables import show_summary
-from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load
+from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, repeats_of
 from fairlane_lab.definition.extend import shown
 from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition, matches
@@ -89,11 +89,13 @@ def _row(definition: Definition) -> dict[str, Any]:
         "estimated_s": {},
     }
     for runtime in experiment.runtimes:
-        scenarios = expand(definition, Selection(runtime=runtime))
-        found.setdefault("points", len({scenario.point for scenario in scenarios}))
-        found.setdefault("runs", len(scenarios))
-        found.setdefault("repeats", len(scenarios) // found["points"])
-        found["estimated_s"][runtime] = round(estimate_s(definition, runtime, scenarios), 1)
+        selection = Selection(runtime=runtime, repeats=1)  # the others take as long
+        scenarios = expand(definition, selection)
+        repeats = repeats_of(definition, selection)
+        found.setdefault("points", len(scenarios))
+        found.setdefault("runs", len(scenarios) * repeats)
+        found.setdefault("repeats", repeats)
+        found["estimated_s"][runtime] = round(estimate_s(definition, runtime, scenarios) * repeats, 1)
     return found
 
 

@@ -8,7 +8,7 @@ judging.py     paper's numbers, expectations, notes                           ex
 plots.py       what to draw                                                   load.py      files, and all their errors at once
 """
 
-from fairlane_lab.definition.expand import Selection, expand
+from fairlane_lab.definition.expand import Selection, expand, repeats_of
 from fairlane_lab.definition.load import Definition, experiment_names, load, load_text
 from fairlane_lab.problems import ExperimentError, Problem
 
@@ -21,4 +21,5 @@ __all__ = [
     "experiment_names",
     "load",
     "load_text",
+    "repeats_of",
 ]

@@ -85,6 +85,15 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
     return scenarios
 
 
+def repeats_of(definition: Definition, selection: Selection) -> int:
+    """How many runs a point has where the selection does not say. Raises ExperimentError for a selection that makes no sense."""
+    first = select_points(definition, selection)[0]
+    resolution, problems = resolve_point(definition, first, overrides(definition, selection))
+    if resolution is None:
+        raise ExperimentError(f"{definition.origin} at {first.name}", definition.source.located(problems))
+    return resolution.body.run.repeats
+
+
 def overrides(definition: Definition, selection: Selection) -> list[Overrides]:
     """What holds on top of `[run]`, later ones first to be heeded."""
     experiment = definition.experiment
