@@ -66,3 +66,19 @@ def test_this_environment_has_what_the_lock_says() -> None:
     there = {name: version for name, version in there.items() if name not in OURS}
     assert len(there) > 50
     assert {name: versions.get(name) for name in there} == there
+
+
+def test_one_version_everywhere() -> None:
+    versions = {
+        path.parent.name: tomllib.loads(path.read_text())["project"]["version"]
+        for path in [ROOT / "pyproject.toml", *PACKAGES]
+    }
+    versions["Cargo.toml"] = tomllib.loads((ROOT / "switch" / "Cargo.toml").read_text())["workspace"]["package"][
+        "version"
+    ]
+    for path, line in (
+        ("CITATION.cff", r"^version: (.+)$"),
+        ("controller/fairlane_controller/__init__.py", r'^__version__ = "(.+)"$'),
+    ):
+        (versions[path],) = re.findall(line, (ROOT / path).read_text(), re.MULTILINE)
+    assert len(set(versions.values())) == 1, versions
