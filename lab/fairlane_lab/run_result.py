@@ -75,7 +75,7 @@ class VcResult:
     mcr_bps: float
     """Bits on the line."""
     w_bps: float
-    """(3) of the GFR paper, mean over its time; bits on the line."""
+    """(3) of Kim and Lee 2004, mean over its time; bits on the line."""
     ideal_bps: float
     """The goodput that its w_i carries: w_i·MSS/(53·c), where c is the cells of a full segment's frame."""
     goodput_bps: float

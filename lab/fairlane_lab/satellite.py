@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ceiling of a transfer over a long line with bit errors (ENA paper): what a sender without a fault of its own could have. Pure functions."""
+"""The ceiling of a transfer over a long line with bit errors (Lee and Kim 2000): what a sender without a fault of its own could have. Pure functions."""
 
 from __future__ import annotations
 

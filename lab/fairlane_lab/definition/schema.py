@@ -67,7 +67,7 @@ class Experiment(Strict):
     name: Annotated[str, Field(pattern=_NAME)]
     title: str
     paper: str
-    """Which paper, such as `Qthresh (Chae, Choi, KIPS Transactions C 2004)`."""
+    """Which paper, such as `FastTCP (Oh, Kim, about 2003)`."""
     reproduces: str
     """Which table or figure, or what it goes beyond."""
     also: tuple[Annotated[str, Field(pattern=_NAME)], ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of the ENA, BCR and FastTCP papers: of file transfers, of what senders sent and took back, of recoveries after a delay spike. Pure functions."""
+"""Metrics of the senders' papers: of file transfers, of what senders sent and took back, of recoveries after a delay spike. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOW_COLUMNS = (*SENDER_COUNTERS, "after_spike_bytes", "after_spike_retransmits"
 def file_metrics(transfers: Sequence[Transfer]) -> Row:
     """Of transfers whose first data segment is known, means over all of them; nothing without such.
 
-    `transfer_bps`: bytes over the time that it ran, cut ones too (ENA paper); `transfer_s`, `packets_sent`: of the finished ones (FastTCP paper).
+    `transfer_bps`: bytes over the time that it ran, cut ones too (Lee and Kim 2000); `transfer_s`, `packets_sent`: of the finished ones (FastTCP paper).
     """
     known = [each for each in transfers if each.ran_s is not None]
     if not known:
