@@ -116,9 +116,11 @@ rust() {
 
 binaries() {
     rust
-    say "building the switch, the wire and the simulator (Rust, release; the first build takes a few minutes)"
+    [ -x switch/target/release/fairlane-wire ] || say "building the switch, the wire and the simulator (Rust, release: a few minutes)"
     export PYO3_PYTHON="$PWD/$VENV/bin/python"
-    cargo build --quiet --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native \
+    local quiet=--quiet
+    [ -t 2 ] && quiet=  # cargo shows how far it is, and nothing of what is there already
+    cargo build $quiet --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native \
         || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"
     python_module
 }
@@ -138,7 +140,6 @@ python_module() {
 }
 
 bpf() {
-    say "compiling the BPF senders"
     $VENV/bin/python -m fairlane_hosts.build || fail "the BPF build failed; 'make doctor' says what this kernel or tool chain lacks"
 }
 

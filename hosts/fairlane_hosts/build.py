@@ -165,7 +165,8 @@ def main() -> int:
     except HostsError as error:
         print(f"fairlane hosts build: {error}", file=sys.stderr)
         return 2
-    print(f"hosts: built {', '.join(made)}" if made else "hosts: everything is up to date")
+    if made:
+        print(f"hosts: built {', '.join(made)}")
     return 0
 
 
