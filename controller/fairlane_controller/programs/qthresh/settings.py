@@ -70,8 +70,8 @@ class QthreshPort(Settings):
     limit_bytes: Size | None = None
     report_period: Annotated[Duration, Field(ge=0.001, le=60)] | None = None
     "Qthresh: between two reports of the port."
-    ecn: bool | None = None
-    "Qthresh: whether packets that can be marked (ECT) are marked above the threshold, and refused above twice the threshold only; default false."
+    ecn: bool = False
+    "Qthresh: whether packets that can be marked (ECT) are marked above the threshold, and refused above twice the threshold only. Left out: as it is in force."
 
 
 class ClassConfig(Section):

@@ -31,7 +31,7 @@ def limit_of_port(port: QthreshPort, state: PortState) -> PortLimit | None:
         return None
     period_us = program.REPORT_PERIOD_US if port.report_period is None else round(port.report_period * 1e6)
     octets = port.limit_bytes or state.queue_bytes or UNLIMITED
-    return PortLimit(state.port, packets, octets, period_us, bool(port.ecn))
+    return PortLimit(state.port, packets, octets, period_us, port.ecn)
 
 
 def managed_places(config: Config, run: RunState) -> dict[Place, PortLimit]:
@@ -138,7 +138,7 @@ class QthreshPlan(Plan):
                     limit = replace(limit, max_bytes=old.max_bytes)
                 if port.report_period is None:
                     limit = replace(limit, report_period_us=old.report_period_us)
-                if port.ecn is None:
+                if "ecn" not in port.model_fields_set:
                     limit = replace(limit, ecn=old.ecn)
             found[place[1]] = limit
         return found
