@@ -65,8 +65,8 @@ def series_name(metric: str) -> Name:
 
 def value_label(column: str, value: Any) -> str:
     """A parameter's value for a reader: `drop-tail`, `2 Mbit/s`, `5 ms`."""
-    if (column, value) in _VALUES:
-        return _VALUES[column, value]
+    if (column, str(value)) in _VALUES:
+        return _VALUES[column, str(value)]
     if is_number(value):
         name = PARAMETERS.get(column)
         if column == "rate_bps":

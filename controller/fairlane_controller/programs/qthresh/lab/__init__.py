@@ -89,6 +89,8 @@ class Part(LabPart):
         ("scheme", "qthresh"): "Qthresh",
         ("threshold", "auto"): "self-tuning",
         ("threshold", "model"): "eq. (9)",
+        ("ecn", "False"): "dropping",
+        ("ecn", "True"): "marking",
     }
     colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "auto": 2, "fixed": 5, "model": 4}
 
