@@ -249,11 +249,8 @@ def _plain(value: Any) -> Any:
 
 
 def _used(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Fields of a dataclass, without a video's and ECN where there is none: they came after the first runs were archived, which keep their hash."""
-    found = dict(fields)
-    unused = _VIDEO_FIELDS if found.get("bitrates_bps") == () else ()
-    unused = unused if found.get("ecn", True) else (*unused, "ecn")
-    return {name: value for name, value in found.items() if name not in unused}
+    """Fields of a dataclass, without those of `_LATER` at their defaults."""
+    return {name: value for name, value in fields if name not in _LATER or value != _LATER[name]}
 
 
 def flows_of(scenario: Scenario, vc: Vc) -> list[Flow]:
@@ -275,7 +272,11 @@ def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
 
 VIDEO_TIMES = ("segment", "buffer", "reservoir", "cushion")
 """The times of a `video`: `segment_s`, …"""
-_VIDEO_FIELDS = ("bitrates_bps", *(f"{name}_s" for name in VIDEO_TIMES))
+_LATER: Mapping[str, Any] = {
+    **{name: getattr(App, name) for name in ("bitrates_bps", *(f"{time}_s" for time in VIDEO_TIMES))},
+    "ecn": TcpOptions.ecn,
+}
+"""Settings that came after the first runs were archived, and their defaults: left out at these, so that older runs keep their hash."""
 
 UDP_KINDS = ("cbr_udp",)
 """Kinds of applications without a connection."""
