@@ -77,9 +77,7 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
         raise ExperimentError(definition.origin, [problem])
     scenarios: list[Scenario] = []
     for point in select_points(definition, selection):
-        resolution, problems = resolve_point(definition, point, overrides(definition, selection))
-        if resolution is None or problems:
-            raise ExperimentError(f"{definition.origin} at {point.name}", definition.source.located(problems))
+        resolution = _resolve(definition, point, selection)
         for repeat in range(selection.repeats or resolution.body.run.repeats):
             scenarios.append(_scenario(definition, resolution, repeat, selection.seed))
     return scenarios
@@ -87,11 +85,14 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
 
 def repeats_of(definition: Definition, selection: Selection) -> int:
     """How many runs a point has where the selection does not say. Raises ExperimentError for a selection that makes no sense."""
-    first = select_points(definition, selection)[0]
-    resolution, problems = resolve_point(definition, first, overrides(definition, selection))
-    if resolution is None:
-        raise ExperimentError(f"{definition.origin} at {first.name}", definition.source.located(problems))
-    return resolution.body.run.repeats
+    return _resolve(definition, select_points(definition, selection)[0], selection).body.run.repeats
+
+
+def _resolve(definition: Definition, point: Point, selection: Selection) -> Resolution:
+    resolution, problems = resolve_point(definition, point, overrides(definition, selection))
+    if resolution is None or problems:
+        raise ExperimentError(f"{definition.origin} at {point.name}", definition.source.located(problems))
+    return resolution
 
 
 def overrides(definition: Definition, selection: Selection) -> list[Overrides]:

@@ -22,7 +22,7 @@ from fairlane_controller.switch.difference import Entries
 from fairlane_controller.switch.shared import UNLIMITED
 
 
-def limit_of(state: SwitchState, port: PortState) -> PortLimit:
+def limit_of(state: SwitchState, port: PortState, ecn: bool = False) -> PortLimit:
     """The limit of a managed port; BAD_FILE when the run state does not say what its queue holds."""
     if port.queue_packets < 1:
         raise FairlaneError(
@@ -30,7 +30,7 @@ def limit_of(state: SwitchState, port: PortState) -> PortLimit:
             f"the run state gives port {port.port} of switch {state.name} no queue_packets: "
             "a managed port must refuse before its queue overflows",
         )
-    return PortLimit(port.port, port.queue_packets, port.queue_bytes or UNLIMITED)
+    return PortLimit(port.port, port.queue_packets, port.queue_bytes or UNLIMITED, ecn=ecn)
 
 
 def policy_for(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fairlane_lab.measures import mean_between
@@ -56,7 +56,7 @@ class QthreshInSim(SimPart):
                 await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
                 ports = world.run_state.managed_ports(state)
                 if marks(self._control):
-                    await client.put_entries([replace(limit_of(state, port), ecn=True).entry for port in ports])
+                    await client.put_entries([limit_of(state, port, ecn=True).entry for port in ports])
                 if self._control.scheme == "qthresh":
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
                     policies = [Policy(p, TRAFFIC_CLASS, Scheme.QTHRESH, packets[p]) for p in packets]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from statistics import median
 from typing import Any, cast
 
@@ -62,7 +61,7 @@ class QthreshInMininet(MininetPart):
     def _mark(self, ecn: bool) -> None:
         run = read_run_state(self.bed.state)
         for state in run.switches:
-            entries = [replace(limit_of(state, port), ecn=ecn).entry for port in run.managed_ports(state)]
+            entries = [limit_of(state, port, ecn).entry for port in run.managed_ports(state)]
             updates = [{"update": "modify", **plain_entry(entry)} for entry in entries]
             if updates:
                 self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
