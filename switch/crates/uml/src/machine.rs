@@ -155,10 +155,7 @@ impl Machine {
             return Ok(None);
         }
         let wants = self.calendar.wants()?;
-        Ok(match (wants, self.frames_at) {
-            (Some(wants), Some(frames)) => Some(wants.min(frames)),
-            (wants, frames) => wants.or(frames),
-        })
+        Ok(wants.into_iter().chain(self.frames_at).min())
     }
 
     /// How the kernel ended, when it has.
@@ -193,8 +190,8 @@ impl Machine {
     ) -> Result<(), MachineError> {
         self.now = now;
         let limit = network.next_event().map_or(until, |next| next.min(until));
-        let frames = self.frames_at.take_if(|at| *at <= now);
-        self.calendar.give_turn(now, limit, frames.is_some())?;
+        let has_frames = self.frames_at.take().is_some();
+        self.calendar.give_turn(now, limit, has_frames)?;
         self.serve(network)
     }
 
@@ -225,14 +222,13 @@ impl Machine {
             let plugging = self.interfaces.len() < self.macs.len();
             // When its interfaces are set up, they ask for nothing until it halts: the next message is that of the calendar.
             let is_set_up = !plugging && self.interfaces.iter().all(Interface::is_set_up);
-            let asked = match is_set_up {
-                true => self.calendar.serve()?,
-                false => Asked::Nothing,
-            };
-            let asked = match asked {
-                Asked::Nothing => self.serve_all(plugging)?,
-                asked => asked,
-            };
+            let mut asked = Asked::Nothing;
+            if is_set_up {
+                asked = self.calendar.serve()?;
+            }
+            if matches!(asked, Asked::Nothing) {
+                asked = self.serve_all(plugging)?;
+            }
             match asked {
                 Asked::Nothing => {}
                 Asked::Waits => return self.take_frames(network),
