@@ -129,4 +129,4 @@ p4: ## recompile the P4 programs (needs p4c-bm2-ss on the PATH)
 	@python3 p4src/compile.py
 
 clean: stop ## remove what set-up and builds made
-	@rm -rf .venv .setup site switch/target switch/fairlane_switch/native.abi3.so hosts/build
+	@rm -rf .venv .setup dist site switch/target switch/fairlane_switch/native.abi3.so hosts/build

@@ -122,20 +122,22 @@ def rust() -> Finding:
     )
 
 
+def imports(*modules: str) -> bool:
+    """Whether fairlane's Python has these modules."""
+    return output(PYTHON, "-c", f"import {', '.join(modules)}; print('ok')") == "ok"
+
+
 def environment() -> Finding:
     """The Python environment."""
-    names = "finsy, fairlane_controller, fairlane_hosts, fairlane_lab, fairlane_switch" + (
-        "" if IS_WHEEL else ", mininet"
-    )
-    works = output(PYTHON, "-c", f"import {names}; print('ok')") == "ok"
+    works = imports("finsy", "fairlane_controller", "fairlane_hosts", "fairlane_lab", "fairlane_switch")
+    works = works and (IS_WHEEL or imports("mininet"))
     return Finding(works, f"Python environment ({PYTHON if IS_WHEEL else '.venv'})", MEND)
 
 
 def mininet() -> Finding:
     """Mininet in this Python, which only the runtime of that name needs."""
-    works = output(PYTHON, "-c", "import mininet; print('ok')") == "ok"
     return Finding(
-        works,
+        imports("mininet"),
         "mininet in this Python",
         "apt-get install mininet, and a virtual environment with --system-site-packages",
     )
@@ -151,8 +153,7 @@ def binaries() -> Finding:
 
 def simulator() -> Finding:
     """The Python module of the simulator."""
-    works = output(PYTHON, "-c", "import fairlane_switch.native; print('ok')") == "ok"
-    return Finding(works, "the simulator (fairlane_switch.native)", MEND)
+    return Finding(imports("fairlane_switch.native"), "the simulator (fairlane_switch.native)", MEND)
 
 
 def disk() -> Finding:
