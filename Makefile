@@ -110,6 +110,7 @@ doctor: ## say what is missing on this machine and how to mend it
 
 lint: setup ## formatters and linters, all blocking
 	@.venv/bin/ruff format --check -q . && .venv/bin/ruff check -q .
+	@.venv/bin/reuse lint --lines
 	@.venv/bin/lint-imports --no-cache > .setup/imports.log || { cat .setup/imports.log; exit 1; }
 	@test -z "$$(find $(NO_PROGRAM) -exec grep -lEi 'qthresh|gfr|fq_codel|dualpi2|cebinae|(^|[^a-z])(ena|pie)([^a-z]|$$)' {} + | tee /dev/stderr)" || { echo "these name a program"; exit 1; }
 	@$(CARGO) fmt --manifest-path switch/Cargo.toml --all --check
