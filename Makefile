@@ -38,7 +38,8 @@ help: ## list the targets
 setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 	@setup/setup.sh all
 
-demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
+demo: ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
+	@setup/setup.sh demo
 	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
 run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|dualpi2|red|cebinae|afq|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)

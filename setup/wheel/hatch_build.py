@@ -39,6 +39,7 @@ CONTENTS = (
     "ptf_tests",
     "setup/doctor.py",
     "setup/packages.txt",
+    "setup/setup.sh",
     "switch/fairlane_switch",
     "switch/target/release/fairlane-switch",
     "switch/target/release/fairlane-wire",
