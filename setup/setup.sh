@@ -70,16 +70,17 @@ lock() {
     cargo update --manifest-path switch/Cargo.toml
 }
 
-python_env() {
+DEVELOPERS="--group dev --group docs"
+python_env() {  # [$DEVELOPERS]; an environment with them does without, too
     local stamp want
-    want=$(cat pyproject.toml */pyproject.toml setup/constraints.txt setup/setup.sh | sha256sum)
+    want="$(cat pyproject.toml */pyproject.toml setup/constraints.txt setup/setup.sh | sha256sum) $*"
     stamp=.setup/python.stamp
-    if [ -x $VENV/bin/python ] && [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ]; then return 0; fi
+    if [ -x $VENV/bin/python ] && [ -f $stamp ] && [[ "$(cat $stamp)" = "$want"* ]]; then return 0; fi
     pinned_uv
     say "making the Python environment in $VENV (system Python, so that Mininet is in it)"
     [ -x $VENV/bin/python ] || "$UV" venv -q --python "$SYSTEM_PYTHON" --system-site-packages $VENV
     "$UV" pip install -q --compile-bytecode --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
-        --group dev --group docs -e ./switch -e ./controller -e ./hosts -e ./lab
+        "$@" -e ./switch -e ./controller -e ./hosts -e ./lab
     echo "$want" > $stamp
 }
 
@@ -179,14 +180,14 @@ wheel() {
 case "${1:-all}" in
     packages) packages ;;
     browser) browser ;;
-    python) packages; python_env ;;
+    python) packages; python_env $DEVELOPERS ;;
     rust) rust ;;
     binaries) binaries; python_module ;;
     lock) lock ;;
     dist) pinned_uv; dist ;;
-    kernel) packages; python_env; rust; kernel ;;
+    kernel) packages; python_env $DEVELOPERS; rust; kernel ;;
     wheel) wheel "$2" ;;
     demo) packages; python_env; binaries --bins; bpf ;;
-    all) packages; python_env; binaries; python_module; bpf ;;
+    all) packages; python_env $DEVELOPERS; binaries; python_module; bpf ;;
     *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, kernel, dist, wheel, demo, all" ;;
 esac

@@ -59,16 +59,17 @@ impl TxBatch {
                 *any_failed = true;
             }
         };
-        match &mut self.socket {
-            Some(socket) => socket.send(
+        if let Some(socket) = &mut self.socket {
+            socket.send(
                 frames.len(),
                 |i| {
                     let frame = &frames[i];
                     (frame.index, &bytes[frame.start..frame.end])
                 },
                 |i, _: TxError| failed(i),
-            ),
-            None => (0..frames.len()).for_each(failed),
+            );
+        } else {
+            (0..frames.len()).for_each(failed);
         }
         self.frames.clear();
         self.bytes.clear();
