@@ -139,7 +139,7 @@ def mininet() -> Finding:
     return Finding(
         imports("mininet"),
         "mininet in this Python",
-        "apt-get install mininet, and a virtual environment with --system-site-packages",
+        "fairlane setup",
     )
 
 

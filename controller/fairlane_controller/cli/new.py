@@ -29,6 +29,7 @@ _PROGRAM_NEXT = """\
 {name}/README.md says what each file is for. From here:
 
   fairlane lab run {name}/experiment.toml      in virtual time
+  fairlane p4 test {name}/                     packet by packet: {name}/ptf/
   fairlane p4 compile {name}/                  after a change of {name}/{name}.p4
 """
 _SENDER_NEXT = """\
