@@ -38,7 +38,7 @@ _SENDER_NEXT = """\
   fairlane lab run {name}/experiment.toml      in virtual time; --runtime mininet: on Linux hosts, as root
 """
 _EXPERIMENT_NEXT = """\
-{name}.toml: what shares of a line do Reno and Vegas get? From here:
+{name}.toml: how do Reno and Vegas share a line? From here:
 
   fairlane lab show {name}.toml                what it is
   fairlane lab run {name}.toml                 in virtual time; --runtime mininet: on Linux hosts
