@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 UV = ROOT / ".setup" / "uv" / "bin" / "uv"
-NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-"""As of a user who is not root."""
+NO_RIGHTS = ["/usr/bin/setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"] if os.geteuid() == 0 else []
+"""As of a user who is not root; root has to have the right `setfcap` to be root in a namespace of users too."""
 
 
 @pytest.fixture(scope="module")
