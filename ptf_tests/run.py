@@ -180,7 +180,10 @@ def run_suite(options: argparse.Namespace, suite: Suite, switch_ends: dict[int, 
                 command = ptf_command(options, cases, tests, ptf_ends, target.grpc, target_options)
                 failed = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode
                 if failed and target.process.poll() is None:
-                    print(f"{cases.name}: once more, a test in real time fails where the machine stands still", file=sys.stderr)
+                    print(
+                        f"{cases.name}: once more, a test in real time fails where the machine stands still",
+                        file=sys.stderr,
+                    )
                     failed = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode
                 code = failed or code
             if target.process.poll() is not None:
