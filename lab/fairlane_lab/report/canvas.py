@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -33,7 +34,7 @@ _TICKS_MAX = 8
 def set_log_x(axis: Axes) -> None:
     """A logarithmic x axis; its ticks are the values that were drawn, or the decades where these are many."""
     axis.set_xscale("log")
-    drawn = sorted({float(x) for line in axis.get_lines() for x in line.get_xdata()})
+    drawn = sorted({float(x) for line in axis.get_lines() for x in np.asarray(line.get_xdata())})
     if 0 < len(drawn) <= _TICKS_MAX:
         axis.set_xticks(drawn)
         axis.xaxis.set_minor_formatter(NullFormatter())
