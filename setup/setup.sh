@@ -171,8 +171,8 @@ dist() {
 wheel() {
     packages
     VENV=$(dirname "$(dirname "$1")")
-    "$1" -c 'import mininet' 2>/dev/null || sed -i 's/^\(include-system-site-packages = \)false/\1true/' "$VENV/pyvenv.cfg"
-    "$1" -c 'import mininet' || fail "$1 cannot use apt's Mininet: make the environment with $SYSTEM_PYTHON -m venv, and install the wheel there"
+    "$1" -c 'import mininet.net' 2>/dev/null || sed -i 's/^\(include-system-site-packages = \)false/\1true/' "$VENV/pyvenv.cfg"
+    "$1" -c 'import mininet.net' || fail "$1 cannot use apt's Mininet: make the environment with $SYSTEM_PYTHON -m venv, and install the wheel there"
     bpf
     "$1" setup/doctor.py
 }
