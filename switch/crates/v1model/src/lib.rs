@@ -15,12 +15,14 @@ pub mod bits;
 mod compile;
 pub mod control;
 pub mod effects;
+mod engine;
 pub mod entry;
 pub mod error;
 mod exec;
 pub mod externs;
 pub mod fault;
 mod json;
+mod native;
 pub mod packet;
 pub mod pipeline;
 pub mod schema;
@@ -32,6 +34,7 @@ pub use bits::Bits;
 pub use compile::recent::ProgramId;
 pub use control::{ControlResult, GroupMember, Takeover};
 pub use effects::{Again, CloneRequest, DigestSink, Effects, LogSink};
+pub use engine::{Engine, ENGINE_VARIABLE};
 pub use entry::{
     ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };

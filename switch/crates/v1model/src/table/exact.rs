@@ -5,14 +5,39 @@ use super::hash::Seeds;
 use super::hash_index::HashIndex;
 use super::records::Records;
 use crate::bits::limbs_for;
-use crate::schema::KeySchema;
+use crate::schema::{KeySchema, MatchKind};
 
 /// Where a limb of a lookup key goes in its word.
 #[derive(Clone, Copy)]
-struct Place {
-    shift: u8,
+pub(crate) struct Place {
+    pub shift: u8,
     /// Bits of the limb.
     bits: u8,
+}
+
+/// The limbs of each word of a packed key, in order; None for keys that are not exact, and without any.
+pub(crate) fn packing(keys: &[KeySchema]) -> Option<Vec<Vec<Place>>> {
+    if keys.is_empty() || keys.iter().any(|key| key.kind != MatchKind::Exact) {
+        return None;
+    }
+    let mut words: Vec<Vec<Place>> = Vec::new();
+    let mut used = 64;
+    for key in keys {
+        for i in 0..limbs_for(key.width) as u32 {
+            let bits = (key.width - 64 * i).min(64);
+            if used + bits > 64 {
+                words.push(Vec::new());
+                used = 0;
+            }
+            let place = Place {
+                shift: used as u8,
+                bits: bits as u8,
+            };
+            words.last_mut().expect("a word was begun").push(place);
+            used += bits;
+        }
+    }
+    Some(words)
 }
 
 /// Keys of at most so many bits are indexes themselves.
@@ -37,25 +62,15 @@ impl Exact {
     pub const BYTES: u64 = size_of::<u32>() as u64 * (1 << DIRECT_BITS);
 
     pub fn new(keys: &[KeySchema], max_size: u32) -> Self {
-        let mut places = Vec::new();
-        let mut ends: Vec<usize> = Vec::new();
-        let mut used = 64;
-        for key in keys {
-            for i in 0..limbs_for(key.width) as u32 {
-                let bits = (key.width - 64 * i).min(64);
-                if used + bits > 64 {
-                    ends.push(places.len());
-                    used = 0;
-                }
-                places.push(Place {
-                    shift: used as u8,
-                    bits: bits as u8,
-                });
-                used += bits;
-                *ends.last_mut().expect("a word was begun") = places.len();
-            }
-        }
-        let words = ends.len();
+        let packed = packing(keys).unwrap_or_default();
+        let words = packed.len();
+        let mut places: Vec<Place> = packed.concat();
+        let limbs = |word: &Vec<Place>| word.len();
+        let ends = packed.iter().map(limbs).scan(0, |end, limbs| {
+            *end += limbs;
+            Some(*end)
+        });
+        let ends = ends.collect();
         if words == places.len() {
             places.clear();
         }
@@ -187,6 +202,15 @@ impl Exact {
         self.find_words(records, words)
     }
 
+    /// The entry whose packed key is this.
+    #[inline(always)]
+    pub fn find_key<const W: usize>(&self, records: &Records, words: [u64; W]) -> Option<u32> {
+        if !self.direct.is_empty() {
+            return self.direct.get(words[0] as usize)?.checked_sub(1);
+        }
+        self.find_words(records, words)
+    }
+
     #[inline(always)]
     fn find_words<const W: usize>(&self, records: &Records, words: [u64; W]) -> Option<u32> {
         self.index.find(self.seeds.hash(W, |i| words[i]), |at| {
@@ -212,7 +236,6 @@ impl Exact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::MatchKind;
 
     fn exact(widths: &[u32]) -> Exact {
         let keys: Vec<_> = widths

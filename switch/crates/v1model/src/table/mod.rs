@@ -29,9 +29,10 @@ mod tuples;
 mod value_set;
 
 pub use call::{pack_call, unpack_call, ActionWord, Callee};
+pub(crate) use exact::packing;
 pub(crate) use key::show as show_key;
-pub use lookup::Target;
 pub(crate) use lookup::Touched;
+pub use lookup::{Lookup, Target};
 pub use manage::StoredEntry;
 pub use profile::Profile;
 pub use value_set::ValueSet;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The functions that compiled code calls: what the interpreter does on memory, and lookups.
+
+use cranelift_codegen::ir::{types, AbiParam, Signature};
+use cranelift_codegen::isa::CallConv;
+
+use super::context::Context;
+use crate::compile::code::{Op, Pc};
+use crate::exec::At;
+use crate::table::{Lookup, Target};
+
+/// `Found::code` of an action after a miss: this and the action; a hit is less.
+pub(super) const MISS: u64 = 1 << 32;
+/// No action, after a hit or, with `MISS`, after a miss.
+const NO_ACTION: u64 = u32::MAX as u64;
+
+/// What a lookup found.
+#[repr(C)]
+pub(super) struct Found {
+    /// The arguments' limbs, which stay where they are while the packet is at work.
+    args: *const u64,
+    /// The action; from `MISS` on, of the default entry.
+    code: u64,
+}
+
+/// A function that compiled code may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Callee {
+    /// (pc): the operation there, then the end.
+    Interpret,
+    /// (pc): the same for an operation that may leave the code; 1 when it goes on.
+    Parse,
+    /// (select): where the code goes on.
+    Select,
+    /// (calculation): its value.
+    Calculate,
+    /// (table): a lookup by the interpreter, key and arguments in memory.
+    Apply,
+    /// (table, limbs of the key): a lookup.
+    Find,
+    /// (table, words of the packed key): a lookup in an exact table.
+    FindPacked(u8),
+}
+
+impl Callee {
+    /// Arguments behind the context, and results.
+    fn shape(self) -> (usize, usize) {
+        match self {
+            Callee::Interpret => (1, 0),
+            Callee::Parse | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
+            Callee::Find => (2, 2),
+            Callee::FindPacked(words) => (1 + usize::from(words), 2),
+        }
+    }
+
+    pub fn signature(self, call_conv: CallConv) -> Signature {
+        let (args, results) = self.shape();
+        let mut signature = Signature::new(call_conv);
+        let number = AbiParam::new(types::I64);
+        signature.params.resize(args + 1, number);
+        signature.returns.resize(results, number);
+        signature
+    }
+
+    pub fn address(self) -> usize {
+        match self {
+            Callee::Interpret => interpret as *const () as usize,
+            Callee::Parse => parse as *const () as usize,
+            Callee::Select => select as *const () as usize,
+            Callee::Calculate => calculate as *const () as usize,
+            Callee::Apply => apply as *const () as usize,
+            Callee::Find => find as *const () as usize,
+            Callee::FindPacked(1) => find_1 as *const () as usize,
+            Callee::FindPacked(2) => find_2 as *const () as usize,
+            Callee::FindPacked(_) => find_3 as *const () as usize,
+        }
+    }
+}
+
+impl Callee {
+    /// Words that `FindPacked` takes at most.
+    pub const WORDS: usize = 3;
+}
+
+impl Context<'_, '_> {
+    fn run(&mut self, pc: Pc) -> Pc {
+        // SAFETY: `context::run` took the slots out of the packet, as many as the template has.
+        let slots = unsafe {
+            std::slice::from_raw_parts_mut(self.slots, self.machine.program.template.len())
+        };
+        // SAFETY: `context::run` has the packet of a mutable reference, which nothing uses while this runs.
+        let packet = unsafe { &mut *self.packet };
+        self.machine.execute(packet, slots, At::from(pc))
+    }
+}
+
+unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, pc: u64) {
+    // SAFETY: compiled code passes its own context on, and waits.
+    let context = unsafe { &mut *context };
+    context.contained(|context| context.run(pc as Pc).into());
+}
+
+unsafe extern "C" fn parse(context: *mut Context<'_, '_>, pc: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| u64::from(context.run(pc as Pc) == pc as Pc + 1))
+}
+
+unsafe extern "C" fn select(context: *mut Context<'_, '_>, select: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        let program = context.machine.program;
+        // SAFETY: as in `Context::run`.
+        let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
+        let select = &program.selects[select as usize];
+        context.machine.select(slots, select).into()
+    })
+}
+
+unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        let program = context.machine.program;
+        // SAFETY: as in `Context::run`.
+        let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
+        // SAFETY: as in `Context::run`.
+        let packet = unsafe { &*context.packet };
+        let payload = packet.payload();
+        context
+            .machine
+            .calculate_slots(slots, payload, calculation as usize)
+    })
+}
+
+unsafe extern "C" fn apply(context: *mut Context<'_, '_>, table: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        let words = context.machine.program.template.len();
+        // SAFETY: as in `Context::run`.
+        let slots = unsafe { std::slice::from_raw_parts_mut(context.slots, words) };
+        // SAFETY: as in `Context::run`.
+        let packet = unsafe { &*context.packet };
+        let (hit, action) = context.machine.apply(packet, slots, table as usize);
+        let action = action.map_or(NO_ACTION, |action| action.0.into());
+        action + if hit { 0 } else { MISS }
+    })
+}
+
+#[inline(always)]
+fn found(lookup: &Lookup<'_>) -> Found {
+    let miss = if lookup.hit { 0 } else { MISS };
+    match lookup.target {
+        Target::Action(action, args) => Found {
+            args: args.as_ptr(),
+            code: miss + u64::from(action.0),
+        },
+        _ => Found {
+            args: std::ptr::null(),
+            code: miss + NO_ACTION,
+        },
+    }
+}
+
+unsafe extern "C" fn find(context: *mut Context<'_, '_>, table: u64, key: *const u64) -> Found {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    let limbs = context.machine.program.tables[table as usize]
+        .key_slots
+        .len();
+    // SAFETY: the code has written as many limbs there as the table's key has.
+    let key = unsafe { std::slice::from_raw_parts(key, limbs) };
+    let (now, bytes) = (context.now, context.ingress_bytes as u32);
+    found(&context.machine.state.tables[table as usize].lookup(key, now, bytes))
+}
+
+#[inline(always)]
+fn find_packed<const W: usize>(
+    context: *mut Context<'_, '_>,
+    table: u64,
+    words: [u64; W],
+) -> Found {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    let (now, bytes) = (context.now, context.ingress_bytes as u32);
+    // SAFETY: the table is one of the program, of which the state has each.
+    let table = unsafe { &mut *context.tables.add(table as usize) };
+    found(&table.lookup_packed(words, now, bytes))
+}
+
+unsafe extern "C" fn find_1(context: *mut Context<'_, '_>, table: u64, a: u64) -> Found {
+    find_packed(context, table, [a])
+}
+
+unsafe extern "C" fn find_2(context: *mut Context<'_, '_>, table: u64, a: u64, b: u64) -> Found {
+    find_packed(context, table, [a, b])
+}
+
+unsafe extern "C" fn find_3(
+    context: *mut Context<'_, '_>,
+    table: u64,
+    a: u64,
+    b: u64,
+    c: u64,
+) -> Found {
+    find_packed(context, table, [a, b, c])
+}
+
+/// Operations behind which the code may leave, as `Callee::Parse` does them.
+pub(super) fn is_parsed(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::ExtractVarbit { .. }
+            | Op::ExtractNext { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::Lookahead { .. }
+            | Op::Advance { .. }
+            | Op::Extract { .. }
+    )
+}
