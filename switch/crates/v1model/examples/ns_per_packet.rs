@@ -29,9 +29,12 @@ fn main() {
         .nth(1)
         .unwrap_or_else(|| default.to_string());
     let json = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    let start = Instant::now();
+    let start = cpu_ns();
     let loaded = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
-    println!("{path}: loaded in {:.1?}", start.elapsed());
+    println!(
+        "{path}: loaded in {:.1} ms",
+        (cpu_ns() - start) as f64 / 1e6
+    );
     drop(loaded);
     println!(
         "{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>6} {:>6} {:>6}",
@@ -428,7 +431,7 @@ fn run_frames(pipeline: &mut Pipeline, frames: &[Vec<u8>], what: &str) {
         let start = cpu_ns();
         for _ in 0..BATCH {
             now += 1_000;
-            next = (next + 1) % flows;
+            next = if next + 1 == flows { 0 } else { next + 1 };
             forward(pipeline, &mut packet, &mut fx, &frames[next], now, |_| {});
             sent += u64::from(pipeline.std_get(&packet, Std::EgressSpec) != 511);
         }

@@ -150,7 +150,8 @@ pub struct Pipeline {
     pub(crate) budget: Budget,
     compiled: Arc<Compiled>,
     scratch: Scratch,
-    deparser_effects: Effects,
+    /// None while the deparser runs.
+    deparser_effects: Option<Box<Effects>>,
     engine: Engine,
     /// Of a pipeline that traces; none carries packets.
     recorder: Option<Box<Recorder>>,
@@ -202,7 +203,7 @@ impl Pipeline {
             },
             compiled,
             scratch,
-            deparser_effects: Effects::default(),
+            deparser_effects: None,
             recorder: None,
         })
     }
@@ -258,7 +259,11 @@ impl Pipeline {
     fn reset_below(&self, pkt: &mut Packet, most: usize) {
         for &(first, end) in &self.compiled.program.resets {
             if first < most {
-                pkt.slots[first..end.min(most)].fill(0);
+                let slots = &mut pkt.slots[first..end.min(most)];
+                match slots {
+                    [slot] => *slot = 0,
+                    slots => slots.fill(0),
+                }
             }
         }
     }
@@ -447,10 +452,10 @@ impl Pipeline {
 
     /// Updates checksums and emits headers: `pkt.frame()` is then the frame to send, truncated where asked.
     pub fn deparse(&mut self, pkt: &mut Packet) {
-        let mut fx = std::mem::take(&mut self.deparser_effects);
+        let mut fx = self.deparser_effects.take().unwrap_or_default();
         self.deparse_with(pkt, &mut fx);
         fx.clear();
-        self.deparser_effects = fx;
+        self.deparser_effects = Some(fx);
     }
 
     /// The same for who wants the deparser's `log_msg` lines and failed assertions.

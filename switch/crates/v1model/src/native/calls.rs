@@ -7,7 +7,7 @@ use cranelift_codegen::isa::CallConv;
 use super::context::Context;
 use crate::compile::code::{Op, Pc};
 use crate::exec::At;
-use crate::table::{Lookup, Target};
+use crate::table::{Lookup, Table, Target};
 
 /// `Found::code` of an action after a miss: this and the action; a hit is less.
 pub(super) const MISS: u64 = 1 << 32;
@@ -36,10 +36,14 @@ pub(super) enum Callee {
     Calculate,
     /// (table): a lookup by the interpreter, key and arguments in memory.
     Apply,
-    /// (table, limbs of the key): a lookup.
+    /// (table, address of the key's limbs, their number): a lookup.
     Find,
     /// (table, words of the packed key): a lookup in an exact table.
     FindPacked(u8),
+    /// The same, to come: the place in the index comes into the cache.
+    WarmIndex(u8),
+    /// The same: the entry, whose place in the index is there.
+    WarmEntry(u8),
 }
 
 impl Callee {
@@ -48,8 +52,9 @@ impl Callee {
         match self {
             Callee::Interpret => (1, 0),
             Callee::Parse | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
-            Callee::Find => (2, 2),
+            Callee::Find => (3, 2),
             Callee::FindPacked(words) => (1 + usize::from(words), 2),
+            Callee::WarmIndex(words) | Callee::WarmEntry(words) => (1 + usize::from(words), 0),
         }
     }
 
@@ -73,6 +78,12 @@ impl Callee {
             Callee::FindPacked(1) => find_1 as *const () as usize,
             Callee::FindPacked(2) => find_2 as *const () as usize,
             Callee::FindPacked(_) => find_3 as *const () as usize,
+            Callee::WarmIndex(1) => warm_index_1 as *const () as usize,
+            Callee::WarmIndex(2) => warm_index_2 as *const () as usize,
+            Callee::WarmIndex(_) => warm_index_3 as *const () as usize,
+            Callee::WarmEntry(1) => warm_entry_1 as *const () as usize,
+            Callee::WarmEntry(2) => warm_entry_2 as *const () as usize,
+            Callee::WarmEntry(_) => warm_entry_3 as *const () as usize,
         }
     }
 }
@@ -84,7 +95,7 @@ impl Callee {
 
 impl Context<'_, '_> {
     fn run(&mut self, pc: Pc) -> Pc {
-        // SAFETY: `context::run` took the slots out of the packet, as many as the template has.
+        // SAFETY: `context::run` has them of the packet, as many as the template has, and nobody else uses them.
         let slots = unsafe {
             std::slice::from_raw_parts_mut(self.slots, self.machine.program.template.len())
         };
@@ -164,16 +175,20 @@ fn found(lookup: &Lookup<'_>) -> Found {
     }
 }
 
-unsafe extern "C" fn find(context: *mut Context<'_, '_>, table: u64, key: *const u64) -> Found {
+unsafe extern "C" fn find(
+    context: *mut Context<'_, '_>,
+    table: u64,
+    key: *const u64,
+    limbs: u64,
+) -> Found {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    let limbs = context.machine.program.tables[table as usize]
-        .key_slots
-        .len();
     // SAFETY: the code has written as many limbs there as the table's key has.
-    let key = unsafe { std::slice::from_raw_parts(key, limbs) };
+    let key = unsafe { std::slice::from_raw_parts(key, limbs as usize) };
     let (now, bytes) = (context.now, context.ingress_bytes as u32);
-    found(&context.machine.state.tables[table as usize].lookup(key, now, bytes))
+    // SAFETY: the table is one of the program, of which the state has each.
+    let table = unsafe { &mut *context.tables.add(table as usize) };
+    found(&table.lookup(key, now, bytes))
 }
 
 #[inline(always)]
@@ -190,23 +205,32 @@ fn find_packed<const W: usize>(
     found(&table.lookup_packed(words, now, bytes))
 }
 
-unsafe extern "C" fn find_1(context: *mut Context<'_, '_>, table: u64, a: u64) -> Found {
-    find_packed(context, table, [a])
+#[inline(always)]
+fn table<'t>(context: *mut Context<'_, '_>, table: u64) -> &'t Table {
+    // SAFETY: as in `find_packed`.
+    unsafe { &*(*context).tables.add(table as usize) }
 }
 
-unsafe extern "C" fn find_2(context: *mut Context<'_, '_>, table: u64, a: u64, b: u64) -> Found {
-    find_packed(context, table, [a, b])
+/// The functions for keys of so many words.
+macro_rules! packed {
+    ($find:ident, $index:ident, $entry:ident, $($word:ident),+) => {
+        unsafe extern "C" fn $find(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) -> Found {
+            find_packed(context, at, [$($word),+])
+        }
+
+        unsafe extern "C" fn $index(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
+            table(context, at).warm_index([$($word),+]);
+        }
+
+        unsafe extern "C" fn $entry(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
+            table(context, at).warm_entry([$($word),+]);
+        }
+    };
 }
 
-unsafe extern "C" fn find_3(
-    context: *mut Context<'_, '_>,
-    table: u64,
-    a: u64,
-    b: u64,
-    c: u64,
-) -> Found {
-    find_packed(context, table, [a, b, c])
-}
+packed!(find_1, warm_index_1, warm_entry_1, a);
+packed!(find_2, warm_index_2, warm_entry_2, a, b);
+packed!(find_3, warm_index_3, warm_entry_3, a, b, c);
 
 /// Operations behind which the code may leave, as `Callee::Parse` does them.
 pub(super) fn is_parsed(op: &Op) -> bool {

@@ -34,26 +34,24 @@ pub(super) struct Context<'c, 'm> {
 /// Compiled code.
 pub(super) type Code = unsafe extern "C" fn(*mut Context<'_, '_>) -> u64;
 
-/// Runs `code`, which was compiled from the machine's program, on a packet of it.
+/// Runs `code`, which was compiled from the machine's program, on a packet of it, which has so many slots.
 ///
 /// # Panics
 /// When the packet was made by another pipeline.
 #[inline]
-pub(super) fn run(code: Code, machine: &mut Machine<'_>, packet: &mut Packet) -> u64 {
-    assert_eq!(
-        packet.slots.len(),
-        machine.program.template.len(),
+pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &mut Packet) -> u64 {
+    assert!(
+        packet.slots.len() == slots,
         "the packet is of another pipeline"
     );
     assert!(
         packet.start <= packet.end && packet.end + TAILROOM <= packet.buffer.len(),
         "the frame lies in its buffer"
     );
-    // Apart from the packet, which functions that the code calls get as well.
-    let mut slots = std::mem::take(&mut packet.slots);
     let state = &mut *machine.state;
     let mut context = Context {
-        slots: slots.as_mut_ptr(),
+        // Functions that the code calls get them apart from the packet, whose own they leave alone.
+        slots: packet.slots.as_mut_ptr(),
         frame: packet.buffer[packet.start..].as_mut_ptr(),
         length: (packet.end - packet.start) as u64,
         ingress_bytes: packet.ingress_bytes.into(),
@@ -70,7 +68,6 @@ pub(super) fn run(code: Code, machine: &mut Machine<'_>, packet: &mut Packet) ->
     // SAFETY: the code is that of the machine's program, whose slots the packet has; the pointers are to what lives
     // longer than the call and is not used otherwise meanwhile.
     let result = unsafe { code(&raw mut context) };
-    packet.slots = slots;
     if let Some(panic) = context.panic.take() {
         resume_unwind(panic);
     }

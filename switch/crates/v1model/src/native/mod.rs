@@ -31,14 +31,18 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{default_libcall_names, FuncId, Linkage, Module};
 
+use self::blocks::Blocks;
+use self::calls::Callee;
 use self::context::{run, Code};
 use self::lower::{Lower, Pseudo};
 use crate::compile::code::{Op, Pc, Program};
 use crate::compile::layout::Slot;
 use crate::compile::optimise::slots::{self, SlotSet};
+use crate::compile::touch::{touches, Touch};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
+use crate::table::{packing, Place, LARGE};
 
 /// Programs of more operations are not compiled: that would take too long.
 const MOST_OPS: usize = 30_000;
@@ -51,6 +55,8 @@ pub(crate) struct Compiled {
     egress: Code,
     /// Update of checksums where `checksums`, deparser, headers where they were in the frame.
     deparse: Code,
+    /// Slots of a packet.
+    slots: usize,
     /// False where a checksum depends on a condition that is code of its own: then the caller sees to them.
     pub checksums: bool,
     /// The memory that the code lies in; None only while it is given back.
@@ -76,7 +82,7 @@ impl Compiled {
     #[inline]
     pub fn parse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
         machine.scratch.steps_left = STEPS_MAX;
-        let timed_out = run(self.parse, machine, packet) == lower::TIMED_OUT as u64;
+        let timed_out = run(self.parse, self.slots, machine, packet) == lower::TIMED_OUT as u64;
         machine.fx.timed_out |= timed_out;
         machine.sample_digests(packet);
         self.checksums && !timed_out
@@ -84,30 +90,31 @@ impl Compiled {
 
     #[inline]
     pub fn ingress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
-        control(self.ingress, machine, packet);
+        self.control(self.ingress, machine, packet);
     }
 
     #[inline]
     pub fn egress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
-        control(self.egress, machine, packet);
+        self.control(self.egress, machine, packet);
     }
 
     /// Runs the deparser; true when the headers are written.
     #[inline]
     pub fn deparse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
         machine.scratch.steps_left = STEPS_MAX;
-        let result = run(self.deparse, machine, packet);
+        let result = run(self.deparse, self.slots, machine, packet);
         machine.fx.timed_out |= result == lower::TIMED_OUT as u64;
         machine.sample_digests(packet);
         result == frames::EMITTED as u64
     }
-}
 
-#[inline]
-fn control(code: Code, machine: &mut Machine<'_>, packet: &mut Packet) {
-    machine.scratch.steps_left = STEPS_MAX;
-    machine.fx.timed_out |= run(code, machine, packet) == lower::TIMED_OUT as u64;
-    machine.sample_digests(packet);
+    #[inline]
+    fn control(&self, code: Code, machine: &mut Machine<'_>, packet: &mut Packet) {
+        machine.scratch.steps_left = STEPS_MAX;
+        let result = run(code, self.slots, machine, packet);
+        machine.fx.timed_out |= result == lower::TIMED_OUT as u64;
+        machine.sample_digests(packet);
+    }
 }
 
 /// A program while it is compiled.
@@ -118,6 +125,8 @@ struct Native<'p> {
     alone: Vec<Op>,
     /// Slots that count when code ends.
     kept: SlotSet,
+    /// See `warm_tables`.
+    warm: Vec<u16>,
     call_conv: CallConv,
 }
 
@@ -173,6 +182,42 @@ impl Native<'_> {
         actions.into_iter().map(|action| action as usize).collect()
     }
 
+    /// Where the limbs of an exact table's key go in its words; None where these are more than a call takes.
+    fn packing(&self, table: u16) -> Option<Vec<Vec<Place>>> {
+        let schema = &self.schema.tables[usize::from(table)];
+        packing(&schema.keys).filter(|words| words.len() <= Callee::WORDS)
+    }
+
+    /// Tables that may be large whose key is known before ingress, which looks it up.
+    fn warm_tables(&self, leaders: &[bool]) -> Vec<u16> {
+        let blocks = Blocks::new(self, leaders, self.program.ingress_start);
+        let (mut written, mut tables) = (SlotSet::new(self.program.template.len()), Vec::new());
+        for block in &blocks.blocks {
+            for op in block.ops.iter().chain([&block.end]) {
+                touches(self.program, op, &mut |touch, range| {
+                    if touch != Touch::Reads {
+                        range.for_each(|slot| written.add(slot));
+                    }
+                });
+            }
+            if let Op::Call { table, .. } = block.end {
+                tables.push(table);
+            }
+        }
+        tables.sort_unstable();
+        tables.dedup();
+        tables.retain(|&table| {
+            let code = &self.program.tables[usize::from(table)];
+            let mut slots = code.key_slots.iter();
+            self.schema.tables[usize::from(table)].max_size as usize >= LARGE
+                && code.profile.is_none()
+                && code.meter.is_none()
+                && self.packing(table).is_some()
+                && slots.all(|&slot| !written.contains(slot.into()))
+        });
+        tables
+    }
+
     fn argument_limbs(&self, action: usize) -> usize {
         self.schema.actions[action].arg_limbs()
     }
@@ -226,9 +271,11 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         schema,
         alone: Vec::new(),
         kept,
+        warm: Vec::new(),
         call_conv: module.target_config().default_call_conv,
     };
     let leaders = blocks::leaders(native.program);
+    native.warm = native.warm_tables(&leaders);
     let mut ids = Vec::new();
     for part in [Part::Parse, Part::Ingress, Part::Egress, Part::Deparse] {
         ids.push(function(
@@ -254,6 +301,7 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         ingress,
         egress,
         deparse,
+        slots: program.template.len(),
         checksums,
         memory: Some(module),
     })
@@ -328,7 +376,11 @@ impl Lower<'_, '_> {
     fn part(&mut self, leaders: &[bool], part: Part, checksums: bool) {
         let program = self.native.program;
         match part {
-            Part::Ingress => self.code(leaders, program.ingress_start),
+            Part::Ingress => {
+                let warm = self.native.warm.clone();
+                self.warm(&warm, Callee::WarmEntry);
+                self.code(leaders, program.ingress_start);
+            }
             Part::Egress => self.code(leaders, program.egress_start),
             Part::Parse => {
                 // `Pipeline::parse` begins at the frame's start.
@@ -342,6 +394,8 @@ impl Lower<'_, '_> {
                 self.b.switch_to_block(tail);
                 self.tail = None;
                 self.state = values::State::new(self.native.places());
+                let warm = self.native.warm.clone();
+                self.warm(&warm, Callee::WarmIndex);
                 if checksums {
                     self.verify();
                 }

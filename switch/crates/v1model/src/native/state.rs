@@ -18,7 +18,7 @@ use crate::compile::touch::inputs;
 use crate::exec::calculate::WordSum;
 use crate::externs::register::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
-use crate::table::packing;
+use crate::table::Table;
 
 impl Lower<'_, '_> {
     /// False when it is none of these.
@@ -218,59 +218,91 @@ impl Lower<'_, '_> {
 
     /// A lookup: where the arguments are (None: in memory already), and `Found::code`.
     pub fn lookup(&mut self, table: u16) -> (Option<Value>, Value) {
-        let native = &*self.native;
-        let (code, schema) = (
-            &native.program.tables[usize::from(table)],
-            &native.schema.tables[usize::from(table)],
-        );
+        let code = &self.native.program.tables[usize::from(table)];
         let number = self.number(table.into());
         if code.profile.is_some() || code.meter.is_some() {
             let op = Op::Call { table, exits: 0 };
             let code = self.with_memory(&op, |l| l.call(Callee::Apply, &[number])[0]);
             return (None, code);
         }
+        if let Some(words) = self.packed_key(table) {
+            let mut args = vec![number];
+            args.extend(&words);
+            let found = self.call(Callee::FindPacked(words.len() as u8), &args);
+            return (Some(found[0]), found[1]);
+        }
+        let limbs = self.key(table);
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, limbs.len() as u32 * 8, 3);
+        let place = self.b.create_sized_stack_slot(data);
+        for (i, &limb) in limbs.iter().enumerate() {
+            self.b.ins().stack_store(limb, place, i as i32 * 8);
+        }
+        let key = self.b.ins().stack_addr(types::I64, place, 0);
+        let limbs = self.number(limbs.len() as u64);
+        let found = self.call(Callee::Find, &[number, key, limbs]);
+        (Some(found[0]), found[1])
+    }
+
+    /// The limbs of a table's key.
+    fn key(&mut self, table: u16) -> Vec<Value> {
+        let code = &self.native.program.tables[usize::from(table)];
         let mut limbs = Vec::new();
         for (i, &slot) in code.key_slots.iter().enumerate() {
             let value = self.value(slot);
-            let value = match &code.masks {
+            limbs.push(match &code.masks {
                 Some(masks) if self.bound(value) & !masks[i] != 0 => {
                     self.b.ins().band_imm(value, masks[i] as i64)
                 }
                 _ => value,
-            };
-            limbs.push(value);
+            });
         }
-        let found = match packing(&schema.keys) {
-            Some(words) if words.len() <= Callee::WORDS => {
-                let mut args = vec![number];
-                for word in &words {
-                    let (parts, rest) = limbs.split_at(word.len());
-                    let parts: Vec<Value> = parts
-                        .iter()
-                        .zip(word)
-                        .map(|(&limb, place)| match place.shift {
-                            0 => limb,
-                            shift => self.b.ins().ishl_imm(limb, i64::from(shift)),
-                        })
-                        .collect();
-                    limbs = rest.to_vec();
-                    let word = parts.into_iter().reduce(|a, b| self.b.ins().bor(a, b));
-                    args.push(word.expect("a word has a part"));
-                }
-                self.call(Callee::FindPacked(words.len() as u8), &args)
+        limbs
+    }
+
+    /// The key of an exact table as it stands in records; None where it has more words than a call takes.
+    fn packed_key(&mut self, table: u16) -> Option<Vec<Value>> {
+        let words = self.native.packing(table)?;
+        let mut limbs = self.key(table).into_iter();
+        let mut packed = Vec::new();
+        for word in &words {
+            let mut value: Option<Value> = None;
+            for (place, limb) in word.iter().zip(&mut limbs) {
+                let part = match place.shift {
+                    0 => limb,
+                    shift => self.b.ins().ishl_imm(limb, i64::from(shift)),
+                };
+                value = Some(match value {
+                    Some(value) => self.b.ins().bor(value, part),
+                    None => part,
+                });
             }
-            _ => {
-                let bytes = limbs.len() as u32 * 8;
-                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 3);
-                let place = self.b.create_sized_stack_slot(data);
-                for (i, &limb) in limbs.iter().enumerate() {
-                    self.b.ins().stack_store(limb, place, i as i32 * 8);
-                }
-                let key = self.b.ins().stack_addr(types::I64, place, 0);
-                self.call(Callee::Find, &[number, key])
-            }
-        };
-        (Some(found[0]), found[1])
+            packed.push(value.expect("a word has a limb"));
+        }
+        Some(packed)
+    }
+
+    /// Has what lookups in large tables will read come into the cache: `callee` for each that has many entries.
+    pub fn warm(&mut self, tables: &[u16], callee: fn(u8) -> Callee) {
+        for &table in tables {
+            let (warm, on) = (self.b.create_block(), self.b.create_block());
+            let tables = self.context(offset_of!(Context<'_, '_>, tables));
+            let is_large = size_of::<Table>() * usize::from(table) + Table::IS_LARGE;
+            let flags = trusted();
+            let is_large = self
+                .b
+                .ins()
+                .uload8(types::I64, flags, tables, is_large as i32);
+            self.b.ins().brif(is_large, warm, &[], on, &[]);
+            self.b.switch_to_block(warm);
+            let state = self.state.clone();
+            let mut args = vec![self.number(table.into())];
+            args.extend(self.packed_key(table).unwrap_or_default());
+            self.call(callee(args.len() as u8 - 1), &args);
+            // What was found on the way holds there only.
+            self.state = state;
+            self.b.ins().jump(on, &[]);
+            self.b.switch_to_block(on);
+        }
     }
 
     /// An Internet checksum of fields, and of the payload behind them; None for other calculations.

@@ -2,7 +2,7 @@
 //! Exact tables: a hash index over keys whose narrow fields share words, so that a record fits a cache line.
 
 use super::hash::Seeds;
-use super::hash_index::HashIndex;
+use super::hash_index::{prefetch, HashIndex};
 use super::records::Records;
 use crate::bits::limbs_for;
 use crate::schema::{KeySchema, MatchKind};
@@ -167,7 +167,10 @@ impl Exact {
     pub fn insert(&mut self, records: &Records, at: u32) {
         match self.direct_place(records, at) {
             Some(place) => *place = at + 1,
-            None => self.index.insert(self.hash_of(records, at), at),
+            None => {
+                let hash_of = self.hash_of(records);
+                self.index.insert(hash_of(at), at, hash_of);
+            }
         }
     }
 
@@ -175,7 +178,10 @@ impl Exact {
     pub fn remove(&mut self, records: &Records, at: u32) {
         match self.direct_place(records, at) {
             Some(place) => *place = 0,
-            None => self.index.remove(self.hash_of(records, at), at),
+            None => {
+                let hash_of = self.hash_of(records);
+                self.index.remove(hash_of(at), at, hash_of);
+            }
         }
     }
 
@@ -184,9 +190,12 @@ impl Exact {
         self.direct.get_mut(*word as usize)
     }
 
-    fn hash_of(&self, records: &Records, at: u32) -> u64 {
-        let words = records.key(at);
-        self.seeds.hash(words.len(), |i| words[i])
+    fn hash_of<'r>(&self, records: &'r Records) -> impl Fn(u32) -> u64 + 'r {
+        let seeds = self.seeds;
+        move |at| {
+            let words = records.key(at);
+            seeds.hash(words.len(), |i| words[i])
+        }
     }
 
     #[inline(always)]
@@ -209,6 +218,21 @@ impl Exact {
             return self.direct.get(words[0] as usize)?.checked_sub(1);
         }
         self.find_words(records, words)
+    }
+
+    /// Has the place of a packed key in the index come into the cache.
+    #[inline(always)]
+    pub fn warm_index<const W: usize>(&self, words: [u64; W]) {
+        self.index.warm(self.seeds.hash(W, |i| words[i]));
+    }
+
+    /// Has what is probably the record of a packed key come into the cache.
+    #[inline(always)]
+    pub fn warm_entry<const W: usize>(&self, records: &Records, words: [u64; W]) {
+        let hash = self.seeds.hash(W, |i| words[i]);
+        if let Some(at) = self.index.find(hash, |_| true) {
+            prefetch(records.record(at).as_ptr());
+        }
     }
 
     #[inline(always)]

@@ -64,6 +64,22 @@ impl Table {
         self.hit(found, now, packet_len)
     }
 
+    /// Has the place of a packed key in the index come into the cache.
+    #[inline(always)]
+    pub(crate) fn warm_index<const W: usize>(&self, key: [u64; W]) {
+        if let Index::Exact(exact) = &self.index {
+            exact.warm_index(key);
+        }
+    }
+
+    /// Has the entry of a packed key come into the cache.
+    #[inline(always)]
+    pub(crate) fn warm_entry<const W: usize>(&self, key: [u64; W]) {
+        if let Index::Exact(exact) = &self.index {
+            exact.warm_entry(&self.records, key);
+        }
+    }
+
     /// What follows from the entry that was found.
     #[inline(always)]
     fn hit(&mut self, found: Option<u32>, now: Nanos, packet_len: u32) -> Lookup<'_> {

@@ -4,7 +4,7 @@
 use super::call::{pack_call, unpack_call, ActionWord, Callee};
 use super::key::{self, PackedKey};
 use super::records::EntryHandle;
-use super::{Index, Table};
+use super::{Index, Table, LARGE};
 use crate::entry::{ActionCall, Entry, EntryKey, EntryStats, MeterConfig, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
@@ -68,6 +68,7 @@ impl Table {
             ));
         }
         let at = self.records.add();
+        self.is_large = self.records.len() >= LARGE;
         let layout = self.records.layout;
         let record = self.records.record_mut(at);
         let value = match &self.index {
@@ -348,6 +349,7 @@ impl Table {
             meters.set(u64::from(at), None);
         }
         self.records.remove(at);
+        self.is_large = self.records.len() >= LARGE;
         word
     }
 

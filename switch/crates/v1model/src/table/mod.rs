@@ -29,13 +29,15 @@ mod tuples;
 mod value_set;
 
 pub use call::{pack_call, unpack_call, ActionWord, Callee};
-pub(crate) use exact::packing;
+pub(crate) use exact::{packing, Place};
 pub(crate) use key::show as show_key;
 pub(crate) use lookup::Touched;
 pub use lookup::{Lookup, Target};
 pub use manage::StoredEntry;
 pub use profile::Profile;
 pub use value_set::ValueSet;
+
+use std::mem::offset_of;
 
 use crate::bits::limbs_for;
 use crate::entry::{Entry, EntryAction, KeyMatch};
@@ -82,9 +84,17 @@ pub struct Table {
     /// Entries are the program's own and cannot be changed.
     immutable: bool,
     max_size: u32,
+    /// It has `LARGE` entries or more: what a lookup reads is hardly in the cache.
+    is_large: bool,
 }
 
+/// See `Table::is_large`.
+pub(crate) const LARGE: usize = 4096;
+
 impl Table {
+    /// Where `is_large` lies in a table: a byte, 0 or 1.
+    pub(crate) const IS_LARGE: usize = offset_of!(Table, is_large);
+
     /// An empty table of this shape, with the program's own entries and default action in it.
     pub fn new(schema: &TableSchema, actions: &[ActionSchema]) -> Result<Table, ControlError> {
         let has = |kind| schema.keys.iter().any(|k| k.kind == kind);
@@ -127,6 +137,7 @@ impl Table {
                 .map(|m| Meters::new(u32::MAX, m.unit)),
             immutable: false,
             max_size: schema.max_size,
+            is_large: false,
         };
         table.reset_default(schema, actions)?;
         for entry in schema.const_entries.iter().flatten() {

@@ -273,7 +273,7 @@ impl TupleSpace {
         let rank = |records: &Records, at: u32| (std::cmp::Reverse(records.priority(at)), at);
         if rank(records, at) < rank(records, head) {
             records.set_next(at, head);
-            self.replace_head(t, head, at, value);
+            self.replace_head(records, t, head, at, value);
             return;
         }
         let mut before = head;
@@ -300,13 +300,14 @@ impl TupleSpace {
             }
             records.set_next(before, next);
         } else if next != NONE {
-            self.replace_head(t, at, next, value);
+            self.replace_head(records, t, at, next, value);
         } else {
             let hash = self.seeds.hash(value.len(), |i| value[i]);
+            let hash_of = hash_of(self.seeds, records);
             let tuple = &mut self.tuples[t as usize];
             tuple.chains -= 1;
             match &mut tuple.index {
-                Some(index) => index.remove(hash, at),
+                Some(index) => index.remove(hash, at, hash_of),
                 None => {
                     let n = tuple.chains;
                     let place = tuple.few[..=n].iter().position(|&a| a == at);
@@ -325,22 +326,23 @@ impl TupleSpace {
         if tuple.index.is_none() && tuple.chains == FEW {
             let mut index = HashIndex::new(records.layout.max_size);
             for head in tuple.few {
-                index.insert(hash(records.key(head)), head);
+                index.insert(hash(records.key(head)), head, hash_of(seeds, records));
             }
             tuple.index = Some(index);
         }
         match &mut tuple.index {
-            Some(index) => index.insert(hash(value), at),
+            Some(index) => index.insert(hash(value), at, hash_of(seeds, records)),
             None => tuple.few[tuple.chains] = at,
         }
         tuple.chains += 1;
     }
 
-    fn replace_head(&mut self, t: u32, from: u32, to: u32, value: &[u64]) {
+    fn replace_head(&mut self, records: &Records, t: u32, from: u32, to: u32, value: &[u64]) {
         let hash = self.seeds.hash(value.len(), |i| value[i]);
+        let hash_of = hash_of(self.seeds, records);
         let tuple = &mut self.tuples[t as usize];
         match &mut tuple.index {
-            Some(index) => index.replace(hash, from, to),
+            Some(index) => index.replace(hash, from, to, hash_of),
             None => {
                 for head in tuple.few.iter_mut().filter(|h| **h == from) {
                     *head = to;
@@ -353,6 +355,14 @@ impl TupleSpace {
 impl Tuple {
     fn max_order(&self) -> Option<i32> {
         self.orders.last_key_value().map(|(&order, _)| order)
+    }
+}
+
+/// The hashes of records' keys.
+fn hash_of(seeds: Seeds, records: &Records) -> impl Fn(u32) -> u64 + '_ {
+    move |at| {
+        let words = records.key(at);
+        seeds.hash(words.len(), |i| words[i])
     }
 }
 

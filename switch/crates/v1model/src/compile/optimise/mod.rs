@@ -41,8 +41,7 @@ use crate::schema::Schema;
 
 /// Programs of more operations stay as they are written.
 const MOST_OPS: usize = 20_000;
-/// Specialisation ends at so many times the operations and this many more.
-const GROWTH: usize = 8;
+/// Specialisation ends at so many operations more: beyond, code is larger, not faster.
 const MORE: usize = 1_000;
 /// To zero so many slots is quicker than to begin anew behind them.
 const CLOSE: usize = 16;
@@ -73,7 +72,7 @@ pub(super) fn optimise(
         program,
     };
     let flow = selects::to_branches(flow, &mut effects, &mut pool);
-    let most = flow.size() * GROWTH + MORE;
+    let most = flow.size() + MORE;
     let mut flow = specialise::specialise(&flow, &effects, pool.values(), most);
     for _ in 0..2 {
         values::propagate(&mut flow, &mut effects, &mut pool);
