@@ -124,7 +124,7 @@ impl Table {
         match &self.index {
             Index::Exact(exact) => exact.find(&self.records, key),
             Index::Keyless => None,
-            Index::Lpm(space) => space.longest(&self.records, key),
+            Index::Lpm(lengths) => lengths.longest(key),
             Index::Priority(space) => space.best(&self.records, key),
         }
     }

@@ -83,9 +83,8 @@ impl Table {
         match &mut self.index {
             Index::Keyless => unreachable!("refused above"),
             Index::Exact(exact) => exact.insert(&self.records, at),
-            Index::Lpm(space) | Index::Priority(space) => {
-                space.insert(&mut self.records, at, &packed)
-            }
+            Index::Lpm(lengths) => lengths.insert(&mut self.records, at, &packed),
+            Index::Priority(space) => space.insert(&mut self.records, at, &packed),
         }
         self.set_cold(at, entry, 0);
         Ok(self.records.handle(at))
@@ -312,7 +311,8 @@ impl Table {
         match &self.index {
             Index::Keyless => None,
             Index::Exact(exact) => exact.find(&self.records, &key.value),
-            Index::Lpm(space) | Index::Priority(space) => space.find(&self.records, key),
+            Index::Lpm(lengths) => lengths.find(key),
+            Index::Priority(space) => space.find(&self.records, key),
         }
     }
 
@@ -335,9 +335,8 @@ impl Table {
         match &mut self.index {
             Index::Keyless => unreachable!("a keyless table has no entries"),
             Index::Exact(exact) => exact.remove(&self.records, at),
-            Index::Lpm(space) | Index::Priority(space) => {
-                space.remove(&mut self.records, at, packed)
-            }
+            Index::Lpm(lengths) => lengths.remove(packed),
+            Index::Priority(space) => space.remove(&mut self.records, at, packed),
         }
         let old_timeout = std::mem::take(&mut self.records.cold_mut(at).idle_timeout);
         if old_timeout > 0 {
@@ -372,7 +371,11 @@ impl Table {
                 let mask = vec![u64::MAX; value.len()];
                 (value, mask)
             }
-            Index::Lpm(space) | Index::Priority(space) => {
+            Index::Lpm(lengths) => {
+                let mask = lengths.mask(self.records.cold(at).tuple);
+                (words.to_vec(), mask)
+            }
+            Index::Priority(space) => {
                 let mask = space.mask(self.records.cold(at).tuple).to_vec();
                 (words.to_vec(), mask)
             }

@@ -9,7 +9,8 @@
 //! | `records` | one arena of u64 words, one record an entry |
 //! | `hash`, `hash_index` | hash of words; open addressing from hash to record |
 //! | `exact` | exact match: one hash index, narrow fields packed together |
-//! | `tuples` | longest prefix, ternary, range: one hash index for each mask |
+//! | `lengths` | longest prefix: one hash index for each length, searched by halves |
+//! | `tuples` | ternary, range: one hash index for each mask |
 //! | `ageing` | idle time-outs |
 //! | `profile`, `value_set` | action profiles and selectors; parser value sets |
 
@@ -19,6 +20,7 @@ mod exact;
 mod hash;
 mod hash_index;
 mod key;
+mod lengths;
 mod lookup;
 mod manage;
 mod profile;
@@ -48,6 +50,7 @@ use ageing::Ageing;
 use exact::Exact;
 use hash_index::HashIndex;
 use key::PackedKey;
+use lengths::Lengths;
 use records::Records;
 use tuples::TupleSpace;
 
@@ -59,7 +62,7 @@ enum Index {
     /// All fields exact.
     Exact(Exact),
     /// One longest-prefix field, the others exact.
-    Lpm(TupleSpace),
+    Lpm(Lengths),
     /// Ternary, range or optional fields: the largest priority wins.
     Priority(TupleSpace),
 }
@@ -118,7 +121,7 @@ impl Table {
                     ),
                 ));
             }
-            Index::Lpm(TupleSpace::new(&schema.keys))
+            Index::Lpm(Lengths::new(&schema.keys))
         } else {
             Index::Exact(Exact::new(&schema.keys, schema.max_size))
         };
@@ -169,7 +172,12 @@ impl Table {
         }
         let layout = layout(schema, actions, schema.key_limbs());
         let meter = schema.direct_meter.is_some() as u64 * Meters::bytes(1);
-        u64::from(schema.max_size) * (layout.bytes() + HashIndex::BYTES + meter) + Exact::BYTES
+        let prefixes = match schema.keys.iter().any(|k| k.kind == MatchKind::Lpm) {
+            true => Lengths::bytes(&schema.keys),
+            false => 0,
+        };
+        let entry = layout.bytes() + HashIndex::BYTES + meter + prefixes;
+        u64::from(schema.max_size) * entry + Exact::BYTES
     }
 
     /// From now on the control plane may change the program's own entries and add further ones, up to `max_size`.

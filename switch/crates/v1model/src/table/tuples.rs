@@ -30,11 +30,11 @@ struct Tuple {
     few: [u32; FEW],
     chains: usize,
     index: Option<HashIndex>,
-    /// How many entries have which order.
+    /// How many entries have which priority.
     orders: BTreeMap<i32, u32>,
 }
 
-/// Entries by mask. The order of an entry is its priority, or its prefix length in an LPM table.
+/// Entries by mask. The order of an entry is its priority.
 #[derive(Clone)]
 pub struct TupleSpace {
     seeds: Seeds,
@@ -44,25 +44,20 @@ pub struct TupleSpace {
     ranking: Vec<(i32, u32)>,
     by_mask: HashMap<Box<[u64]>, u32>,
     ranges: Vec<RangeField>,
-    /// Where the limbs of the LPM field are, to tell a prefix length from a mask.
-    lpm: Option<RangeField>,
 }
 
 impl TupleSpace {
     pub fn new(keys: &[KeySchema]) -> Self {
         let mut at = 0;
         let mut ranges = Vec::new();
-        let mut lpm = None;
         for key in keys {
             let field = RangeField {
                 at,
                 limbs: limbs_for(key.width),
             };
             at += field.limbs;
-            match key.kind {
-                MatchKind::Range => ranges.push(field),
-                MatchKind::Lpm => lpm = Some(field),
-                _ => {}
+            if key.kind == MatchKind::Range {
+                ranges.push(field);
             }
         }
         TupleSpace {
@@ -72,25 +67,12 @@ impl TupleSpace {
             ranking: Vec::new(),
             by_mask: HashMap::new(),
             ranges,
-            lpm,
         }
     }
 
     /// The mask of a tuple.
     pub fn mask(&self, tuple: u32) -> &[u64] {
         &self.tuples[tuple as usize].mask
-    }
-
-    /// The entry with the longest prefix that `key` matches, in a table without priorities.
-    #[inline]
-    pub fn longest(&self, records: &Records, key: &[u64]) -> Option<u32> {
-        for &(_, tuple) in &self.ranking {
-            let tuple = &self.tuples[tuple as usize];
-            if let Some(at) = self.head(tuple, records, key) {
-                return Some(at);
-            }
-        }
-        None
     }
 
     /// The entry with the largest priority that `key` matches; of equal ones that with the smallest index.
@@ -137,7 +119,7 @@ impl TupleSpace {
 
     /// Adds the entry at `at`, whose record holds key, ranges and priority already. Its tuple is noted in the record.
     pub fn insert(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
-        let order = self.order(key);
+        let order = key.priority;
         let t = match self.by_mask.get(key.mask.as_slice()) {
             Some(&t) => t,
             None => self.add_tuple(&key.mask),
@@ -151,7 +133,7 @@ impl TupleSpace {
 
     /// Takes the entry at `at` out.
     pub fn remove(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
-        let order = self.order(key);
+        let order = key.priority;
         let t = records.cold(at).tuple;
         self.chain_out(records, t, at, &key.value);
         let tuple = &mut self.tuples[t as usize];
@@ -168,16 +150,6 @@ impl TupleSpace {
             self.by_mask.remove(&tuple.mask);
             tuple.index = None;
             self.free.push(t);
-        }
-    }
-
-    fn order(&self, key: &PackedKey) -> i32 {
-        match self.lpm {
-            Some(field) if key.priority == 0 => key.mask[field.at..field.at + field.limbs]
-                .iter()
-                .map(|l| l.count_ones() as i32)
-                .sum(),
-            _ => key.priority,
         }
     }
 
