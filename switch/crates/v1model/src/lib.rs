@@ -6,7 +6,8 @@
 //! | `pipeline` | `Pipeline`, the packet path as the device drives it |
 //! | `packet`, `effects` | what goes through it, and what it asks for |
 //! | `control`, `schema`, `entry`, `bits` | the control-plane API and its values |
-//! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the machine that runs it |
+//! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the interpreter of that |
+//! | `native`, `engine` | the same code as machine code; which of both runs a program |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
 //! | `fault` | the net below the checks of a program |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |

@@ -10,7 +10,7 @@
 //! | `hash`, `hash_index` | hash of words; open addressing from hash to record |
 //! | `exact` | exact match: one hash index, narrow fields packed together |
 //! | `lengths` | longest prefix: one hash index for each length, searched by halves |
-//! | `tuples` | ternary, range: one hash index for each mask |
+//! | `tuples`, `prune` | ternary, range: one hash index for each mask; which masks are worth a look |
 //! | `ageing` | idle time-outs |
 //! | `profile`, `value_set` | action profiles and selectors; parser value sets |
 
@@ -24,6 +24,7 @@ mod lengths;
 mod lookup;
 mod manage;
 mod profile;
+mod prune;
 mod records;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ use exact::Exact;
 use hash_index::HashIndex;
 use key::PackedKey;
 use lengths::Lengths;
+use prune::Prune;
 use records::Records;
 use tuples::TupleSpace;
 
@@ -172,12 +174,14 @@ impl Table {
         }
         let layout = layout(schema, actions, schema.key_limbs());
         let meter = schema.direct_meter.is_some() as u64 * Meters::bytes(1);
-        let prefixes = match schema.keys.iter().any(|k| k.kind == MatchKind::Lpm) {
-            true => Lengths::bytes(&schema.keys),
-            false => 0,
-        };
+        let (mut prefixes, mut once) = (0, Exact::BYTES);
+        if schema.needs_priority() {
+            once += Prune::bytes(schema.max_size);
+        } else if schema.keys.iter().any(|k| k.kind == MatchKind::Lpm) {
+            prefixes = Lengths::bytes(&schema.keys);
+        }
         let entry = layout.bytes() + HashIndex::BYTES + meter + prefixes;
-        u64::from(schema.max_size) * entry + Exact::BYTES
+        u64::from(schema.max_size) * entry + once
     }
 
     /// From now on the control plane may change the program's own entries and add further ones, up to `max_size`.

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tuple space search (Srinivasan, Suri, Varghese 1999): entries with the same mask share one hash index; tuples are
-//! tried from the best possible entry down, until none can be better than what was found.
+//! Tuple space search (Srinivasan, Suri, Varghese 1999): entries with the same mask share one hash index. While tuples are
+//! few, they are tried from the best possible entry down, until none can be better than what was found; then those that
+//! `prune` leaves.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::hash::Seeds;
 use super::hash_index::HashIndex;
 use super::key::PackedKey;
+use super::prune::{Prune, TUPLES};
 use super::records::{Records, NONE};
 use crate::bits::limbs_for;
 use crate::schema::{KeySchema, MatchKind};
 
 /// Up to so many values of one mask are compared one by one instead of hashed.
 const FEW: usize = 4;
+
+/// Up to so many tuples are tried in their order.
+const FEW_TUPLES: usize = if cfg!(test) { 2 } else { 8 };
 
 /// A range field: where its limbs are in a key, and how many.
 #[derive(Clone, Copy)]
@@ -32,6 +37,8 @@ struct Tuple {
     index: Option<HashIndex>,
     /// How many entries have which priority.
     orders: BTreeMap<i32, u32>,
+    /// The largest of these.
+    most: i32,
 }
 
 /// Entries by mask. The order of an entry is its priority.
@@ -43,6 +50,7 @@ pub struct TupleSpace {
     /// Live tuples with their largest order, from the largest down.
     ranking: Vec<(i32, u32)>,
     by_mask: HashMap<Box<[u64]>, u32>,
+    prune: Prune,
     ranges: Vec<RangeField>,
 }
 
@@ -66,6 +74,7 @@ impl TupleSpace {
             free: Vec::new(),
             ranking: Vec::new(),
             by_mask: HashMap::new(),
+            prune: Prune::new(keys),
             ranges,
         }
     }
@@ -79,29 +88,48 @@ impl TupleSpace {
     #[inline]
     pub fn best(&self, records: &Records, key: &[u64]) -> Option<u32> {
         let mut best: Option<(i32, u32)> = None;
-        for &(order, tuple) in &self.ranking {
-            if best.is_some_and(|(b, _)| order < b) {
-                break;
-            }
-            let tuple = &self.tuples[tuple as usize];
-            let Some(mut at) = self.head(tuple, records, key) else {
-                continue;
-            };
-            while !self.in_ranges(records, at, key) {
-                at = records.next(at);
-                if at == NONE {
+        if self.ranking.len() <= FEW_TUPLES {
+            for &(order, tuple) in &self.ranking {
+                if best.is_some_and(|(b, _)| order < b) {
                     break;
                 }
+                self.try_tuple(&self.tuples[tuple as usize], records, key, &mut best);
             }
-            if at == NONE {
-                continue;
-            }
-            let priority = records.priority(at);
-            if best.is_none_or(|(b, i)| priority > b || (priority == b && at < i)) {
-                best = Some((priority, at));
-            }
+        } else {
+            let mut consider = |tuple: u32| {
+                let tuple = &self.tuples[tuple as usize];
+                if best.is_none_or(|(b, _)| b <= tuple.most) {
+                    self.try_tuple(tuple, records, key, &mut best);
+                }
+            };
+            self.prune.candidates(key, &mut consider);
+            (TUPLES..self.tuples.len() as u32).for_each(consider);
         }
         best.map(|(_, at)| at)
+    }
+
+    /// Looks for an entry of a tuple that is better than `best`.
+    #[inline(always)]
+    fn try_tuple(
+        &self,
+        tuple: &Tuple,
+        records: &Records,
+        key: &[u64],
+        best: &mut Option<(i32, u32)>,
+    ) {
+        let Some(mut at) = self.head(tuple, records, key) else {
+            return;
+        };
+        while !self.in_ranges(records, at, key) {
+            at = records.next(at);
+            if at == NONE {
+                return;
+            }
+        }
+        let priority = records.priority(at);
+        if best.is_none_or(|(b, i)| priority > b || (priority == b && at < i)) {
+            *best = Some((priority, at));
+        }
     }
 
     /// The entry with exactly this key.
@@ -128,6 +156,7 @@ impl TupleSpace {
         self.chain_in(records, t, at, &key.value);
         let before = self.tuples[t as usize].max_order();
         *self.tuples[t as usize].orders.entry(order).or_insert(0) += 1;
+        self.prune.add(t, key);
         self.rerank(t, before);
     }
 
@@ -149,6 +178,7 @@ impl TupleSpace {
         if tuple.orders.is_empty() {
             self.by_mask.remove(&tuple.mask);
             tuple.index = None;
+            self.prune.clear(t);
             self.free.push(t);
         }
     }
@@ -199,6 +229,7 @@ impl TupleSpace {
             chains: 0,
             index: None,
             orders: BTreeMap::new(),
+            most: 0,
         };
         let t = match self.free.pop() {
             Some(t) => {
@@ -217,6 +248,7 @@ impl TupleSpace {
     /// Moves a tuple to where its largest order belongs.
     fn rerank(&mut self, t: u32, before: Option<i32>) {
         let now = self.tuples[t as usize].max_order();
+        self.tuples[t as usize].most = now.unwrap_or(0);
         if before == now {
             return;
         }
