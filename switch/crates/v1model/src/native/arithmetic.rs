@@ -127,7 +127,7 @@ impl Lower<'_, '_> {
 
     fn sum_bound(&mut self, a: Slot, b: Slot) -> u64 {
         let bounds = (self.bound_of(a), self.bound_of(b));
-        bounds.0.checked_add(bounds.1).unwrap_or(u64::MAX)
+        bounds.0.saturating_add(bounds.1)
     }
 
     fn union_bound(&mut self, a: Slot, b: Slot) -> u64 {

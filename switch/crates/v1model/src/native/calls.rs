@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The functions that compiled code calls: what the interpreter does on memory, and lookups.
 
+use checksum::csum16;
 use cranelift_codegen::ir::{types, AbiParam, Signature};
 use cranelift_codegen::isa::CallConv;
 
@@ -34,6 +35,8 @@ pub(super) enum Callee {
     Select,
     /// (calculation): its value.
     Calculate,
+    /// The complement of the payload's Internet checksum.
+    PayloadSum,
     /// (table): a lookup by the interpreter, key and arguments in memory.
     Apply,
     /// (table, address of the key's limbs, their number): a lookup.
@@ -50,6 +53,7 @@ impl Callee {
     /// Arguments behind the context, and results.
     fn shape(self) -> (usize, usize) {
         match self {
+            Callee::PayloadSum => (0, 1),
             Callee::Interpret => (1, 0),
             Callee::Parse | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
             Callee::Find => (3, 2),
@@ -73,6 +77,7 @@ impl Callee {
             Callee::Parse => parse as *const () as usize,
             Callee::Select => select as *const () as usize,
             Callee::Calculate => calculate as *const () as usize,
+            Callee::PayloadSum => payload_sum as *const () as usize,
             Callee::Apply => apply as *const () as usize,
             Callee::Find => find as *const () as usize,
             Callee::FindPacked(1) => find_1 as *const () as usize,
@@ -142,6 +147,16 @@ unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) 
         context
             .machine
             .calculate_slots(slots, payload, calculation as usize)
+    })
+}
+
+unsafe extern "C" fn payload_sum(context: *mut Context<'_, '_>) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        // SAFETY: as in `Context::run`.
+        let packet = unsafe { &*context.packet };
+        u64::from(!csum16(packet.payload()))
     })
 }
 

@@ -309,8 +309,13 @@ impl Lower<'_, '_> {
     fn word_sum(&mut self, index: usize) -> Option<Value> {
         let calculation = &self.native.program.calculations[index];
         let is_sum = matches!(calculation.algorithm.as_str(), "csum16" | "cksum16");
-        let sum = WordSum::from_calculation(calculation).filter(|s| is_sum && !s.payload)?;
+        let sum = WordSum::from_calculation(calculation).filter(|_| is_sum)?;
         let mut total = self.number(0);
+        if sum.payload {
+            let slots = self.native.program.template.len();
+            self.flush(|slot| slot >= slots);
+            total = self.call(Callee::PayloadSum, &[])[0];
+        }
         let mut fields = sum.fields.as_slice();
         for &(valid, constant, count) in &sum.runs {
             let (run, rest) = fields.split_at(count);
