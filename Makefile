@@ -38,7 +38,8 @@ help: ## list the targets
 setup: ## install and build everything that is missing (apt, Python, Rust, BPF)
 	@setup/setup.sh all
 
-demo: setup ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
+demo: ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table, data, plots
+	@setup/setup.sh demo
 	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
 run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|dualpi2|red|cebinae|afq|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
@@ -110,6 +111,7 @@ doctor: ## say what is missing on this machine and how to mend it
 
 lint: setup ## formatters and linters, all blocking
 	@.venv/bin/ruff format --check -q . && .venv/bin/ruff check -q .
+	@.venv/bin/reuse lint --lines
 	@.venv/bin/lint-imports --no-cache > .setup/imports.log || { cat .setup/imports.log; exit 1; }
 	@test -z "$$(find $(NO_PROGRAM) -exec grep -lEi 'qthresh|gfr|fq_codel|dualpi2|cebinae|(^|[^a-z])(ena|pie)([^a-z]|$$)' {} + | tee /dev/stderr)" || { echo "these name a program"; exit 1; }
 	@$(CARGO) fmt --manifest-path switch/Cargo.toml --all --check

@@ -11,16 +11,24 @@ import argparse
 import contextlib
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 from bmv2 import is_installed, start_bmv2
+from fairlane_lab.results.statistics import aggregate
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
-from testbed import Bed, build_pktgen, configure, entries, make_bed, resident_mb, run
+from testbed import Bed, build_pktgen, configure, entries, make_bed, pin, resident_mb, run
 
-BMV2_AIM, BRIDGE_AIM = 12.0, 0.8
+BRIDGE, COPY, OURS, BMV2 = "Linux bridge", "bare copy loop", "fairlane-switch", "simple_switch_grpc"
+GENERATOR = "the generator alone"
+GENERATOR_LIMITS = 0.95
+"""A forwarder that passes on so much of what the generator can send is held back by it."""
+BMV2_AIM, BRIDGE_AIM, COPY_AIM, DELAY_AIM = 12.0, 1.0, 0.85, 2.0
+THROUGHPUT_FLOWS = 1_000
+DELAY_LOADS = (0.1, 0.5, 0.9)
 RSS_AIM_MB = 150.0
 RATE_ERROR_AIM = 0.001
 RATES_BPS = (1_000_000, 10_000_000, 100_000_000)
@@ -43,10 +51,25 @@ def bridge(bed: Bed) -> Generator[None]:
 
 
 @contextlib.contextmanager
+def copy_loop(bed: Bed) -> Generator[None]:
+    """Frames copied through packet sockets by a loop that does nothing else."""
+    command = [bed.pktgen.with_name("copy_loop"), bed.left, bed.right]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stdout is None or process.stdout.readline() != "ready\n":
+                raise RuntimeError(f"copy_loop ended with code {process.wait(timeout=10)}")
+            pin(process.pid)
+            yield
+        finally:
+            process.terminate()
+
+
+@contextlib.contextmanager
 def fairlane(bed: Bed, flows: int = 0, rate_bps: int = 0) -> Generator[Switch]:
     """fairlane-switch between the two interfaces, with qthresh.p4 on a managed port."""
     ports = (PortOptions(1, bed.left), PortOptions(2, bed.right, rate_bps=rate_bps, queue_packets=1000))
     with start_switch(SwitchOptions(ports=ports)) as switch:
+        pin(switch.process.pid)
         configure(switch.grpc, entries(flows))
         yield switch
 
@@ -64,29 +87,48 @@ def row(name: str, value: float, unit: str, aim: str = "", ok: bool = True) -> d
     return {"name": name, "value": round(value, 4), "unit": unit, "aim": aim, "ok": ok}
 
 
-def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Packets a second through each forwarder, in turns; the best round of each counts: a disturbance only slows."""
-    forwarders: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
-        "Linux bridge": bridge,
-        "fairlane-switch": fairlane,
+def forwarders() -> dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]]:
+    """What is measured between the same two interfaces, by name; BMv2 only where it is installed."""
+    there: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
+        BRIDGE: bridge,
+        COPY: copy_loop,
+        OURS: lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS),
     }
-    if is_installed():
-        forwarders["simple_switch_grpc"] = bmv2
-    samples: dict[str, list[float]] = {name: [] for name in forwarders}
+    return there | ({BMV2: bmv2} if is_installed() else {})
+
+
+def median_row(
+    name: str, values: list[float], unit: str, at_least: float | None = None, at_most: float | None = None
+) -> dict[str, Any]:
+    """A line with the median of the rounds and its 95 % interval (the range below 6 rounds)."""
+    of = aggregate(values)
+    aim = f">= {at_least:g}" if at_least is not None else f"<= {at_most:g}" if at_most is not None else ""
+    ok = (at_least is None or of.value >= at_least) and (at_most is None or of.value <= at_most)
+    return row(f"{name} (n = {of.runs}, {of.lo:,.4g} to {of.hi:,.4g})", of.value, unit, aim, ok)
+
+
+def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Packets a second through each forwarder, in turns; ratios are of the pairs of one round."""
+    samples: dict[str, list[float]] = {name: [] for name in (GENERATOR, *forwarders())}
     for _ in range(rounds):
-        for name, forwarder in forwarders.items():
+        with make_bed(pktgen) as bed:  # nobody takes what is sent
+            sent = bed.probe("--from", "pa", "--seconds", seconds, "--flows", THROUGHPUT_FLOWS)["sent"]
+            samples[GENERATOR].append(sent["pps"])
+        for name, forwarder in forwarders().items():
             with make_bed(pktgen) as bed, forwarder(bed):
-                samples[name].append(bed.throughput_pps(seconds=seconds))
+                samples[name].append(bed.throughput_pps(seconds=seconds, flows=THROUGHPUT_FLOWS))
             if samples[name][-1] == 0:
                 raise RuntimeError(f"throughput through {name}: nothing arrived")
-    best = {name: max(values) for name, values in samples.items()}
-    rows = [row(f"forwarding, 64 bytes: {name}", pps, "packets/s") for name, pps in best.items()]
-    ours = best["fairlane-switch"]
-    ratio = ours / best["Linux bridge"]
-    rows.append(row("fairlane-switch beside a Linux bridge", ratio, "times", f">= {BRIDGE_AIM}", ratio >= BRIDGE_AIM))
-    if "simple_switch_grpc" in best:
-        ratio = ours / best["simple_switch_grpc"]
-        rows.append(row("fairlane-switch beside BMv2", ratio, "times", f">= {BMV2_AIM:.0f}", ratio >= BMV2_AIM))
+    limit = aggregate(samples[GENERATOR]).value
+    rows: list[dict[str, Any]] = []
+    for name, values in samples.items():
+        held_back = name != GENERATOR and aggregate(values).value > GENERATOR_LIMITS * limit
+        text = f"forwarding, 64 bytes: {name}{', held back by the generator' if held_back else ''}"
+        rows.append(median_row(text, values, "packets/s"))
+    for beside, aim in ((COPY, COPY_AIM), (BRIDGE, BRIDGE_AIM), (BMV2, BMV2_AIM)):
+        if beside in samples:
+            ratios = [ours / theirs for ours, theirs in zip(samples[OURS], samples[beside], strict=True)]
+            rows.append(median_row(f"{OURS} over {beside}", ratios, "times", at_least=aim))
     return rows, {"throughput_pps": samples}
 
 
@@ -122,33 +164,44 @@ def rates(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str,
     return rows, raw
 
 
-def delays(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Delay from the clock before the send to the kernel's stamp at the far end, 1,000 packets a second."""
-    rows: list[dict[str, Any]] = []
-    raw: dict[str, Any] = {}
-    forwarders: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
-        "Linux bridge": bridge,
-        "fairlane-switch": fairlane,
-    }
-    for name, forwarder in forwarders.items():
+def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Delay from the clock before the send to the kernel's stamp at the far end, at parts of each forwarder's own capacity."""
+    chosen = {name: forwarder for name, forwarder in forwarders().items() if name in (BRIDGE, OURS)}
+    capacity: dict[str, float] = {}
+    for name, forwarder in chosen.items():
         with make_bed(pktgen) as bed, forwarder(bed):
-            result = bed.probe("--from", "pa", "--to", "pb", "--seconds", seconds, "--pps", 1000)
-        raw[f"delay_{name}"] = result
-        if not result["received"]["frames"]:
-            raise RuntimeError(f"delay through {name}: nothing arrived: {result}")
-        for part in ("p50", "p99"):
-            rows.append(row(f"delay through {name}, {part}", result["received"][f"delay_us_{part}"], "µs"))
-    return rows, raw
+            capacity[name] = bed.throughput_pps(seconds=seconds, flows=THROUGHPUT_FLOWS)
+    found: dict[tuple[str, float], list[dict[str, float]]] = {}
+    for _ in range(rounds):
+        for load in DELAY_LOADS:
+            for name, forwarder in chosen.items():
+                with make_bed(pktgen) as bed, forwarder(bed):
+                    options = ("--seconds", seconds, "--flows", THROUGHPUT_FLOWS, "--pps", int(load * capacity[name]))
+                    received = bed.probe("--from", "pa", "--to", "pb", *options)["received"]
+                if not received["frames"]:
+                    raise RuntimeError(f"delay through {name} at {load:.0%}: nothing arrived: {received}")
+                found.setdefault((name, load), []).append(received)
+    rows: list[dict[str, Any]] = []
+    for load in DELAY_LOADS:
+        for part in ("p50", "p99", "p999"):
+            values = {name: [one[f"delay_us_{part}"] for one in found[name, load]] for name in chosen}
+            where = f"{'p99.9' if part == 'p999' else part} at {load:.0%} of its capacity"
+            rows += [median_row(f"delay through {name}, {where}", values[name], "µs") for name in chosen]
+            if (part, load) == ("p99", 0.5):
+                ratios = [ours / theirs for ours, theirs in zip(values[OURS], values[BRIDGE], strict=True)]
+                rows.append(median_row(f"delay: {OURS} over {BRIDGE}, {where}", ratios, "times", at_most=DELAY_AIM))
+    raw = {f"{name} {load:.0%}": received for (name, load), received in found.items()}
+    return rows, {"delay": raw, "delay_capacity_pps": capacity}
 
 
-def bench(seconds: float = 3.0, rounds: int = 3, only: str = "") -> dict[str, Any]:
+def bench(seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, Any]:
     """All measurements; see the module's text for the form of the result."""
     pktgen = build_pktgen()
     parts: dict[str, Callable[[], tuple[list[dict[str, Any]], dict[str, Any]]]] = {
         "throughput": lambda: throughput(pktgen, seconds, rounds),
         "memory": lambda: memory(pktgen, seconds),
         "rates": lambda: rates(pktgen, seconds),
-        "delays": lambda: delays(pktgen, seconds),
+        "delays": lambda: delays(pktgen, seconds, rounds),
     }
     rows: list[dict[str, Any]] = []
     raw: dict[str, Any] = {}
@@ -164,7 +217,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Measures forwarding; prints JSON.")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the best of each counts")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds of the comparison")
     parser.add_argument("--only", choices=["throughput", "memory", "rates", "delays"], default="", help="one part only")
     arguments = parser.parse_args()
     if os.geteuid() != 0:

@@ -28,7 +28,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="All benchmarks; one table, and JSON under results/bench/.")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison; the best of each counts")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds of a comparison")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("bench/run.py: network namespaces need root; run 'make bench'")

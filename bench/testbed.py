@@ -37,14 +37,21 @@ def run(*command: str | Path, timeout_s: float = 60) -> str:
 
 
 def build_pktgen() -> Path:
-    """Path of the generator, an example of the crate `netio`; `$FAIRLANE_PKTGEN` names one that is built already."""
+    """Path of the generator, an example of the crate `netio`, and `copy_loop` beside it; `$FAIRLANE_PKTGEN` names one that is built already."""
     named = os.environ.get("FAIRLANE_PKTGEN")
     if named:
         return Path(named)
     switch = ROOT / "switch"
-    command = ["cargo", "build", "--release", "--quiet", "--package", "netio", "--example", "pktgen"]
+    command = ["cargo", "build", "--release", "--quiet", "--package", "netio", "--examples"]
     subprocess.run(command, cwd=switch, check=True, timeout=1800)
     return Path(os.environ.get("CARGO_TARGET_DIR", switch / "target")) / "release" / "examples" / "pktgen"
+
+
+def pin(pid: int) -> None:
+    """All threads of a forwarder run on the last processor that we may use; the generator has the first."""
+    last = max(os.sched_getaffinity(0))
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {last})
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,8 @@ class Bed:
 
     def probe_command(self, *arguments: str | int | float) -> list[str]:
         """Command line of the generator in its namespace, on the first processor that it may use."""
-        return ["ip", "netns", "exec", self.netns, str(self.pktgen), *map(str, arguments)]
+        first = min(os.sched_getaffinity(0))
+        return ["ip", "netns", "exec", self.netns, "taskset", "-c", str(first), str(self.pktgen), *map(str, arguments)]
 
     def probe(self, *arguments: str | int | float, timeout_s: float = 60) -> dict[str, Any]:
         """Run the generator to its end; returns what it printed."""

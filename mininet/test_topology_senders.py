@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topologies of the senders' papers (003, 001, 004) say what the papers say."""
+"""The topologies of the papers on senders (ENA, BCR, FastTCP) say what the papers say."""
 
 from __future__ import annotations
 

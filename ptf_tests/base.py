@@ -31,6 +31,8 @@ from packets import FiveTuple, forwarded, frame, host_mac
 FAST_PORTS = (1, 2)
 SLOW_PORT = 3
 SERVICE_S = 0.2
+EMPTY_WITHIN_S = 15.0
+"""A full queue of the slow port is 60 frames of SERVICE_S."""
 ATTEMPTS = 12
 SLOW_RATE_BPS = 4000
 CPU_PORT = 510
@@ -281,7 +283,7 @@ class LaneTest(BaseTest):
     def wait_for_empty_queue(self) -> None:
         """Returns when nothing waits for the slow port (embedded switch), as far as the program counts it."""
         if self.WAITING_REGISTER:
-            wait_until(lambda: self.register(self.WAITING_REGISTER, SLOW_PORT) == 0, "nothing waits", 1.0)
+            wait_until(lambda: self.register(self.WAITING_REGISTER, SLOW_PORT) == 0, "nothing waits", EMPTY_WITHIN_S)
 
     def arrivals(self, port: int = SLOW_PORT) -> int:
         """Packets that ingress has decided about for a port."""
@@ -306,7 +308,7 @@ class LaneTest(BaseTest):
     def drain(self, expected: int) -> None:
         """Exactly `expected` packets come out of the slow port, and it is idle then."""
         count = self._already_out
-        while count < expected and self.receive_any(SLOW_PORT, timeout_s=SERVICE_S * 5):
+        while count < expected and self.receive_any(SLOW_PORT, timeout_s=5.0):
             count += 1
         # One more would come within one service time.
         count += self.receive_count(SLOW_PORT, timeout_s=SERVICE_S * 1.5)

@@ -89,6 +89,10 @@ def _linked(found: re.Match[str], source: Path, page: Page, config: MkDocsConfig
     if uri is None:
         _log.warning(f"{page.file.src_uri}: the link {link} leads nowhere")
         return found[0]
+    if re.fullmatch(r"\[[\w/.-]+\.md\]", text) and (
+        title := re.search(r"^# (.+)", target.read_text(encoding="utf-8"), re.MULTILINE)
+    ):
+        text = f"[{title[1]}]"  # a reader of the site knows pages by their titles
     return f"{text}({os.path.relpath(uri, Path(page.file.src_uri).parent)}{anchor})"
 
 

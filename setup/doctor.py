@@ -130,16 +130,16 @@ def imports(*modules: str) -> bool:
 def environment() -> Finding:
     """The Python environment."""
     works = imports("finsy", "fairlane_controller", "fairlane_hosts", "fairlane_lab", "fairlane_switch")
-    works = works and (IS_WHEEL or imports("mininet"))
+    works = works and (IS_WHEEL or imports("mininet.net"))
     return Finding(works, f"Python environment ({PYTHON if IS_WHEEL else '.venv'})", MEND)
 
 
 def mininet() -> Finding:
     """Mininet in this Python, which only the runtime of that name needs."""
     return Finding(
-        imports("mininet"),
+        imports("mininet.net"),
         "mininet in this Python",
-        "apt-get install mininet, and a virtual environment with --system-site-packages",
+        "fairlane setup",
     )
 
 

@@ -6,7 +6,11 @@ cd "$(dirname "$0")/.."
 mkdir -p .setup
 say() { printf '\033[1m[setup]\033[0m %s\n' "$*"; }
 fail() { printf '[setup] error: %s\n' "$*" >&2; exit 2; }
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; return; fi
+    command -v sudo >/dev/null || fail "this needs root, and there is no sudo: run as root: $*"
+    sudo "$@"
+}
 SYSTEM_PYTHON=/usr/bin/python3
 UV=.setup/uv/bin/uv
 UV_VERSION=0.13.9
@@ -66,16 +70,17 @@ lock() {
     cargo update --manifest-path switch/Cargo.toml
 }
 
-python_env() {
+DEVELOPERS="--group dev --group docs"
+python_env() {  # [$DEVELOPERS]; an environment with them does without, too
     local stamp want
-    want=$(cat pyproject.toml */pyproject.toml setup/constraints.txt setup/setup.sh | sha256sum)
+    want="$(cat pyproject.toml */pyproject.toml setup/constraints.txt setup/setup.sh | sha256sum) $*"
     stamp=.setup/python.stamp
-    if [ -x $VENV/bin/python ] && [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ]; then return 0; fi
+    if [ -x $VENV/bin/python ] && [ -f $stamp ] && [[ "$(cat $stamp)" = "$want"* ]]; then return 0; fi
     pinned_uv
     say "making the Python environment in $VENV (system Python, so that Mininet is in it)"
     [ -x $VENV/bin/python ] || "$UV" venv -q --python "$SYSTEM_PYTHON" --system-site-packages $VENV
     "$UV" pip install -q --compile-bytecode --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
-        --group dev --group docs -e ./switch -e ./controller -e ./hosts -e ./lab
+        "$@" -e ./switch -e ./controller -e ./hosts -e ./lab
     echo "$want" > $stamp
 }
 
@@ -114,15 +119,13 @@ rust() {
     fail "Rust 1.88 or newer is needed (found: $(cargo --version 2>/dev/null || echo none)). Get it from the Rust project (https://rustup.rs), then run this again"
 }
 
-binaries() {
+binaries() {  # [--bins: without the simulator; features, and so what is built, are those with it]
     rust
-    [ -x switch/target/release/fairlane-wire ] || say "building the switch, the wire and the simulator (Rust, release: a few minutes)"
     export PYO3_PYTHON="$PWD/$VENV/bin/python"
     local quiet=--quiet
     [ -t 2 ] && quiet=  # cargo shows how far it is, and nothing of what is there already
-    cargo build $quiet --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native \
+    cargo build $quiet --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native "$@" \
         || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"
-    python_module
 }
 
 # The simulator is a Python module: the library that cargo made, under the name that Python looks for.
@@ -164,17 +167,27 @@ dist() {
     say "$(du -h dist/*.whl | tr '\t' ' ')"
 }
 
+# What an installed wheel lacks for Mininet: packages, a sight of them, senders. The argument is its Python.
+wheel() {
+    packages
+    VENV=$(dirname "$(dirname "$1")")
+    "$1" -c 'import mininet.net' 2>/dev/null || sed -i 's/^\(include-system-site-packages = \)false/\1true/' "$VENV/pyvenv.cfg"
+    "$1" -c 'import mininet.net' || fail "$1 cannot use apt's Mininet: make the environment with $SYSTEM_PYTHON -m venv, and install the wheel there"
+    bpf
+    "$1" setup/doctor.py
+}
+
 case "${1:-all}" in
     packages) packages ;;
     browser) browser ;;
-    python) packages; python_env ;;
+    python) packages; python_env $DEVELOPERS ;;
     rust) rust ;;
-    binaries) binaries ;;
+    binaries) binaries; python_module ;;
     lock) lock ;;
     dist) pinned_uv; dist ;;
-    kernel) packages; python_env; rust; kernel ;;
-    all)
-        packages; python_env; binaries; bpf
-        say "ready" ;;
-    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, kernel, dist, all" ;;
+    kernel) packages; python_env $DEVELOPERS; rust; kernel ;;
+    wheel) wheel "$2" ;;
+    demo) packages; python_env; binaries --bins; bpf ;;
+    all) packages; python_env $DEVELOPERS; binaries; python_module; bpf ;;
+    *) fail "unknown step '$1'; allowed: packages, browser, python, rust, binaries, lock, kernel, dist, wheel, demo, all" ;;
 esac

@@ -98,7 +98,7 @@ def test_papers_are_named_as_papers() -> None:
 
     Not in topologies: their description is part of what makes an archived run the same, and changes when they are measured again.
     """
-    number = re.compile(r"\b[Pp]apers? 00[0-4]\b|[\"(]00[0-4] \(")
+    number = re.compile(r"\b[Pp]apers? 00[0-4]\b|[\"(]00[0-4](?: \(|[\"),])|\b00[0-4], 00[0-4]\b")
     folders = ("docs", "lab", "controller", "hosts", "mininet", "p4src", "ptf_tests", "switch/crates", "bench", "setup")
     suffixes = {".md", ".toml", ".py", ".j2", ".json", ".p4", ".h", ".c", ".rs", ".svg"}
     for folder in folders:

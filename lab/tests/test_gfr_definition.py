@@ -14,7 +14,7 @@ from fairlane_lab.topology_scripts import fl_topology
 FILE = """
 name = "small"
 title = "Small"
-paper = "002"
+paper = "Kim and Lee 2004"
 reproduces = "nothing"
 what = "A small experiment."
 runtimes = ["sim"]

@@ -12,7 +12,7 @@ from fairlane_lab.definition.strict import Between, matches
 FILE = """
 name = "small"
 title = "Small"
-paper = "000"
+paper = "Chae and Choi 2004"
 reproduces = "nothing"
 what = "A small experiment."
 runtimes = ["sim", "mininet"]

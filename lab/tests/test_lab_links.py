@@ -20,7 +20,7 @@ from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
 FILE = """
 name = "small"
 title = "Small"
-paper = "000"
+paper = "Chae and Choi 2004"
 reproduces = "Fig. 0"
 what = "Something small."
 runtimes = ["sim"]

@@ -15,6 +15,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from fairlane_lab.definition import load
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.report import RunFolderError, make_plots, open_run, result_table
@@ -269,3 +270,15 @@ def test_no_published_picture_is_empty() -> None:
     for picture in pictures:
         said = re.search(r"(no point|no series|not sampled|no finished transfer)[^<]*<", picture.read_text())
         assert said is None, f"{picture.name}: {said.group() if said else ''}"
+
+
+def test_no_line_of_a_published_picture_over_time_goes_back() -> None:
+    results = REPOSITORY / "docs" / "results"
+    names = sorted({path.name.split(".")[0] for path in (results / "data").glob("*.series.parquet")})
+    plots = [(name, plot.name) for name in names for plot in load(name).experiment.plots if isinstance(plot, Series)]
+    assert plots
+    for name, plot_name in plots:
+        text = (results / "plots" / f"{name}-{plot_name}.svg").read_text()
+        for line in re.findall(r'<path d="([^"z]+)" clip-path[^>]*fill: none', text):
+            x = [float(value) for value in re.findall(r"[ML] (\S+)", line)]
+            assert x == sorted(x), f"{name}-{plot_name}.svg"

@@ -36,13 +36,18 @@ CONTENTS = (
     "mininet",
     "p4src/compiled",
     "p4src/include",
+    "ptf_tests",
     "setup/doctor.py",
     "setup/packages.txt",
+    "setup/setup.sh",
     "switch/fairlane_switch",
     "switch/target/release/fairlane-switch",
     "switch/target/release/fairlane-wire",
 )
 NOT_IN_IT = ("test_", "fuzz_", "__pycache__", ".pytest_cache")
+
+CARRIED = "ptf_tests/carried"
+"""Where ptf is in the wheel: as a dependency it brings others, which are not used here and of which one wants a compiler."""
 
 
 def read(folder: str) -> dict[str, Any]:
@@ -62,6 +67,15 @@ def files() -> Iterator[Path]:
                 yield file
 
 
+def ptf() -> dict[str, str]:
+    """Where each file of ptf is in the environment, and in the wheel."""
+    (packages,) = (ROOT / ".venv" / "lib").glob("python3*/site-packages")
+    (about,) = packages.glob("ptf-*.dist-info")
+    there = [*(packages / "ptf").rglob("*.py"), *(path for path in (about / "licenses").rglob("*") if path.is_file())]
+    found = {str(file): f"{TREE}/{CARRIED}/{file.relative_to(packages)}" for file in sorted(there)}
+    return {**found, str(ROOT / ".venv" / "bin" / "ptf"): f"{TREE}/{CARRIED}/run_ptf"}
+
+
 class CustomMetadataHook(MetadataHookInterface):
     """The version is the tree's; dependencies, scripts and commands are those of all rooms."""
 
@@ -69,6 +83,8 @@ class CustomMetadataHook(MetadataHookInterface):
         rooms = [read(room) for room in ROOMS]
         own = {room["name"] for room in rooms}
         needed = {need for room in rooms for need in room["dependencies"] if need not in own}
+        development = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["dev"]
+        needed |= {need for need in development if need.startswith("scapy")}  # of the PTF tests
         metadata["version"] = read(".")["version"]
         metadata["dependencies"] = sorted(needed)
         metadata["scripts"] = {name: of for room in rooms for name, of in room.get("scripts", {}).items()}
@@ -90,4 +106,5 @@ class CustomBuildHook(BuildHookInterface[Any]):
         build_data["force_include"] = {
             str(path): path.name,
             **{str(file): f"{TREE}/{file.relative_to(ROOT)}" for file in files()},
+            **ptf(),
         }

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane doctor`: the script that must also run before anything is installed."""
+"""`fairlane doctor` and `fairlane setup`: the scripts that must also run before anything is installed."""
 
 from __future__ import annotations
 
+import os
 import runpy
+import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[3] / "setup" / "doctor.py"
+TREE = Path(__file__).parents[3]
+SCRIPT = TREE / "setup" / "doctor.py"
 
 
 def doctor_command() -> None:
@@ -15,3 +18,14 @@ def doctor_command() -> None:
     Example: `fairlane doctor`
     """
     runpy.run_path(str(SCRIPT), run_name="__main__")
+
+
+def setup_command() -> None:
+    """Install what Mininet needs, with apt (asks sudo for root) on Debian and Ubuntu, and compile the senders for Linux (BPF).
+
+    Virtual time, P4Runtime and PTF need none of it. It says what it does, and skips what is there. In a clone it is `make setup`.
+
+    Example: `fairlane setup`
+    """
+    steps = ["all"] if (TREE / "Makefile").exists() else ["wheel", sys.executable]
+    os.execv("/bin/bash", ["bash", str(TREE / "setup" / "setup.sh"), *steps])

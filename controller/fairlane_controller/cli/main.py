@@ -55,6 +55,7 @@ COMMANDS = [
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
     LazyCommand("certs", f"{_HERE}.certs:certs_app", "Test certificates for TLS: CA, switch, controller, observer.", OPERATE),
     LazyCommand("doctor", f"{_HERE}.doctor:doctor_command", "What this machine lacks, and how to mend it.", OPERATE),
+    LazyCommand("setup", f"{_HERE}.doctor:setup_command", "Install what Mininet needs (Debian, Ubuntu).", OPERATE),
     LazyCommand("p4", f"{_HERE}.p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs.", OPERATE),
 ]  # fmt: skip
 

@@ -29,6 +29,7 @@ _PROGRAM_NEXT = """\
 {name}/README.md says what each file is for. From here:
 
   fairlane lab run {name}/experiment.toml      in virtual time
+  fairlane p4 test {name}/                     packet by packet: {name}/ptf/
   fairlane p4 compile {name}/                  after a change of {name}/{name}.p4
 """
 _SENDER_NEXT = """\
@@ -37,7 +38,7 @@ _SENDER_NEXT = """\
   fairlane lab run {name}/experiment.toml      in virtual time; --runtime mininet: on Linux hosts, as root
 """
 _EXPERIMENT_NEXT = """\
-{name}.toml: what shares of a line do Reno and Vegas get? From here:
+{name}.toml: how do Reno and Vegas share a line? From here:
 
   fairlane lab show {name}.toml                what it is
   fairlane lab run {name}.toml                 in virtual time; --runtime mininet: on Linux hosts

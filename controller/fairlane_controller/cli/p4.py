@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane p4 …`: the compiler, tables and the verbs of simple_switch_CLI, over P4Runtime, for whatever program runs."""
+"""`fairlane p4 …`: the compiler, PTF, tables and the verbs of simple_switch_CLI, over P4Runtime, for whatever program runs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ COMMANDS = [
     LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", VERBS),
     *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]  # fmt: skip
-COMPILE = LazyCommand(
-    "compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY
-)
-"""Not among COMMANDS, whose old names at the top still work: it never was there."""
+OF_A_FOLDER = [
+    LazyCommand("compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
+    LazyCommand("test", f"{_HERE}.ptf:ptf_command", "Test a program packet by packet (PTF).", MANY),
+]  # fmt: skip
+"""Not among COMMANDS, whose old names at the top still work: they never were there."""
 
 
 class _Group(LazyGroup):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.add_lazy([*COMMANDS, COMPILE])
+        self.add_lazy([*COMMANDS, *OF_A_FOLDER])
 
 
 p4_app = typer.Typer(

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from fairlane_lab.report.style import INK, MUTED, PALE, PAPER_MARKERS, RC, WIDTH_IN, mark
 
@@ -27,6 +28,17 @@ def _plain(value: float, _place: int | None) -> str:
 
 PLAIN = FuncFormatter(_plain)
 """Numbers of a logarithmic axis as people write them: 0.1, 1, 10."""
+_TICKS_MAX = 8
+
+
+def set_log_x(axis: Axes) -> None:
+    """A logarithmic x axis; its ticks are the values that were drawn, or the decades where these are many."""
+    axis.set_xscale("log")
+    drawn = sorted({float(x) for line in axis.get_lines() for x in np.asarray(line.get_xdata())})
+    if 0 < len(drawn) <= _TICKS_MAX:
+        axis.set_xticks(drawn)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.xaxis.set_major_formatter(PLAIN)
 
 
 @dataclass

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fairlane_lab.definition.plots import Bars, Heat, Lines
 from fairlane_lab.report import labels
-from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, panels
+from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, panels, set_log_x
 from fairlane_lab.report.run_folder import Point, RunFolder, Spread, ordered
 from fairlane_lab.report.style import INK, MARKERS, PALETTE, Mark, colours, mark
 
@@ -314,8 +314,7 @@ def _paper(
 
 def _scales(axis: Axes, plot: Lines, values: list[float], percent: bool) -> None:
     if plot.log_x:
-        axis.set_xscale("log")
-        axis.xaxis.set_major_formatter(PLAIN)
+        set_log_x(axis)
     else:
         bins = 10 if axis.get_xlim()[1] > 2 else 4  # a rate's ticks have many digits
         axis.xaxis.set_major_locator(MaxNLocator(nbins=bins, integer=True, min_n_ticks=3))
@@ -325,7 +324,7 @@ def _scales(axis: Axes, plot: Lines, values: list[float], percent: bool) -> None
         return
     low, high = axis.get_ylim()
     if percent and min(values, default=0.0) > 0.9:
-        axis.set_ylim(max(low, 85), min(high, 101))
+        axis.set_ylim(min(max(low, 85), 99), 101)
     elif min(values, default=0.0) >= 0:
         axis.set_ylim(0, 103 if percent and high > 97 else high)
 

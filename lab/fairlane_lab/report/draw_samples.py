@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.report import labels
-from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, panels
+from fairlane_lab.report.canvas import Legend, empty, finish, grid, panels, set_log_x
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered
 from fairlane_lab.report.style import INK, MUTED, PALE, PALETTE, colours, mark
 from fairlane_lab.report.traces import Trace
@@ -293,8 +293,7 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
         if plot.panel:
             axis.set_title(labels.value_label(plot.panel, panel))
         if plot.log_x:
-            axis.set_xscale("log")
-            axis.xaxis.set_major_formatter(PLAIN)
+            set_log_x(axis)
         axis.set_ylim(0, 101)
         if index % columns == 0:
             axis.set_ylabel(f"{'transfers' if _is_per_transfer(plot) else 'flows'} (%)")

@@ -207,9 +207,10 @@ class RunFolder:
 
     @cached_property
     def series(self) -> pd.DataFrame:
-        """One row a sample, of the repeats that are drawn; without rows when no series were asked for."""
+        """One row a sample in the order of time, of the repeats that are drawn; without rows when no series were asked for."""
         drawn = {0, *(plot.repeat for plot in self.plots if isinstance(plot, Series))}
-        return self._table("series", [("repeat", "in", drawn)])
+        table = self._table("series", [("repeat", "in", drawn)])
+        return table.sort_values("t_s", kind="stable", ignore_index=True) if len(table) else table
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:

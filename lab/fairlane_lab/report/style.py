@@ -97,7 +97,8 @@ MARKS = {
     "kernel": Mark((0, (1, 1)), "..", "kernel"),
     "mininet": Mark((0, (4, 1.8)), "////", "Mininet"),
 }
-MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<")
+MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<", ">")
+"""One more than the palette has colours, so that a colour that comes again has another marker."""
 PAPER_MARKERS = ("*", "p", "d", "8")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations (1), (3) and (4) of the GFR paper (002), ATM's units, and the integers that `p4src/gfr.p4` gets for them.
+"""Equations (1), (3) and (4) of the GFR paper (Kim and Lee 2004), ATM's units, and the integers that `p4src/gfr.p4` gets for them.
 
 Symbols: QT cells in the buffer, Q_i cells of VC i, N active VCs, LBO and HBO the low and high buffer occupancy in cells,
 C_GFR the port's rate, MCR_i, PCR_i, MBS_i, MFS_i a VC's minimum and peak rate, longest burst and longest frame, w_i what

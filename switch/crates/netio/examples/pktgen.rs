@@ -194,7 +194,7 @@ impl Sink {
         let counters = self.ring.counters();
         json!({"frames": frames, "bytes": bytes, "seconds": seconds, "out_of_order": out_of_order,
                "rate_bps": if seconds > 0.0 { Some((bytes - first_bytes) as f64 * 8.0 / seconds) } else { None },
-               "delay_us_p50": delay(0.5), "delay_us_p99": delay(0.99), "delay_us_min": delay(0.0),
+               "delay_us_p50": delay(0.5), "delay_us_p99": delay(0.99), "delay_us_p999": delay(0.999), "delay_us_min": delay(0.0),
                "ring_full": counters.ring_full})
     }
 }

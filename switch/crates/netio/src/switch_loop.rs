@@ -77,6 +77,9 @@ pub struct SwitchLoop {
     losses_told: Nanos,
 }
 
+const NO_SOCKET: &str =
+    "opening a packet socket (interfaces need root, or a user and network namespace: unshare -rn)";
+
 /// Why the loop cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -101,7 +104,11 @@ impl SwitchLoop {
         let poller = Poller::new().map_err(system("epoll"))?;
         let wake = Arc::new(WakeFd::new().map_err(system("eventfd"))?);
         let links = LinkWatch::open().map_err(system("opening a netlink socket"))?;
-        let socket = TxSocket::open().map_err(system("opening a packet socket (is this root?)"))?;
+        // Without an interface the switch needs no right: P4Runtime alone, as for trying a program.
+        let socket = match bindings {
+            [] => None,
+            _ => Some(TxSocket::open().map_err(system(NO_SOCKET))?),
+        };
         let mut tx = TxBatch::new(socket, PORT_MAX);
         poller
             .add(wake.as_fd(), WAKE_TOKEN, Interest::Read)

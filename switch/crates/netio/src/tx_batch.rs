@@ -14,7 +14,8 @@ struct Frame {
 
 /// Outgoing frames of all ports, in order.
 pub struct TxBatch {
-    socket: TxSocket,
+    /// None: there is no port.
+    socket: Option<TxSocket>,
     /// Interface index of each port; 0 where there is none.
     indices: Vec<i32>,
     frames: Vec<Frame>,
@@ -26,7 +27,7 @@ pub struct TxBatch {
 
 impl TxBatch {
     /// An empty batch for ports up to `port_max`.
-    pub fn new(socket: TxSocket, port_max: u32) -> TxBatch {
+    pub fn new(socket: Option<TxSocket>, port_max: u32) -> TxBatch {
         TxBatch {
             socket,
             indices: vec![0; port_max as usize + 1],
@@ -50,21 +51,26 @@ impl TxBatch {
         }
         let (frames, bytes) = (&self.frames, &self.bytes);
         let (failures, any_failed) = (&mut self.failures, &mut self.any_failed);
-        self.socket.send(
-            frames.len(),
-            |i| {
-                let frame = &frames[i];
-                (frame.index, &bytes[frame.start..frame.end])
-            },
-            |i, _: TxError| {
-                let frame = &frames[i];
-                if let Some((packets, bytes)) = failures.get_mut(frame.port as usize) {
-                    *packets += 1;
-                    *bytes += (frame.end - frame.start) as u64;
-                    *any_failed = true;
-                }
-            },
-        );
+        let mut failed = |i: usize| {
+            let frame: &Frame = &frames[i];
+            if let Some((packets, bytes)) = failures.get_mut(frame.port as usize) {
+                *packets += 1;
+                *bytes += (frame.end - frame.start) as u64;
+                *any_failed = true;
+            }
+        };
+        if let Some(socket) = &mut self.socket {
+            socket.send(
+                frames.len(),
+                |i| {
+                    let frame = &frames[i];
+                    (frame.index, &bytes[frame.start..frame.end])
+                },
+                |i, _: TxError| failed(i),
+            );
+        } else {
+            (0..frames.len()).for_each(failed);
+        }
         self.frames.clear();
         self.bytes.clear();
     }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Copies frames between two interfaces through packet sockets and does nothing else: the limit for a switch with this
+//! input and output. It waits as the switch's loop does. For `bench/`; runs until it is stopped.
+
+use netio::clock::{monotonic_now, sleep_until, ClockPair};
+use netio::moderation::Moderation;
+use netio::poll::{Interest, Poller};
+use netio::socket::{Interface, RingOptions, RxRing, TxSocket};
+use netio::tx_batch::TxBatch;
+use std::error::Error;
+use std::os::fd::AsFd;
+
+const BATCH: usize = 128;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let [left, right] = names.as_slice() else {
+        return Err("usage: copy_loop INTERFACE INTERFACE".into());
+    };
+    netio::thread::no_timer_slack();
+    let interfaces = [Interface::find(left)?, Interface::find(right)?];
+    let mut poller = Poller::new()?;
+    let mut tx = TxBatch::new(Some(TxSocket::open()?), 1);
+    let mut rings = Vec::new();
+    for (port, interface) in (0u32..).zip(&interfaces) {
+        let ring = RxRing::open(interface, RingOptions::default())?;
+        poller.add(ring.as_fd(), port.into(), Interest::Read)?;
+        tx.bind(port, interface.index);
+        rings.push(ring);
+    }
+    println!("ready");
+    let mut moderation = Moderation::default();
+    loop {
+        let clock = ClockPair::read();
+        let mut received = 0;
+        for (ring, to) in rings.iter_mut().zip([1, 0]) {
+            received += ring.receive(&clock, BATCH, |frame| {
+                device::Transmit::transmit(&mut tx, to, frame.bytes, frame.arrival);
+            });
+        }
+        tx.flush();
+        tx.take_failures(|_, _, _| {});
+        moderation.received(received);
+        if received > 0 {
+            continue;
+        }
+        match moderation.pause_until(monotonic_now()) {
+            Some(until) => sleep_until(until),
+            None => drop(poller.wait(None)?),
+        }
+    }
+}
